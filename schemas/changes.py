@@ -1,0 +1,256 @@
+"""Parsed DDL: statements, and the actions of an ALTER TABLE.
+
+The grammar makes these from text; ``apply`` turns them into schemas. They hold what was
+written, not yet what it means on a given server: a definition's inherited charset, a generated
+index name or an implicit NOT NULL is filled in by ``apply``, which knows the table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from .model import Check, Column, Default, ForeignKey, Index, TableSchema
+
+
+@dataclass(frozen=True, slots=True)
+class TableName:
+    """A table as a statement names it; ``database`` is "" when the statement gives none."""
+
+    database: str
+    table: str
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an added or modified column goes: FIRST (``after == ""``) or AFTER a column."""
+
+    after: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AddColumn:
+    """ADD COLUMN. ``indexes`` and ``checks`` are those written inside the definition."""
+
+    column: Column
+    place: Place | None = None
+    if_not_exists: bool = False
+    indexes: tuple[Index, ...] = ()
+    checks: tuple[Check, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DropColumn:
+    name: str
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeColumn:
+    """CHANGE and MODIFY (then ``name`` equals ``column.name``): the whole definition anew."""
+
+    name: str
+    column: Column
+    place: Place | None = None
+    if_exists: bool = False
+    indexes: tuple[Index, ...] = ()
+    checks: tuple[Check, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RenameColumn:
+    name: str
+    to: str
+
+
+@dataclass(frozen=True, slots=True)
+class AlterDefault:
+    """ALTER COLUMN … SET DEFAULT, or DROP DEFAULT when ``default`` is None."""
+
+    name: str
+    default: Default | None
+
+
+@dataclass(frozen=True, slots=True)
+class AlterColumnVisibility:
+    name: str
+    invisible: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AddIndex:
+    """ADD INDEX, KEY, UNIQUE, FULLTEXT, SPATIAL, PRIMARY KEY; ``index.name`` may be ""."""
+
+    index: Index
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DropIndex:
+    """DROP INDEX, KEY or PRIMARY KEY (name ``PRIMARY``)."""
+
+    name: str
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RenameIndex:
+    name: str
+    to: str
+
+
+@dataclass(frozen=True, slots=True)
+class AlterIndexVisibility:
+    name: str
+    invisible: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AddCheck:
+    check: Check
+
+
+@dataclass(frozen=True, slots=True)
+class AddForeignKey:
+    foreign_key: ForeignKey
+
+
+@dataclass(frozen=True, slots=True)
+class DropConstraint:
+    """DROP CHECK, DROP FOREIGN KEY or DROP CONSTRAINT.
+
+    Attributes:
+        kind: ``check``, ``foreign key`` or ``any`` (DROP CONSTRAINT looks for the name).
+    """
+
+    name: str
+    kind: str
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SetTableOption:
+    """A table option that does not concern the lattice (ENGINE, COMMENT, …), upper-case name."""
+
+    name: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetDefaultCharset:
+    """[DEFAULT] CHARACTER SET / COLLATE of the table: columns added later inherit it."""
+
+    charset: str
+    collation: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertCharset:
+    """CONVERT TO CHARACTER SET: every string column too."""
+
+    charset: str
+    collation: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RenameTableTo:
+    """ALTER TABLE … RENAME TO."""
+
+    to: TableName
+
+
+@dataclass(frozen=True, slots=True)
+class NoEffect:
+    """An action that changes no schema property (ORDER BY, FORCE, partition maintenance…)."""
+
+    text: str
+
+
+Action: TypeAlias = (
+    AddColumn | DropColumn | ChangeColumn | RenameColumn | AlterDefault | AlterColumnVisibility
+    | AddIndex | DropIndex | RenameIndex | AlterIndexVisibility
+    | AddCheck | AddForeignKey | DropConstraint
+    | SetTableOption | SetDefaultCharset | ConvertCharset | RenameTableTo | NoEffect
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTable:
+    """CREATE TABLE with definitions. ``schema`` holds what was written, not yet normalised:
+    unnamed indexes and checks have the name "", inherited charsets are "".
+    """
+
+    name: TableName
+    schema: TableSchema
+    if_not_exists: bool = False
+    temporary: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTableLike:
+    name: TableName
+    like: TableName
+    if_not_exists: bool = False
+    temporary: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AlterTable:
+    """ALTER TABLE; also CREATE INDEX and DROP INDEX. Actions stand as written."""
+
+    name: TableName
+    actions: tuple[Action, ...]
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DropTable:
+    names: tuple[TableName, ...]
+    if_exists: bool = False
+    temporary: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RenameTable:
+    """RENAME TABLE, applied pair by pair from left to right."""
+
+    pairs: tuple[tuple[TableName, TableName], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TruncateTable:
+    name: TableName
+
+
+@dataclass(frozen=True, slots=True)
+class CreateDatabase:
+    name: str
+    charset: str = ""
+    collation: str = ""
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AlterDatabase:
+    name: str
+    charset: str = ""
+    collation: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DropDatabase:
+    name: str
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Irrelevant:
+    """A known statement that concerns no table's schema. ``what``: its leading words."""
+
+    what: str
+
+
+Statement: TypeAlias = (
+    CreateTable | CreateTableLike | AlterTable | DropTable | RenameTable | TruncateTable
+    | CreateDatabase | AlterDatabase | DropDatabase | Irrelevant
+)

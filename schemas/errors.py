@@ -1,0 +1,104 @@
+"""The exception tree. Each error says what, where, and what the operator can do (``hint``).
+
+::
+
+    ShardMergeError
+    ├── SourceError                a source sent something that cannot be honoured
+    │   ├── UnparsableDDL          the text is not DDL that the grammar knows
+    │   └── UnsupportedDDL         parsed, but its effect cannot be tracked
+    ├── ContractError              a topic holds what its contract forbids
+    │   ├── UnknownSchemaVersion   a record's schema fingerprint is not known here
+    │   └── BarrierRegressed       a high watermark went back: the topic was made anew
+    ├── TargetError                the target refused a statement or a row
+    ├── StackError                 Kafka, Connect or the local stack is not as required
+    ├── ConfigError                the settings are wrong; raised only at start
+    └── InternalError              an invariant of our own is broken; never caught
+
+A conflict between shards is not an exception: it is a value, see ``lattice.Conflict``.
+"""
+
+from __future__ import annotations
+
+
+class ShardMergeError(Exception):
+    """Root of every error that this distribution raises on purpose."""
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.hint})" if self.hint else self.message
+
+
+class SourceError(ShardMergeError):
+    """A source sent something that cannot be honoured; only its shard is held."""
+
+
+class UnparsableDDL(SourceError):
+    """The text is not DDL that the grammar knows.
+
+    Attributes:
+        sql: The whole statement.
+        offset: Index of the character where parsing stopped.
+    """
+
+    def __init__(self, message: str, sql: str, offset: int) -> None:
+        super().__init__(message)
+        self.sql = sql
+        self.offset = offset
+
+    def caret(self) -> str:
+        """The line of the error with a caret under the place."""
+        start = self.sql.rfind("\n", 0, self.offset) + 1
+        end = self.sql.find("\n", self.offset)
+        line = self.sql[start : end if end != -1 else None]
+        return f"{line}\n{' ' * (self.offset - start)}^"
+
+
+class UnsupportedDDL(SourceError):
+    """The statement was parsed, but its effect on a schema cannot be tracked."""
+
+
+class ContractError(ShardMergeError):
+    """A topic holds what its contract forbids."""
+
+
+class UnknownSchemaVersion(ContractError):
+    """A record's Avro schema fingerprint is not one of this version's or an earlier one's."""
+
+
+class BarrierRegressed(ContractError):
+    """A high watermark is lower than before: the topic was deleted and made anew."""
+
+
+class TargetError(ShardMergeError):
+    """The target refused a statement or a row.
+
+    Attributes:
+        number: The server's error number, 0 when there is none.
+        statement: What was refused.
+        retryable: Whether the same statement may succeed when repeated as it is.
+    """
+
+    def __init__(
+        self, message: str, *, number: int = 0, statement: str = "", retryable: bool = False,
+        hint: str = "",
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.number = number
+        self.statement = statement
+        self.retryable = retryable
+
+
+class StackError(ShardMergeError):
+    """Kafka, Kafka Connect or the embedded stack is not in the required state."""
+
+
+class ConfigError(ShardMergeError):
+    """A setting is missing, unknown or wrong."""
+
+
+class InternalError(ShardMergeError):
+    """An invariant of our own is broken."""

@@ -1,0 +1,262 @@
+"""The records of our own topics, as frozen values.
+
+Their Avro form is in ``avro/*.avsc``; ``codec`` converts. Both runtimes meet only here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from .model import Column, TableSchema
+from .names import ShardId, TargetTable
+from .position import SourcePosition
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class ChangeId:
+    """Identity of what one schema-change event does to one shard.
+
+    Attributes:
+        source: The source's name.
+        offset: Offset of the event in the source's schema-change topic (partition 0).
+        ordinal: 0 to ``count`` - 1.
+        count: How many schema changes this event has; the sink knows from it when every
+            decision of the event is there.
+    """
+
+    source: str
+    offset: int
+    ordinal: int = 0
+    count: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.source}@{self.offset}.{self.ordinal}"
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """Where a column of the schema after a change comes from.
+
+    ``before`` is its name before the change, "" when the change added it (a column dropped and
+    added again in one statement is new, although the name is the same).
+    """
+
+    name: str
+    before: str
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaChange:
+    """What one DDL statement does to one shard: the tracker's output, the coordinator's input.
+
+    Attributes:
+        before: The shard's schema before; None when the shard did not exist.
+        after: The schema after; None when the shard is gone (or ``error`` is set).
+        lineage: One entry per column of ``after``, in its order; empty when ``before`` or
+            ``after`` is None.
+        actions: Canonical texts of the actions, for people and for comparing changes.
+        ddl: The statement as the source sent it.
+        snapshot: Whether it describes a starting state instead of changing one.
+        error: Why the tracker could not tell the schema after ("" if it could): the shard is
+            held. ``hint`` then says what the operator can do.
+        ts_ms: Debezium's time of the event, for people and latency figures only.
+    """
+
+    id: ChangeId
+    target: TargetTable
+    shard: ShardId
+    position: SourcePosition
+    before: TableSchema | None
+    after: TableSchema | None
+    lineage: tuple[Lineage, ...]
+    actions: tuple[str, ...]
+    ddl: str
+    snapshot: bool = False
+    error: str = ""
+    hint: str = ""
+    ts_ms: int = 0
+
+
+class StatementKind(StrEnum):
+    """When a target statement may run (the barrier's rules, DESIGN of the sink)."""
+
+    EXPANDING = "expanding"
+    CONTRACTING = "contracting"
+    SWITCHING = "switching"
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """A fact that becomes true when a statement is executed: the target's column of an identity.
+
+    Attributes:
+        column_id: Identity, see ``ShardColumn``.
+        name: Target column that holds it from now on; "" when it is gone.
+        writable: False for a generated column: values are not written.
+    """
+
+    column_id: str
+    name: str
+    writable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class TargetStatement:
+    """One DDL statement for the target.
+
+    Attributes:
+        sql: Canonical text, with the qualified target name.
+        kind: Its class, ``reason`` says why.
+        subjects: What it concerns: ``column:<name>``, ``index:<name>``, ``check:<name>``
+            (lower-case), or ``table`` for all of it. Statements with a common subject run in
+            version order.
+        binds: Column identities that its execution binds or unbinds.
+    """
+
+    sql: str
+    kind: StatementKind
+    reason: str
+    subjects: tuple[str, ...]
+    binds: tuple[Binding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ShardColumn:
+    """A column of a shard with its identity.
+
+    Attributes:
+        id: ``<name at birth>#<generation>``, unique in the target. Renames keep it; a column
+            that no shard has any more and that comes back gets the next generation.
+        column: Its definition on the shard.
+    """
+
+    id: str
+    column: Column
+
+
+class Outcome(StrEnum):
+    """The answer to a schema change."""
+
+    EMIT = "emit"
+    NOOP = "no-op"
+    HOLD = "hold"
+    IGNORED = "ignored"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The one answer to one schema change; key ``(target, version)``.
+
+    The gate of the decision stands in the row stream of ``shard`` at ``position``: rows from
+    there on have the columns ``columns`` and wait for every expanding and switching statement
+    of versions up to ``version`` (and, if held, for a decision that releases the shard).
+
+    Attributes:
+        target: None when the outcome is ``ignored`` (no routed shard is concerned).
+        version: Counts the target's decisions from 1, without gaps; 0 when ignored.
+        shard: None when ignored.
+        statements: In execution order; empty unless ``outcome`` is ``emit``.
+        reason: Why, one sentence for people.
+        hint: For a hold: what ends it.
+        conflict: For a hold by the semilattice: path and both sides, "" otherwise.
+        columns: The shard's columns after the change, in order; empty when the shard is gone
+            or its schema is unknown.
+        key: Names of the shard's primary-key columns in order; empty without one.
+        live: False when the shard left the target with this change.
+        releases: Shards whose gates this decision opens. Always sorted.
+        warnings: What the operator must know although nothing is held.
+        ddl, ts_ms: Of the schema change.
+    """
+
+    id: ChangeId
+    target: TargetTable | None
+    version: int
+    shard: ShardId | None
+    position: SourcePosition
+    outcome: Outcome
+    statements: tuple[TargetStatement, ...] = ()
+    reason: str = ""
+    hint: str = ""
+    conflict: str = ""
+    columns: tuple[ShardColumn, ...] = ()
+    key: tuple[str, ...] = ()
+    live: bool = True
+    releases: tuple[ShardId, ...] = ()
+    warnings: tuple[str, ...] = ()
+    snapshot: bool = False
+    ddl: str = ""
+    ts_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedSchema:
+    """The joined schema of a target after its latest decision; key: target.
+
+    Attributes:
+        columns: The joined columns with identities, in the target's order.
+        schema: The same as a table schema, with indexes and checks; None when no shard lives.
+        shards: Live shards, sorted.
+        held: Those of them that are held, sorted.
+    """
+
+    target: TargetTable
+    version: int
+    columns: tuple[ShardColumn, ...]
+    schema: TableSchema | None
+    shards: tuple[ShardId, ...]
+    held: tuple[ShardId, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ShardProgress:
+    """What the sink has applied of one shard, and why it stands if it does.
+
+    Attributes:
+        offset: Next row offset to apply, summed over the shard's row partitions.
+        waiting: Reason why rows are parked; "" when they flow.
+        hint: What the operator can do about it; "" when nothing needs doing.
+        position: Gate or row where the shard stands; None when it flows.
+    """
+
+    shard: ShardId
+    offset: int
+    waiting: str = ""
+    hint: str = ""
+    position: SourcePosition | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StatementProgress:
+    """A target statement that is decided and not executed, or was refused.
+
+    Attributes:
+        version: Decision's version; ``ordinal``: place among its statements.
+        state: ``debt`` (waits for rows), ``waiting`` (for an earlier statement) or ``refused``.
+        detail: Who waits for whom, or the target's error.
+    """
+
+    version: int
+    ordinal: int
+    sql: str
+    kind: StatementKind
+    state: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SinkProgress:
+    """What the sink has executed and applied of one target; key: target.
+
+    Attributes:
+        executed_version: Every statement of versions up to this one, debts aside, is executed.
+        open: Statements decided and not executed, in version order.
+        rows: Rows applied to the target since the sink's control tables were made.
+    """
+
+    target: TargetTable
+    executed_version: int
+    rows: int
+    open: tuple[StatementProgress, ...] = ()
+    shards: tuple[ShardProgress, ...] = ()
+    ts_ms: int = 0

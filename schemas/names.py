@@ -1,0 +1,47 @@
+"""Names of sources, shards and targets, and how MySQL quotes an identifier."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class ShardId:
+    """One source table: the unit that changes its schema at its own time.
+
+    Attributes:
+        source: Name of the source, which is its connector's ``topic.prefix``.
+        database: Database name as the server writes it.
+        table: Table name as the server writes it.
+    """
+
+    source: str
+    database: str
+    table: str
+
+    def __str__(self) -> str:
+        return f"{self.source}/{self.database}.{self.table}"
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class TargetTable:
+    """The merged table that a routing rule maps shards to."""
+
+    database: str
+    table: str
+
+    def __str__(self) -> str:
+        return f"{self.database}.{self.table}"
+
+    @property
+    def sql(self) -> str:
+        """The quoted, qualified name."""
+        return f"{quote_identifier(self.database)}.{quote_identifier(self.table)}"
+
+
+def quote_identifier(name: str) -> str:
+    """Quote a name for MySQL, doubling backticks.
+
+    Source: MySQL Reference Manual, "Schema Object Names".
+    """
+    return "`" + name.replace("`", "``") + "`"

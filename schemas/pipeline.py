@@ -1,0 +1,252 @@
+"""The pipeline file: sources, routing rules, target and Kafka, as one frozen value.
+
+TOML, see ``docker/pipeline.toml`` for an example. Unknown keys are errors. ``${NAME}`` inside
+a string is replaced by an environment variable, so that passwords need not stand in the file.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Any, TypeVar
+
+from .errors import ConfigError
+from .routing import RoutingRule
+
+T = TypeVar("T")
+MODES = ("optimistic",)
+"""Coordination modes that this version knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One MySQL server and the connector that reads it.
+
+    Attributes:
+        name: The connector's ``topic.prefix``: letters, digits, ``_`` and ``-``.
+        databases, tables: Regular expressions of what is captured (``tables`` matches
+            ``database.table``; "" is every table of the databases).
+        server_id: The connector's own replication server id, unique among all replicas.
+        flavour: ``mysql`` or ``mariadb``; with ``version`` and ``sql_mode`` it tells the DDL
+            grammar how the server reads a statement.
+        snapshot_mode: Debezium's ``snapshot.mode``.
+    """
+
+    name: str
+    host: str
+    port: int
+    user: str
+    password: str
+    server_id: int
+    databases: str = ".*"
+    tables: str = ""
+    flavour: str = "mysql"
+    version: str = "8.0"
+    sql_mode: str = ""
+    charset: str = "utf8mb4"
+    snapshot_mode: str = "initial"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The MySQL server of the target tables.
+
+    Attributes:
+        control_database: Where the sink keeps offsets, DDL journal and holds; made if missing.
+    """
+
+    host: str
+    port: int
+    user: str
+    password: str
+    control_database: str = "shardmerge"
+
+
+@dataclass(frozen=True, slots=True)
+class Kafka:
+    """Broker addresses and how our own topics are made.
+
+    Attributes:
+        log_partitions: Partitions of schema-log; each target has one total order.
+        replication: Replication factor of our topics.
+    """
+
+    bootstrap_servers: str
+    log_partitions: int = 4
+    replication: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Connect:
+    """Kafka Connect's REST address.
+
+    Attributes:
+        row_partitions: Partitions of the row topics that Connect makes.
+        replication: Their replication factor.
+    """
+
+    url: str
+    row_partitions: int = 1
+    replication: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Sink:
+    """How the sink batches.
+
+    Attributes:
+        max_batch_records: Most row records of one micro-batch, over all partitions.
+        spark_min_records: A batch below this runs in the driver: an empty Spark job alone
+            costs more than applying it.
+        poll_interval_ms: Pause after a batch that found nothing to do.
+        retry_interval_s: Pause before a statement that the target refused is tried again.
+        lock_wait_timeout_s: Bound of a DDL statement's wait for metadata locks.
+    """
+
+    max_batch_records: int = 500_000
+    spark_min_records: int = 5_000
+    poll_interval_ms: int = 50
+    retry_interval_s: int = 10
+    lock_wait_timeout_s: int = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """Everything that both runtimes must agree on.
+
+    Attributes:
+        name: Prefix of our own topics and key of the sink's control tables.
+    """
+
+    name: str
+    kafka: Kafka
+    connect: Connect
+    sources: tuple[Source, ...]
+    routes: tuple[RoutingRule, ...]
+    target: Target
+    sink: Sink = field(default_factory=Sink)
+    mode: str = "optimistic"
+
+    def source(self, name: str) -> Source:
+        """The source of that name; raises ``ConfigError`` when there is none."""
+        for source in self.sources:
+            if source.name == name:
+                return source
+        raise ConfigError(f"no source {name!r} in pipeline {self.name!r}")
+
+
+def parse_pipeline(text: str, env: Mapping[str, str]) -> Pipeline:
+    """Read a pipeline file.
+
+    Args:
+        text: TOML.
+        env: Values for ``${NAME}``.
+
+    Raises:
+        ConfigError: Not TOML; a key is unknown, missing or of the wrong type; an environment
+            variable is missing; two sources share a name or a server id.
+    """
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"pipeline file: {error}") from None
+    document = _substitute(document, env, "pipeline file")
+    known = {"pipeline", "kafka", "connect", "sources", "routes", "target", "sink"}
+    if unknown := sorted(set(document) - known):
+        raise ConfigError(f"pipeline file: unknown table {unknown[0]!r}", hint=f"known: {', '.join(sorted(known))}")
+    head = _table(document, "pipeline")
+    if unknown := sorted(set(head) - {"name", "mode"}):
+        raise ConfigError(f"[pipeline]: unknown key {unknown[0]!r}", hint="known: mode, name")
+    pipeline = Pipeline(
+        name=_name(head.get("name"), "[pipeline] name"),
+        mode=head.get("mode", "optimistic"),
+        kafka=_build(Kafka, _table(document, "kafka"), "[kafka]"),
+        connect=_build(Connect, _table(document, "connect"), "[connect]"),
+        target=_build(Target, _table(document, "target"), "[target]"),
+        sink=_build(Sink, document.get("sink", {}), "[sink]"),
+        sources=tuple(_build(Source, entry, f"[[sources]] {i + 1}") for i, entry in enumerate(_list(document, "sources"))),
+        routes=tuple(_rule(entry, f"[[routes]] {i + 1}") for i, entry in enumerate(_list(document, "routes"))),
+    )
+    _validate(pipeline)
+    return pipeline
+
+
+def _validate(pipeline: Pipeline) -> None:
+    if pipeline.mode not in MODES:
+        raise ConfigError(f"[pipeline] mode {pipeline.mode!r} is not known", hint=f"known: {', '.join(MODES)}")
+    for what, values in (
+        ("name", [s.name for s in pipeline.sources]), ("server_id", [s.server_id for s in pipeline.sources]),
+    ):
+        if len(set(values)) != len(values):
+            raise ConfigError(f"[[sources]]: two sources have the same {what}")
+    for source in pipeline.sources:
+        _name(source.name, "[[sources]] name")
+        if source.flavour not in ("mysql", "mariadb"):
+            raise ConfigError(f"source {source.name}: flavour {source.flavour!r} is not mysql or mariadb")
+
+
+def _name(value: object, where: str) -> str:
+    if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z0-9_-]+", value):
+        raise ConfigError(f"{where} must be letters, digits, '_' or '-', not {value!r}")
+    return value
+
+
+def _table(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    if name not in document:
+        raise ConfigError(f"pipeline file: table [{name}] is missing")
+    if not isinstance(document[name], dict):
+        raise ConfigError(f"pipeline file: {name!r} must be a table")
+    return document[name]  # type: ignore[no-any-return]
+
+
+def _list(document: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+    entries = document.get(name)
+    if not isinstance(entries, list) or not entries:
+        raise ConfigError(f"pipeline file: at least one [[{name}]] is needed")
+    return entries
+
+
+def _rule(entry: Mapping[str, Any], where: str) -> RoutingRule:
+    if unknown := sorted(set(entry) - {"source", "database", "table", "target"}):
+        raise ConfigError(f"{where}: unknown key {unknown[0]!r}", hint="known: source, database, table, target")
+    target = entry.get("target")
+    if not isinstance(target, str) or target.count(".") != 1:
+        raise ConfigError(f"{where}: target must be 'database.table', not {target!r}")
+    for key in ("database", "table"):
+        if not isinstance(entry.get(key), str):
+            raise ConfigError(f"{where}: {key} is missing")
+    database, table = target.split(".")
+    return RoutingRule(entry.get("source", ".*"), entry["database"], entry["table"], database, table)
+
+
+def _build(cls: type[T], entry: Mapping[str, Any], where: str) -> T:
+    specs = {f.name: f for f in fields(cls)}  # type: ignore[arg-type]
+    if unknown := sorted(set(entry) - set(specs)):
+        raise ConfigError(f"{where}: unknown key {unknown[0]!r}", hint=f"known: {', '.join(sorted(specs))}")
+    for name, spec in specs.items():
+        if name not in entry:
+            if spec.default is MISSING and spec.default_factory is MISSING:
+                raise ConfigError(f"{where}: key {name!r} is missing")
+            continue
+        wanted = {"int": int, "str": str}[str(spec.type)]
+        if not isinstance(entry[name], wanted) or isinstance(entry[name], bool):
+            raise ConfigError(f"{where}: {name} must be of type {spec.type}, not {entry[name]!r}")
+    return cls(**entry)
+
+
+def _substitute(value: Any, env: Mapping[str, str], where: str) -> Any:
+    if isinstance(value, dict):
+        return {k: _substitute(v, env, f"{where}: {k}") for k, v in value.items()}
+    if isinstance(value, list):
+        return [_substitute(v, env, where) for v in value]
+    if isinstance(value, str):
+
+        def variable(match: re.Match[str]) -> str:
+            if match.group(1) not in env:
+                raise ConfigError(f"{where}: environment variable {match.group(1)} is not set")
+            return env[match.group(1)]
+
+        return re.sub(r"\$\{(\w+)\}", variable, value)
+    return value

@@ -1,0 +1,69 @@
+"""Routing rules: which source table is a shard of which target."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .errors import ConfigError
+from .names import ShardId, TargetTable
+
+
+@dataclass(frozen=True, slots=True)
+class RoutingRule:
+    """Maps the tables that match three regular expressions to one target.
+
+    Each expression must match the whole name (``re.fullmatch``). ``target_database`` and
+    ``target_table`` may use named groups of all three as ``\\g<name>``; a group name may stand
+    in only one of them.
+
+    Attributes:
+        source, database, table: Regular expressions.
+    """
+
+    source: str
+    database: str
+    table: str
+    target_database: str
+    target_table: str
+
+    def __post_init__(self) -> None:
+        for field in ("source", "database", "table"):
+            pattern = getattr(self, field)
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                raise ConfigError(f"routing rule: {field} {pattern!r} is not a regular expression: {error}") from None
+
+    def match(self, shard: ShardId) -> TargetTable | None:
+        """The target of a shard, or None when the rule does not match."""
+        groups: dict[str, str] = {}
+        for pattern, name in (
+            (self.source, shard.source), (self.database, shard.database), (self.table, shard.table),
+        ):
+            found = re.fullmatch(pattern, name)
+            if found is None:
+                return None
+            groups.update({k: v or "" for k, v in found.groupdict().items()})
+        return TargetTable(_expand(self.target_database, groups), _expand(self.target_table, groups))
+
+
+def route(rules: Sequence[RoutingRule], shard: ShardId) -> tuple[TargetTable, ...]:
+    """Every distinct target that the rules give a shard, in rule order.
+
+    Empty: the table is not routed. More than one: the rules contradict each other, and the
+    shard must be held.
+    """
+    targets = (rule.match(shard) for rule in rules)
+    return tuple(dict.fromkeys(t for t in targets if t is not None))
+
+
+def _expand(template: str, groups: dict[str, str]) -> str:
+    def value(match: re.Match[str]) -> str:
+        name = match.group(1)
+        if name not in groups:
+            raise ConfigError(f"routing rule: target {template!r} names group {name!r}, which no pattern has")
+        return groups[name]
+
+    return re.sub(r"\\g<(\w+)>", value, template)

@@ -1,0 +1,72 @@
+"""Every topic that the pipeline reads or writes, as data: names, keys, policies, partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from .names import ShardId, TargetTable
+from .pipeline import Pipeline
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSpec:
+    """A topic to make before anything reads or writes it."""
+
+    name: str
+    partitions: int
+    replication: int
+    config: Mapping[str, str] = field(default_factory=dict)
+
+
+def commands(pipeline: Pipeline) -> TopicSpec:
+    return TopicSpec(f"{pipeline.name}.commands", 1, pipeline.kafka.replication, _KEEP)
+
+
+def schema_log(pipeline: Pipeline) -> TopicSpec:
+    """SchemaChange by target: the coordinator's only input."""
+    return TopicSpec(f"{pipeline.name}.schema-log", pipeline.kafka.log_partitions, pipeline.kafka.replication, _KEEP)
+
+
+def ddl(pipeline: Pipeline) -> TopicSpec:
+    """Decision by target and version. One partition: the sink folds it in offset order."""
+    return TopicSpec(f"{pipeline.name}.ddl", 1, pipeline.kafka.replication, _COMPACT)
+
+
+def joined_schemas(pipeline: Pipeline) -> TopicSpec:
+    return TopicSpec(f"{pipeline.name}.joined-schemas", 1, pipeline.kafka.replication, _COMPACT)
+
+
+def sink_progress(pipeline: Pipeline) -> TopicSpec:
+    return TopicSpec(f"{pipeline.name}.sink-progress", 1, pipeline.kafka.replication, _COMPACT)
+
+
+def schema_changes(pipeline: Pipeline, source: str) -> TopicSpec:
+    """Debezium's schema-change topic of a source: one partition, or its order is lost."""
+    return TopicSpec(source, 1, pipeline.kafka.replication, _KEEP)
+
+
+def own_topics(pipeline: Pipeline) -> tuple[TopicSpec, ...]:
+    """Everything to make before connectors, agents or sink start."""
+    return (
+        commands(pipeline), schema_log(pipeline), ddl(pipeline), joined_schemas(pipeline),
+        sink_progress(pipeline), *(schema_changes(pipeline, s.name) for s in pipeline.sources),
+    )
+
+
+def row_topic(shard: ShardId) -> str:
+    """Debezium's row topic of a shard.
+
+    Source: Debezium's default topic naming: characters outside ``[A-Za-z0-9._-]`` become ``_``.
+    """
+    name = f"{shard.source}.{shard.database}.{shard.table}"
+    return "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in name)
+
+
+def decision_key(target: TargetTable | None, version: int, change_id: str) -> str:
+    """Key of a decision: target and version, or the change's id when it is ignored."""
+    return f"ignored/{change_id}" if target is None else f"{target}/{version}"
+
+
+_KEEP = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
+_COMPACT = {"cleanup.policy": "compact"}

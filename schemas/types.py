@@ -1,0 +1,64 @@
+"""MySQL column types as normalised values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+INTEGER_NAMES = ("tinyint", "smallint", "mediumint", "int", "bigint")
+"""From narrow to wide."""
+TEXT_NAMES = ("tinytext", "text", "mediumtext", "longtext")
+BLOB_NAMES = ("tinyblob", "blob", "mediumblob", "longblob")
+STRING_NAMES = ("char", "varchar", *TEXT_NAMES)
+"""Types that carry a character set, with enum and set."""
+BINARY_NAMES = ("binary", "varbinary", *BLOB_NAMES)
+TEMPORAL_NAMES = ("date", "time", "datetime", "timestamp", "year")
+SPATIAL_NAMES = (
+    "geometry", "point", "linestring", "polygon",
+    "multipoint", "multilinestring", "multipolygon", "geometrycollection",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnType:
+    """A column type in its one canonical form; only ``normalize`` and the grammar build it.
+
+    Attributes:
+        name: Lower-case canonical name (``int``, never ``integer``; ``decimal``, never ``numeric``).
+        length: Characters for char and varchar, bytes for binary and varbinary, bits for bit,
+            digits for decimal (precision) and for float or double with a display precision.
+            None where the type has none (integers: display widths are not kept, but
+            ``tinyint(1)`` keeps length 1 since clients read it as a boolean; it is not part of
+            the lattice value).
+        scale: Decimal digits after the point; None elsewhere.
+        unsigned: For integers, decimal, float and double.
+        zerofill: Implies unsigned.
+        fsp: Fractional seconds digits of time, datetime and timestamp, 0 to 6.
+        charset: Character set of strings, enum and set (``utf8mb3``, never ``utf8``); else "".
+        collation: Collation of the same; "" means "the charset's default".
+        elements: Values of enum and set, in order.
+        srid: Spatial reference system of spatial types; None when not given.
+    """
+
+    name: str
+    length: int | None = None
+    scale: int | None = None
+    unsigned: bool = False
+    zerofill: bool = False
+    fsp: int = 0
+    charset: str = ""
+    collation: str = ""
+    elements: tuple[str, ...] = ()
+    srid: int | None = None
+
+    @property
+    def is_integer(self) -> bool:
+        return self.name in INTEGER_NAMES
+
+    @property
+    def is_string(self) -> bool:
+        """Whether values are text with a charset (enum and set are not strings)."""
+        return self.name in STRING_NAMES
+
+    @property
+    def is_binary(self) -> bool:
+        return self.name in BINARY_NAMES

@@ -1,0 +1,97 @@
+"""What the driver hands to a task, and what the task answers: plain, picklable values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from shardmerge.schemas.events import Binding, ShardColumn
+from shardmerge.schemas.names import ShardId, TargetTable
+from shardmerge.schemas.position import SourcePosition
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Rows of a shard from one gate to the next: they share one schema.
+
+    Attributes:
+        start: The gate's position (inclusive); a row belongs to the last segment that starts
+            at or before it.
+        columns: The shard's columns there, with identities. Every row image must have exactly
+            these names.
+        key: The shard's primary-key column names there.
+        live: False after the shard was dropped: a row here contradicts the tracked schema.
+    """
+
+    start: SourcePosition
+    columns: tuple[ShardColumn, ...]
+    key: tuple[str, ...]
+    live: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ShardStream:
+    """How to read the rows of one shard in a batch.
+
+    Attributes:
+        segments: In position order; never empty.
+        stop: Position of the first gate that may not be passed; None when all may.
+    """
+
+    shard: ShardId
+    target: TargetTable
+    segments: tuple[Segment, ...]
+    stop: SourcePosition | None
+
+
+@dataclass(frozen=True, slots=True)
+class RangeTask:
+    """One partition's half-open offset range ``[start_offset, end_offset)``.
+
+    Attributes:
+        stream: None when no decision tells of the topic's shard: such a range is never planned.
+        bindings: Identity → physical target column, of the statements executed so far.
+        writer_epoch: Fences a driver that was replaced.
+    """
+
+    topic: str
+    partition: int
+    start_offset: int
+    end_offset: int
+    stream: ShardStream
+    bindings: Mapping[str, Binding]
+    writer_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class RowHold:
+    """A row that cannot be applied: its shard stands before it until an operator acts."""
+
+    shard: ShardId
+    position: SourcePosition
+    offset: int
+    reason: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True)
+class RangeResult:
+    """What one task committed.
+
+    Attributes:
+        next_offset: Committed offset: every row before it is applied, none from it on.
+        next_position: Position of the row at ``next_offset`` when the task stopped at a gate or
+            was held; None when the range was read to its end.
+        rows: Row events consumed (before keeping the last change per key).
+        written, deleted: Rows sent to the target.
+    """
+
+    topic: str
+    partition: int
+    start_offset: int
+    next_offset: int
+    next_position: SourcePosition | None
+    rows: int
+    written: int
+    deleted: int
+    hold: RowHold | None = None
