@@ -167,10 +167,24 @@ class NoEffect:
 
 
 Action: TypeAlias = (
-    AddColumn | DropColumn | ChangeColumn | RenameColumn | AlterDefault | AlterColumnVisibility
-    | AddIndex | DropIndex | RenameIndex | AlterIndexVisibility
-    | AddCheck | AddForeignKey | DropConstraint
-    | SetTableOption | SetDefaultCharset | ConvertCharset | RenameTableTo | NoEffect
+    AddColumn
+    | DropColumn
+    | ChangeColumn
+    | RenameColumn
+    | AlterDefault
+    | AlterColumnVisibility
+    | AddIndex
+    | DropIndex
+    | RenameIndex
+    | AlterIndexVisibility
+    | AddCheck
+    | AddForeignKey
+    | DropConstraint
+    | SetTableOption
+    | SetDefaultCharset
+    | ConvertCharset
+    | RenameTableTo
+    | NoEffect
 )
 
 
@@ -251,6 +265,14 @@ class Irrelevant:
 
 
 Statement: TypeAlias = (
-    CreateTable | CreateTableLike | AlterTable | DropTable | RenameTable | TruncateTable
-    | CreateDatabase | AlterDatabase | DropDatabase | Irrelevant
+    CreateTable
+    | CreateTableLike
+    | AlterTable
+    | DropTable
+    | RenameTable
+    | TruncateTable
+    | CreateDatabase
+    | AlterDatabase
+    | DropDatabase
+    | Irrelevant
 )

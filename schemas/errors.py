@@ -83,7 +83,12 @@ class TargetError(ShardMergeError):
     """
 
     def __init__(
-        self, message: str, *, number: int = 0, statement: str = "", retryable: bool = False,
+        self,
+        message: str,
+        *,
+        number: int = 0,
+        statement: str = "",
+        retryable: bool = False,
         hint: str = "",
     ) -> None:
         super().__init__(message, hint=hint)

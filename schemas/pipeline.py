@@ -155,7 +155,10 @@ def parse_pipeline(text: str, env: Mapping[str, str]) -> Pipeline:
     document = _substitute(document, env, "pipeline file")
     known = {"pipeline", "kafka", "connect", "sources", "routes", "target", "sink"}
     if unknown := sorted(set(document) - known):
-        raise ConfigError(f"pipeline file: unknown table {unknown[0]!r}", hint=f"known: {', '.join(sorted(known))}")
+        raise ConfigError(
+            f"pipeline file: unknown table {unknown[0]!r}",
+            hint=f"known: {', '.join(sorted(known))}",
+        )
     head = _table(document, "pipeline")
     if unknown := sorted(set(head) - {"name", "mode"}):
         raise ConfigError(f"[pipeline]: unknown key {unknown[0]!r}", hint="known: mode, name")
@@ -166,8 +169,13 @@ def parse_pipeline(text: str, env: Mapping[str, str]) -> Pipeline:
         connect=_build(Connect, _table(document, "connect"), "[connect]"),
         target=_build(Target, _table(document, "target"), "[target]"),
         sink=_build(Sink, document.get("sink", {}), "[sink]"),
-        sources=tuple(_build(Source, entry, f"[[sources]] {i + 1}") for i, entry in enumerate(_list(document, "sources"))),
-        routes=tuple(_rule(entry, f"[[routes]] {i + 1}") for i, entry in enumerate(_list(document, "routes"))),
+        sources=tuple(
+            _build(Source, entry, f"[[sources]] {i + 1}")
+            for i, entry in enumerate(_list(document, "sources"))
+        ),
+        routes=tuple(
+            _rule(entry, f"[[routes]] {i + 1}") for i, entry in enumerate(_list(document, "routes"))
+        ),
     )
     _validate(pipeline)
     return pipeline
@@ -175,16 +183,21 @@ def parse_pipeline(text: str, env: Mapping[str, str]) -> Pipeline:
 
 def _validate(pipeline: Pipeline) -> None:
     if pipeline.mode not in MODES:
-        raise ConfigError(f"[pipeline] mode {pipeline.mode!r} is not known", hint=f"known: {', '.join(MODES)}")
+        raise ConfigError(
+            f"[pipeline] mode {pipeline.mode!r} is not known", hint=f"known: {', '.join(MODES)}"
+        )
     for what, values in (
-        ("name", [s.name for s in pipeline.sources]), ("server_id", [s.server_id for s in pipeline.sources]),
+        ("name", [s.name for s in pipeline.sources]),
+        ("server_id", [s.server_id for s in pipeline.sources]),
     ):
         if len(set(values)) != len(values):
             raise ConfigError(f"[[sources]]: two sources have the same {what}")
     for source in pipeline.sources:
         _name(source.name, "[[sources]] name")
         if source.flavour not in ("mysql", "mariadb"):
-            raise ConfigError(f"source {source.name}: flavour {source.flavour!r} is not mysql or mariadb")
+            raise ConfigError(
+                f"source {source.name}: flavour {source.flavour!r} is not mysql or mariadb"
+            )
 
 
 def _name(value: object, where: str) -> str:
@@ -210,7 +223,9 @@ def _list(document: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
 
 def _rule(entry: Mapping[str, Any], where: str) -> RoutingRule:
     if unknown := sorted(set(entry) - {"source", "database", "table", "target"}):
-        raise ConfigError(f"{where}: unknown key {unknown[0]!r}", hint="known: source, database, table, target")
+        raise ConfigError(
+            f"{where}: unknown key {unknown[0]!r}", hint="known: source, database, table, target"
+        )
     target = entry.get("target")
     if not isinstance(target, str) or target.count(".") != 1:
         raise ConfigError(f"{where}: target must be 'database.table', not {target!r}")
@@ -218,13 +233,17 @@ def _rule(entry: Mapping[str, Any], where: str) -> RoutingRule:
         if not isinstance(entry.get(key), str):
             raise ConfigError(f"{where}: {key} is missing")
     database, table = target.split(".")
-    return RoutingRule(entry.get("source", ".*"), entry["database"], entry["table"], database, table)
+    return RoutingRule(
+        entry.get("source", ".*"), entry["database"], entry["table"], database, table
+    )
 
 
 def _build(cls: type[T], entry: Mapping[str, Any], where: str) -> T:
     specs = {f.name: f for f in fields(cls)}  # type: ignore[arg-type]
     if unknown := sorted(set(entry) - set(specs)):
-        raise ConfigError(f"{where}: unknown key {unknown[0]!r}", hint=f"known: {', '.join(sorted(specs))}")
+        raise ConfigError(
+            f"{where}: unknown key {unknown[0]!r}", hint=f"known: {', '.join(sorted(specs))}"
+        )
     for name, spec in specs.items():
         if name not in entry:
             if spec.default is MISSING and spec.default_factory is MISSING:

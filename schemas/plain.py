@@ -90,9 +90,7 @@ def _reader(kind: Any) -> Callable[[Any], Any]:
             item = _reader(arguments[0])
             return lambda plain: tuple([item(p) for p in plain])
         items = [_reader(a) for a in arguments]
-        return lambda plain: tuple(
-            [read(p) for read, p in zip(items, plain, strict=True)]
-        )
+        return lambda plain: tuple([read(p) for read, p in zip(items, plain, strict=True)])
     if origin is not None and issubclass(origin, Mapping):
         item = _reader(get_args(kind)[1])
         return lambda plain: {key: item(p) for key, p in plain.items()}

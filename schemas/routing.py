@@ -34,19 +34,25 @@ class RoutingRule:
             try:
                 re.compile(pattern)
             except re.error as error:
-                raise ConfigError(f"routing rule: {field} {pattern!r} is not a regular expression: {error}") from None
+                raise ConfigError(
+                    f"routing rule: {field} {pattern!r} is not a regular expression: {error}"
+                ) from None
 
     def match(self, shard: ShardId) -> TargetTable | None:
         """The target of a shard, or None when the rule does not match."""
         groups: dict[str, str] = {}
         for pattern, name in (
-            (self.source, shard.source), (self.database, shard.database), (self.table, shard.table),
+            (self.source, shard.source),
+            (self.database, shard.database),
+            (self.table, shard.table),
         ):
             found = re.fullmatch(pattern, name)
             if found is None:
                 return None
             groups.update({k: v or "" for k, v in found.groupdict().items()})
-        return TargetTable(_expand(self.target_database, groups), _expand(self.target_table, groups))
+        return TargetTable(
+            _expand(self.target_database, groups), _expand(self.target_table, groups)
+        )
 
 
 def route(rules: Sequence[RoutingRule], shard: ShardId) -> tuple[TargetTable, ...]:
@@ -63,7 +69,9 @@ def _expand(template: str, groups: dict[str, str]) -> str:
     def value(match: re.Match[str]) -> str:
         name = match.group(1)
         if name not in groups:
-            raise ConfigError(f"routing rule: target {template!r} names group {name!r}, which no pattern has")
+            raise ConfigError(
+                f"routing rule: target {template!r} names group {name!r}, which no pattern has"
+            )
         return groups[name]
 
     return re.sub(r"\\g<(\w+)>", value, template)

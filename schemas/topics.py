@@ -25,7 +25,12 @@ def commands(pipeline: Pipeline) -> TopicSpec:
 
 def schema_log(pipeline: Pipeline) -> TopicSpec:
     """SchemaChange by target: the coordinator's only input."""
-    return TopicSpec(f"{pipeline.name}.schema-log", pipeline.kafka.log_partitions, pipeline.kafka.replication, _KEEP)
+    return TopicSpec(
+        f"{pipeline.name}.schema-log",
+        pipeline.kafka.log_partitions,
+        pipeline.kafka.replication,
+        _KEEP,
+    )
 
 
 def ddl(pipeline: Pipeline) -> TopicSpec:
@@ -49,8 +54,12 @@ def schema_changes(pipeline: Pipeline, source: str) -> TopicSpec:
 def own_topics(pipeline: Pipeline) -> tuple[TopicSpec, ...]:
     """Everything to make before connectors, agents or sink start."""
     return (
-        commands(pipeline), schema_log(pipeline), ddl(pipeline), joined_schemas(pipeline),
-        sink_progress(pipeline), *(schema_changes(pipeline, s.name) for s in pipeline.sources),
+        commands(pipeline),
+        schema_log(pipeline),
+        ddl(pipeline),
+        joined_schemas(pipeline),
+        sink_progress(pipeline),
+        *(schema_changes(pipeline, s.name) for s in pipeline.sources),
     )
 
 

@@ -13,8 +13,14 @@ STRING_NAMES = ("char", "varchar", *TEXT_NAMES)
 BINARY_NAMES = ("binary", "varbinary", *BLOB_NAMES)
 TEMPORAL_NAMES = ("date", "time", "datetime", "timestamp", "year")
 SPATIAL_NAMES = (
-    "geometry", "point", "linestring", "polygon",
-    "multipoint", "multilinestring", "multipolygon", "geometrycollection",
+    "geometry",
+    "point",
+    "linestring",
+    "polygon",
+    "multipoint",
+    "multilinestring",
+    "multipolygon",
+    "geometrycollection",
 )
 
 

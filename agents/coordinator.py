@@ -1,0 +1,266 @@
+"""The coordinator: one schema change in, exactly one decision out.
+
+Pure: no clock, no randomness, no I/O; equal input gives equal decisions. Optimistic mode.
+
+Theory of operation, for a change that brings one shard from one schema to another:
+
+1. A change that was decided before (its identity is not beyond ``seen``) decides nothing.
+2. The columns after the change get their identities (``identities``).
+3. If the *final* schemas have a join (after the change: post of every held shard, the effective
+   schema of the others), the target moves to it, and every shard held by a conflict is released.
+4. Otherwise, if the *effective* schemas have one (held shards count as before their conflicting
+   change) and this shard is not held, the target moves there; held shards stay held.
+5. Otherwise this shard is held at its gate: its rows wait there, its later changes are seen and
+   tried by step 3, all other shards go on.
+
+No state is a dead end: undoing the conflicting change makes the final schemas equal to the
+effective ones, whose join exists by construction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from shardmerge.schemas.diff import CannotRender, diff
+from shardmerge.schemas.events import (
+    Decision,
+    JoinedSchema,
+    Outcome,
+    SchemaChange,
+    ShardColumn,
+    TargetStatement,
+)
+from shardmerge.schemas.lattice import Conflict, ShardSchema, join_all, target_schema
+from shardmerge.schemas.model import TableSchema
+from shardmerge.schemas.names import ShardId, TargetTable
+
+from .identities import assign, known_names, prune
+from .state import Hold, ShardState, TargetState, TrackedSchema
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one record does.
+
+    Attributes:
+        decision, joined: What to send; both None when the change was decided before.
+    """
+
+    state: TargetState
+    decision: Decision | None
+    joined: JoinedSchema | None
+
+
+def initial(target: TargetTable) -> TargetState:
+    """The state of a target before its first schema change."""
+    return TargetState(target)
+
+
+def decide(state: TargetState, change: SchemaChange) -> Step:
+    """Fold one schema change into a target's state and answer it.
+
+    Args:
+        state: Of ``change.target``.
+        change: Any change of one of the target's shards. Changes of one source come in the
+            order of their identities; a repeated one is recognised.
+    """
+    place = (change.id.offset, change.id.ordinal)
+    if place <= state.seen.get(change.id.source, (-1, -1)):
+        return Step(state, None, None)
+    state = replace(state, version=state.version + 1, seen={**state.seen, change.id.source: place})
+    if change.error:
+        return _hold(state, change, None, Refusal(change.error, change.hint))
+    if change.after is None:
+        return _leave(state, change)
+    return _move(state, change)
+
+
+def _move(state: TargetState, change: SchemaChange) -> Step:
+    assigned = assign(state, change)
+    tracked = assigned.tracked
+    state = replace(state, generations=assigned.generations)
+    known = state.shards.get(change.shard)
+    moved = ShardState(change.shard, tracked, change.position, state.version)
+
+    released = _release_all(state.with_shard(moved))
+    answer = _join(released, assigned.names)
+    warnings = assigned.warnings
+    if not isinstance(answer, Refusal):
+        opened = {s.shard for s in state.shards.values() if s.hold and s.hold.post}
+        if known and known.hold:
+            opened.add(change.shard)
+        return _emit(released, change, answer, tracked, sorted(opened), warnings)
+    refusal = answer
+    if not (known and known.hold):
+        answer = _join(state.with_shard(moved), assigned.names)
+        if not isinstance(answer, Refusal):
+            return _emit(state.with_shard(moved), change, answer, tracked, [], warnings)
+    return _hold(state, change, tracked, refusal)
+
+
+def _leave(state: TargetState, change: SchemaChange) -> Step:
+    """The shard is gone: the join is computed anew over the others."""
+    remaining = state.without_shard(change.shard)
+    names = known_names(state)
+    released = _release_all(remaining)
+    answer = _join(released, names)
+    opened = sorted(s.shard for s in remaining.shards.values() if s.hold and s.hold.post)
+    if isinstance(answer, Refusal):
+        released, opened = remaining, []
+        answer = _join(remaining, names)
+    if isinstance(answer, Refusal):
+        # The others were joined together with the shard that left, so this says that the target
+        # itself cannot be brought there; it stays as it is, and accepts what it accepted.
+        answer = _Joined(state.schema, state.columns, ())
+    warning = f"rows of {change.shard} stay in the target"
+    step = _emit(released, change, answer, None, opened, (warning,))
+    assert step.decision is not None
+    return replace(step, decision=replace(step.decision, live=False))
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a change cannot be brought onto the target, and what ends the hold."""
+
+    reason: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Joined:
+    """Where a target moves to, and the statements that bring it there."""
+
+    schema: TableSchema | None
+    columns: tuple[ShardColumn, ...]
+    statements: tuple[TargetStatement, ...]
+
+
+def _join(state: TargetState, names: Mapping[str, str]) -> _Joined | Refusal:
+    """The move from the target as it is to the join of the shards' effective schemas."""
+    effective = [s.effective for s in _sorted(state.shards.values()) if s.effective]
+    if not effective:
+        return _Joined(state.schema, state.columns, ())
+    live = prune(names, state)
+    if clash := _clash(live):
+        return clash
+    joined = join_all([ShardSchema(t.columns, t.schema) for t in effective], live)
+    if isinstance(joined, Conflict):
+        return Refusal(str(joined), joined.resolve)
+    to = target_schema(joined, state.columns)
+    statements = diff(state.schema, state.columns, to, state.target)
+    if isinstance(statements, CannotRender):
+        return Refusal(statements.reason, statements.hint)
+    return _Joined(to.schema, to.columns, statements)
+
+
+def _clash(names: Mapping[str, str]) -> Refusal | None:
+    """Two columns of different origin that would have one name in the target."""
+    taken: dict[str, str] = {}
+    for column_id, name in sorted(names.items()):
+        if taken.setdefault(name.lower(), column_id) != column_id:
+            return Refusal(
+                f"the target would have two columns {name!r}: {taken[name.lower()]} and {column_id}",
+                "rename or drop the column on the shard that added it last",
+            )
+    return None
+
+
+def _emit(
+    state: TargetState,
+    change: SchemaChange,
+    joined: _Joined,
+    tracked: TrackedSchema | None,
+    releases: Iterable[ShardId],
+    warnings: tuple[str, ...],
+) -> Step:
+    state = replace(state, schema=joined.schema, columns=joined.columns)
+    releases = tuple(releases)
+    if joined.statements:
+        reason = "; ".join(dict.fromkeys(s.reason for s in joined.statements))
+    else:
+        reason = "the target's schema already is the join of its shards' schemas"
+    if releases:
+        reason += f"; the conflict is over, released: {', '.join(map(str, releases))}"
+    decision = replace(
+        _decision(state, change, tracked),
+        outcome=Outcome.EMIT if joined.statements else Outcome.NOOP,
+        statements=joined.statements,
+        reason=reason,
+        releases=releases,
+        warnings=warnings,
+    )
+    return Step(state, decision, _joined_record(state))
+
+
+def _hold(
+    state: TargetState, change: SchemaChange, post: TrackedSchema | None, why: Refusal
+) -> Step:
+    """The shard stands at its gate; its effective schema and the target stay as they are."""
+    known = state.shards.get(change.shard)
+    first = known.hold if known else None
+    hold = Hold(
+        version=first.version if first else state.version,
+        position=first.position if first else change.position,
+        reason=why.reason,
+        hint=why.hint,
+        post=post,
+    )
+    effective = known.effective if known else None
+    state = state.with_shard(
+        ShardState(change.shard, effective, change.position, state.version, hold)
+    )
+    decision = replace(
+        _decision(state, change, post),
+        outcome=Outcome.HOLD,
+        reason=why.reason,
+        hint=why.hint,
+        conflict="" if change.error else why.reason,
+    )
+    return Step(state, decision, _joined_record(state))
+
+
+def _release_all(state: TargetState) -> TargetState:
+    """The state in which every held shard with a known post schema counts with it."""
+    return replace(
+        state,
+        shards={
+            shard.shard: replace(shard, effective=shard.final, hold=None)
+            if shard.hold and shard.hold.post
+            else shard
+            for shard in state.shards.values()
+        },
+    )
+
+
+def _decision(state: TargetState, change: SchemaChange, tracked: TrackedSchema | None) -> Decision:
+    key = tracked.schema.primary_key if tracked else None
+    return Decision(
+        id=change.id,
+        target=state.target,
+        version=state.version,
+        shard=change.shard,
+        position=change.position,
+        outcome=Outcome.NOOP,
+        columns=tracked.columns if tracked else (),
+        key=key.columns if key else (),
+        snapshot=change.snapshot,
+        ddl=change.ddl,
+        ts_ms=change.ts_ms,
+    )
+
+
+def _joined_record(state: TargetState) -> JoinedSchema:
+    shards = _sorted(state.shards.values())
+    return JoinedSchema(
+        target=state.target,
+        version=state.version,
+        columns=state.columns,
+        schema=state.schema,
+        shards=tuple(s.shard for s in shards),
+        held=tuple(s.shard for s in shards if s.hold),
+    )
+
+
+def _sorted(shards: Iterable[ShardState]) -> list[ShardState]:
+    return sorted(shards, key=lambda s: s.shard)

@@ -1,0 +1,191 @@
+"""Records to bytes and back, and the Avro contract beside the dataclasses."""
+
+import json
+import types
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from importlib import resources
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+import pytest
+
+from shardmerge.schemas import plain
+from shardmerge.schemas.codec import RECORDS, decode, encode
+from shardmerge.schemas.errors import ContractError, UnknownSchemaVersion
+from shardmerge.schemas.events import (
+    Binding,
+    ChangeId,
+    Decision,
+    JoinedSchema,
+    Lineage,
+    Outcome,
+    SchemaChange,
+    ShardColumn,
+    ShardProgress,
+    SinkProgress,
+    StatementKind,
+    StatementProgress,
+    TargetStatement,
+)
+from shardmerge.schemas.model import (
+    Check,
+    Column,
+    Default,
+    DefaultKind,
+    ForeignKey,
+    Generated,
+    Index,
+    IndexKind,
+    IndexPart,
+    TableSchema,
+)
+from shardmerge.schemas.names import ShardId, TargetTable
+from shardmerge.schemas.position import SourcePosition
+from shardmerge.schemas.types import ColumnType
+
+SHARD = ShardId("s1", "app", "tø")
+TARGET = TargetTable("merged", "t")
+POSITION = SourcePosition(0, "binlog.000003", 2**40, 7)
+COLUMN = Column(
+    "c",
+    ColumnType("enum", elements=("a", "b'c"), charset="utf8mb4"),
+    nullable=False,
+    default=Default(DefaultKind.LITERAL, "a"),
+    comment="x",
+)
+SCHEMA = TableSchema(
+    columns=(
+        Column("id", ColumnType("bigint", unsigned=True), nullable=False, auto_increment=True),
+        COLUMN,
+        Column("g", ColumnType("int"), generated=Generated("`id` + 1", stored=True)),
+    ),
+    indexes=(
+        Index("PRIMARY", IndexKind.PRIMARY, (IndexPart("id"),)),
+        Index(
+            "f",
+            IndexKind.PLAIN,
+            (IndexPart("c", length=3, descending=True), IndexPart("", "lower(`c`)")),
+        ),
+    ),
+    checks=(Check("t_chk_1", "`id` > 0", enforced=False),),
+    foreign_keys=(ForeignKey("fk", ("id",), "", "p", ("id",), "CASCADE"),),
+    options=(("ENGINE", "InnoDB"),),
+)
+CHANGE = SchemaChange(
+    ChangeId("s1", 5, 1, 2),
+    TARGET,
+    SHARD,
+    POSITION,
+    SCHEMA,
+    None,
+    (Lineage("a", ""),),
+    ("ADD COLUMN `a` int",),
+    "ALTER TABLE t ADD a INT",
+    True,
+    "why",
+    "do",
+    9,
+)
+STATEMENT = TargetStatement(
+    "ALTER TABLE `m`.`t` DROP COLUMN `c`",
+    StatementKind.CONTRACTING,
+    "gone",
+    ("column:c",),
+    (Binding("c#1", "", writable=False),),
+)
+RECORDED = [
+    CHANGE,
+    Decision(
+        ChangeId("s1", 5), TARGET, 3, SHARD, POSITION, Outcome.EMIT, (STATEMENT,), "r", "h", "c",
+        (ShardColumn("c#1", COLUMN),), ("id",), True, (SHARD,), ("w",), False, "ddl", 1,
+    ),
+    Decision(ChangeId("s1", 6), None, 0, None, POSITION, Outcome.IGNORED),
+    JoinedSchema(TARGET, 3, (ShardColumn("c#1", COLUMN),), SCHEMA, (SHARD,), ()),
+    SinkProgress(
+        TARGET, 3, 17,
+        (StatementProgress(3, 0, "sql", StatementKind.SWITCHING, "debt", "waits"),),
+        (ShardProgress(SHARD, 9, "gate", "act", POSITION),), 5,
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("record", RECORDED, ids=lambda r: type(r).__name__)
+def test_a_record_survives_its_bytes(record: Any) -> None:
+    assert decode(encode(record)) == record
+    assert encode(record) == encode(decode(encode(record)))
+
+
+@pytest.mark.parametrize("record", RECORDED, ids=lambda r: type(r).__name__)
+def test_a_value_survives_canonical_json(record: Any) -> None:
+    assert plain.load(type(record), plain.dump(record)) == record
+
+
+def test_foreign_bytes_are_a_contract_error() -> None:
+    with pytest.raises(ContractError, match="not an Avro single-object record"):
+        decode(b'{"a": 1}')
+    with pytest.raises(ContractError, match="nothing"):
+        decode(b"")
+
+
+def test_an_unknown_fingerprint_is_named() -> None:
+    with pytest.raises(UnknownSchemaVersion, match="0102030405060708"):
+        decode(b"\xc3\x01" + bytes(range(1, 9)) + b"rest")
+
+
+def test_a_cut_record_is_a_contract_error() -> None:
+    with pytest.raises(ContractError):
+        decode(encode(CHANGE)[:-30])
+
+
+def test_plain_data_of_another_shape_is_refused() -> None:
+    with pytest.raises(ContractError, match="no field 'x'"):
+        plain.from_plain(ChangeId, {"source": "s", "offset": 1, "x": 1})
+    with pytest.raises(ContractError, match="expected int"):
+        plain.from_plain(ChangeId, {"source": "s", "offset": "1"})
+    with pytest.raises(ContractError, match="not a ChangeId"):
+        plain.load(ChangeId, b"{")
+
+
+def test_plain_data_without_a_later_field_takes_the_default() -> None:
+    assert plain.from_plain(ChangeId, {"source": "s", "offset": 1}) == ChangeId("s", 1, 0, 1)
+
+
+@pytest.mark.parametrize(("name", "record"), RECORDS.items())
+def test_the_avro_contract_has_the_fields_of_the_dataclass(name: str, record: type) -> None:
+    text = resources.files("shardmerge.schemas").joinpath("avro", f"{name}.avsc").read_text()
+    declared = _without_docs(json.loads(text))
+    declared.pop("namespace")
+
+    assert declared == _expected(record, set())
+
+
+def _without_docs(schema: Any) -> Any:
+    if isinstance(schema, dict):
+        return {k: _without_docs(v) for k, v in schema.items() if k != "doc"}
+    if isinstance(schema, list):
+        return [_without_docs(item) for item in schema]
+    return schema
+
+
+def _expected(kind: Any, seen: set[str]) -> Any:
+    origin = get_origin(kind)
+    if origin in (Union, types.UnionType):
+        return ["null", *(_expected(a, seen) for a in get_args(kind) if a is not type(None))]
+    if origin is tuple:
+        return {"type": "array", "items": _expected(get_args(kind)[0], seen)}
+    if is_dataclass(kind):
+        assert isinstance(kind, type)
+        if kind.__name__ in seen:
+            return kind.__name__
+        seen.add(kind.__name__)
+        hints = get_type_hints(kind)
+        return {
+            "type": "record",
+            "name": kind.__name__,
+            "fields": [
+                {"name": f.name, "type": _expected(hints[f.name], seen)} for f in fields(kind)
+            ],
+        }
+    if issubclass(kind, Enum) or kind is str:
+        return "string"
+    return {bool: "boolean", int: "long"}[kind]

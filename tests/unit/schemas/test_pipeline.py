@@ -1,0 +1,82 @@
+"""The pipeline file: read whole, or refused with the place of the fault."""
+
+import pytest
+
+from shardmerge.schemas.errors import ConfigError
+from shardmerge.schemas.names import ShardId, TargetTable
+from shardmerge.schemas.pipeline import parse_pipeline
+from shardmerge.schemas.routing import route
+
+GOOD = """
+[pipeline]
+name = "demo"
+[kafka]
+bootstrap_servers = "127.0.0.1:9092"
+[connect]
+url = "http://127.0.0.1:8083"
+[target]
+host = "127.0.0.1"
+port = 3306
+user = "u"
+password = "${TARGET_PASSWORD}"
+[[sources]]
+name = "s1"
+host = "127.0.0.1"
+port = 3307
+user = "u"
+password = "p"
+server_id = 1
+[[routes]]
+database = "app"
+table = "t_.*"
+target = "merged.t"
+"""
+ENV = {"TARGET_PASSWORD": "secret"}
+
+
+def test_a_pipeline_file_is_read_with_defaults_and_environment() -> None:
+    pipeline = parse_pipeline(GOOD, ENV)
+
+    assert pipeline.target.password == "secret"
+    assert pipeline.mode == "optimistic"
+    assert pipeline.source("s1").databases == ".*"
+    assert route(pipeline.routes, ShardId("s1", "app", "t_1")) == (TargetTable("merged", "t"),)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ('name = "demo"', 'name = "de mo"', "letters"),
+        ('name = "demo"', 'name = "demo"\nmod = "x"', "unknown key 'mod'"),
+        ('name = "demo"', 'name = "demo"\nmode = "wild"', "mode 'wild' is not known"),
+        ("[kafka]", "[kafkas]", "unknown table 'kafkas'"),
+        ('bootstrap_servers = "127.0.0.1:9092"', "", "'bootstrap_servers' is missing"),
+        ("port = 3306", 'port = "3306"', "port must be of type int"),
+        ("port = 3306", "port = true", "port must be of type int"),
+        ("port = 3306", "port = 3306\nprot = 1", "unknown key 'prot'"),
+        ('target = "merged.t"', 'target = "t"', "database.table"),
+        ('database = "app"', "", "database is missing"),
+        ('database = "app"', 'database = "("', "regular expression"),
+        ("${TARGET_PASSWORD}", "${NOPE}", "NOPE is not set"),
+        ("[[sources]]", "[sources]", "at least one"),
+        ("server_id = 1", 'server_id = 1\nflavour = "oracle"', "flavour"),
+        ("[kafka]", "[kafka", "pipeline file"),
+    ],
+)
+def test_a_fault_is_named(old: str, new: str, says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        parse_pipeline(GOOD.replace(old, new), ENV)
+
+
+def test_two_sources_may_share_neither_name_nor_server_id() -> None:
+    source = GOOD[GOOD.index("[[sources]]") : GOOD.index("[[routes]]")]
+
+    with pytest.raises(ConfigError, match="same name"):
+        parse_pipeline(GOOD + source.replace("= 1", "= 2"), ENV)
+    with pytest.raises(ConfigError, match="same server_id"):
+        parse_pipeline(GOOD + source.replace('"s1"', '"s2"'), ENV)
+
+
+def test_an_unknown_source_is_an_error() -> None:
+    with pytest.raises(ConfigError, match="no source 's9'"):
+        parse_pipeline(GOOD, ENV).source("s9")
