@@ -1,0 +1,121 @@
+# Plain `make` prints this help. Everything that is built or started lives in .venv/, build/ and .local/.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+VENV := .venv
+PY := $(VENV)/bin/python
+READY := $(VENV)/.ready
+ARTIFACTS := .local/.artifacts-ready
+PACKAGES := agents schemas connectors spark_sink cli
+SCENARIOS := tests/e2e/scenarios
+# Keeps the project's folder off sys.path: `agents` must never be importable beside `shardmerge.agents`.
+export PYTHONSAFEPATH := 1
+
+.PHONY: help
+help: ## This help
+	@echo "shardmerge: many MySQL shards, one table, while every shard changes its schema at its own time"; echo
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-22s %s\n", $$1, $$2}'
+	@echo; echo "Needs Python 3.11+ (with venv) and Java 17+; everything else is fetched and checked."
+
+# --- set-up ---------------------------------------------------------------------------------------
+
+.PHONY: setup
+setup: $(READY) $(ARTIFACTS) ## Virtual environment from requirements.lock, artifacts of the local stack
+
+$(READY): requirements.lock pyproject.toml
+	@python=$$(bash .ci/python) && \
+	if [ ! -x $(PY) ]; then echo "virtual environment: $(VENV), from $$python"; "$$python" -m venv $(VENV); fi
+	@echo "packages: requirements.lock (a few minutes the first time)"
+	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(PY) -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	@touch $@
+
+.PHONY: java
+java:
+	@bash .ci/java
+
+$(ARTIFACTS): $(READY) $(wildcard connectors/local/artifacts.py connectors/local/*.xml) | java
+	@mkdir -p $(@D)
+	@$(PY) -m shardmerge.connectors.local.artifacts
+	@touch $@
+
+.PHONY: artifacts
+artifacts: $(ARTIFACTS) ## Kafka, Debezium, MySQL and Spark's jars for the local stack
+
+# --- use ------------------------------------------------------------------------------------------
+
+.PHONY: demo up down status
+demo: $(ARTIFACTS) | java ## The three-shard example, live; KEEP=1 leaves it running, CHAOS=1 kills parts meanwhile
+	@$(PY) -m shardmerge.cli.main demo $(if $(filter-out 0,$(KEEP)),--keep) $(if $(filter-out 0,$(CHAOS)),--chaos)
+
+up: $(ARTIFACTS) | java ## Start the same stack to play with by hand
+	@$(PY) -m shardmerge.cli.main up
+
+down: $(READY) ## Stop it
+	@$(PY) -m shardmerge.cli.main down
+
+status: $(READY) ## What runs, and what it is doing
+	@$(PY) -m shardmerge.cli.main status
+
+# --- checks and tests -----------------------------------------------------------------------------
+
+.PHONY: test check types links unit wheel integration e2e scenarios
+test: $(ARTIFACTS) | java ## Every level, the real stack included; closes with 'N passed, N failed'
+	@$(PY) tests/levels.py check wheel integration e2e scenarios
+
+check: $(READY) links ## Lint, format, types, import direction, text files
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(PY) tests/text_files.py
+	PYTHONPATH=build/pkgroot $(VENV)/bin/lint-imports --no-cache
+	$(MAKE) --no-print-directory types
+
+types: $(READY) links ## mypy --strict, the folders under their installed name; then the tests
+	$(VENV)/bin/mypy $(foreach p,$(PACKAGES),-p shardmerge.$(p))
+	MYPYPATH=build/pkgroot $(VENV)/bin/mypy -p tests
+
+# mypy and import-linter cannot see through setuptools' editable hook: they get the tree as links.
+links:
+	@mkdir -p build/pkgroot/shardmerge
+	@for p in $(PACKAGES); do ln -sfn ../../../$$p build/pkgroot/shardmerge/$$p; done
+	@ln -sfn ../../tests build/pkgroot/tests
+
+unit: $(READY) ## Unit, property and golden tests: no network, no server
+	$(PY) -m pytest $(ARGS)
+
+wheel: $(READY) ## Build the wheel, install it in a clean environment, run the unit level against it
+	@$(PY) tests/levels.py wheel
+
+integration: $(ARTIFACTS) | java ## One real system per test
+	$(PY) -m pytest tests/integration $(ARGS)
+
+e2e: $(ARTIFACTS) | java ## The whole line, with faults
+	$(PY) -m pytest tests/e2e $(ARGS)
+
+scenarios: $(ARTIFACTS) | java ## Play DIR (default: our own scenarios) against the whole line
+	@PYTHONPATH=. $(PY) -m tests.e2e.runner $(if $(DIR),$(DIR),$(SCENARIOS)) $(ARGS)
+
+.PHONY: bench
+bench: $(ARTIFACTS) | java ## Rows per second Kafka to target; latency commit to visible
+	$(PY) benchmarks/sink_throughput.py
+	$(PY) benchmarks/latency.py
+
+# --- packages -------------------------------------------------------------------------------------
+
+.PHONY: pyfiles lock clean
+# zipimport needs entries for folders in a namespace package: zipfile writes them, a wheel has none.
+pyfiles: $(READY) ## build/shardmerge.zip for Spark clusters' --py-files
+	@rm -rf build/pyfiles build/shardmerge.zip && mkdir -p build/pyfiles
+	@$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --target build/pyfiles .
+	@cd build/pyfiles && ../../$(PY) -m zipfile -c ../shardmerge.zip shardmerge
+
+lock: $(READY) ## requirements.lock anew from pyproject.toml
+	@$(PY) -m pip install --quiet --disable-pip-version-check 'uv>=0.9'
+	@$(VENV)/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+		--all-extras --group dev pyproject.toml -o requirements.lock
+
+clean: ## Everything built; keeps .venv and what was fetched
+	@rm -rf build/reports build/wheel build/pyfiles build/shardmerge.zip dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

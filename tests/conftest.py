@@ -1,0 +1,49 @@
+"""Markers from folders, and Hypothesis profiles."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+LEVELS = ("unit", "properties", "golden", "integration", "e2e")
+HERE = Path(__file__).resolve().parent
+
+# `derandomize` in CI: the same commit gives the same result; `nightly` is where surprises belong.
+settings.register_profile("dev", max_examples=50, deadline=None, print_blob=True)
+settings.register_profile(
+    "ci",
+    max_examples=300,
+    deadline=None,
+    derandomize=True,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile("nightly", max_examples=5_000, deadline=None, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update-golden",
+        action="store_true",
+        help="rewrite the expected files of golden tests; review the difference",
+    )
+
+
+@pytest.fixture
+def update_golden(request: pytest.FixtureRequest) -> bool:
+    """Whether golden tests shall rewrite what they expect."""
+    return bool(request.config.getoption("--update-golden"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A test's level is its folder; integration and e2e tests get the time that servers need."""
+    for item in items:
+        level = item.path.relative_to(HERE).parts[0]
+        if level in LEVELS:
+            item.add_marker(getattr(pytest.mark, level))
+        if level in ("integration", "e2e") and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(600))

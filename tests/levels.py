@@ -1,0 +1,208 @@
+"""Run test levels one after the other and close with one line: ``N passed, N failed``.
+
+Usage: ``python tests/levels.py check wheel integration e2e scenarios``
+
+A level that fails does not stop the next ones: one run tells everything. Each level has a bound;
+what a level started in its process group is gone when it ends. Standard library only.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+REPORTS = ROOT / "build" / "reports"
+PYTHON = ROOT / ".venv" / "bin" / "python"
+GIVEN_CASES = ROOT.parent / "shared" / "cases" / "scenarios"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a level found; ``broken`` says why it could not finish ("" if it could)."""
+
+    passed: int = 0
+    failed: int = 0
+    broken: str = ""
+
+
+def check() -> Result:
+    """Lint, types, import direction: one check, passed or failed."""
+    code = run(["make", "--no-print-directory", "check"], minutes=10)
+    return Result(passed=1) if code == 0 else Result(failed=1, broken=f"make check: exit {code}")
+
+
+def wheel() -> Result:
+    """The unit levels against the wheel, installed in a clean environment."""
+    place = ROOT / "build" / "wheel"
+    shutil.rmtree(place, ignore_errors=True)
+    python = place / "venv" / "bin" / "python"
+    steps = (
+        [str(PYTHON), "-m", "build", "--wheel", "--outdir", str(place), str(ROOT)],
+        [str(PYTHON), "-m", "venv", str(place / "venv")],
+        # The lock first, so that the wheel's own requirements are met by tested versions.
+        [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
+         "--require-hashes", "-r", str(ROOT / "requirements.lock")],
+    )  # fmt: skip
+    for step in steps:
+        if code := run(step, minutes=10, quiet=True):
+            return Result(broken=f"{' '.join(step[1:4])}: exit {code}")
+    wheels = sorted(place.glob("*.whl"))
+    install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
+               "--no-deps", *map(str, wheels)]  # fmt: skip
+    if code := run(install, minutes=5):
+        return Result(broken=f"pip install {wheels}: exit {code}")
+    return pytest("wheel", [], minutes=10, python=python)
+
+
+def integration() -> Result:
+    """One real system per test."""
+    return pytest("integration", ["tests/integration"], minutes=15)
+
+
+def e2e() -> Result:
+    """The whole line, with faults, and the project's own scenarios."""
+    return pytest("e2e", ["tests/e2e"], minutes=20)
+
+
+def scenarios() -> Result:
+    """The scenarios that were given beside the project, when they are there."""
+    if not GIVEN_CASES.is_dir():
+        print(
+            f"no {os.path.relpath(GIVEN_CASES, ROOT)}: only our own scenarios were played",
+            flush=True,
+        )
+        return Result()
+    log = REPORTS / "scenarios.txt"
+    command = [
+        "make",
+        "--no-print-directory",
+        "scenarios",
+        f"DIR={os.path.relpath(GIVEN_CASES, ROOT)}",
+    ]
+    code = run(command, minutes=20, log=log)
+    found = re.findall(
+        r"^(\d+) passed, (\d+) failed", log.read_text(encoding="utf-8"), re.MULTILINE
+    )
+    if not found:
+        return Result(broken=f"make scenarios: exit {code} without a closing line")
+    passed, failed = map(int, found[-1])
+    broken = "" if (code == 0) == (failed == 0) else f"make scenarios: exit {code}"
+    return Result(passed, failed, broken)
+
+
+LEVELS: dict[str, Callable[[], Result]] = {
+    "check": check, "wheel": wheel, "integration": integration, "e2e": e2e, "scenarios": scenarios,
+}  # fmt: skip
+
+
+def pytest(level: str, arguments: list[str], minutes: float, python: Path = PYTHON) -> Result:
+    """Run pytest and count from its report; a run without a test is broken."""
+    report = REPORTS / f"{level}.xml"
+    report.unlink(missing_ok=True)
+    code = run([str(python), "-m", "pytest", f"--junitxml={report}", *arguments], minutes=minutes)
+    if not report.exists():
+        return Result(broken=f"pytest: exit {code} without a report")
+    suite = next(ET.parse(report).getroot().iter("testsuite"))
+    total, failed, skipped = (
+        sum(int(suite.get(name, "0")) for name in names)
+        for names in (("tests",), ("failures", "errors"), ("skipped",))
+    )
+    if code not in (0, 1) or (code == 1 and failed == 0):
+        return Result(total - failed - skipped, failed, f"pytest: exit {code}")
+    return Result(total - failed - skipped, failed)
+
+
+def run(command: list[str], minutes: float, log: Path | None = None, quiet: bool = False) -> int:
+    """Run a command in its own process group within a bound; what it leaves behind is killed."""
+    environment = {
+        **os.environ,
+        "PYTHONSAFEPATH": "1",
+        "PYTHONUNBUFFERED": "1",
+        "HYPOTHESIS_PROFILE": "ci",
+    }
+    process = subprocess.Popen(
+        command, cwd=ROOT, env=environment, start_new_session=True, stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+    )  # fmt: skip
+    assert process.stdout is not None
+    # A watcher ends the group at the bound, so that reading below meets its end.
+    watcher = subprocess.Popen(
+        [sys.executable, "-c", _WATCH, str(process.pid), str(minutes * 60)], start_new_session=True,
+    )  # fmt: skip
+    lines: list[str] = []
+    try:
+        with (log or Path(os.devnull)).open("w", encoding="utf-8") as copy:
+            for line in process.stdout:
+                copy.write(line)
+                lines.append(line)
+                if not quiet:
+                    sys.stdout.write(line)
+                    sys.stdout.flush()
+        code = process.wait()
+    finally:
+        end_group(process.pid)
+        watcher.kill()
+        watcher.wait()
+    if quiet and code:
+        sys.stdout.write("".join(lines[-60:]))
+    return code
+
+
+_WATCH = """
+import os, signal, sys, time
+group, seconds = int(sys.argv[1]), float(sys.argv[2])
+time.sleep(seconds)
+print(f"stopped after {seconds / 60:.0f} minutes", flush=True)
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+    try:
+        os.killpg(group, number)
+    except ProcessLookupError:
+        break
+    time.sleep(30)
+"""
+
+
+def end_group(group: int) -> None:
+    """Kill what is left of a process group."""
+    try:
+        os.killpg(group, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        return
+
+
+def main(names: list[str]) -> int:
+    """Run the levels named; 0 only if every one passed with at least one test."""
+    unknown = [name for name in names if name not in LEVELS]
+    if unknown or not names:
+        print(f"usage: python tests/levels.py {' '.join(LEVELS)}", file=sys.stderr)
+        return 2
+    REPORTS.mkdir(parents=True, exist_ok=True)
+    results: dict[str, Result] = {}
+    for name in names:
+        print(f"\n=== {name}", flush=True)
+        started = time.monotonic()
+        results[name] = LEVELS[name]()
+        print(f"=== {name}: {time.monotonic() - started:.0f} s", flush=True)
+    print()
+    for name, result in results.items():
+        counts = f"{name:12} {result.passed:5} passed {result.failed:5} failed"
+        print(f"{counts}   {result.broken}".rstrip())
+    passed = sum(r.passed for r in results.values())
+    # A level that could not finish counts as a failure even when every test it ran passed.
+    failed = sum(max(r.failed, 1 if r.broken else 0) for r in results.values())
+    print(f"{passed} passed, {failed} failed", flush=True)
+    return 0 if failed == 0 and passed > 0 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
