@@ -1,0 +1,140 @@
+"""The agents' worker: ``python -m shardmerge.agents.app --pipeline FILE``.
+
+Runs until it is told to stop (SIGTERM) or until something breaks; then it ends with a non-zero exit
+code and is meant to be started again: state and place are in Kafka, a restart goes on from there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging.config
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import faust
+
+from shardmerge.schemas import topics
+from shardmerge.schemas.errors import ShardMergeError
+from shardmerge.schemas.pipeline import Pipeline, parse_pipeline
+
+from .delivery import GapCheck
+from .logs import logging_config
+from .recovery import App, Table, TableManager
+from .settings import AgentSettings, from_env
+from .topic_setup import ensure_topics
+from .workers import add_coordinator, add_tracker
+
+log = logging.getLogger(__name__)
+
+MAX_RECORD_BYTES = 32 * 1024 * 1024
+"""Before compression. A journal row holds a target's state and its sends."""
+
+
+def build_app(pipeline: Pipeline, settings: AgentSettings) -> Any:
+    """The Faust app with both agents; its topics must exist before it starts."""
+    servers = pipeline.kafka.bootstrap_servers
+    app = App(
+        f"{pipeline.name}-agents",
+        broker=[f"kafka://{server.strip()}" for server in servers.split(",")],
+        store="rocksdb://",
+        datadir=str(settings.data_directory),
+        Table=Table,
+        TableManager=TableManager,
+        autodiscover=False,
+        processing_guarantee="at_least_once",
+        stream_wait_empty=True,
+        stream_recovery_delay=0.0,
+        consumer_auto_offset_reset="earliest",
+        consumer_max_fetch_size=8 * 1024 * 1024,
+        broker_session_timeout=float(settings.session_timeout_s),
+        broker_heartbeat_interval=settings.session_timeout_s / 3,
+        broker_commit_interval=float(settings.commit_interval_s),
+        producer_acks=-1,
+        producer_compression_type="gzip",
+        producer_max_request_size=MAX_RECORD_BYTES,
+        topic_disable_leader=True,
+        topic_allow_declare=True,
+        topic_partitions=1,
+        topic_replication_factor=pipeline.kafka.replication,
+        # A standby's changelog records are dropped whenever the streams' queues are cleared; the
+        # tables are small, and a worker that takes over reads them from the changelog.
+        table_standby_replicas=0,
+        web_enabled=False,
+        worker_redirect_stdouts=False,
+    )
+    gaps = GapCheck(servers)
+    add_tracker(app, pipeline, gaps)
+    add_coordinator(app, pipeline, gaps)
+    _log_assignment(app)
+    _close_with(app, gaps)
+    return app
+
+
+def _log_assignment(app: Any) -> None:
+    @app.on_partitions_assigned.connect(weak=False)  # type: ignore[untyped-decorator]
+    async def on_assigned(app: Any, assigned: Any, **_: Any) -> None:
+        changelogs = app.tables.changelog_topics
+        sources = sorted(
+            f"{tp.topic}/{tp.partition}" for tp in assigned if tp.topic not in changelogs
+        )
+        log.info("assigned" if sources else "assigned_nothing", extra={"partitions": sources})
+
+
+def _close_with(app: Any, gaps: GapCheck) -> None:
+    @app.on_before_shutdown.connect(weak=False)  # type: ignore[untyped-decorator]
+    async def on_shutdown(_: Any, **__: Any) -> None:
+        await gaps.stop()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a worker; the exit code is 0 only when it was told to stop."""
+    options = _parser().parse_args(arguments)
+    try:
+        settings = _settings(options)
+        logging.config.dictConfig(logging_config(settings.log_level))
+        pipeline = parse_pipeline(options.pipeline.read_text(encoding="utf-8"), os.environ)
+        asyncio.run(ensure_topics(pipeline.kafka.bootstrap_servers, topics.own_topics(pipeline)))
+        app = build_app(pipeline, settings)
+    except (ShardMergeError, OSError) as error:
+        print(f"shardmerge agents: {error}", file=sys.stderr)
+        return 2
+    worker = faust.Worker(
+        app, loglevel=settings.log_level, logging_config=logging_config(settings.log_level)
+    )
+    worker.spinner = None
+    worker.execute_from_commandline()
+    return 0
+
+
+def _settings(options: argparse.Namespace) -> AgentSettings:
+    settings = from_env(os.environ)
+    given = {
+        "data_directory": options.datadir,
+        "web_host": options.web_host,
+        "web_port": options.web_port,
+        "log_level": options.log_level,
+    }
+    settings = replace(settings, **{k: v for k, v in given.items() if v is not None})
+    # Faust changes the working directory.
+    return replace(settings, data_directory=settings.data_directory.resolve())
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m shardmerge.agents.app", description="Run one agents' worker."
+    )
+    parser.add_argument("--pipeline", type=Path, required=True, help="the pipeline file (TOML)")
+    parser.add_argument("--datadir", type=Path, help="where this worker keeps its tables")
+    parser.add_argument("--web-host", help="address of the status pages (default 127.0.0.1)")
+    parser.add_argument("--web-port", type=int, help="port of the status pages (default 6066)")
+    parser.add_argument("--log-level", help="DEBUG, INFO (default), WARNING or ERROR")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,224 @@
+"""Every source record's effects exactly once in effect, on top of Faust's at-least-once delivery.
+
+Theory of operation, for one record of a source partition (``Carrier.handle``):
+
+1. The partition's journal row tells which record was folded last. An older record is skipped; the
+   same one is not folded again: its stored effects are performed again, byte for byte; a record
+   after a gap is folded only if the gap holds no record (``GapCheck``), else the worker stops
+   before the acknowledgement, and the restart reads from the committed offset.
+2. The record is folded: a pure function of the table's rows and the record.
+3. The journal row with all effects is put, then the effects' rows. All are rows of one table, so
+   they stand in one changelog partition, in this order: whatever part of them survives a crash, it
+   is a prefix, and step 1 completes it.
+4. Their changelog records are acknowledged by the broker.
+5. The sends are acknowledged by the broker.
+6. The record is acknowledged. Faust commits its offset some time later.
+
+A crash before 4 loses nothing that was sent; one after it repeats the sends with equal bytes.
+Readers of these sends recognise a repeated record by its identity.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from mode import CrashingSupervisor
+
+from shardmerge.schemas.errors import InternalError, StackError
+
+from . import effects as journal
+from .effects import Arrival, Fold, JournalEntry, Send, SourceRecord
+
+log = logging.getLogger(__name__)
+
+GAP_CHECK_TIMEOUT_S = 30.0
+BLOCK_CACHE_BYTES = 32 * 1024 * 1024
+"""Per partition database; Faust's default is 2 GiB."""
+WRITE_BUFFER_BYTES = 8 * 1024 * 1024
+
+
+class SkippedRecords(InternalError):
+    """The stream jumped over records. The worker must stop; its restart reads them."""
+
+
+class GapCheck:
+    """Tells whether offsets between two records hold records, by reading them again.
+
+    Transactions leave commit markers, so a gap in the offsets is usual. Consumers of its own, one
+    per partition and outside of Faust's, read along: the first record from the gap's start on must
+    be the one at hand.
+    """
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        self._bootstrap_servers = bootstrap_servers
+        self._readers: dict[tuple[str, int], tuple[Any, int]] = {}
+        """By topic and partition: the consumer, and the offset from which it reads next."""
+
+    async def first_record(self, topic: str, partition: int, start_offset: int) -> int:
+        """Offset of the first committed record at or after ``start_offset``.
+
+        Raises:
+            StackError: The broker did not answer in time.
+        """
+        tp = TopicPartition(topic, partition)
+        consumer, at = self._readers.get(tp) or (await self._open(tp), -1)
+        if at != start_offset:
+            consumer.seek(tp, start_offset)
+        try:
+            record = await asyncio.wait_for(consumer.getone(tp), GAP_CHECK_TIMEOUT_S)
+        except TimeoutError:
+            raise StackError(
+                f"no record of {topic}/{partition} from offset {start_offset} on could be read "
+                f"within {GAP_CHECK_TIMEOUT_S:.0f} s",
+                hint="check the broker; the worker goes on from the same place when restarted",
+            ) from None
+        offset: int = record.offset
+        self._readers[tp] = (consumer, offset + 1)
+        return offset
+
+    async def _open(self, tp: TopicPartition) -> Any:
+        consumer = AIOKafkaConsumer(
+            bootstrap_servers=self._bootstrap_servers,
+            group_id=None,
+            enable_auto_commit=False,
+            isolation_level="read_committed",
+            auto_offset_reset="earliest",
+            max_partition_fetch_bytes=256 * 1024,
+        )
+        await consumer.start()
+        consumer.assign([tp])
+        self._readers[tp] = (consumer, -1)
+        return consumer
+
+    async def stop(self) -> None:
+        """Close the connections; a later check opens them again."""
+        while self._readers:
+            _, (consumer, _) = self._readers.popitem()
+            await consumer.stop()
+
+
+class Carrier:
+    """Carries one agent's records through its fold: the numbered steps above."""
+
+    def __init__(
+        self, app: Any, table: Any, fold: Fold, gaps: GapCheck, outputs: Mapping[str, Any]
+    ) -> None:
+        self._app = app
+        self._table = table
+        self._fold = fold
+        self._gaps = gaps
+        self._outputs = outputs
+
+    async def handle(self, record: SourceRecord) -> None:
+        """Perform the record's effects; when this returns, the record may be acknowledged.
+
+        Raises:
+            SkippedRecords: Records before this one never came.
+        """
+        key = journal.journal_key(record.topic, record.partition)
+        stored = self._table.get(key)
+        entry = None if stored is None else journal.from_bytes(stored)
+        arrival = journal.classify(entry, record.offset)
+        if arrival is Arrival.PAST:
+            log.info("record_skipped", extra=_facts(record))
+            return
+        if arrival is Arrival.BEYOND:
+            await self._check_gap(entry, record)
+        if arrival is Arrival.REPEATED and entry is not None:
+            log.info("record_repeated", extra=_facts(record))
+        else:
+            entry = JournalEntry(record.offset, self._fold(self._table, record))
+        await self._perform(key, entry)
+
+    async def _check_gap(self, entry: JournalEntry | None, record: SourceRecord) -> None:
+        start = 0 if entry is None else entry.offset + 1
+        first = await self._gaps.first_record(record.topic, record.partition, start)
+        if first < record.offset:
+            log.error("records_skipped", extra={**_facts(record), "expected_offset": first})
+            raise SkippedRecords(
+                f"{record.topic}/{record.partition} came with offset {record.offset}, but there is "
+                f"a record at {first} that did not come",
+                hint="restart the worker: it reads on from the record that did not come",
+            )
+
+    async def _perform(self, key: bytes, entry: JournalEntry) -> None:
+        self._table[key] = journal.to_bytes(entry)
+        for row, value in entry.effects.puts.items():
+            if value is not None:
+                self._table[row] = value
+            elif self._table.get(row) is not None:
+                del self._table[row]
+            else:
+                # Local rows can be ahead of the changelog: the deletion may not be there yet.
+                self._table.send_changelog(self._table.partition_for_key(row), row, None)
+        await self._app.producer.flush()
+        await self._table.settle()
+        pending = [await self._send(send) for send in entry.effects.sends]
+        await asyncio.gather(*pending)
+
+    async def _send(self, send: Send) -> Any:
+        topic = self._outputs[send.topic]
+        headers = [(name, text.encode()) for name, text in send.headers]
+        return await topic.send(key=send.key, value=send.value, headers=headers)
+
+
+def carry(app: Any, name: str, source: Any, carrier: Carrier) -> Any:
+    """Make the Faust agent that gives the records of ``source`` to ``carrier``, one at a time.
+
+    ``noack`` with the acknowledgement last, and a supervisor that crashes the app: with Faust's
+    defaults an exception acknowledges the record that caused it, and the record is lost.
+    """
+
+    async def agent(stream: Any) -> None:
+        async for event in stream.noack().events():
+            message = event.message
+            await carrier.handle(
+                SourceRecord(
+                    message.topic, message.partition, message.offset, message.key, message.value
+                )
+            )
+            event.ack()
+
+    return app.agent(source, name=name, concurrency=1, supervisor_strategy=CrashingSupervisor)(
+        agent
+    )
+
+
+def bytes_topic(app: Any, *names: str, partitions: int | None = None) -> Any:
+    """A Faust topic of plain bytes; it must exist, see ``app``."""
+    return app.topic(
+        *names,
+        partitions=partitions,
+        key_type=bytes,
+        value_type=bytes,
+        key_serializer="raw",
+        value_serializer="raw",
+        allow_empty=True,
+    )
+
+
+def bytes_table(app: Any, name: str, *, partitions: int) -> Any:
+    """A Faust table of bytes in RocksDB.
+
+    ``key_type`` is set, since a table without one never ends its recovery; the driver is an option
+    of the table, since Faust ignores it in the store's URL.
+    """
+    return app.Table(
+        name,
+        partitions=partitions,
+        key_type=bytes,
+        value_type=bytes,
+        options={
+            "driver": "rocksdict",
+            "block_cache_size": BLOCK_CACHE_BYTES,
+            "write_buffer_size": WRITE_BUFFER_BYTES,
+        },
+    )
+
+
+def _facts(record: SourceRecord) -> dict[str, Any]:
+    return {"topic": record.topic, "partition": record.partition, "offset": record.offset}

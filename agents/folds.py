@@ -1,0 +1,125 @@
+"""The two agents as folds: one source record and an agent's rows in, effects out. Pure."""
+
+from __future__ import annotations
+
+from shardmerge.connectors.envelope import schema_change_event
+from shardmerge.schemas import codec, topics
+from shardmerge.schemas.errors import ConfigError, ContractError
+from shardmerge.schemas.events import Decision, JoinedSchema, SchemaChange
+from shardmerge.schemas.grammar import ServerContext
+from shardmerge.schemas.pipeline import Pipeline, Source
+
+from . import coordinator, tracker
+from .effects import Effects, Rows, Send, SourceRecord
+from .store import TargetStates, TrackedTables, tracked_puts
+
+
+def server_context(source: Source) -> ServerContext:
+    """How a source's server reads a statement.
+
+    Raises:
+        ConfigError: The version is not numbers with points.
+    """
+    numbers = source.version.split(".")
+    if not all(number.isdigit() for number in numbers):
+        raise ConfigError(
+            f"source {source.name}: version {source.version!r} is not numbers with points",
+            hint="SELECT VERSION() tells it; write it without what follows the numbers",
+        )
+    return ServerContext(
+        flavour=source.flavour,
+        version=tuple(int(number) for number in numbers),
+        sql_mode=frozenset(m.strip().upper() for m in source.sql_mode.split(",") if m.strip()),
+        charset=source.charset,
+    )
+
+
+class TrackerFold:
+    """Schema-change records of every source → SchemaChanges in the schema-log."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self._rules = pipeline.routes
+        self._contexts = {s.name: server_context(s) for s in pipeline.sources}
+        self._schema_log = topics.schema_log(pipeline).name
+        self._ddl = topics.ddl(pipeline).name
+        self._tables = TrackedTables()
+
+    def __call__(self, rows: Rows, record: SourceRecord) -> Effects:
+        """Fold one record.
+
+        Raises:
+            ContractError: Not a schema-change record of a source of this pipeline.
+        """
+        event = schema_change_event(record.topic, record.offset, record.key, record.value)
+        context = self._contexts.get(event.source)
+        if context is None or event.source != record.topic:
+            raise ContractError(
+                f"{record.topic}@{record.offset} is of source {event.source!r}",
+                hint="each connector's topic.prefix must be its source's name in the pipeline file",
+            )
+        result = tracker.track(self._tables.over(rows), event, self._rules, context)
+        sends = [
+            Send(self._schema_log, str(c.target).encode(), codec.encode(c), _change_headers(c))
+            for c in result.changes
+        ]
+        if result.ignored is not None:
+            sends.append(_decision_send(self._ddl, result.ignored))
+        return Effects(tracked_puts(result.puts), tuple(sends))
+
+
+class CoordinatorFold:
+    """The schema-log → decisions and joined schemas."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self._ddl = topics.ddl(pipeline).name
+        self._joined = topics.joined_schemas(pipeline).name
+        self._states = TargetStates()
+
+    def __call__(self, rows: Rows, record: SourceRecord) -> Effects:
+        """Fold one record.
+
+        Raises:
+            ContractError: Not a SchemaChange.
+        """
+        change = codec.decode(record.value or b"")
+        if not isinstance(change, SchemaChange):
+            raise ContractError(
+                f"{record.topic}/{record.partition}@{record.offset} is a {type(change).__name__}",
+                hint="only the agents write to the schema-log",
+            )
+        state = self._states.get(rows, change.target)
+        step = coordinator.decide(state, change)
+        if step.decision is None or step.joined is None:
+            return Effects()
+        return Effects(
+            self._states.puts(step.state),
+            (_decision_send(self._ddl, step.decision), _joined_send(self._joined, step.joined)),
+        )
+
+
+def _decision_send(topic: str, decision: Decision) -> Send:
+    key = topics.decision_key(decision.target, decision.version, str(decision.id))
+    headers = [
+        ("outcome", str(decision.outcome)),
+        ("position", str(decision.position)),
+        ("shard", str(decision.shard or "")),
+        ("source", decision.id.source),
+        ("target", str(decision.target or "")),
+        ("version", str(decision.version)),
+    ]
+    return Send(topic, key.encode(), codec.encode(decision), tuple(headers))
+
+
+def _joined_send(topic: str, joined: JoinedSchema) -> Send:
+    headers = (("target", str(joined.target)), ("version", str(joined.version)))
+    return Send(topic, str(joined.target).encode(), codec.encode(joined), headers)
+
+
+def _change_headers(change: SchemaChange) -> tuple[tuple[str, str], ...]:
+    return (
+        ("id", str(change.id)),
+        ("position", str(change.position)),
+        ("shard", str(change.shard)),
+        ("source", change.id.source),
+        ("target", str(change.target)),
+    )

@@ -1,0 +1,112 @@
+"""States ⇄ rows of an agent's table: the only place that knows the row keys.
+
+Reading decodes lazily and keeps what was decoded for as long as the row's bytes stay the same: a
+statement touches few of the tracked tables, and a target's state is read for each of its changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Generic, TypeVar
+
+from shardmerge.schemas.names import ShardId, TargetTable
+
+from . import coordinator, state, tracked
+from .effects import Rows
+from .state import TargetState
+from .tracked import Tracked
+
+T = TypeVar("T")
+
+MAX_DECODED = 4096
+"""Decoded values kept in memory per agent."""
+
+
+class _Decoded(Generic[T]):
+    """Decoded rows by key, valid while the bytes are the same."""
+
+    def __init__(self) -> None:
+        self._values: dict[bytes, tuple[bytes, T]] = {}
+
+    def get(self, key: bytes, data: bytes) -> T | None:
+        found = self._values.get(key)
+        return found[1] if found is not None and found[0] == data else None
+
+    def put(self, key: bytes, data: bytes, value: T) -> T:
+        if len(self._values) >= MAX_DECODED:
+            self._values.pop(next(iter(self._values)))
+        self._values[key] = (data, value)
+        return value
+
+
+class TrackedTables(Mapping[ShardId, Tracked]):
+    """The tracker's rows as a mapping of every tracked table."""
+
+    def __init__(self) -> None:
+        self._decoded: _Decoded[Tracked] = _Decoded()
+        self._rows: Rows | None = None
+
+    def over(self, rows: Rows) -> TrackedTables:
+        """The same mapping over these rows."""
+        self._rows = rows
+        return self
+
+    def _bound(self) -> Rows:
+        if self._rows is None:
+            raise LookupError("the mapping stands over no rows yet")
+        return self._rows
+
+    def __getitem__(self, shard: ShardId) -> Tracked:
+        key = tracked.row_key(shard)
+        data = self._bound().get(key)
+        if data is None:
+            raise KeyError(shard)
+        known = self._decoded.get(key, data)
+        if known is not None:
+            return known
+        return self._decoded.put(key, data, tracked.from_bytes(data))
+
+    def __iter__(self) -> Iterator[ShardId]:
+        for key in self._bound().keys():  # noqa: SIM118 — a Faust table is no plain dict
+            shard = tracked.from_row_key(key)
+            if shard is not None:
+                yield shard
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def tracked_puts(puts: Mapping[ShardId, Tracked | None]) -> dict[bytes, bytes | None]:
+    """The tracker's puts as rows."""
+    return {
+        tracked.row_key(shard): None if value is None else tracked.to_bytes(value)
+        for shard, value in puts.items()
+    }
+
+
+class TargetStates:
+    """The coordinator's rows: one per target."""
+
+    def __init__(self) -> None:
+        self._decoded: _Decoded[TargetState] = _Decoded()
+
+    def get(self, rows: Rows, target: TargetTable) -> TargetState:
+        """The state of a target; the initial one if it has none."""
+        key = _target_key(target)
+        data = rows.get(key)
+        if data is None:
+            return coordinator.initial(target)
+        known = self._decoded.get(key, data)
+        if known is not None:
+            return known
+        return self._decoded.put(key, data, state.from_bytes(data))
+
+    def puts(self, new: TargetState) -> dict[bytes, bytes | None]:
+        """The row of a new state."""
+        key, data = _target_key(new.target), state.to_bytes(new)
+        self._decoded.put(key, data, new)
+        return {key: data}
+
+
+def _target_key(target: TargetTable) -> bytes:
+    return f"target/{target}".encode()

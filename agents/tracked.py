@@ -1,0 +1,74 @@
+"""What the tracker knows of each source table, and its bytes. Pure."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from shardmerge.schemas import plain
+from shardmerge.schemas.errors import ContractError
+from shardmerge.schemas.model import TableSchema
+from shardmerge.schemas.names import ShardId
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """The table exists, but its schema cannot be told any more, until it is described anew."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseDefaults:
+    """What new tables of a database inherit; stored under the database's own ``ShardId``."""
+
+    charset: str
+    collation: str = ""
+
+
+Tracked: TypeAlias = TableSchema | Unknown | DatabaseDefaults
+
+_KINDS: dict[bytes, type[Tracked]] = {b"T": TableSchema, b"U": Unknown, b"D": DatabaseDefaults}
+"""First byte of the stored form."""
+
+_PREFIX = b"table/"
+
+
+def database_id(source: str, database: str) -> ShardId:
+    """Where a database's defaults are kept: no table has an empty name."""
+    return ShardId(source, database, "")
+
+
+def row_key(shard: ShardId) -> bytes:
+    """The row key of a table; JSON, since names may hold any character."""
+    names = [shard.source, shard.database, shard.table]
+    return _PREFIX + json.dumps(names, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def from_row_key(key: bytes) -> ShardId | None:
+    """The table of a row key; None when the row is something else (a journal)."""
+    if not key.startswith(_PREFIX):
+        return None
+    return ShardId(*json.loads(key[len(_PREFIX) :]))
+
+
+def to_bytes(tracked: Tracked) -> bytes:
+    """Canonical bytes: equal values give equal bytes."""
+    mark = next(m for m, kind in _KINDS.items() if isinstance(tracked, kind))
+    return mark + plain.dump(tracked)
+
+
+def from_bytes(data: bytes) -> Tracked:
+    """Read what ``to_bytes`` wrote.
+
+    Raises:
+        ContractError: Not such a row.
+    """
+    kind = _KINDS.get(data[:1])
+    if kind is None:
+        raise ContractError(
+            f"the stored schema of a table begins with {data[:1]!r}",
+            hint="it was written by another version of shardmerge: run that version or a newer one",
+        )
+    return plain.load(kind, data[1:])

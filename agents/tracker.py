@@ -1,0 +1,428 @@
+"""The tracker: one schema-change event in, what it does to each routed shard out.
+
+Pure: no clock, no randomness, no I/O; equal input gives equal output.
+
+Theory of operation, for one event:
+
+1. A snapshot describes: only its CREATE statements count, nothing of it is executed.
+2. The statement is parsed and applied to the tracked tables. All tables of the source are tracked,
+   routed or not, since a RENAME can bring any of them under a shard's name.
+3. Columns that Debezium's own parser sees must be those that we see; if not, one of the two is
+   wrong, and the table's schema is unknown.
+4. A table whose schema cannot be told becomes ``Unknown``: every later change of it is an error
+   too, until a CREATE TABLE or a snapshot describes it anew.
+5. Each routed table that changed gives one SchemaChange; arriving shards come before changed ones
+   and these before leaving ones, so that a renamed shard's columns are never dropped in between.
+   An event that gives none gives an ``ignored`` decision with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from shardmerge.connectors.envelope import SchemaChangeEvent
+from shardmerge.schemas.apply import apply_alter, apply_create
+from shardmerge.schemas.changes import (
+    AlterDatabase,
+    AlterTable,
+    CreateDatabase,
+    CreateTable,
+    CreateTableLike,
+    DropDatabase,
+    DropTable,
+    Irrelevant,
+    RenameTable,
+    RenameTableTo,
+    Statement,
+    TableName,
+    TruncateTable,
+)
+from shardmerge.schemas.errors import SourceError, UnparsableDDL, UnsupportedDDL
+from shardmerge.schemas.events import ChangeId, Decision, Lineage, Outcome, SchemaChange
+from shardmerge.schemas.grammar import ServerContext, concerned_tables, parse
+from shardmerge.schemas.model import TableSchema
+from shardmerge.schemas.names import ShardId, TargetTable
+from shardmerge.schemas.routing import RoutingRule, route
+
+from .tracked import DatabaseDefaults, Tracked, Unknown, database_id
+
+_DESCRIBE_ANEW = (
+    "the shard's rows wait; they go on when a CREATE TABLE or a new snapshot describes the table"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TrackResult:
+    """What one event does.
+
+    Attributes:
+        puts: Tables (and databases) whose tracked value changed; None: forget it.
+        changes: One per routed shard and target, with their identities.
+        ignored: The answer to an event without changes; None when there are changes.
+    """
+
+    puts: Mapping[ShardId, Tracked | None]
+    changes: tuple[SchemaChange, ...]
+    ignored: Decision | None
+
+
+def track(
+    schemas: Mapping[ShardId, Tracked],
+    event: SchemaChangeEvent,
+    rules: Sequence[RoutingRule],
+    context: ServerContext,
+) -> TrackResult:
+    """Fold one event into the tracked tables.
+
+    Args:
+        schemas: Every tracked table before the event. Looked up by key; iterated only for
+            statements that concern a whole database.
+        event: Events of one source come in the order of their offsets, each once.
+        rules: Routing rules.
+        context: How the event's server reads a statement.
+    """
+    tracking = _Tracking(schemas, event, context)
+    tracking.run()
+    changes = tracking.schema_changes(rules)
+    ignored = None if changes else _ignored(event, tracking.why_ignored(rules))
+    return TrackResult(tracking.puts, changes, ignored)
+
+
+@dataclass(slots=True)
+class _Effect:
+    """What the event did to one table, besides its tracked value."""
+
+    lineage: tuple[Lineage, ...] | None = None
+    actions: list[str] = field(default_factory=list)
+    error: str = ""
+    hint: str = ""
+
+
+class _Tracking:
+    """The working state of one event: tracked values before it, and what changed."""
+
+    def __init__(
+        self, before: Mapping[ShardId, Tracked], event: SchemaChangeEvent, context: ServerContext
+    ) -> None:
+        self.before = before
+        self.event = event
+        self.context = replace(context, default_database=event.database)
+        self.puts: dict[ShardId, Tracked | None] = {}
+        self.effects: dict[ShardId, _Effect] = {}
+        self.reason = ""
+        """Why the statement concerns no table; "" when it does."""
+
+    def run(self) -> None:
+        if self.event.snapshot and not self._describes():
+            self.reason = "a snapshot's statement describes a starting state and is not executed"
+            return
+        try:
+            statement = parse(self.event.ddl, self.context)
+        except SourceError as error:
+            self._cannot_tell(error)
+            return
+        self._execute(statement)
+        self._cross_check()
+
+    def _describes(self) -> bool:
+        words = self.event.ddl.split(None, 2)
+        return [w.upper() for w in words[:2]] in (["CREATE", "TABLE"], ["CREATE", "DATABASE"])
+
+    # --- statements ---
+
+    def _execute(self, statement: Statement) -> None:
+        match statement:
+            case CreateTable() | CreateTableLike():
+                self._create(statement)
+            case AlterTable():
+                self._alter(statement)
+            case DropTable():
+                self._drop(statement)
+            case RenameTable():
+                for old, new in statement.pairs:
+                    self._rename(self._shard(old), self._shard(new))
+            case TruncateTable():
+                self.reason = "TRUNCATE TABLE changes no schema"
+            case CreateDatabase():
+                self._set_defaults(statement)
+            case AlterDatabase():
+                self._set_defaults(statement)
+            case DropDatabase():
+                for shard in self._tables_of(statement.name):
+                    self._end(shard, "DROP DATABASE")
+                self.puts[database_id(self.event.source, statement.name)] = None
+                self.reason = f"database {statement.name!r} has no tracked table"
+            case Irrelevant():
+                self.reason = f"{statement.what} changes no table's schema"
+
+    def _create(self, statement: CreateTable | CreateTableLike) -> None:
+        shard = self._shard(statement.name)
+        if statement.temporary:
+            self.reason = "a temporary table is not replicated"
+            return
+        if statement.if_not_exists and self._exists_already(shard):
+            self.reason = f"table {shard} exists already"
+            return
+        like = None
+        if isinstance(statement, CreateTableLike):
+            origin = self._shard(statement.like)
+            found = self._tracked(origin)
+            if not isinstance(found, TableSchema):
+                why = found.reason if isinstance(found, Unknown) else "its CREATE was not seen"
+                self._lose(shard, f"the schema of {origin} is not known: {why}", _DESCRIBE_ANEW)
+                return
+            like = found
+        defaults = self._tracked(database_id(self.event.source, shard.database))
+        charset = defaults.charset if isinstance(defaults, DatabaseDefaults) else ""
+        try:
+            schema = apply_create(statement, self.context, charset, like)
+        except SourceError as error:
+            self._lose(shard, _message(error), error.hint or _DESCRIBE_ANEW)
+            return
+        self._put(shard, schema, "CREATE TABLE")
+
+    def _exists_already(self, shard: ShardId) -> bool:
+        """Debezium gives a CREATE … IF NOT EXISTS that did nothing no table change."""
+        known = self._tracked(shard)
+        created = any(change.type == "CREATE" for change in self.event.tables)
+        return known is not None and not created
+
+    def _alter(self, statement: AlterTable) -> None:
+        shard = self._shard(statement.name)
+        schema = self._tracked(shard)
+        if schema is None and statement.if_exists:
+            self.reason = f"table {shard} does not exist"
+            return
+        if not isinstance(schema, TableSchema):
+            self._lose(shard, *_not_known(shard, schema))
+            return
+        try:
+            result = apply_alter(schema, statement, shard.table, self.context)
+        except SourceError as error:
+            self._lose(shard, _message(error), error.hint or _DESCRIBE_ANEW)
+            return
+        effect = self._put(shard, result.schema, *result.actions)
+        effect.lineage = tuple(result.lineage)
+        for action in statement.actions:
+            if isinstance(action, RenameTableTo):
+                self._rename(shard, self._shard(action.to))
+
+    def _drop(self, statement: DropTable) -> None:
+        if statement.temporary:
+            self.reason = "a temporary table is not replicated"
+            return
+        for name in statement.names:
+            shard = self._shard(name)
+            if self._tracked(shard) is None:
+                self.reason = f"table {shard} is not tracked"
+            else:
+                self._end(shard, "DROP TABLE")
+
+    def _rename(self, old: ShardId, new: ShardId) -> None:
+        if old == new:
+            return
+        tracked = self._tracked(old)
+        if isinstance(tracked, TableSchema):
+            self._put(new, tracked, f"RENAME FROM {old.database}.{old.table}")
+        else:
+            self._lose(new, *_not_known(old, tracked))
+        self._end(old, f"RENAME TO {new.database}.{new.table}")
+
+    def _set_defaults(self, statement: CreateDatabase | AlterDatabase) -> None:
+        self.reason = "the defaults of a database change no table"
+        if statement.charset or statement.collation:
+            name = statement.name or self.event.database
+            defaults = DatabaseDefaults(statement.charset, statement.collation)
+            self.puts[database_id(self.event.source, name)] = defaults
+
+    # --- what cannot be told ---
+
+    def _cannot_tell(self, error: SourceError) -> None:
+        """The statement is not understood: whatever it concerns is unknown from here on."""
+        self.reason = (
+            f"the statement is not understood ({error.message}), and no shard has to do with it"
+        )
+        if self.event.snapshot and not self.event.tables:
+            return
+        names = concerned_tables(self.event.ddl, self.context)
+        shards = dict.fromkeys((*map(self._shard, names), *self.event.named_shards()))
+        hint = error.hint or _DESCRIBE_ANEW
+        if not shards:
+            shards = dict.fromkeys(self._tables_of(self.event.database))
+            hint = f"it is not clear which tables it concerns, so all of its database stand; {hint}"
+        for shard in shards:
+            self._lose(shard, _message(error), hint)
+
+    def _cross_check(self) -> None:
+        """Compare the columns with those that Debezium's own parser sees."""
+        for change in self.event.tables:
+            if change.type == "DROP" or not change.columns:
+                continue
+            shard = ShardId(self.event.source, change.database, change.table)
+            tracked = self._tracked(shard)
+            if not isinstance(tracked, TableSchema):
+                continue
+            ours = [column.name for column in tracked.columns]
+            if _folded(ours) != _folded(change.column_names):
+                self._lose(
+                    shard,
+                    f"the columns after the statement are not certain: {', '.join(ours)} as "
+                    f"tracked, {', '.join(change.column_names)} as Debezium reads it",
+                    _DESCRIBE_ANEW,
+                )
+
+    # --- tables ---
+
+    def _shard(self, name: TableName) -> ShardId:
+        return ShardId(self.event.source, name.database or self.event.database, name.table)
+
+    def _tracked(self, shard: ShardId) -> Tracked | None:
+        return self.puts[shard] if shard in self.puts else self.before.get(shard)
+
+    def _tables_of(self, database: str) -> list[ShardId]:
+        return sorted(
+            shard
+            for shard in {*self.before, *self.puts}
+            if shard.source == self.event.source
+            and shard.database == database
+            and shard.table
+            and self._tracked(shard) is not None
+        )
+
+    def _put(self, shard: ShardId, schema: TableSchema, *actions: str) -> _Effect:
+        self.puts[shard] = schema
+        effect = self.effects.setdefault(shard, _Effect())
+        effect.actions.extend(actions)
+        effect.lineage, effect.error, effect.hint = None, "", ""
+        return effect
+
+    def _end(self, shard: ShardId, action: str) -> None:
+        self.puts[shard] = None
+        effect = self.effects.setdefault(shard, _Effect())
+        effect.actions.append(action)
+        effect.lineage, effect.error, effect.hint = None, "", ""
+
+    def _lose(self, shard: ShardId, error: str, hint: str) -> None:
+        self.puts[shard] = Unknown(error)
+        effect = self.effects.setdefault(shard, _Effect())
+        effect.lineage, effect.error, effect.hint = None, error, hint
+
+    # --- results ---
+
+    def schema_changes(self, rules: Sequence[RoutingRule]) -> tuple[SchemaChange, ...]:
+        """The changes of all routed shards, in the order in which they are sent."""
+        found: list[tuple[tuple[int, ShardId, TargetTable], SchemaChange]] = []
+        for shard, effect in self.effects.items():
+            targets = route(rules, shard)
+            for target in targets:
+                change = self._change(shard, effect, target)
+                if len(targets) > 1:
+                    change = _ambiguous(change, targets)
+                if not (change.before or change.after or change.error or self._was_there(shard)):
+                    continue  # made and gone within the statement
+                found.append(((_rank(change), shard, target), change))
+        found.sort(key=lambda item: item[0])
+        return tuple(
+            _identified(change, ordinal, len(found)) for ordinal, (_, change) in enumerate(found)
+        )
+
+    def _was_there(self, shard: ShardId) -> bool:
+        return self.before.get(shard) is not None
+
+    def _change(self, shard: ShardId, effect: _Effect, target: TargetTable) -> SchemaChange:
+        earlier, later = self.before.get(shard), self.puts.get(shard)
+        before = earlier if isinstance(earlier, TableSchema) else None
+        after = later if isinstance(later, TableSchema) else None
+        lineage: tuple[Lineage, ...] = ()
+        if before is not None and after is not None:
+            lineage = effect.lineage if effect.lineage is not None else _by_name(before, after)
+        return SchemaChange(
+            id=ChangeId(self.event.source, self.event.offset),
+            target=target,
+            shard=shard,
+            position=self.event.position,
+            before=before,
+            after=after,
+            lineage=lineage,
+            actions=tuple(effect.actions),
+            ddl=self.event.ddl,
+            snapshot=self.event.snapshot,
+            error=effect.error,
+            hint=effect.hint,
+            ts_ms=self.event.ts_ms,
+        )
+
+    def why_ignored(self, rules: Sequence[RoutingRule]) -> str:
+        """Why the event gave no change, for people."""
+        unrouted = sorted(str(s) for s in self.effects if not route(rules, s))
+        if unrouted:
+            return f"no routing rule matches {', '.join(unrouted)}"
+        return self.reason or "it concerns no table"
+
+
+def _by_name(before: TableSchema, after: TableSchema) -> tuple[Lineage, ...]:
+    """Lineage of a table that is described anew or replaced: columns are the same by name."""
+    return tuple(
+        Lineage(column.name, same.name if (same := before.column(column.name)) else "")
+        for column in after.columns
+    )
+
+
+def _ambiguous(change: SchemaChange, targets: Sequence[TargetTable]) -> SchemaChange:
+    return replace(
+        change,
+        after=None,
+        lineage=(),
+        error=f"routing rules send {change.shard} to {', '.join(map(str, targets))}",
+        hint="make the patterns of the pipeline's routes exclude each other",
+    )
+
+
+def _rank(change: SchemaChange) -> int:
+    """Arriving shards first, leaving ones last."""
+    if change.after is None and not change.error:
+        return 2
+    return 0 if change.before is None else 1
+
+
+def _identified(change: SchemaChange, ordinal: int, count: int) -> SchemaChange:
+    return replace(change, id=replace(change.id, ordinal=ordinal, count=count))
+
+
+def _ignored(event: SchemaChangeEvent, reason: str) -> Decision:
+    return Decision(
+        id=ChangeId(event.source, event.offset),
+        target=None,
+        version=0,
+        shard=None,
+        position=event.position,
+        outcome=Outcome.IGNORED,
+        reason=reason,
+        snapshot=event.snapshot,
+        ddl=event.ddl,
+        ts_ms=event.ts_ms,
+    )
+
+
+def _not_known(shard: ShardId, tracked: Tracked | None) -> tuple[str, str]:
+    if isinstance(tracked, Unknown):
+        return (
+            f"the schema of {shard} is unknown since an earlier error: {tracked.reason}",
+            _DESCRIBE_ANEW,
+        )
+    return f"the schema of {shard} is not known: its CREATE TABLE was not seen", (
+        "take a snapshot of the table; capture the whole database from the start"
+    )
+
+
+def _message(error: SourceError) -> str:
+    if isinstance(error, UnparsableDDL):
+        return f"cannot parse: {error.message}, at character {error.offset + 1}\n{error.caret()}"
+    if isinstance(error, UnsupportedDDL):
+        return f"cannot track: {error.message}"
+    return error.message
+
+
+def _folded(names: Sequence[str]) -> list[str]:
+    return [name.lower() for name in names]

@@ -1,0 +1,38 @@
+"""The agents of a worker: which fold reads which topics into which table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shardmerge.schemas import topics
+from shardmerge.schemas.pipeline import Pipeline
+
+from .delivery import Carrier, GapCheck, bytes_table, bytes_topic, carry
+from .folds import CoordinatorFold, TrackerFold
+
+
+def add_tracker(app: Any, pipeline: Pipeline, gaps: GapCheck) -> None:
+    """Every source's schema-change topic → schema-log, and ddl for what is ignored.
+
+    The sources' topics have one partition each, and so has the table: they share one worker.
+    """
+    outputs = _outputs(app, topics.schema_log(pipeline).name, topics.ddl(pipeline).name)
+    table = bytes_table(app, "tracked-tables", partitions=1)
+    carrier = Carrier(app, table, TrackerFold(pipeline), gaps, outputs)
+    source = bytes_topic(
+        app, *(topics.schema_changes(pipeline, s.name).name for s in pipeline.sources)
+    )
+    carry(app, "tracker", source, carrier)
+
+
+def add_coordinator(app: Any, pipeline: Pipeline, gaps: GapCheck) -> None:
+    """The schema-log → ddl and joined-schemas; one partition is one worker's."""
+    outputs = _outputs(app, topics.ddl(pipeline).name, topics.joined_schemas(pipeline).name)
+    log = topics.schema_log(pipeline)
+    table = bytes_table(app, "target-states", partitions=log.partitions)
+    carrier = Carrier(app, table, CoordinatorFold(pipeline), gaps, outputs)
+    carry(app, "coordinator", bytes_topic(app, log.name), carrier)
+
+
+def _outputs(app: Any, *names: str) -> dict[str, Any]:
+    return {name: bytes_topic(app, name) for name in names}

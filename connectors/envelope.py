@@ -1,0 +1,201 @@
+"""Debezium's schema-change records → our events. Pure: bytes in, values out.
+
+The connectors write JSON without embedded schemas. A schema-change record has the key
+``{"databaseName": …}`` and a value of ``source``, ``ts_ms``, ``databaseName``, ``ddl`` and
+``tableChanges``.
+
+Source: Debezium documentation, "Schema change topic" of the MySQL connector; what the fields hold
+in which case is measured, ``tests/golden/envelope``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from shardmerge.schemas.errors import ContractError
+from shardmerge.schemas.names import ShardId
+from shardmerge.schemas.position import SourcePosition
+
+_NOT_A_SNAPSHOT = (None, "", "false", False, "incremental")
+"""Values of ``source.snapshot`` of records that were read from the binlog. A DDL statement that is
+executed while an incremental snapshot runs is a change, not a description."""
+
+_HINT = (
+    "the topic must hold what the Debezium MySQL connector writes with JSON converters and "
+    "schemas.enable=false; check the connector's configuration and who else writes to the topic"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnImage:
+    """A column as Debezium's own parser reads it: good for its name, a hint for the rest."""
+
+    name: str
+    type_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class TableChange:
+    """What Debezium's own parser made of the statement, for one table.
+
+    Attributes:
+        type: ``CREATE``, ``ALTER`` or ``DROP``.
+        columns: In table order; empty for a DROP.
+    """
+
+    type: str
+    database: str
+    table: str
+    columns: tuple[ColumnImage, ...]
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """Names of the columns, in table order."""
+        return tuple(column.name for column in self.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaChangeEvent:
+    """One statement that a source executed, or, in a snapshot, one that describes its state.
+
+    Attributes:
+        source: The source's name (the connector's ``topic.prefix``, from the record itself).
+        offset: Of the record in the source's schema-change topic.
+        database: The statement's default database; "" when it has none.
+        ddl: As Debezium passes it on: comments around it are stripped.
+        position: Start of the statement's binlog event, or where the snapshot was taken.
+        snapshot: Whether it describes a starting state. Such a statement is never executed.
+        table: The table that Debezium assigns it to; "" for none (CREATE INDEX, DROP INDEX, …).
+        tables: Empty for statements that change no columns.
+        ts_ms: When Debezium emitted the record, ms since 1970.
+    """
+
+    source: str
+    offset: int
+    database: str
+    ddl: str
+    position: SourcePosition
+    snapshot: bool
+    table: str
+    tables: tuple[TableChange, ...]
+    ts_ms: int
+
+    def named_shards(self) -> tuple[ShardId, ...]:
+        """The tables that the record names outside of its DDL text, in its order."""
+        named = [ShardId(self.source, change.database, change.table) for change in self.tables]
+        if self.table:
+            # Debezium lists the tables of one statement here, separated by commas.
+            named += [ShardId(self.source, self.database, t) for t in self.table.split(",")]
+        return tuple(dict.fromkeys(named))
+
+
+def schema_change_event(
+    topic: str, offset: int, key: bytes | None, value: bytes | None
+) -> SchemaChangeEvent:
+    """Read a record of a schema-change topic.
+
+    Raises:
+        ContractError: It is not such a record. The message tells topic and offset.
+    """
+    try:
+        return _read(offset, _document(value))
+    except (KeyError, TypeError, ValueError) as error:
+        detail = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)
+        raise ContractError(
+            f"{topic}@{offset} is not a schema-change record: {detail} "
+            f"(key {_excerpt(key)}, value {_excerpt(value)})",
+            hint=_HINT,
+        ) from error
+
+
+def _document(value: bytes | None) -> Mapping[str, Any]:
+    if value is None:
+        raise ValueError("the value is null")
+    document = _record(json.loads(value), "value")
+    if document.keys() == {"schema", "payload"}:
+        raise ValueError("it embeds its schema (value.converter.schemas.enable must be false)")
+    return document
+
+
+def _read(offset: int, document: Mapping[str, Any]) -> SchemaChangeEvent:
+    source = _record(document["source"], "source")
+    changes = document.get("tableChanges") or []
+    if not isinstance(changes, list):
+        raise TypeError("'tableChanges' is not a list")
+    return SchemaChangeEvent(
+        source=_text(source, "name"),
+        offset=offset,
+        database=_text(document, "databaseName", optional=True),
+        ddl=_text(document, "ddl"),
+        position=source_position(source),
+        snapshot=source.get("snapshot") not in _NOT_A_SNAPSHOT,
+        table=_text(source, "table", optional=True),
+        tables=tuple(_table_change(_record(c, "table change")) for c in changes),
+        ts_ms=_integer(document, "ts_ms") if document.get("ts_ms") is not None else 0,
+    )
+
+
+def source_position(source: Mapping[str, Any]) -> SourcePosition:
+    """The position in a ``source`` block; the same for schema changes and rows.
+
+    Raises:
+        KeyError, TypeError: A field is missing or of another type.
+    """
+    return SourcePosition(0, _text(source, "file"), _integer(source, "pos"), source.get("row") or 0)
+
+
+def _table_change(change: Mapping[str, Any]) -> TableChange:
+    database, table = _table_id(_text(change, "id"))
+    described = _record(change.get("table") or {}, "table")
+    columns = (_record(c, "column") for c in described.get("columns") or [])
+    return TableChange(
+        type=_text(change, "type"),
+        database=database,
+        table=table,
+        columns=tuple(ColumnImage(_name(_text(c, "name")), _text(c, "typeName")) for c in columns),
+    )
+
+
+def _table_id(text: str) -> tuple[str, str]:
+    """``"database"."table"`` → names; a quote inside a name is doubled."""
+    parts = re.findall(r'"((?:[^"]|"")*)"', text)
+    if len(parts) != 2:
+        raise ValueError(f'the table id {text!r} is not "database"."table"')
+    return parts[0].replace('""', '"'), parts[1].replace('""', '"')
+
+
+def _name(text: str) -> str:
+    """Debezium keeps a backtick inside a column's name doubled, as the DDL quotes it."""
+    return text.replace("``", "`")
+
+
+def _record(value: object, what: str) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise TypeError(f"the {what} is not an object")
+    return value
+
+
+def _text(record: Mapping[str, Any], key: str, *, optional: bool = False) -> str:
+    value = record.get(key) if optional else record[key]
+    if value is None and optional:
+        return ""
+    if not isinstance(value, str):
+        raise TypeError(f"{key!r} is not a text")
+    return value
+
+
+def _integer(record: Mapping[str, Any], key: str) -> int:
+    value = record[key]
+    if type(value) is not int:
+        raise TypeError(f"{key!r} is not an integer")
+    return value
+
+
+def _excerpt(data: bytes | None, size: int = 80) -> str:
+    if data is None:
+        return "null"
+    return repr(data[:size].decode("utf-8", "replace")) + ("…" if len(data) > size else "")
