@@ -22,6 +22,27 @@ class TableName:
 
 
 @dataclass(frozen=True, slots=True)
+class WrittenLiteral(Default):
+    """A literal DEFAULT as it was written, before ``normalize`` gives it the column's form.
+
+    Attributes:
+        form: ``string``, ``number``, ``hex``, ``bit``, ``boolean`` or ``temporal``; ``text``
+            holds the value without quotes (hex digits, bits).
+        charset: Introducer's character set; "" without one.
+    """
+
+    form: str = "string"
+    charset: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenForeignKey(ForeignKey):
+    """A foreign key with the index name that was written in it, for its implicit index."""
+
+    index_name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Place:
     """Where an added or modified column goes: FIRST (``after == ""``) or AFTER a column."""
 
@@ -107,7 +128,10 @@ class AlterIndexVisibility:
 
 @dataclass(frozen=True, slots=True)
 class AddCheck:
+    """ADD CHECK; with an empty expression ALTER CHECK, which only sets ``enforced``."""
+
     check: Check
+    if_not_exists: bool = False
 
 
 @dataclass(frozen=True, slots=True)

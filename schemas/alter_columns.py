@@ -1,0 +1,238 @@
+"""The columns' part of ALTER TABLE: see ``apply`` for the order of things."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from .changes import (
+    AddColumn,
+    AlterColumnVisibility,
+    AlterDefault,
+    AlterTable,
+    ChangeColumn,
+    DropColumn,
+    Place,
+    RenameColumn,
+    WrittenLiteral,
+)
+from .errors import UnsupportedDDL
+from .events import Lineage
+from .expressions import rename_columns
+from .grammar.context import ServerContext
+from .literals import normal_literal
+from .model import Column, TableSchema
+from .normalize import NULL_DEFAULT, normal_column
+
+_HINT = "the tracked schema differs from the server's: compare it with SHOW CREATE TABLE"
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnChanges:
+    """The columns after the statement, and what became of those before it.
+
+    Attributes:
+        columns: In table order.
+        lineage: One entry per column, in the same order.
+        renamed: Old name (lower case) to new name, of every column that stays.
+        dropped: Old names (lower case) of columns that are gone, even if added anew.
+        skipped: Places in the statement of actions that IF [NOT] EXISTS made void.
+        described: Place in the statement to the definition that it concerns.
+    """
+
+    columns: tuple[Column, ...]
+    lineage: tuple[Lineage, ...]
+    renamed: Mapping[str, str]
+    dropped: frozenset[str]
+    skipped: frozenset[int] = frozenset()
+    described: Mapping[int, Column] = field(default_factory=dict)
+
+
+class _Plan:
+    """The column actions of one statement, sorted by what they do."""
+
+    __slots__ = ("changes", "defaults", "drops", "late", "renames", "skipped", "visibility")
+
+    def __init__(self) -> None:
+        self.drops: dict[str, int] = {}
+        self.changes: dict[str, tuple[int, ChangeColumn]] = {}
+        self.renames: dict[str, tuple[int, RenameColumn]] = {}
+        self.defaults: dict[str, tuple[int, AlterDefault]] = {}
+        self.visibility: dict[str, tuple[int, AlterColumnVisibility]] = {}
+        self.late: list[tuple[int, AddColumn | ChangeColumn]] = []
+        self.skipped: set[int] = set()
+
+
+def change_columns(
+    schema: TableSchema,
+    alter: AlterTable,
+    table_name: str,
+    charset: str,
+    collation: str,
+    context: ServerContext,
+) -> ColumnChanges:
+    """Apply the actions that concern columns.
+
+    Args:
+        schema: Before the statement.
+        alter: The statement.
+        table_name: For messages.
+        charset: The table's default after the statement, which definitions inherit.
+        collation: Its collation.
+        context: The server.
+
+    Raises:
+        UnsupportedDDL: An action contradicts the schema.
+    """
+    plan = _plan(schema, alter, table_name)
+    described: dict[int, Column] = {}
+    kept: list[tuple[Column, str]] = []
+    moved: dict[int, tuple[Column, str]] = {}
+    for column in schema.columns:
+        folded = column.name.lower()
+        if folded in plan.drops:
+            described[plan.drops[folded]] = column
+            continue
+        change = plan.changes.get(folded)
+        if change is not None:
+            place, action = change
+            after = normal_column(action.column, charset, collation, context)
+            described[place] = after
+            if action.place is not None:
+                moved[place] = (after, column.name)
+                continue
+        else:
+            after = _altered(column, folded, plan, described)
+        kept.append((after, column.name))
+    for place, late in plan.late:
+        if isinstance(late, ChangeColumn):
+            entry = moved[place]
+        else:
+            if _find(kept, late.column.name) is not None:
+                if late.if_not_exists:
+                    plan.skipped.add(place)
+                    continue
+                raise UnsupportedDDL(
+                    f"table {table_name} already has a column {late.column.name}", hint=_HINT
+                )
+            entry = (normal_column(late.column, charset, collation, context), "")
+            described[place] = entry[0]
+        _insert(kept, entry, late.place, table_name)
+    return _result(kept, plan, described, table_name)
+
+
+def _plan(schema: TableSchema, alter: AlterTable, table_name: str) -> _Plan:
+    plan = _Plan()
+    known = {column.name.lower() for column in schema.columns}
+    for place, action in enumerate(alter.actions):
+        if isinstance(action, AddColumn):
+            plan.late.append((place, action))
+            continue
+        if not isinstance(
+            action,
+            (DropColumn, ChangeColumn, RenameColumn, AlterDefault, AlterColumnVisibility),
+        ):
+            continue
+        folded = action.name.lower()
+        if folded not in known:
+            if isinstance(action, (DropColumn, ChangeColumn)) and action.if_exists:
+                plan.skipped.add(place)
+                continue
+            raise UnsupportedDDL(f"table {table_name} has no column {action.name}", hint=_HINT)
+        if isinstance(action, DropColumn):
+            plan.drops[folded] = place
+        elif isinstance(action, ChangeColumn):
+            plan.changes[folded] = (place, action)
+            if action.place is not None:
+                plan.late.append((place, action))
+        elif isinstance(action, RenameColumn):
+            plan.renames[folded] = (place, action)
+        elif isinstance(action, AlterDefault):
+            plan.defaults[folded] = (place, action)
+        else:
+            plan.visibility[folded] = (place, action)
+    return plan
+
+
+def _altered(column: Column, folded: str, plan: _Plan, described: dict[int, Column]) -> Column:
+    after = column
+    if folded in plan.renames:
+        place, rename = plan.renames[folded]
+        after = replace(after, name=rename.to)
+        described[place] = after
+    if folded in plan.defaults:
+        place, alteration = plan.defaults[folded]
+        default = alteration.default
+        if isinstance(default, WrittenLiteral):
+            default = normal_literal(default, column.type)
+        elif default is None and column.nullable:
+            # The server then wants a value in strict mode; the target may accept more.
+            default = NULL_DEFAULT
+        after = replace(after, default=default)
+        described[place] = after
+    if folded in plan.visibility:
+        place, visibility = plan.visibility[folded]
+        after = replace(after, invisible=visibility.invisible)
+        described[place] = after
+    return after
+
+
+def _find(entries: list[tuple[Column, str]], name: str) -> int | None:
+    folded = name.lower()
+    return next((i for i, (c, _) in enumerate(entries) if c.name.lower() == folded), None)
+
+
+def _insert(
+    entries: list[tuple[Column, str]],
+    entry: tuple[Column, str],
+    place: Place | None,
+    table_name: str,
+) -> None:
+    if place is None:
+        entries.append(entry)
+    elif not place.after:
+        entries.insert(0, entry)
+    else:
+        found = _find(entries, place.after)
+        if found is None:
+            raise UnsupportedDDL(
+                f"table {table_name} has no column {place.after} to put {entry[0].name} after",
+                hint=_HINT,
+            )
+        entries.insert(found + 1, entry)
+
+
+def _result(
+    entries: list[tuple[Column, str]],
+    plan: _Plan,
+    described: dict[int, Column],
+    table_name: str,
+) -> ColumnChanges:
+    if not entries:
+        raise UnsupportedDDL(f"table {table_name} would have no columns left", hint=_HINT)
+    names: set[str] = set()
+    for column, _ in entries:
+        if column.name.lower() in names:
+            raise UnsupportedDDL(
+                f"table {table_name} would have two columns {column.name}", hint=_HINT
+            )
+        names.add(column.name.lower())
+    renamed = {before.lower(): column.name for column, before in entries if before}
+    columns = [column for column, _ in entries]
+    if any(old != new.lower() for old, new in renamed.items()):
+        columns = [_renamed_expression(column, renamed) for column in columns]
+    return ColumnChanges(
+        tuple(columns),
+        tuple(Lineage(column.name, before) for column, before in entries),
+        renamed,
+        frozenset(plan.drops),
+        frozenset(plan.skipped),
+        described,
+    )
+
+
+def _renamed_expression(column: Column, renamed: Mapping[str, str]) -> Column:
+    if column.generated is None:
+        return column
+    text = rename_columns(column.generated.expression, renamed)
+    return replace(column, generated=replace(column.generated, expression=text))

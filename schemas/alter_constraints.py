@@ -1,0 +1,125 @@
+"""The checks' and foreign keys' part of ALTER TABLE: see ``apply`` for the order of things."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from .alter_columns import ColumnChanges
+from .changes import (
+    AddCheck,
+    AddColumn,
+    AddForeignKey,
+    AlterTable,
+    ChangeColumn,
+    DropConstraint,
+)
+from .errors import UnsupportedDDL
+from .expressions import column_names, rename_columns
+from .grammar.context import ServerContext
+from .model import Check, ForeignKey, TableSchema
+
+_HINT = "the tracked schema differs from the server's"
+
+
+def change_checks(
+    schema: TableSchema,
+    alter: AlterTable,
+    table_name: str,
+    changes: ColumnChanges,
+    context: ServerContext,
+) -> tuple[Check, ...]:
+    """The checks after the statement; a check goes with the last column it names.
+
+    Raises:
+        UnsupportedDDL: An action names a constraint that the table does not have.
+    """
+    dropped = _dropped(schema, alter, table_name, context)
+    redefined = _redefined(alter, changes) if context.is_mariadb else set()
+    enforcement = {
+        action.check.name.lower(): action.check.enforced
+        for action in alter.actions
+        if isinstance(action, AddCheck) and not action.check.expression
+    }
+    checks: list[Check] = []
+    for check in schema.checks:
+        folded = check.name.lower()
+        if folded in dropped or folded in redefined:
+            continue
+        named = column_names(check.expression)
+        if named and changes.dropped.issuperset(name.lower() for name in named):
+            continue
+        text = rename_columns(check.expression, changes.renamed)
+        enforced = enforcement.get(folded, check.enforced)
+        if text != check.expression or enforced != check.enforced:
+            check = replace(check, expression=text, enforced=enforced)
+        checks.append(check)
+    names = {check.name.lower() for check in checks if check.name}
+    for place, action in enumerate(alter.actions):
+        if place in changes.skipped:
+            continue
+        if isinstance(action, (AddColumn, ChangeColumn)):
+            checks += action.checks
+        elif (
+            isinstance(action, AddCheck)
+            and action.check.expression
+            and not (action.if_not_exists and action.check.name.lower() in names)
+        ):
+            checks.append(action.check)
+    return tuple(checks)
+
+
+def _redefined(alter: AlterTable, changes: ColumnChanges) -> set[str]:
+    """Columns whose own check MariaDB replaces together with their definition."""
+    return {
+        action.name.lower()
+        for place, action in enumerate(alter.actions)
+        if isinstance(action, ChangeColumn) and place not in changes.skipped
+    }
+
+
+def _dropped(
+    schema: TableSchema, alter: AlterTable, table_name: str, context: ServerContext
+) -> set[str]:
+    dropped: set[str] = set()
+    checks = {check.name.lower() for check in schema.checks}
+    others = {index.name.lower() for index in schema.indexes}
+    others |= {key.name.lower() for key in schema.foreign_keys}
+    for action in alter.actions:
+        if not isinstance(action, DropConstraint) or action.kind == "foreign key":
+            continue
+        folded = action.name.lower()
+        if folded in checks:
+            dropped.add(folded)
+        elif action.kind == "any" and folded in others:
+            continue
+        elif not action.if_exists and context.stores_checks:
+            raise UnsupportedDDL(f"table {table_name} has no constraint {action.name}", hint=_HINT)
+    return dropped
+
+
+def change_foreign_keys(
+    schema: TableSchema, alter: AlterTable, table_name: str, changes: ColumnChanges
+) -> tuple[ForeignKey, ...]:
+    """The foreign keys after the statement, new ones last and as written.
+
+    Raises:
+        UnsupportedDDL: DROP FOREIGN KEY names one that the table does not have.
+    """
+    names = {key.name.lower() for key in schema.foreign_keys}
+    dropped: set[str] = set()
+    for action in alter.actions:
+        if isinstance(action, DropConstraint) and action.kind != "check":
+            if action.name.lower() in names:
+                dropped.add(action.name.lower())
+            elif action.kind == "foreign key" and not action.if_exists:
+                raise UnsupportedDDL(
+                    f"table {table_name} has no foreign key {action.name}", hint=_HINT
+                )
+    keys: list[ForeignKey] = []
+    for key in schema.foreign_keys:
+        if key.name.lower() in dropped:
+            continue
+        columns = tuple(changes.renamed.get(name.lower(), name) for name in key.columns)
+        keys.append(key if columns == key.columns else replace(key, columns=columns))
+    keys += (action.foreign_key for action in alter.actions if isinstance(action, AddForeignKey))
+    return tuple(keys)

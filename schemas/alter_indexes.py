@@ -1,0 +1,147 @@
+"""The indexes' part of ALTER TABLE: see ``apply`` for the order of things."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from .alter_columns import ColumnChanges
+from .changes import (
+    AddColumn,
+    AddIndex,
+    AlterIndexVisibility,
+    AlterTable,
+    ChangeColumn,
+    DropConstraint,
+    DropIndex,
+    RenameIndex,
+)
+from .errors import UnsupportedDDL
+from .expressions import rename_columns
+from .model import Column, Index, IndexPart, TableSchema
+from .types import BLOB_NAMES, TEXT_NAMES, ColumnType
+
+_PREFIXABLE = frozenset({"char", "varchar", "binary", "varbinary", *TEXT_NAMES, *BLOB_NAMES})
+_UNBOUNDED = frozenset({*TEXT_NAMES, *BLOB_NAMES})
+_STORAGE_BYTES = {
+    "tinyint": 1, "smallint": 2, "mediumint": 3, "int": 4, "bigint": 8, "float": 4, "double": 8,
+    "year": 1, "date": 3,
+}  # fmt: skip
+
+
+def change_indexes(
+    schema: TableSchema, alter: AlterTable, table_name: str, changes: ColumnChanges
+) -> tuple[Index, ...]:
+    """The indexes after the statement, new ones last and as written.
+
+    Raises:
+        UnsupportedDDL: An action names an index that the table does not have.
+    """
+    dropped, renamed, visibility = _named(schema, alter, table_name)
+    before = {column.name.lower(): column for column in schema.columns}
+    after = {column.name.lower(): column for column in changes.columns}
+    untouched = not changes.dropped and all(
+        old == new.lower() and after[old].type == before[old].type
+        for old, new in changes.renamed.items()
+    )
+    indexes: list[Index] = []
+    for index in schema.indexes:
+        folded = index.name.lower()
+        if folded in dropped:
+            continue
+        parts = index.parts if untouched else _parts(index, before, after, changes)
+        if not parts:
+            continue
+        name = renamed.get(folded, index.name)
+        invisible = visibility.get(folded, index.invisible)
+        if name != index.name or invisible != index.invisible or parts != index.parts:
+            index = replace(index, name=name, parts=parts, invisible=invisible)
+        indexes.append(index)
+    names = {index.name.lower() for index in indexes}
+    for place, action in enumerate(alter.actions):
+        if place in changes.skipped:
+            continue
+        if isinstance(action, AddIndex):
+            if action.if_not_exists and action.index.name.lower() in names:
+                continue
+            if action.index.name.lower() in names:
+                raise UnsupportedDDL(
+                    f"table {table_name} already has an index {action.index.name}",
+                    hint="the tracked schema differs from the server's",
+                )
+            indexes.append(action.index)
+        elif isinstance(action, (AddColumn, ChangeColumn)):
+            indexes += action.indexes
+    return tuple(indexes)
+
+
+def _named(
+    schema: TableSchema, alter: AlterTable, table_name: str
+) -> tuple[set[str], dict[str, str], dict[str, bool]]:
+    dropped: set[str] = set()
+    renamed: dict[str, str] = {}
+    visibility: dict[str, bool] = {}
+    names = {index.name.lower() for index in schema.indexes}
+    for action in alter.actions:
+        if isinstance(action, DropConstraint):
+            if action.kind == "any" and action.name.lower() in names:
+                dropped.add(action.name.lower())
+            continue
+        if not isinstance(action, (DropIndex, RenameIndex, AlterIndexVisibility)):
+            continue
+        folded = action.name.lower()
+        if folded not in names:
+            if isinstance(action, DropIndex) and action.if_exists:
+                continue
+            raise UnsupportedDDL(
+                f"table {table_name} has no index {action.name}",
+                hint="the tracked schema differs from the server's",
+            )
+        if isinstance(action, DropIndex):
+            dropped.add(folded)
+        elif isinstance(action, RenameIndex):
+            renamed[folded] = action.to
+        else:
+            visibility[folded] = action.invisible
+    return dropped, renamed, visibility
+
+
+def _parts(
+    index: Index,
+    before: dict[str, Column],
+    after: dict[str, Column],
+    changes: ColumnChanges,
+) -> tuple[IndexPart, ...]:
+    parts: list[IndexPart] = []
+    for part in index.parts:
+        if not part.column:
+            parts.append(replace(part, expression=rename_columns(part.expression, changes.renamed)))
+            continue
+        folded = part.column.lower()
+        name = changes.renamed.get(folded)
+        old = before[folded]
+        if name is not None:
+            new = after[name.lower()]
+            parts.append(replace(part, column=new.name, length=_length(part, old, new)))
+        elif folded in after:
+            # Dropped and added again in one statement: the server looks for the name only, and
+            # takes the old column's size as a prefix.
+            new = after[folded]
+            size = part.length or _size(old.type)
+            parts.append(replace(part, column=new.name, length=size))
+    return tuple(parts)
+
+
+def _length(part: IndexPart, old: Column, new: Column) -> int | None:
+    if part.length is None:
+        return None
+    if old.type.name not in _PREFIXABLE or new.type.name not in _PREFIXABLE:
+        return None
+    if new.type.name not in _UNBOUNDED and (new.type.length or 0) < part.length:
+        return None
+    return part.length
+
+
+def _size(kind: ColumnType) -> int | None:
+    if kind.name in _PREFIXABLE:
+        return kind.length
+    return _STORAGE_BYTES.get(kind.name)

@@ -1,0 +1,98 @@
+"""The canonical form of checks and foreign keys: generated names, implicit indexes.
+
+Source: MySQL Reference Manual, "CHECK Constraints", "FOREIGN KEY Constraints"; measured.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from .changes import WrittenForeignKey
+from .grammar.context import ServerContext
+from .model import Check, ForeignKey, Index, IndexKind, IndexPart, TableSchema
+
+
+def normal_checks(
+    checks: tuple[Check, ...], table_name: str, context: ServerContext
+) -> tuple[Check, ...]:
+    """Name unnamed checks as the server does; a server that forgets checks has none."""
+    if not checks:
+        return checks
+    if not context.stores_checks:
+        return ()
+    if all(check.name for check in checks):
+        return checks
+    if context.is_mariadb:
+        return _mariadb_names(checks)
+    prefix = f"{table_name}_chk_"
+    number = _highest([check.name for check in checks], prefix)
+    out: list[Check] = []
+    for check in checks:
+        if not check.name:
+            number += 1
+            check = replace(check, name=f"{prefix}{number}")
+        out.append(check)
+    return tuple(out)
+
+
+def _mariadb_names(checks: tuple[Check, ...]) -> tuple[Check, ...]:
+    taken = {check.name.lower() for check in checks}
+    out: list[Check] = []
+    number = 0
+    for check in checks:
+        if not check.name:
+            number += 1
+            while f"constraint_{number}" in taken:
+                number += 1
+            check = replace(check, name=f"CONSTRAINT_{number}")
+        out.append(check)
+    return tuple(out)
+
+
+def normal_foreign_keys(
+    schema: TableSchema, table_name: str
+) -> tuple[tuple[ForeignKey, ...], tuple[Index, ...]]:
+    """Name unnamed foreign keys, and say which indexes the new ones bring with them."""
+    if not any(isinstance(key, WrittenForeignKey) for key in schema.foreign_keys):
+        return schema.foreign_keys, ()
+    prefix = f"{table_name}_ibfk_"
+    number = _highest([key.name for key in schema.foreign_keys], prefix)
+    out: list[ForeignKey] = []
+    extra: list[Index] = []
+    for key in schema.foreign_keys:
+        if not isinstance(key, WrittenForeignKey):
+            out.append(key)
+            continue
+        if not _is_covered(key.columns, (*schema.indexes, *extra)):
+            parts = tuple(IndexPart(name) for name in key.columns)
+            extra.append(Index(key.name or key.index_name, IndexKind.PLAIN, parts))
+        name = key.name
+        if not name:
+            number += 1
+            name = f"{prefix}{number}"
+        out.append(
+            ForeignKey(
+                name, key.columns, key.parent_database, key.parent_table, key.parent_columns,
+                key.on_delete, key.on_update,
+            )
+        )  # fmt: skip
+    return tuple(out), tuple(extra)
+
+
+def _is_covered(columns: tuple[str, ...], indexes: tuple[Index, ...]) -> bool:
+    wanted = [name.lower() for name in columns]
+    return any(
+        index.kind not in (IndexKind.FULLTEXT, IndexKind.SPATIAL)
+        and [part.column.lower() for part in index.parts[: len(wanted)]] == wanted
+        and all(part.length is None for part in index.parts[: len(wanted)])
+        for index in indexes
+    )
+
+
+def _highest(names: list[str], prefix: str) -> int:
+    numbers = [
+        int(name[len(prefix) :])
+        for name in names
+        if name.lower().startswith(prefix.lower()) and name[len(prefix) :].isdigit()
+    ]
+    return max(numbers, default=0)

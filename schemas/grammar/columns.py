@@ -1,0 +1,414 @@
+"""Column definitions: type, attributes, defaults, and what is written inline.
+
+Source: MySQL Reference Manual, "CREATE TABLE Statement"; MariaDB's, the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ..changes import WrittenLiteral
+from ..charsets import charset_name
+from ..model import (
+    Check,
+    Column,
+    Default,
+    DefaultKind,
+    ForeignKey,
+    Generated,
+    Index,
+    IndexKind,
+    IndexPart,
+)
+from .charset_words import collation_word
+from .expression import expression, number, parenthesised
+from .indexes import check_constraint, references
+from .lexer import BIT, HEX, NATIONAL, NUMBER, STRING, Cursor
+from .types import BINARY_ATTRIBUTE, column_type
+
+NULL_DEFAULT = Default(DefaultKind.NULL)
+_NOW = frozenset({"CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP"})
+_PRIMARY = "PRIMARY"
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A column definition and the constraints that were written inside it."""
+
+    column: Column
+    indexes: tuple[Index, ...] = ()
+    checks: tuple[Check, ...] = ()
+    foreign_keys: tuple[ForeignKey, ...] = ()
+
+
+class _Draft:
+    """Attributes of one column while they are read, in whatever order they stand."""
+
+    __slots__ = (
+        "auto_increment", "checks", "collation", "comment", "default", "foreign_keys",
+        "generated", "indexes", "invisible", "name", "null_said", "nullable", "on_update", "srid",
+    )  # fmt: skip
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.nullable = True
+        self.null_said = False
+        self.default: Default | None = None
+        self.on_update = ""
+        self.auto_increment = False
+        self.generated: Generated | None = None
+        self.comment = ""
+        self.invisible = False
+        self.collation = ""
+        self.srid: int | None = None
+        self.indexes: list[Index] = []
+        self.checks: list[Check] = []
+        self.foreign_keys: list[ForeignKey] = []
+
+
+def column_definition(cursor: Cursor) -> Definition:
+    """Read ``name type attributes`` up to the comma, parenthesis or FIRST/AFTER behind it."""
+    name = cursor.identifier("a column name")
+    return definition_of(cursor, name)
+
+
+def definition_of(cursor: Cursor, name: str) -> Definition:
+    """Read ``type attributes`` of a column whose name is already read."""
+    serial = cursor.word == "SERIAL"
+    kind = column_type(cursor)
+    draft = _Draft(name)
+    if serial:
+        _serial_value(draft)
+    if cursor.context.is_mariadb and cursor.text(cursor.index - 1).upper() == "JSON":
+        draft.checks.append(Check(name, f"json_valid({_quoted(name)})"))
+    while True:
+        word = cursor.word
+        reader = _ATTRIBUTES.get(word)
+        if reader is None or not reader(cursor, draft):
+            break
+    if kind.name == "json" and cursor.context.is_mariadb:
+        kind = replace(kind, name="longtext", charset="utf8mb4", collation="utf8mb4_bin")
+    if draft.collation:
+        collation = draft.collation
+        if collation == BINARY_ATTRIBUTE or kind.collation != BINARY_ATTRIBUTE:
+            kind = replace(kind, collation=collation)
+    if draft.srid is not None:
+        kind = replace(kind, srid=draft.srid)
+    nullable, default, on_update = draft.nullable, draft.default, draft.on_update
+    if (
+        kind.name == "timestamp"
+        and not draft.null_said
+        and draft.generated is None
+        and not cursor.context.has_explicit_timestamps
+    ):
+        nullable = False
+    column = Column(
+        draft.name, kind, nullable, default, on_update, draft.auto_increment, draft.generated,
+        draft.comment, draft.invisible,
+    )  # fmt: skip
+    return Definition(column, tuple(draft.indexes), tuple(draft.checks), tuple(draft.foreign_keys))
+
+
+def promote_timestamps(definitions: list[Definition], cursor: Cursor) -> list[Definition]:
+    """Give TIMESTAMP columns their implicit defaults where the server still does that.
+
+    The first NOT NULL timestamp of the statement gets the current time on insert and update,
+    the others the zero timestamp, where nothing was said.
+
+    Source: MySQL Reference Manual, ``explicit_defaults_for_timestamp``.
+    """
+    if cursor.context.has_explicit_timestamps:
+        return definitions
+    out: list[Definition] = []
+    first = True
+    for definition in definitions:
+        column = definition.column
+        if column.type.name == "timestamp" and not column.nullable and not column.generated:
+            if column.default is None:
+                if first and not column.on_update:
+                    now = current_timestamp(column.type.fsp)
+                    column = replace(
+                        column, default=Default(DefaultKind.EXPRESSION, now), on_update=now
+                    )
+                else:
+                    zero = WrittenLiteral(DefaultKind.LITERAL, "0000-00-00 00:00:00")
+                    column = replace(column, default=zero)
+                definition = replace(definition, column=column)
+            first = False
+        out.append(definition)
+    return out
+
+
+def current_timestamp(fsp: int) -> str:
+    """The canonical text of the current time as a default."""
+    return f"CURRENT_TIMESTAMP({fsp})" if fsp else "CURRENT_TIMESTAMP"
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def default_value(cursor: Cursor) -> Default:
+    """Read what stands behind DEFAULT (or SET DEFAULT)."""
+    word = cursor.word
+    if word in _NOW:
+        return Default(DefaultKind.EXPRESSION, _now(cursor))
+    if word == "NULL":
+        cursor.advance()
+        return NULL_DEFAULT
+    if word == "(":
+        found = parenthesised(cursor)
+        text = found.text
+        if cursor.context.is_mariadb and text.startswith("now("):
+            text = _mariadb_now(text)
+        return Default(DefaultKind.EXPRESSION, text)
+    literal = _literal(cursor)
+    if literal is not None:
+        return literal
+    if cursor.context.is_mariadb:
+        # MariaDB takes a bare function call as an expression.
+        return Default(DefaultKind.EXPRESSION, expression(cursor).text)
+    cursor.fail("a default value")
+
+
+def _mariadb_now(text: str) -> str:
+    """MariaDB doesn't tell ``DEFAULT (NOW())`` from ``DEFAULT CURRENT_TIMESTAMP``."""
+    digits = text[len("now(") : -1]
+    return current_timestamp(int(digits or 0)) if not digits or digits.isdigit() else text
+
+
+def _now(cursor: Cursor) -> str:
+    cursor.advance()
+    fsp = 0
+    if cursor.accept("("):
+        fsp = cursor.integer("a number of digits") if cursor.word != ")" else 0
+        cursor.expect(")")
+    return current_timestamp(fsp)
+
+
+def _literal(cursor: Cursor) -> WrittenLiteral | None:
+    word = cursor.word
+    charset = ""
+    if word.startswith("_") and cursor.ahead() in (STRING, HEX, BIT):
+        charset = charset_name(word[1:])
+        cursor.advance()
+        word = cursor.word
+    if word in (STRING, NATIONAL):
+        text, form = cursor.string(), "string"
+    elif word in (HEX, BIT):
+        raw = cursor.text()
+        text = raw[2:-1] if raw.endswith("'") else raw[2:]
+        form = "hex" if word == HEX else "bit"
+        cursor.advance()
+    elif word in ("TRUE", "FALSE"):
+        text, form = ("1" if word == "TRUE" else "0"), "boolean"
+        cursor.advance()
+    elif word in ("+", "-"):
+        cursor.advance()
+        text, form = ("-" if word == "-" else "") + number(cursor), "number"
+    elif word in (NUMBER, "."):
+        text, form = number(cursor), "number"
+    elif word in ("DATE", "TIME", "TIMESTAMP") and cursor.ahead() == STRING:
+        cursor.advance()
+        text, form = cursor.string(), "temporal"
+    else:
+        return None
+    if cursor.word == "COLLATE" and charset:
+        cursor.advance()
+        collation_word(cursor)
+    return WrittenLiteral(DefaultKind.LITERAL, text, form, charset)
+
+
+# Readers of attributes: each starts at its own word and returns False to leave it unread.
+
+
+def _not(cursor: Cursor, draft: _Draft) -> bool:
+    if cursor.accept("NOT", "NULL"):
+        draft.nullable = False
+    elif not cursor.accept("NOT", "SECONDARY"):
+        return False
+    return True
+
+
+def _null(cursor: Cursor, draft: _Draft) -> bool:
+    cursor.advance()
+    draft.nullable = True
+    draft.null_said = True
+    return True
+
+
+def _default(cursor: Cursor, draft: _Draft) -> bool:
+    cursor.advance()
+    draft.default = default_value(cursor)
+    return True
+
+
+def _on(cursor: Cursor, draft: _Draft) -> bool:
+    cursor.expect("ON", "UPDATE")
+    if cursor.word not in _NOW:
+        cursor.fail("CURRENT_TIMESTAMP")
+    draft.on_update = _now(cursor)
+    return True
+
+
+def _auto_increment(cursor: Cursor, draft: _Draft) -> bool:
+    cursor.advance()
+    draft.auto_increment = True
+    return True
+
+
+def _serial(cursor: Cursor, draft: _Draft) -> bool:
+    cursor.expect("SERIAL", "DEFAULT", "VALUE")
+    _serial_value(draft)
+    return True
+
+
+def _serial_value(draft: _Draft) -> None:
+    draft.nullable = False
+    draft.auto_increment = True
+    draft.indexes.append(Index("", IndexKind.UNIQUE, (IndexPart(draft.name),)))
+
+
+def _primary(cursor: Cursor, draft: _Draft) -> bool:
+    cursor.advance()
+    cursor.expect("KEY")
+    draft.indexes.append(Index(_PRIMARY, IndexKind.PRIMARY, (IndexPart(draft.name),)))
+    return True
+
+
+def _key(cursor: Cursor, draft: _Draft) -> bool:
+    cursor.advance()
+    draft.indexes.append(Index(_PRIMARY, IndexKind.PRIMARY, (IndexPart(draft.name),)))
+    return True
+
+
+def _unique(cursor: Cursor, draft: _Draft) -> bool:
+    cursor.advance()
+    cursor.accept("KEY")
+    draft.indexes.append(Index("", IndexKind.UNIQUE, (IndexPart(draft.name),)))
+    return True
+
+
+def _comment(cursor: Cursor, draft: _Draft) -> bool:
+    cursor.advance()
+    draft.comment = cursor.string()
+    return True
+
+
+def _collate(cursor: Cursor, draft: _Draft) -> bool:
+    cursor.advance()
+    draft.collation = collation_word(cursor)
+    return True
+
+
+def _word_option(cursor: Cursor, draft: _Draft) -> bool:
+    cursor.advance()
+    if not cursor.accept_any(("FIXED", "DYNAMIC", "DEFAULT", "DISK", "MEMORY")):
+        cursor.fail("a storage option")
+    return True
+
+
+def _engine_attribute(cursor: Cursor, draft: _Draft) -> bool:
+    cursor.advance()
+    cursor.accept("=")
+    cursor.string()
+    return True
+
+
+def _visible(cursor: Cursor, draft: _Draft) -> bool:
+    draft.invisible = cursor.word == "INVISIBLE"
+    cursor.advance()
+    return True
+
+
+def _srid(cursor: Cursor, draft: _Draft) -> bool:
+    cursor.advance()
+    cursor.accept("=")
+    draft.srid = cursor.integer()
+    return True
+
+
+def _references(cursor: Cursor, draft: _Draft) -> bool:
+    found = references(cursor, "", "", (draft.name,))
+    # MySQL before 9.0 and MariaDB before 10.5 read an inline reference and forget it.
+    if cursor.context.at_least(90000, 100500):
+        draft.foreign_keys.append(found)
+    return True
+
+
+def _check(cursor: Cursor, draft: _Draft) -> bool:
+    name = ""
+    if cursor.accept("CONSTRAINT"):
+        if cursor.word != "CHECK":
+            name = cursor.identifier("a constraint name")
+        if cursor.word != "CHECK":
+            cursor.fail("CHECK")
+    # MariaDB names a check that belongs to a column after the column.
+    if not name and cursor.context.is_mariadb:
+        name = draft.name
+    draft.checks.append(check_constraint(cursor, name))
+    return True
+
+
+def _generated(cursor: Cursor, draft: _Draft) -> bool:
+    if cursor.accept("GENERATED"):
+        cursor.expect("ALWAYS")
+    cursor.expect("AS")
+    if cursor.context.is_mariadb and cursor.accept("ROW"):
+        if not cursor.accept_any(("START", "END")):
+            cursor.fail("START or END")
+        draft.generated = Generated("row", True)
+        draft.nullable = False
+        return True
+    text = parenthesised(cursor).text
+    stored = cursor.accept_any(("VIRTUAL", "STORED", "PERSISTENT")) in ("STORED", "PERSISTENT")
+    draft.generated = Generated(text, stored)
+    return True
+
+
+def _compressed(cursor: Cursor, draft: _Draft) -> bool:
+    if not cursor.context.is_mariadb:
+        return False
+    cursor.advance()
+    if cursor.accept("="):
+        cursor.identifier("a compression method")
+    return True
+
+
+def _versioning(cursor: Cursor, draft: _Draft) -> bool:
+    if not cursor.context.is_mariadb:
+        return False
+    cursor.advance()
+    cursor.expect("SYSTEM", "VERSIONING")
+    return True
+
+
+_ATTRIBUTES = {
+    "NOT": _not,
+    "NULL": _null,
+    "DEFAULT": _default,
+    "ON": _on,
+    "AUTO_INCREMENT": _auto_increment,
+    "SERIAL": _serial,
+    "PRIMARY": _primary,
+    "KEY": _key,
+    "UNIQUE": _unique,
+    "COMMENT": _comment,
+    "COLLATE": _collate,
+    "COLUMN_FORMAT": _word_option,
+    "STORAGE": _word_option,
+    "ENGINE_ATTRIBUTE": _engine_attribute,
+    "SECONDARY_ENGINE_ATTRIBUTE": _engine_attribute,
+    "VISIBLE": _visible,
+    "INVISIBLE": _visible,
+    "SRID": _srid,
+    "REF_SYSTEM_ID": _srid,
+    "REFERENCES": _references,
+    "CONSTRAINT": _check,
+    "CHECK": _check,
+    "GENERATED": _generated,
+    "AS": _generated,
+    "COMPRESSED": _compressed,
+    "WITH": _versioning,
+    "WITHOUT": _versioning,
+}

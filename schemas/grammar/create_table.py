@@ -1,0 +1,141 @@
+"""CREATE TABLE.
+
+Source: MySQL Reference Manual, "CREATE TABLE Statement".
+"""
+
+from __future__ import annotations
+
+from ..changes import CreateTable, CreateTableLike, SetDefaultCharset, Statement
+from ..charsets import charset_of
+from ..errors import UnsupportedDDL
+from ..model import Check, ForeignKey, Index, TableSchema
+from .columns import Definition, column_definition, promote_timestamps
+from .indexes import CONSTRAINT_WORDS, INDEX_WORDS, constraint, table_name
+from .lexer import END, Cursor
+from .options import Option, table_option
+from .partitions import partitioning
+
+_NOT_SCHEMA = frozenset({"AUTO_INCREMENT", "START TRANSACTION", "COMMENT"})
+
+
+def create_table(cursor: Cursor, *, replaces: bool) -> Statement:
+    """Read a CREATE TABLE statement from the word TABLE (or TEMPORARY) on.
+
+    Raises:
+        UnsupportedDDL: It takes columns from a query, whose types the text does not tell.
+    """
+    temporary = cursor.accept("TEMPORARY")
+    cursor.expect("TABLE")
+    if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
+    name = table_name(cursor)
+    if cursor.accept("LIKE"):
+        return CreateTableLike(name, table_name(cursor), if_not_exists, temporary)
+    if cursor.word == "(" and cursor.ahead() == "LIKE":
+        cursor.expect("(", "LIKE")
+        like = table_name(cursor)
+        cursor.expect(")")
+        return CreateTableLike(name, like, if_not_exists, temporary)
+    definitions: list[Definition] = []
+    constraints: list[Index | Check | ForeignKey] = []
+    if cursor.word == "(" and cursor.ahead() != "SELECT":
+        _elements(cursor, definitions, constraints)
+    options = _options(cursor)
+    partitions = partitioning(cursor) if cursor.word == "PARTITION" else ""
+    _refuse_query(cursor)
+    if not definitions:
+        cursor.fail("column definitions")
+    promoted = promote_timestamps(definitions, cursor)
+    schema = _schema(promoted, constraints, options, partitions)
+    return CreateTable(name, schema, if_not_exists and not replaces, temporary)
+
+
+def _elements(
+    cursor: Cursor,
+    definitions: list[Definition],
+    constraints: list[Index | Check | ForeignKey],
+) -> None:
+    cursor.expect("(")
+    while True:
+        if cursor.word in INDEX_WORDS or cursor.word in CONSTRAINT_WORDS:
+            constraints.append(constraint(cursor)[0])
+        elif cursor.word == "PERIOD" and cursor.ahead() == "FOR" and cursor.context.is_mariadb:
+            _period(cursor)
+        else:
+            found = column_definition(cursor)
+            definitions.append(found)
+            # The order in which indexes and checks were written decides generated names.
+            constraints += (*found.indexes, *found.checks, *found.foreign_keys)
+        if not cursor.accept(","):
+            break
+    cursor.expect(")")
+
+
+def _period(cursor: Cursor) -> None:
+    cursor.expect("PERIOD", "FOR")
+    cursor.identifier("a period name")
+    cursor.expect("(")
+    cursor.identifier("a column name")
+    cursor.expect(",")
+    cursor.identifier("a column name")
+    cursor.expect(")")
+
+
+def _options(cursor: Cursor) -> list[Option]:
+    options: list[Option] = []
+    while (option := table_option(cursor)) is not None:
+        options.append(option)
+        cursor.accept(",")
+    return options
+
+
+def _refuse_query(cursor: Cursor) -> None:
+    if cursor.word == END or cursor.word == ";":
+        return
+    cursor.accept_any(("IGNORE", "REPLACE"))
+    cursor.accept("AS")
+    if cursor.word in ("SELECT", "TABLE", "VALUES", "WITH", "("):
+        raise UnsupportedDDL(
+            "CREATE TABLE … SELECT takes its columns from a query",
+            hint="set the shard's schema by hand, or replicate with binlog_format=ROW, "
+            "where the server logs the definitions",
+        )
+    cursor.fail("a table option")
+
+
+def _schema(
+    definitions: list[Definition],
+    constraints: list[Index | Check | ForeignKey],
+    options: list[Option],
+    partitions: str,
+) -> TableSchema:
+    charset, collation = "", ""
+    comment = ""
+    kept: dict[str, str] = {}
+    for option in options:
+        if isinstance(option, SetDefaultCharset):
+            charset, collation = merge_charset(charset, collation, option)
+        elif option.name == "COMMENT":
+            comment = option.value
+        elif option.name not in _NOT_SCHEMA:
+            kept[option.name] = option.value
+    return TableSchema(
+        columns=tuple(definition.column for definition in definitions),
+        indexes=tuple(item for item in constraints if isinstance(item, Index)),
+        checks=tuple(item for item in constraints if isinstance(item, Check)),
+        foreign_keys=tuple(item for item in constraints if isinstance(item, ForeignKey)),
+        charset=charset,
+        collation=collation,
+        comment=comment,
+        options=tuple(sorted(kept.items())),
+        partitioning=partitions,
+    )
+
+
+def merge_charset(charset: str, collation: str, option: SetDefaultCharset) -> tuple[str, str]:
+    """Add one charset or collation option to those before it; a collation implies its charset."""
+    if option.collation:
+        return charset_of(option.collation) or charset, option.collation
+    if option.charset:
+        same = bool(collation) and charset_of(collation) == option.charset
+        return option.charset, collation if same else ""
+    return charset, ""

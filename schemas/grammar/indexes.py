@@ -1,0 +1,206 @@
+"""Indexes and constraints, as they stand in CREATE TABLE, ALTER TABLE and CREATE INDEX.
+
+Source: MySQL Reference Manual, "CREATE INDEX Statement", "FOREIGN KEY Constraints",
+"CHECK Constraints".
+"""
+
+from __future__ import annotations
+
+from ..changes import TableName, WrittenForeignKey
+from ..model import Check, ForeignKey, Index, IndexKind, IndexPart
+from .expression import parenthesised
+from .lexer import Cursor
+
+INDEX_WORDS = frozenset({"INDEX", "KEY", "UNIQUE", "PRIMARY", "FULLTEXT", "SPATIAL"})
+CONSTRAINT_WORDS = frozenset({"CONSTRAINT", "FOREIGN", "CHECK"})
+_PRIMARY = "PRIMARY"
+
+
+def table_name(cursor: Cursor) -> TableName:
+    """Read ``[database.]table``."""
+    if cursor.accept("."):
+        return TableName("", cursor.identifier("a table name", reserved=True))
+    first = cursor.identifier("a table name")
+    if cursor.accept("."):
+        return TableName(first, cursor.identifier("a table name", reserved=True))
+    return TableName("", first)
+
+
+def constraint(cursor: Cursor) -> tuple[Index | Check | ForeignKey, bool]:
+    """Read an index or constraint; also whether IF NOT EXISTS stood in it."""
+    name = ""
+    if_not_exists = False
+    if cursor.accept("CONSTRAINT"):
+        if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
+        if cursor.word not in ("PRIMARY", "UNIQUE", "FOREIGN", "CHECK"):
+            name = cursor.identifier("a constraint name")
+    word = cursor.word
+    if word == "CHECK":
+        return check_constraint(cursor, name), if_not_exists
+    if word == "FOREIGN":
+        cursor.expect("FOREIGN", "KEY")
+        if_not_exists = cursor.accept("IF", "NOT", "EXISTS") or if_not_exists
+        index_name = cursor.identifier("an index name") if cursor.word != "(" else ""
+        columns = _names(cursor)
+        return references(cursor, name, index_name, columns), if_not_exists
+    index, quiet = _index(cursor, name)
+    return index, if_not_exists or quiet
+
+
+def _index(cursor: Cursor, constraint_name: str) -> tuple[Index, bool]:
+    word = cursor.accept_any(INDEX_WORDS)
+    kind = {
+        "PRIMARY": IndexKind.PRIMARY, "UNIQUE": IndexKind.UNIQUE, "FULLTEXT": IndexKind.FULLTEXT,
+        "SPATIAL": IndexKind.SPATIAL, "INDEX": IndexKind.PLAIN, "KEY": IndexKind.PLAIN,
+    }.get(word)  # fmt: skip
+    if kind is None or (constraint_name and kind not in (IndexKind.PRIMARY, IndexKind.UNIQUE)):
+        cursor.fail("an index or constraint")
+    if kind is IndexKind.PRIMARY:
+        cursor.expect("KEY")
+    elif kind is not IndexKind.PLAIN:
+        cursor.accept_any(("INDEX", "KEY"))
+    quiet = cursor.accept("IF", "NOT", "EXISTS")
+    name = ""
+    if cursor.word not in ("(", "USING") and not (
+        cursor.word == "TYPE" and cursor.ahead() in ("BTREE", "HASH", "RTREE")
+    ):
+        name = cursor.identifier("an index name")
+    _method(cursor)
+    index = index_body(cursor, name or constraint_name, kind)
+    return index, quiet
+
+
+def index_body(cursor: Cursor, name: str, kind: IndexKind) -> Index:
+    """Read key parts and index options; the name is already read."""
+    cursor.expect("(")
+    parts = [_part(cursor)]
+    while cursor.accept(","):
+        parts.append(_part(cursor))
+    cursor.expect(")")
+    comment, invisible, parser = _options(cursor)
+    if kind is IndexKind.PRIMARY:
+        name = _PRIMARY
+    return Index(name, kind, tuple(parts), comment, invisible, parser)
+
+
+def _part(cursor: Cursor) -> IndexPart:
+    column = text = ""
+    length: int | None = None
+    if cursor.word == "(":
+        text = parenthesised(cursor).text
+    else:
+        column = cursor.identifier("a column name")
+        if cursor.accept("("):
+            length = cursor.integer("a prefix length")
+            cursor.expect(")")
+        elif cursor.context.is_mariadb and cursor.accept("WITHOUT", "OVERLAPS"):
+            return IndexPart(expression=f"{column} WITHOUT OVERLAPS")
+    descending = cursor.accept("DESC")
+    if not descending:
+        cursor.accept("ASC")
+    return IndexPart(column, text, length, descending and cursor.context.at_least(80000, 100800))
+
+
+def _method(cursor: Cursor) -> bool:
+    if cursor.word not in ("USING", "TYPE"):
+        return False
+    cursor.advance()
+    if not cursor.accept_any(("BTREE", "HASH", "RTREE")):
+        cursor.fail("BTREE, HASH or RTREE")
+    return True
+
+
+def _options(cursor: Cursor) -> tuple[str, bool, str]:
+    comment, invisible, parser = "", False, ""
+    while True:
+        word = cursor.word
+        if word in ("USING", "TYPE"):
+            _method(cursor)
+        elif word == "COMMENT":
+            cursor.advance()
+            cursor.accept("=")
+            comment = cursor.string()
+        elif word in ("KEY_BLOCK_SIZE",):
+            cursor.advance()
+            cursor.accept("=")
+            cursor.integer()
+        elif word in ("ENGINE_ATTRIBUTE", "SECONDARY_ENGINE_ATTRIBUTE"):
+            cursor.advance()
+            cursor.accept("=")
+            cursor.string()
+        elif word == "WITH" and cursor.ahead() == "PARSER":
+            cursor.expect("WITH", "PARSER")
+            parser = cursor.identifier("a parser name")
+        elif word in ("VISIBLE", "INVISIBLE"):
+            cursor.advance()
+            invisible = word == "INVISIBLE"
+        elif word == "IGNORED" and cursor.context.is_mariadb:
+            cursor.advance()
+            invisible = True
+        elif word == "NOT" and cursor.context.is_mariadb and cursor.ahead() == "IGNORED":
+            cursor.expect("NOT", "IGNORED")
+            invisible = False
+        elif word == "CLUSTERING" and cursor.context.is_mariadb:
+            cursor.advance()
+            cursor.accept("=")
+            cursor.advance()
+        else:
+            return comment, invisible, parser
+
+
+def _names(cursor: Cursor) -> tuple[str, ...]:
+    cursor.expect("(")
+    names = [cursor.identifier("a column name")]
+    while cursor.accept(","):
+        names.append(cursor.identifier("a column name"))
+    cursor.expect(")")
+    return tuple(names)
+
+
+def references(
+    cursor: Cursor, name: str, index_name: str, columns: tuple[str, ...]
+) -> WrittenForeignKey:
+    """Read REFERENCES … of a foreign key on ``columns``."""
+    cursor.expect("REFERENCES")
+    parent = table_name(cursor)
+    parent_columns = _names(cursor) if cursor.word == "(" else ()
+    on_delete = on_update = ""
+    while True:
+        if cursor.accept("MATCH"):
+            if not cursor.accept_any(("FULL", "PARTIAL", "SIMPLE")):
+                cursor.fail("FULL, PARTIAL or SIMPLE")
+        elif cursor.accept("ON", "DELETE"):
+            on_delete = _reaction(cursor)
+        elif cursor.accept("ON", "UPDATE"):
+            on_update = _reaction(cursor)
+        else:
+            break
+    return WrittenForeignKey(
+        name, columns, parent.database, parent.table, parent_columns, on_delete, on_update,
+        index_name,
+    )  # fmt: skip
+
+
+def _reaction(cursor: Cursor) -> str:
+    if cursor.accept("NO", "ACTION"):
+        return ""
+    if cursor.accept("SET", "NULL"):
+        return "SET NULL"
+    if cursor.accept("SET", "DEFAULT"):
+        return "SET DEFAULT"
+    word = cursor.accept_any(("RESTRICT", "CASCADE"))
+    if not word:
+        cursor.fail("a reference option")
+    return word
+
+
+def check_constraint(cursor: Cursor, name: str) -> Check:
+    """Read CHECK (…) [[NOT] ENFORCED]."""
+    cursor.expect("CHECK")
+    text = parenthesised(cursor).text
+    enforced = True
+    if cursor.accept("NOT", "ENFORCED"):
+        enforced = False
+    else:
+        cursor.accept("ENFORCED")
+    return Check(name, text, enforced)

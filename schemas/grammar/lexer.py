@@ -1,0 +1,265 @@
+"""Tokens of a statement, and the cursor with which the parser reads them.
+
+sqlglot's tokenizer does the cutting, with MySQL's quoting rules and without keywords: every
+word is a word, and the grammar decides what it means where it stands (a column may be called
+``date`` or ``any``). Values of strings and names are read from the source text.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import ClassVar, NoReturn
+
+from sqlglot.dialects.mysql import MySQL
+from sqlglot.errors import TokenError
+from sqlglot.tokens import TokenType
+
+from ..errors import UnparsableDDL
+from .comments import execute_version_comments
+from .context import ServerContext
+from .reserved import RESERVED
+
+NAME = "`"
+"""``Cursor.word`` of a quoted name."""
+STRING = "'"
+NATIONAL = "N'"
+NUMBER = "0"
+HEX = "0x'"
+BIT = "0b'"
+END = ""
+"""``Cursor.word`` behind the last token."""
+
+_OPERATORS = {
+    "||": TokenType.DPIPE, "&&": TokenType.DAMP, "<=>": TokenType.NULLSAFE_EQ,
+    "<=": TokenType.LTE, ">=": TokenType.GTE, "<>": TokenType.NEQ, "!=": TokenType.NEQ,
+    ":=": TokenType.COLON_EQ, "->": TokenType.ARROW, "->>": TokenType.DARROW,
+    "@@": TokenType.SESSION_PARAMETER, "<<": TokenType.LT, ">>": TokenType.GT,
+}  # fmt: skip
+
+
+class _Tokenizer(MySQL.Tokenizer):
+    KEYWORDS: ClassVar = _OPERATORS
+    COMMANDS: ClassVar = set()
+
+
+class _AnsiTokenizer(_Tokenizer):
+    QUOTES: ClassVar = ["'"]
+    IDENTIFIERS: ClassVar = ["`", '"']
+
+
+class _PlainTokenizer(_Tokenizer):
+    STRING_ESCAPES: ClassVar = ["'", '"']
+
+
+class _PlainAnsiTokenizer(_AnsiTokenizer):
+    STRING_ESCAPES: ClassVar = ["'", '"']
+
+
+_TOKENIZERS = {
+    (False, True): _Tokenizer(dialect="mysql"),
+    (True, True): _AnsiTokenizer(dialect="mysql"),
+    (False, False): _PlainTokenizer(dialect="mysql"),
+    (True, False): _PlainAnsiTokenizer(dialect="mysql"),
+}
+_MARKS = {
+    TokenType.IDENTIFIER: NAME,
+    TokenType.STRING: STRING,
+    TokenType.NATIONAL_STRING: NATIONAL,
+    TokenType.NUMBER: NUMBER,
+    TokenType.HEX_STRING: HEX,
+    TokenType.BIT_STRING: BIT,
+}
+_ESCAPES = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+
+
+class Cursor:
+    """A place in the tokens of one statement.
+
+    Attributes:
+        sql: The statement as it came; offsets count its characters.
+        word: The current token: an unquoted word in upper case, a symbol as it is, or one of
+            this module's marks. A quoted name is never equal to a keyword.
+        index: The current token's number.
+    """
+
+    __slots__ = ("_ends", "_starts", "_texts", "_words", "context", "index", "sql", "word")
+
+    def __init__(self, sql: str, context: ServerContext) -> None:
+        self.sql = sql
+        self.context = context
+        text = execute_version_comments(sql, context)
+        try:
+            tokens = _TOKENIZERS[context.ansi_quotes, context.backslash_escapes].tokenize(text)
+        except TokenError as error:
+            raise UnparsableDDL(f"unreadable text: {error}", sql, len(sql)) from error
+        words: list[str] = []
+        for token in tokens:
+            mark = _MARKS.get(token.token_type)
+            words.append(token.text.upper() if mark is None else mark)
+        words.append(END)
+        self._words = words
+        self._texts = [token.text for token in tokens]
+        self._starts = [token.start for token in tokens]
+        self._ends = [token.end + 1 for token in tokens]
+        self.index = 0
+        self.word = words[0]
+
+    # -- moving ---------------------------------------------------------------------------
+
+    def advance(self) -> None:
+        """Step to the next token; at the end of the statement an error."""
+        if self.word == END:
+            self.fail("more text")
+        self.index += 1
+        self.word = self._words[self.index]
+
+    def seek(self, index: int) -> None:
+        """Go back to a token that was looked at before."""
+        self.index = index
+        self.word = self._words[index]
+
+    def ahead(self, count: int = 1) -> str:
+        """The word ``count`` tokens further on."""
+        place = self.index + count
+        return self._words[place] if place < len(self._words) else END
+
+    def accept(self, *words: str) -> bool:
+        """Step over these words if exactly they stand here."""
+        if self.word != words[0]:
+            return False
+        if len(words) > 1:
+            for count, word in enumerate(words):
+                if self.ahead(count) != word:
+                    return False
+            self.index += len(words) - 1
+        self.index += 1
+        self.word = self._words[self.index]
+        return True
+
+    def accept_any(self, words: frozenset[str] | tuple[str, ...]) -> str:
+        """Step over one of these words; "" when none stands here."""
+        word = self.word
+        if word not in words:
+            return ""
+        self.advance()
+        return word
+
+    def expect(self, *words: str) -> None:
+        """Step over these words, which must stand here."""
+        for word in words:
+            if self.word != word:
+                self.fail(" ".join(words))
+            self.advance()
+
+    def fail(self, expected: str) -> NoReturn:
+        """Give up here.
+
+        Raises:
+            UnparsableDDL: Always; it names what was expected and what stands there.
+        """
+        if self.word == END:
+            raise UnparsableDDL(
+                f"expected {expected}, found the end of the statement", self.sql, len(self.sql)
+            )
+        start = self._starts[self.index]
+        found = self.sql[start : self._ends[self.index]]
+        raise UnparsableDDL(f"expected {expected}, found {found!r}", self.sql, start)
+
+    # -- text -----------------------------------------------------------------------------
+
+    @property
+    def offset(self) -> int:
+        """Index of the current token's first character."""
+        return self._starts[self.index] if self.word != END else len(self.sql)
+
+    def text(self, token: int | None = None) -> str:
+        """The source text of a token, the current one by default."""
+        place = self.index if token is None else token
+        return self.sql[self._starts[place] : self._ends[place]]
+
+    def between(self, start: int, end: int) -> str:
+        """The source text of the tokens ``[start, end)``."""
+        return self.sql[self._starts[start] : self._ends[end - 1]] if end > start else ""
+
+    def touches_next(self) -> bool:
+        """Whether the next token begins where the current one ends."""
+        return (
+            self.index + 1 < len(self._starts)
+            and self._ends[self.index] == self._starts[self.index + 1]
+        )
+
+    # -- values ---------------------------------------------------------------------------
+
+    def is_name(self) -> bool:
+        """Whether an identifier may stand here."""
+        word = self.word
+        if word == NAME:
+            return True
+        if word in RESERVED or not word:
+            return False
+        first = word[0]
+        return first.isalnum() and word != NUMBER or first in "_$" or ord(first) > 127
+
+    def identifier(self, what: str = "a name", *, reserved: bool = False) -> str:
+        """Read an identifier; ``reserved`` allows reserved words (after a dot they are names)."""
+        if self.word == NAME:
+            value = self._texts[self.index]
+        elif self.is_name() or (reserved and self.word.isalpha()):
+            value = self._texts[self.index]
+        else:
+            self.fail(what)
+        self.advance()
+        return value
+
+    def is_string(self) -> bool:
+        return self.word in (STRING, NATIONAL)
+
+    def string(self, what: str = "a string") -> str:
+        """Read a string literal; neighbouring literals are one string."""
+        if not self.is_string():
+            self.fail(what)
+        value = self._string_value()
+        self.advance()
+        while self.word == STRING:
+            value += self._string_value()
+            self.advance()
+        return value
+
+    def _string_value(self) -> str:
+        raw = self.text()
+        if raw[0] in "nN":
+            raw = raw[1:]
+        quote = raw[0]
+        body = raw[1:-1]
+        if self.context.backslash_escapes and "\\" in body:
+            pieces = re.split(r"(\\.)", body, flags=re.DOTALL)
+            return "".join(
+                _unescape(piece) if piece[:1] == "\\" else piece.replace(quote * 2, quote)
+                for piece in pieces
+            )
+        return body.replace(quote * 2, quote)
+
+    def name_or_string(self, what: str) -> str:
+        """Read a name that may be written as a string (charsets, collations, engines)."""
+        return self.string(what) if self.is_string() else self.identifier(what)
+
+    def integer(self, what: str = "a number") -> int:
+        """Read an unsigned integer, decimal or hexadecimal."""
+        if self.word == NUMBER and self._texts[self.index].isdigit():
+            value = int(self._texts[self.index])
+        elif self.word == HEX:
+            value = int(self._texts[self.index] or "0", 16)
+        else:
+            self.fail(what)
+        self.advance()
+        return value
+
+
+def _unescape(piece: str) -> str:
+    """The character of a backslash sequence; ``\\%`` and ``\\_`` stay as they are.
+
+    Source: MySQL Reference Manual, "String Literals".
+    """
+    character = piece[1]
+    return piece if character in "%_" else _ESCAPES.get(character, character)

@@ -1,0 +1,249 @@
+"""PARTITION BY and the partition actions of ALTER TABLE.
+
+Partitioning is no part of the lattice; it is read in full so that nothing after it is missed,
+and kept as text.
+
+Source: MySQL Reference Manual, "CREATE TABLE", partition options; "ALTER TABLE Partition
+Operations"; MariaDB's for SYSTEM_TIME.
+"""
+
+from __future__ import annotations
+
+from .expression import expression
+from .lexer import NAME, NUMBER, STRING, Cursor
+
+_MAINTENANCE = frozenset({"ANALYZE", "CHECK", "OPTIMIZE", "REBUILD", "REPAIR", "TRUNCATE"})
+
+
+def partitioning(cursor: Cursor) -> str:
+    """Read PARTITION BY … with its definitions; the text with single spaces."""
+    start = cursor.index
+    cursor.expect("PARTITION", "BY")
+    _method(cursor, subpartition=False)
+    if cursor.accept("PARTITIONS"):
+        cursor.integer()
+    if cursor.accept("SUBPARTITION", "BY"):
+        _method(cursor, subpartition=True)
+        if cursor.accept("SUBPARTITIONS"):
+            cursor.integer()
+    if cursor.word == "(":
+        _definitions(cursor)
+    return spaced(cursor, start)
+
+
+def spaced(cursor: Cursor, start: int) -> str:
+    """The tokens from ``start`` up to here as one line."""
+    words: list[str] = []
+    for place in range(start, cursor.index):
+        text = cursor.text(place)
+        words.append(text.upper() if text.isalpha() and text.isascii() else text)
+    return " ".join(words)
+
+
+def _method(cursor: Cursor, *, subpartition: bool) -> None:
+    cursor.accept("LINEAR")
+    word = cursor.accept_any(("HASH", "KEY", "RANGE", "LIST", "SYSTEM_TIME"))
+    if not word or (subpartition and word not in ("HASH", "KEY")):
+        cursor.fail("a partitioning method")
+    if word == "HASH":
+        _expression(cursor)
+    elif word == "KEY":
+        if cursor.accept("ALGORITHM"):
+            cursor.expect("=")
+            cursor.integer()
+        _columns(cursor)
+    elif word == "SYSTEM_TIME":
+        _system_time(cursor)
+    elif cursor.accept("COLUMNS"):
+        _columns(cursor)
+    else:
+        _expression(cursor)
+
+
+def _system_time(cursor: Cursor) -> None:
+    while cursor.word in ("INTERVAL", "LIMIT", "STARTS", "AUTO"):
+        word = cursor.word
+        cursor.advance()
+        if word != "AUTO":
+            expression(cursor)
+        if word == "INTERVAL":
+            cursor.advance()
+
+
+def _expression(cursor: Cursor) -> None:
+    cursor.expect("(")
+    expression(cursor)
+    cursor.expect(")")
+
+
+def _columns(cursor: Cursor) -> None:
+    cursor.expect("(")
+    while cursor.word != ")":
+        cursor.identifier("a column name")
+        if not cursor.accept(","):
+            break
+    cursor.expect(")")
+
+
+def _definitions(cursor: Cursor) -> None:
+    cursor.expect("(")
+    _definition(cursor)
+    while cursor.accept(","):
+        _definition(cursor)
+    cursor.expect(")")
+
+
+def _definition(cursor: Cursor) -> None:
+    cursor.expect("PARTITION")
+    cursor.identifier("a partition name")
+    if cursor.accept("VALUES"):
+        if cursor.accept("LESS"):
+            cursor.expect("THAN")
+            if not cursor.accept("MAXVALUE"):
+                _values(cursor)
+        else:
+            cursor.expect("IN")
+            _values(cursor)
+    elif not cursor.accept("HISTORY") and not cursor.accept("CURRENT"):
+        cursor.accept("DEFAULT")
+    _options(cursor)
+    if cursor.accept("("):
+        _subpartition(cursor)
+        while cursor.accept(","):
+            _subpartition(cursor)
+        cursor.expect(")")
+
+
+def _subpartition(cursor: Cursor) -> None:
+    cursor.expect("SUBPARTITION")
+    cursor.identifier("a partition name")
+    _options(cursor)
+
+
+def _values(cursor: Cursor) -> None:
+    cursor.expect("(")
+    while True:
+        if cursor.word == "(":
+            start = cursor.index
+            if cursor.ahead() in (NUMBER, STRING, NAME, "MAXVALUE", "NULL", "-"):
+                _values(cursor)
+            if cursor.word not in (",", ")"):
+                cursor.seek(start)
+                expression(cursor)
+        elif not cursor.accept("MAXVALUE"):
+            expression(cursor)
+        if not cursor.accept(","):
+            break
+    cursor.expect(")")
+
+
+def _options(cursor: Cursor) -> None:
+    while True:
+        if cursor.accept("STORAGE") or cursor.word == "ENGINE":
+            cursor.expect("ENGINE")
+            cursor.accept("=")
+            cursor.name_or_string("an engine")
+        elif cursor.word in ("COMMENT", "CONNECTION"):
+            cursor.advance()
+            cursor.accept("=")
+            cursor.string()
+        elif cursor.word in ("DATA", "INDEX"):
+            cursor.advance()
+            cursor.expect("DIRECTORY")
+            cursor.accept("=")
+            cursor.string()
+        elif cursor.word in ("MAX_ROWS", "MIN_ROWS", "NODEGROUP"):
+            cursor.advance()
+            cursor.accept("=")
+            cursor.integer()
+        elif cursor.accept("TABLESPACE"):
+            cursor.accept("=")
+            cursor.name_or_string("a tablespace")
+        else:
+            return
+
+
+def partition_action(cursor: Cursor) -> str:
+    """Read a partition action of ALTER TABLE; "" when none begins here."""
+    start = cursor.index
+    word = cursor.word
+    after = cursor.ahead()
+    if word == "PARTITION" and after == "BY":
+        return partitioning(cursor)
+    if word in ("REMOVE", "UPGRADE") and after == "PARTITIONING":
+        cursor.expect(word, "PARTITIONING")
+    elif after != "PARTITION":
+        return ""
+    elif word == "ADD":
+        _add(cursor)
+    elif word in _MAINTENANCE or word in ("DROP", "DISCARD", "IMPORT"):
+        cursor.expect(word, "PARTITION")
+        cursor.accept("IF", "EXISTS")
+        cursor.accept_any(("NO_WRITE_TO_BINLOG", "LOCAL"))
+        _partition_names(cursor)
+        if word in ("DISCARD", "IMPORT"):
+            cursor.expect("TABLESPACE")
+        cursor.accept_any(("QUICK", "FAST", "MEDIUM", "EXTENDED", "CHANGED"))
+    elif word == "COALESCE":
+        cursor.expect("COALESCE", "PARTITION")
+        cursor.accept_any(("NO_WRITE_TO_BINLOG", "LOCAL"))
+        cursor.integer()
+    elif word == "REORGANIZE":
+        _reorganize(cursor)
+    elif word == "EXCHANGE":
+        _exchange(cursor)
+    elif word == "CONVERT" and cursor.context.is_mariadb:
+        _convert(cursor)
+    else:
+        return ""
+    return spaced(cursor, start)
+
+
+def _add(cursor: Cursor) -> None:
+    cursor.expect("ADD", "PARTITION")
+    cursor.accept("IF", "NOT", "EXISTS")
+    cursor.accept_any(("NO_WRITE_TO_BINLOG", "LOCAL"))
+    if cursor.accept("PARTITIONS"):
+        cursor.integer()
+    else:
+        _definitions(cursor)
+
+
+def _partition_names(cursor: Cursor) -> None:
+    if cursor.accept("ALL"):
+        return
+    cursor.identifier("a partition name")
+    while cursor.word == "," and cursor.ahead(2) in (",", ")", "", "TABLESPACE", ";"):
+        cursor.advance()
+        cursor.identifier("a partition name")
+
+
+def _reorganize(cursor: Cursor) -> None:
+    cursor.expect("REORGANIZE", "PARTITION")
+    cursor.accept_any(("NO_WRITE_TO_BINLOG", "LOCAL"))
+    if cursor.is_name():
+        cursor.identifier("a partition name")
+        while cursor.accept(","):
+            cursor.identifier("a partition name")
+        cursor.expect("INTO")
+        _definitions(cursor)
+
+
+def _exchange(cursor: Cursor) -> None:
+    cursor.expect("EXCHANGE", "PARTITION")
+    cursor.identifier("a partition name")
+    cursor.expect("WITH", "TABLE")
+    cursor.identifier("a table name")
+    if cursor.accept("."):
+        cursor.identifier("a table name", reserved=True)
+    if not cursor.accept("WITH", "VALIDATION"):
+        cursor.accept("WITHOUT", "VALIDATION")
+
+
+def _convert(cursor: Cursor) -> None:
+    cursor.expect("CONVERT", "PARTITION")
+    cursor.identifier("a partition name")
+    cursor.expect("TO", "TABLE")
+    cursor.identifier("a table name")
+    if cursor.accept("."):
+        cursor.identifier("a table name", reserved=True)

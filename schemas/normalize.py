@@ -1,0 +1,188 @@
+"""The canonical form of a schema: what the server makes of what was written.
+
+Two schemas are equal in this form exactly when the servers' tables are. The rules are those
+that SHOW CREATE TABLE and ``information_schema`` show.
+
+Source: measured on MySQL 5.7, 8.0, 9.7 and MariaDB 10.11 (tests/integration/mysql).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from .changes import WrittenLiteral
+from .charsets import binary_collation, charset_of, default_collation, max_bytes
+from .constraints import normal_checks, normal_foreign_keys
+from .grammar.context import ServerContext
+from .indexing import normal_indexes
+from .literals import normal_literal
+from .model import Column, Default, DefaultKind, IndexKind, TableSchema
+from .types import BLOB_NAMES, TEXT_NAMES, ColumnType
+
+NULL_DEFAULT = Default(DefaultKind.NULL)
+_CHARSET_TYPES = frozenset({"char", "varchar", *TEXT_NAMES, "enum", "set"})
+_BINARY_FORMS = {
+    "char": "binary", "varchar": "varbinary", "tinytext": "tinyblob", "text": "blob",
+    "mediumtext": "mediumblob", "longtext": "longblob",
+}  # fmt: skip
+_SIZES = (0xFF, 0xFFFF, 0xFFFFFF)
+"""Bytes that tiny, plain and medium text and blob columns hold."""
+_MAX_VARCHAR_BYTES = 65535
+_DEFAULT_ENGINE = ("ENGINE", "INNODB")
+
+
+def normalize(schema: TableSchema, table_name: str, context: ServerContext) -> TableSchema:
+    """Bring a schema to its canonical form; does nothing to one that already is.
+
+    Args:
+        schema: As written, or as it was normalised before.
+        table_name: For the names that the server generates for checks and foreign keys.
+        context: The server, for its defaults.
+    """
+    charset, collation = normal_charset(
+        schema.charset, schema.collation, context.charset, context.collation, context
+    )
+    columns = tuple(normal_column(column, charset, collation, context) for column in schema.columns)
+    options = tuple(
+        (name, value)
+        for name, value in schema.options
+        if (name, value.upper()) != _DEFAULT_ENGINE and value.upper() != "DEFAULT"
+    )
+    return settle(
+        replace(schema, columns=columns, charset=charset, collation=collation, options=options),
+        table_name,
+        context,
+    )
+
+
+def settle(schema: TableSchema, table_name: str, context: ServerContext) -> TableSchema:
+    """Normalise what columns, indexes and constraints do to each other.
+
+    The columns themselves must be normal already: ``apply`` normalises only those it touches.
+    """
+    columns = _primary_key_columns(schema)
+    foreign_keys, extra = normal_foreign_keys(schema, table_name)
+    return TableSchema(
+        columns,
+        normal_indexes(columns, (*schema.indexes, *extra), mariadb=context.is_mariadb),
+        normal_checks(schema.checks, table_name, context),
+        foreign_keys,
+        schema.charset,
+        schema.collation,
+        schema.comment,
+        schema.options,
+        schema.partitioning,
+    )
+
+
+def normal_charset(
+    charset: str, collation: str, outer: str, outer_collation: str, context: ServerContext
+) -> tuple[str, str]:
+    """The charset and collation of something that inherits from an outer thing.
+
+    Returns:
+        The charset, and the collation or "" for the charset's default.
+    """
+    if charset == "default":
+        charset = ""
+    if not charset and collation and collation != "_bin":
+        charset = charset_of(collation)
+    if not charset:
+        charset = outer
+        if not collation:
+            collation = outer_collation
+    if collation == "_bin":
+        collation = binary_collation(charset)
+    if collation and collation == default_collation(
+        charset, context.version_number, mariadb=context.is_mariadb
+    ):
+        collation = ""
+    return charset, collation
+
+
+def normal_column(column: Column, charset: str, collation: str, context: ServerContext) -> Column:
+    """Normalise one column of a table with this default charset and collation."""
+    kind = normal_type(column.type, charset, collation, context)
+    nullable = column.nullable and not column.auto_increment
+    default = column.default
+    if isinstance(default, WrittenLiteral):
+        default = normal_literal(default, kind)
+    if column.generated is not None or column.auto_increment:
+        default = None
+    elif default is None and nullable:
+        default = NULL_DEFAULT
+    elif default is not None and default.kind is DefaultKind.NULL and not nullable:
+        default = None
+    if kind is column.type and nullable == column.nullable and default is column.default:
+        return column
+    return replace(column, type=kind, nullable=nullable, default=default)
+
+
+def normal_type(
+    kind: ColumnType, charset: str, collation: str, context: ServerContext
+) -> ColumnType:
+    """Normalise a type of a column in a table with this default charset and collation."""
+    name = kind.name
+    if name in BLOB_NAMES:
+        return _sized(kind, BLOB_NAMES, kind.length)
+    if name == "tinyint" and kind.length is not None and kind.unsigned:
+        return replace(kind, length=None)
+    if name == "varbinary" and (kind.length or 0) > _MAX_VARCHAR_BYTES:
+        return _sized(ColumnType("blob"), BLOB_NAMES, kind.length)
+    if name not in _CHARSET_TYPES:
+        return kind
+    own, own_collation = normal_charset(kind.charset, kind.collation, charset, collation, context)
+    if own == "binary" and name in _BINARY_FORMS:
+        return normal_type(ColumnType(_BINARY_FORMS[name], kind.length), "", "", context)
+    length = kind.length
+    if name in TEXT_NAMES and length is not None:
+        sized = _sized(kind, TEXT_NAMES, length * max_bytes(own))
+        return replace(sized, charset=own, collation=own_collation)
+    if name == "varchar" and (length or 0) * max_bytes(own) > _MAX_VARCHAR_BYTES:
+        sized = _sized(kind, TEXT_NAMES, (length or 0) * max_bytes(own))
+        return replace(sized, charset=own, collation=own_collation)
+    if own == kind.charset and own_collation == kind.collation:
+        return kind
+    return replace(kind, charset=own, collation=own_collation)
+
+
+def converted_type(
+    kind: ColumnType, charset: str, collation: str, context: ServerContext
+) -> ColumnType:
+    """A string type after CONVERT TO: another charset, and a size class that holds the values."""
+    if kind.name not in _CHARSET_TYPES:
+        return kind
+    length = kind.length
+    if kind.name in TEXT_NAMES:
+        place = TEXT_NAMES.index(kind.name)
+        if place < len(_SIZES):
+            length = _SIZES[place] // max_bytes(kind.charset)
+    return normal_type(
+        replace(kind, charset=charset, collation=collation, length=length), "", "", context
+    )
+
+
+def _sized(kind: ColumnType, names: tuple[str, ...], size_bytes: int | None) -> ColumnType:
+    if size_bytes is None:
+        return kind
+    place = next((i for i, limit in enumerate(_SIZES) if size_bytes <= limit), len(_SIZES))
+    return replace(kind, name=names[place], length=None)
+
+
+def _primary_key_columns(schema: TableSchema) -> tuple[Column, ...]:
+    key = next((i for i in schema.indexes if i.kind is IndexKind.PRIMARY), None)
+    if key is None:
+        return schema.columns
+    names = {part.column.lower() for part in key.parts}
+    if not any(c.nullable and c.name.lower() in names for c in schema.columns):
+        return schema.columns
+    return tuple(
+        _not_null(c) if c.nullable and c.name.lower() in names else c for c in schema.columns
+    )
+
+
+def _not_null(column: Column) -> Column:
+    default = column.default
+    if default is not None and default.kind is DefaultKind.NULL:
+        default = None
+    return replace(column, nullable=False, default=default)
