@@ -1,0 +1,100 @@
+"""Latency of the whole line: commit in MySQL to visible in the target.
+
+Usage: ``python benchmarks/latency.py``
+
+200 single INSERTs, and 50 ADD COLUMN each followed by the first row that has the column. One at a
+time, with a pause in between, on an otherwise quiet line of its own. Visible means: a polling
+reader on the target sees the row.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from shardmerge.cli.line import Line
+from shardmerge.schemas.errors import ShardMergeError
+from shardmerge.schemas.routing import RoutingRule
+
+ROOT = Path(__file__).resolve().parents[1]
+ROUTES = (RoutingRule(".*", "app", r"tbl\d+", "merged", "tbl"),)
+INSERTS = 200
+COLUMNS = 50
+WARM_UP = 20
+BOUND_SECONDS = 120.0
+
+
+def prepare(line: Line) -> None:
+    """Two shards on two sources."""
+    for source, table in (("s1", "tbl00"), ("s2", "tbl01")):
+        with line.connect(source) as connection, connection.cursor() as cursor:
+            cursor.execute("CREATE DATABASE app")
+            cursor.execute(f"CREATE TABLE app.{table} (ID INT PRIMARY KEY, v INT)")
+
+
+def measure(line: Line, statements: tuple[str, ...], number: int) -> float:
+    """Seconds from the commit of the last statement until its row is visible."""
+    with (
+        line.connect("s1") as source,
+        source.cursor() as writer,
+        line.connect_target() as target,
+        target.cursor() as reader,
+    ):
+        for statement in statements:
+            writer.execute(statement)
+        begin = time.perf_counter()
+        while time.perf_counter() - begin < BOUND_SECONDS:
+            if reader.execute("SELECT 1 FROM merged.tbl WHERE ID = %s", (number,)):
+                return time.perf_counter() - begin
+            time.sleep(0.001)
+    raise TimeoutError(f"row {number} is not visible after {BOUND_SECONDS:.0f} s")
+
+
+def tell(what: str, seconds: list[float]) -> None:
+    """One line of figures."""
+    ordered = sorted(seconds)
+    p99 = ordered[min(len(ordered) - 1, int(0.99 * len(ordered)))]
+    print(
+        f"{what:<32} n={len(ordered):<4} p50 {statistics.median(ordered) * 1000:7.0f} ms   "
+        f"p99 {p99 * 1000:7.0f} ms   max {ordered[-1] * 1000:7.0f} ms",
+        flush=True,
+    )
+
+
+def main() -> int:
+    """Start a line, measure, stop it."""
+    (ROOT / ".local").mkdir(exist_ok=True)
+    directory = Path(tempfile.mkdtemp(prefix="latency-", dir=ROOT / ".local"))
+    line = Line(directory, routes=ROUTES)
+    try:
+        line.start(prepare=lambda: prepare(line))
+        number = 0
+        rows, columns = [], []
+        for repeat in range(WARM_UP + INSERTS):
+            number += 1
+            insert = f"INSERT INTO app.tbl00 (ID, v) VALUES ({number}, {repeat})"
+            seconds = measure(line, (insert,), number)
+            if repeat >= WARM_UP:
+                rows.append(seconds)
+            time.sleep(0.02)
+        for repeat in range(COLUMNS):
+            number += 1
+            add = f"ALTER TABLE app.tbl00 ADD COLUMN c{repeat} INT"
+            insert = f"INSERT INTO app.tbl00 (ID, c{repeat}) VALUES ({number}, {repeat})"
+            columns.append(measure(line, (add, insert), number))
+            time.sleep(0.02)
+        tell("INSERT to visible", rows)
+        tell("ADD COLUMN + first row to visible", columns)
+    except (ShardMergeError, TimeoutError) as error:
+        print(f"{error}; logs in {directory}", file=sys.stderr)
+        return 1
+    finally:
+        line.stop()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

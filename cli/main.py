@@ -1,0 +1,243 @@
+"""The ``shardmerge`` command."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import click
+import requests
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from shardmerge.schemas import topics
+from shardmerge.schemas.errors import ConfigError, ShardMergeError
+from shardmerge.schemas.pipeline import Pipeline, Source, Target, parse_pipeline
+from shardmerge.schemas.routing import RoutingRule
+
+from .demo import Demo
+from .line import Line
+
+DEMO_ROUTES = (RoutingRule(".*", "app", r"tbl\d+", "merged", "tbl"),)
+_FOLDER = click.option(
+    "--directory",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path(".local/line"),
+    show_default=True,
+    help="Data, logs and pid files of the line.",
+)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def main() -> None:
+    """Many MySQL shards, one table, while every shard changes its schema at its own time."""
+
+
+@main.command()
+@_FOLDER
+@click.option("--keep", is_flag=True, help="Leave the line running.")
+@click.option("--chaos", is_flag=True, help="kill -9 each part on the way.")
+def demo(directory: Path, keep: bool, chaos: bool) -> None:
+    """Play three shards through six DDL statements on a line of its own."""
+    started = time.monotonic()
+    line = _fresh(directory)
+    player = Demo(line)
+    good = False
+    try:
+        line.start(prepare=player.prepare, say=_say)
+        _say(f"up after {time.monotonic() - started:.0f} s; status pages: {line.web_url}/")
+        report = player.play(chaos=chaos)
+        good = report.good
+        _tell_where(line, running=keep)
+    except ShardMergeError as error:
+        _fail(error, directory)
+    finally:
+        if keep and good:
+            line.leave()
+        else:
+            line.stop()
+    _say(f"{time.monotonic() - started:.0f} s in all")
+    if not good:
+        raise SystemExit(1)
+
+
+@main.command()
+@_FOLDER
+def up(directory: Path) -> None:
+    """Start the line with the demo's empty shards, to play with by hand."""
+    line = _fresh(directory)
+    try:
+        line.start(prepare=lambda: _empty_shards(line), say=_say)
+    except ShardMergeError as error:
+        _fail(error, directory)
+    _tell_where(line, running=True)
+    line.leave()
+
+
+@main.command()
+@_FOLDER
+def down(directory: Path) -> None:
+    """Stop the line."""
+    line = Line(directory)
+    line.stop()
+    _say("stopped")
+
+
+@main.command()
+@_FOLDER
+def status(directory: Path) -> None:
+    """What runs, and what each target and shard is doing."""
+    line = Line(directory)
+    try:
+        line.attach()
+        faults = line.faults()
+        for fault in faults:
+            _say(f"not up: {fault}")
+        # Everything that is in the topics now has been read when nothing new came for a moment.
+        seen = -1
+        while (count := len(line.observer.facts().decisions)) != seen:
+            seen = count
+            time.sleep(0.5)
+        _tell_targets(line)
+    except ShardMergeError as error:
+        _fail(error, directory)
+    finally:
+        line.leave()
+    raise SystemExit(1 if faults else 0)
+
+
+@main.command()
+@click.option(
+    "--pipeline",
+    "path",
+    type=click.Path(dir_okay=False, path_type=Path),
+    required=True,
+    help="The pipeline file.",
+)
+@click.option("--offline", is_flag=True, help="Only read the file; ask no server.")
+def check(path: Path, offline: bool) -> None:
+    """Check a pipeline file, exactly-once support of Connect, and the topics."""
+    try:
+        pipeline = parse_pipeline(path.read_text(encoding="utf-8"), os.environ)
+    except (OSError, ConfigError) as error:
+        _say(f"FAULT  {error}")
+        raise SystemExit(1) from None
+    _say(
+        f"ok     pipeline {pipeline.name}: {len(pipeline.sources)} sources, "
+        f"{len(pipeline.routes)} routing rules"
+    )
+    faults = [] if offline else [*_connect_faults(pipeline), *_topic_faults(pipeline)]
+    for fault in faults:
+        _say(f"FAULT  {fault}")
+    if not faults and not offline:
+        _say("ok     Kafka Connect supports exactly-once sources; topics are as they must be")
+    raise SystemExit(1 if faults else 0)
+
+
+def _connect_faults(pipeline: Pipeline) -> list[str]:
+    """What keeps Kafka Connect from delivering exactly once."""
+    from shardmerge.connectors.connect_rest import exactly_once_faults
+
+    try:
+        return list(exactly_once_faults(pipeline))
+    except (ShardMergeError, requests.RequestException) as error:
+        return [f"Kafka Connect at {pipeline.connect.url}: {error}"]
+
+
+def _topic_faults(pipeline: Pipeline) -> list[str]:
+    """Topics that are missing or differ in what order depends on."""
+    try:
+        admin = AdminClient({"bootstrap.servers": pipeline.kafka.bootstrap_servers})
+        known = admin.list_topics(timeout=10).topics
+    except KafkaException as error:
+        return [f"Kafka at {pipeline.kafka.bootstrap_servers}: {error}"]
+    faults = []
+    for spec in topics.own_topics(pipeline):
+        if spec.name not in known:
+            faults.append(
+                f"topic {spec.name} is missing: create it with {spec.partitions} partitions"
+            )
+        elif (found := len(known[spec.name].partitions)) != spec.partitions:
+            faults.append(f"topic {spec.name} has {found} partitions, not {spec.partitions}")
+    return faults
+
+
+def _fresh(directory: Path) -> Line:
+    """A line in an empty directory; refuses one that runs."""
+    line = Line(directory, routes=DEMO_ROUTES, fixed_ports=True)
+    if line.is_running():
+        _say(f"a line already runs in {directory}: stop it with `make down`")
+        raise SystemExit(1)
+    line.clear()
+    return line
+
+
+def _empty_shards(line: Line) -> None:
+    for source, tables in (("s1", ("tbl00", "tbl01")), ("s2", ("tbl02",))):
+        with line.connect(source) as connection, connection.cursor() as cursor:
+            cursor.execute("CREATE DATABASE app")
+            for table in tables:
+                cursor.execute(
+                    f"CREATE TABLE app.{table} (ID INT PRIMARY KEY, NAME VARCHAR(40) NOT NULL)"
+                )
+
+
+def _tell_where(line: Line, running: bool) -> None:
+    pipeline = line.pipeline
+    if not running:
+        _say(f"topics were {', '.join(t.name for t in topics.own_topics(pipeline))}")
+        _say(f"logs are in {line.directory}; `make demo KEEP=1` leaves it running, to look around")
+        return
+    _say("")
+    _say(f"status pages    {line.web_url}/   (JSON: {line.web_url}/api/targets)")
+    for source in pipeline.sources:
+        _say(f"source {source.name:<8} {_client(source)}")
+    _say(f"target          {_client(pipeline.target)}")
+    _say(f"Kafka           {pipeline.kafka.bootstrap_servers}; Connect {pipeline.connect.url}")
+    _say(f"topics          {', '.join(t.name for t in topics.own_topics(pipeline))}")
+    _say(f"pipeline file   {line.pipeline_path}")
+    _say(f"logs            {line.directory}")
+    _say("stop it with    make down")
+
+
+def _client(server: Source | Target) -> str:
+    return f"mysql -h {server.host} -P {server.port} -u {server.user} -p{server.password}"
+
+
+def _tell_targets(line: Line) -> None:
+    facts = line.observer.facts()
+    for target, joined in sorted(facts.joined.items()):
+        progress = facts.progress.get(target)
+        rows = progress.rows if progress else 0
+        _say(f"{target}: version {joined.version}, {rows:,} rows applied")
+        held = facts.held(target)
+        waiting = {s.shard: s.waiting for s in progress.shards if s.waiting} if progress else {}
+        for shard in joined.shards:
+            if shard in held:
+                _say(f"  {shard}: held at {held[shard].position}: {held[shard].reason}")
+                _say(f"    {held[shard].hint}")
+            elif shard in waiting:
+                _say(f"  {shard}: waits: {waiting[shard]}")
+            else:
+                _say(f"  {shard}: flows")
+        for statement in progress.open if progress else ():
+            _say(f"  {statement.state}: {statement.sql} {statement.detail}")
+
+
+def _say(text: str) -> None:
+    click.echo(text)
+    sys.stdout.flush()
+
+
+def _fail(error: ShardMergeError, directory: Path) -> None:
+    click.echo(f"{error.message}", err=True)
+    if error.hint:
+        click.echo(f"  {error.hint}", err=True)
+    click.echo(f"  logs: {directory}", err=True)
+    raise SystemExit(1) from None
+
+
+if __name__ == "__main__":
+    main()

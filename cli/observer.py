@@ -1,0 +1,217 @@
+"""What the line has said so far: follows its topics, keeps decisions, changes and progress.
+
+Used by the demo, ``status`` and the tests: everything that the system decides is a record, so
+whoever wants to know reads the topics.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from types import TracebackType
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from shardmerge.schemas import codec, topics
+from shardmerge.schemas.errors import ShardMergeError, StackError
+from shardmerge.schemas.events import Decision, JoinedSchema, SinkProgress
+from shardmerge.schemas.names import ShardId, TargetTable
+from shardmerge.schemas.pipeline import Pipeline
+
+
+@dataclass(frozen=True, slots=True)
+class SourceEvent:
+    """A schema-change record of a source, as far as it matters for knowing what is decided.
+
+    Attributes:
+        offset: In the source's schema-change topic.
+        database: The database that Debezium names; "" when it names none.
+        ddl: The statement.
+    """
+
+    source: str
+    offset: int
+    database: str
+    ddl: str
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """An immutable picture of everything read so far.
+
+    Attributes:
+        events: Per source, in offset order.
+        decisions: In the order of the ddl topic; one per schema change.
+        seen_at: Monotonic seconds at which a decision was read here, by its change's id as text.
+    """
+
+    events: dict[str, tuple[SourceEvent, ...]]
+    decisions: tuple[Decision, ...]
+    seen_at: dict[str, float]
+    joined: dict[TargetTable, JoinedSchema]
+    progress: dict[TargetTable, SinkProgress]
+
+    def of_target(self, target: TargetTable) -> list[Decision]:
+        """The target's decisions in version order."""
+        return sorted((d for d in self.decisions if d.target == target), key=lambda d: d.version)
+
+    def held(self, target: TargetTable) -> dict[ShardId, Decision]:
+        """Shards at a gate which nothing has opened, each with the decision that holds it."""
+        found: dict[ShardId, Decision] = {}
+        for decision in self.of_target(target):
+            for shard in decision.releases:
+                found.pop(shard, None)
+            if decision.shard is not None and decision.outcome == "hold":
+                found.setdefault(decision.shard, decision)
+        return found
+
+    def undecided(self, source: str, databases: Iterable[str], up_to: int) -> list[SourceEvent]:
+        """Events of these databases at offsets up to ``up_to`` that lack a decision."""
+        wanted = set(databases)
+        ordinals: dict[int, set[int]] = {}
+        counts: dict[int, int] = {}
+        for decision in self.decisions:
+            if decision.id.source == source:
+                ordinals.setdefault(decision.id.offset, set()).add(decision.id.ordinal)
+                counts[decision.id.offset] = decision.id.count
+        return [
+            event
+            for event in self.events.get(source, ())
+            if event.offset <= up_to
+            and event.database in wanted
+            and len(ordinals.get(event.offset, ())) < counts.get(event.offset, 1)
+        ]
+
+
+class Observer:
+    """Follows a pipeline's topics in a thread of its own, from their beginning.
+
+    Use as a context manager. Every ``Facts`` returned is a picture that does not change any more.
+    """
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self._sources = tuple(source.name for source in pipeline.sources)
+        self._ddl = topics.ddl(pipeline).name
+        self._joined = topics.joined_schemas(pipeline).name
+        self._progress = topics.sink_progress(pipeline).name
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": pipeline.kafka.bootstrap_servers,
+                "group.id": f"{pipeline.name}-observer",
+                "enable.auto.commit": False,
+                "auto.offset.reset": "earliest",
+                "fetch.wait.max.ms": 20,
+                "log_level": 3,
+            }
+        )
+        self._lock = threading.Lock()
+        self._stop = False
+        self._error: BaseException | None = None
+        self._events: dict[str, list[SourceEvent]] = {name: [] for name in self._sources}
+        self._decisions: dict[str, Decision] = {}
+        self._seen_at: dict[str, float] = {}
+        self._joins: dict[TargetTable, JoinedSchema] = {}
+        self._progresses: dict[TargetTable, SinkProgress] = {}
+        self._facts = Facts({}, (), {}, {}, {})
+        self._dirty = True
+        self._thread = threading.Thread(target=self._run, name="observer", daemon=True)
+
+    def __enter__(self) -> Observer:
+        self._consumer.assign(
+            [
+                TopicPartition(name, 0, 0)
+                for name in (*self._sources, self._ddl, self._joined, self._progress)
+            ]
+        )
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stop = True
+        self._thread.join(timeout=30)
+
+    def facts(self) -> Facts:
+        """What is known now.
+
+        Raises:
+            StackError: Reading the topics failed.
+        """
+        with self._lock:
+            return self._picture()
+
+    def wait(self, condition: Callable[[Facts], bool], seconds: float) -> bool:
+        """Wait until a condition on the facts holds; False when the bound passed first."""
+        deadline = time.monotonic() + seconds
+        # Polls instead of waking at every record: a condition may look at thousands of decisions.
+        while not condition(self.facts()):
+            if (left := deadline - time.monotonic()) <= 0:
+                return False
+            time.sleep(min(left, 0.05))
+        return True
+
+    def _picture(self) -> Facts:
+        if self._error is not None:
+            raise StackError(f"reading the pipeline's topics failed: {self._error}")
+        if self._dirty:
+            self._facts = Facts(
+                {name: tuple(events) for name, events in self._events.items()},
+                tuple(self._decisions.values()),
+                dict(self._seen_at),
+                dict(self._joins),
+                dict(self._progresses),
+            )
+            self._dirty = False
+        return self._facts
+
+    def _run(self) -> None:
+        try:
+            while not self._stop:
+                messages = self._consumer.consume(num_messages=500, timeout=0.05)
+                if messages:
+                    with self._lock:
+                        for message in messages:
+                            self._take(message)
+                        self._dirty = True
+        except (KafkaException, ShardMergeError, ValueError, KeyError) as error:
+            with self._lock:
+                self._error = error
+        finally:
+            self._consumer.close()
+
+    def _take(self, message: Message) -> None:
+        if (error := message.error()) is not None:
+            # A broker that restarts, or a topic that is just being made: it comes back.
+            if error.fatal() or error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                raise KafkaException(error)
+            return
+        value, topic = message.value(), message.topic()
+        if value is None or topic is None:
+            return
+        if topic in self._events:
+            record = json.loads(value)
+            self._events[topic].append(
+                SourceEvent(
+                    topic,
+                    message.offset() or 0,
+                    record.get("databaseName") or "",
+                    record.get("ddl") or "",
+                )
+            )
+            return
+        record = codec.decode(value)
+        if isinstance(record, Decision):
+            key = str(record.id)
+            self._decisions.setdefault(key, record)
+            self._seen_at.setdefault(key, time.monotonic())
+        elif isinstance(record, JoinedSchema):
+            self._joins[record.target] = record
+        elif isinstance(record, SinkProgress):
+            self._progresses[record.target] = record

@@ -1,0 +1,50 @@
+"""A pipeline as the text of a pipeline file: ``parse_pipeline`` reads the same value back."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from shardmerge.schemas.pipeline import Pipeline
+from shardmerge.schemas.routing import RoutingRule
+
+
+def pipeline_text(pipeline: Pipeline) -> str:
+    """TOML of a pipeline; defaults are written out, so that the file tells all there is to set."""
+    blocks = [
+        _block("[pipeline]", {"name": pipeline.name, "mode": pipeline.mode}),
+        _block("[kafka]", _values(pipeline.kafka)),
+        _block("[connect]", _values(pipeline.connect)),
+        *(_block("[[sources]]", _values(source)) for source in pipeline.sources),
+        *(_block("[[routes]]", _rule(rule)) for rule in pipeline.routes),
+        _block("[target]", _values(pipeline.target)),
+        _block("[sink]", _values(pipeline.sink)),
+    ]
+    return "\n".join(blocks)
+
+
+def _rule(rule: RoutingRule) -> dict[str, Any]:
+    return {
+        "source": rule.source,
+        "database": rule.database,
+        "table": rule.table,
+        "target": f"{rule.target_database}.{rule.target_table}",
+    }
+
+
+def _values(record: Any) -> dict[str, Any]:
+    return {field.name: getattr(record, field.name) for field in fields(record)}
+
+
+def _block(head: str, values: dict[str, Any]) -> str:
+    lines = [f"{name} = {_toml(value)}" for name, value in values.items()]
+    return "\n".join([head, *lines, ""])
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    escaped = str(value).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

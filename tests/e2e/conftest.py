@@ -1,0 +1,70 @@
+"""The line, started once per session; scenarios play on it in the background from the start."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from shardmerge.cli.demo import Demo
+from shardmerge.cli.line import Line
+from shardmerge.schemas.routing import RoutingRule
+
+from .runner.cases import CASE_ROUTE, Pool
+from .runner.model import load
+
+ROOT = Path(__file__).resolve().parents[2]
+SCENARIOS = tuple(
+    load(path) for path in sorted((Path(__file__).parent / "scenarios").glob("*.yaml"))
+)
+ROUTES = (
+    *CASE_ROUTE,
+    RoutingRule(".*", "app", r"tbl\d+", "merged", "tbl"),
+    # Databases of one test each; two rules that contradict each other for `clash_2`.
+    RoutingRule(".*", r"(?P<test>(?:order|bad|plain)\w*)_app", r"t_\d+", r"\g<test>_merged", "t"),
+    RoutingRule(".*", "bad_route_app", "t_2", "elsewhere", "t"),
+)
+
+
+@pytest.fixture(scope="session")
+def _started() -> Iterator[tuple[Line, Pool, Demo]]:
+    (ROOT / ".local").mkdir(exist_ok=True)
+    directory = Path(tempfile.mkdtemp(prefix="e2e-", dir=ROOT / ".local"))
+    line = Line(directory, routes=ROUTES)
+    pool = Pool(line, SCENARIOS, later=(), threads=6)
+    demo = Demo(line, say=lambda text: print(text, flush=True))
+
+    def prepare() -> None:
+        pool.prepare()
+        demo.prepare()
+
+    try:
+        line.start(prepare=prepare)
+        yield line, pool, demo
+    finally:
+        pool.stop()
+        line.stop()
+
+
+@pytest.fixture(scope="session")
+def pool(_started: tuple[Line, Pool, Demo]) -> Pool:
+    """Every scenario's future result; playing begins with the first test that asks."""
+    _, pool, _ = _started
+    pool.start()
+    return pool
+
+
+@pytest.fixture(scope="session")
+def demo(_started: tuple[Line, Pool, Demo]) -> Demo:
+    """The three-shard example, with its existing rows in place."""
+    return _started[2]
+
+
+@pytest.fixture
+def line(_started: tuple[Line, Pool, Demo]) -> Line:
+    """The running line, with every part up."""
+    line = _started[0]
+    line.wait_ready()
+    return line

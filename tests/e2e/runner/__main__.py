@@ -1,0 +1,78 @@
+"""Play every scenario of a folder against a line of its own.
+
+Usage: ``python -m tests.e2e.runner FOLDER [--only PATTERN] [--threads N] [--keep]``
+
+Prints a line for each and closes with ``N passed, N failed``. Scenarios that ``later.yaml`` lists
+are played too: one that fails as listed is expected, one that passes is a failure until it leaves
+the list.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from shardmerge.cli.line import Line
+from shardmerge.schemas.errors import ShardMergeError
+
+from .cases import CASE_ROUTE, Result, load_later, play_all
+from .model import ScenarioError, load
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def main(arguments: list[str]) -> int:
+    """Play; 0 only if nothing failed and something passed."""
+    parser = argparse.ArgumentParser(prog="tests.e2e.runner")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--only", default="*", help="ids that match this pattern")
+    parser.add_argument("--threads", type=int, default=8)
+    parser.add_argument("--keep", action="store_true", help="leave the line running")
+    options = parser.parse_args(arguments)
+    paths = sorted(options.folder.glob("*.yaml"))
+    if not paths:
+        print(f"no scenario in {options.folder}")
+        print("0 passed, 1 failed")
+        return 1
+    try:
+        scenarios = [load(path) for path in paths]
+        later = load_later()
+    except ScenarioError as error:
+        print(error)
+        print("0 passed, 1 failed")
+        return 1
+    scenarios = [s for s in scenarios if fnmatch.fnmatch(s.id, options.only)]
+    (ROOT / ".local").mkdir(exist_ok=True)
+    directory = Path(tempfile.mkdtemp(prefix="scenarios-", dir=ROOT / ".local"))
+    started = time.monotonic()
+    line = Line(directory, routes=CASE_ROUTE)
+    results: list[Result] = []
+    try:
+        results = play_all(line, scenarios, later, options.threads, report=tell)
+    except ShardMergeError as error:
+        print(f"the line did not start: {error}; logs in {directory}")
+    finally:
+        if options.keep:
+            print(f"left running; stop it with: shardmerge down --directory {directory}")
+        else:
+            line.stop()
+    missing = len(scenarios) - len(results)
+    passed = sum(r.counts_as_passed for r in results)
+    failed = sum(r.counts_as_failed for r in results) + missing
+    expected = sum(r.as_listed for r in results)
+    print(f"{expected} fail as tests/e2e/later.yaml lists; {time.monotonic() - started:.0f} s")
+    print(f"{passed} passed, {failed} failed", flush=True)
+    return 0 if passed and not failed else 1
+
+
+def tell(result: Result) -> None:
+    """One line of a scenario."""
+    print(f"{result.word:<10} {result.id:<40} {result.seconds:5.1f} s  {result.detail}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

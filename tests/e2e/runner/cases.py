@@ -1,0 +1,170 @@
+"""Many scenarios on one line, at once: case names, the list of what must wait, results."""
+
+from __future__ import annotations
+
+import fnmatch
+import threading
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import pymysql
+import yaml
+
+from shardmerge.cli.line import Line
+from shardmerge.schemas.errors import ShardMergeError
+from shardmerge.schemas.routing import RoutingRule
+
+from .model import Scenario, ScenarioError, known
+from .play import Failed, Player
+
+CASE_ROUTE = (RoutingRule(".*", r"(?P<case>sc\d+)_app[12]", "t_.*", r"\g<case>_merged", "t"),)
+"""One rule for all scenarios: each has databases, and so a target, of its own."""
+LATER = Path(__file__).resolve().parents[1] / "later.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """Scenarios that need a feature that is not there yet; ``pattern`` is of their ids."""
+
+    pattern: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How a scenario ended.
+
+    Attributes:
+        listed: The reason for which it is listed as to fail; "" when it must pass.
+        detail: Why it failed, or what was left out.
+    """
+
+    id: str
+    passed: bool
+    seconds: float
+    detail: str = ""
+    listed: str = ""
+
+    @property
+    def counts_as_passed(self) -> bool:
+        """Passed, and must."""
+        return self.passed and not self.listed
+
+    @property
+    def as_listed(self) -> bool:
+        """Failed, as the list says."""
+        return not self.passed and bool(self.listed)
+
+    @property
+    def counts_as_failed(self) -> bool:
+        """Failed and must not, or passed although it is listed as to fail."""
+        return self.passed == bool(self.listed)
+
+    @property
+    def word(self) -> str:
+        """The result in one word."""
+        if self.as_listed:
+            return "later"
+        return "passed" if self.counts_as_passed else "FAILED"
+
+
+def load_later(path: Path = LATER) -> list[Later]:
+    """Read the list; raises ``ScenarioError`` when it is not one."""
+    entries = yaml.safe_load(path.read_text(encoding="utf-8")) or []
+    found = []
+    for entry in entries:
+        known(entry, frozenset(("ids", "reason")), path.name)
+        if not entry.get("reason"):
+            raise ScenarioError(f"{path.name}: {entry} has no reason")
+        found += [Later(pattern, entry["reason"]) for pattern in entry["ids"]]
+    return found
+
+
+def reason_of(scenario: Scenario, later: Sequence[Later]) -> str:
+    """Why a scenario is listed; "" when it is not."""
+    return next((e.reason for e in later if fnmatch.fnmatch(scenario.id, e.pattern)), "")
+
+
+class Pool:
+    """Plays scenarios in threads; ``prepare`` makes their shards, ``start`` begins to play.
+
+    Case names are numbers in the order given, so a name in a log leads to its scenario.
+    """
+
+    def __init__(
+        self, line: Line, scenarios: Sequence[Scenario], later: Sequence[Later], threads: int
+    ) -> None:
+        self._later = later
+        self._line = line
+        self._players = [Player(s, f"sc{n}", line) for n, s in enumerate(scenarios, 1)]
+        self._broken: dict[str, str] = {}
+        self._threads = threads
+        self._executor: ThreadPoolExecutor | None = None
+        self.results: dict[str, Future[Result]] = {}
+
+    def prepare(self) -> None:
+        """Make every scenario's shards; for ``Line.start``, before the connectors start."""
+        for player in self._players:
+            try:
+                player.prepare()
+            except (Failed, pymysql.MySQLError) as error:
+                self._broken[player.scenario.id] = str(error)
+
+    def start(self) -> None:
+        """Begin to play; ``results`` then has a future for every scenario."""
+        self._executor = ThreadPoolExecutor(self._threads, thread_name_prefix="scenario")
+        for player in self._players:
+            self.results[player.scenario.id] = self._executor.submit(self._play, player)
+
+    def stop(self) -> None:
+        """Drop what has not begun, wait for what has."""
+        if self._executor is not None:
+            self._executor.shutdown(wait=True, cancel_futures=True)
+
+    def _play(self, player: Player) -> Result:
+        scenario = player.scenario
+        threading.current_thread().name = scenario.id
+        listed = reason_of(scenario, self._later)
+        began = time.monotonic()
+        passed, detail = False, self._broken.get(scenario.id, "")
+        if not detail:
+            try:
+                player.play()
+                passed, detail = True, "; ".join(player.notes)
+            except Failed as failure:
+                detail = str(failure)
+            except (ShardMergeError, pymysql.MySQLError) as error:
+                detail = f"{type(error).__name__}: {error}"
+            except Exception:  # one broken scenario must not end the others
+                detail = traceback.format_exc()
+        if passed and listed:
+            detail = "unexpectedly passes: remove it from later.yaml"
+        elif listed:
+            detail = f"{listed} | {detail}"
+        detail = f"[{player.case}] {detail}" if detail else f"[{player.case}]"
+        return Result(scenario.id, passed, time.monotonic() - began, detail, listed)
+
+
+def play_all(
+    line: Line,
+    scenarios: Sequence[Scenario],
+    later: Sequence[Later],
+    threads: int,
+    report: Callable[[Result], None],
+) -> list[Result]:
+    """Start the line, play everything, report each as it ends; in the order given."""
+    pool = Pool(line, scenarios, later, threads)
+    line.start(prepare=pool.prepare)
+    pool.start()
+    results = []
+    try:
+        for scenario in scenarios:
+            results.append(pool.results[scenario.id].result())
+            report(results[-1])
+    finally:
+        pool.stop()
+    return results

@@ -1,0 +1,266 @@
+"""A scenario as a value: one rollout over some shards, and what the target must hold at its end.
+
+The fields are those of the case files' README. An unknown field is an error: a field that nobody
+reads is an expectation that nobody checks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+
+class ScenarioError(ValueError):
+    """A scenario file is not what its README says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """A source table, with the statement that makes it."""
+
+    source: str
+    table: str
+    create: str
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing that happens, or that must be seen, in the global order.
+
+    Exactly one of ``sql``, ``event``, ``operator``, ``wait``, ``target_sql`` is set, or none for a
+    step that only expects.
+
+    Attributes:
+        number: ``n`` of the file; 0 without one.
+        timestamp: Seconds since 1970 that the session's ``now()`` shall show; None for real time.
+        expect: What must be seen after it, see ``EXPECT``.
+    """
+
+    number: int
+    source: str = ""
+    table: str = ""
+    sql: str = ""
+    timestamp: int | None = None
+    event: str = ""
+    operator: str = ""
+    wait: str = ""
+    target_sql: str = ""
+    expect: Mapping[str, Any] | None = None
+
+    @property
+    def is_ddl(self) -> bool:
+        """Whether the statement changes a schema."""
+        verb = self.sql.split(None, 1)[0].lower() if self.sql else ""
+        return verb in ("alter", "create", "drop", "rename")
+
+
+@dataclass(frozen=True, slots=True)
+class Final:
+    """What must hold at the end; None means: not told.
+
+    Attributes:
+        complete: Whether ``columns`` are all columns of the target.
+        rows: Values in the order of ``columns``.
+        state: The end is not equality but this state, such as ``blocked on shard 2``.
+    """
+
+    columns: tuple[Mapping[str, Any], ...] | None
+    indexes: Mapping[str, Mapping[str, Any]] | None
+    row_count: int | None
+    rows: tuple[tuple[Any, ...], ...] | None
+    state: str
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """A whole file.
+
+    Attributes:
+        databases: Databases of the shards, as the file names them.
+    """
+
+    id: str
+    title: str
+    mode: str
+    target: str
+    shards: tuple[Shard, ...]
+    before: tuple[Step, ...]
+    prepared: tuple[str, ...]
+    steps: tuple[Step, ...]
+    final: Final
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Names of the sources that take part, sorted."""
+        return tuple(
+            sorted({s.source for s in self.shards} | {s.source for s in self.steps} - {""})
+        )
+
+    @property
+    def databases(self) -> tuple[str, ...]:
+        """Databases that the shards may be in: those that the route names."""
+        return ("app1", "app2")
+
+    def ends_in_conflict(self) -> bool:
+        """Whether the last expectation is a conflict that nobody resolves."""
+        told = [step.expect for step in self.steps if step.expect]
+        return bool(told) and any(
+            key in told[-1] for key in ("conflict", "conflict_or_blocked", "task_error")
+        )
+
+
+TOP = frozenset(
+    "id title mode test origin task_conf route target sources rows_before_start target_prepared "
+    "steps final notes".split()
+)
+STEP = frozenset(
+    "n source table sql session_timestamp ddl_class joined_after not_run_locally expect event "
+    "operator wait target_sql".split()
+)
+FINAL = frozenset(
+    "basis columns indexes row_count rows source_rows rows_upstream rows_dm shards_differ state "
+    "conflict_reason".split()
+)
+COLUMN = frozenset(
+    "name type null default charset collation generated auto_increment default_differs "
+    "null_differs type_differs".split()
+)
+CHECKED = frozenset(
+    "target_equals_union rows columns target_rows target_column_count target_query shows task "
+    "held emitted".split()
+)
+"""Expectations that are checked. ``emitted`` is ours: the target statements of the step's decision,
+as a list of regular expressions to be found in them (without backticks), ``[]`` for none."""
+TOLD = frozenset(
+    "conflict column conflict_or_blocked on lock locks task_error target_error statement decision "
+    "downstream stage note synced unsynced resolved dropped pause keep freeze".split()
+)
+"""Expectations about the original system: its lock states, its words, and its limits, which are
+errors there and need not be here. The end of the scenario judges what they lead to."""
+ROUTES = (
+    "app1.t_* of every source -> merged.t",
+    "app1.t_*, app2.t_* of every source -> merged.t",
+)
+
+
+def load(path: Path) -> Scenario:
+    """Read a scenario file.
+
+    Raises:
+        ScenarioError: Not YAML, or a field is unknown, missing or of the wrong kind.
+    """
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        raise ScenarioError(f"{path.name}: {error}") from None
+    return parse(document, path.name)
+
+
+def parse(document: Any, where: str) -> Scenario:
+    """A scenario from a parsed YAML document; ``where`` names it in errors."""
+    known(document, TOP, where)
+    for name in ("id", "mode", "route", "target", "sources", "steps", "final"):
+        if name not in document:
+            raise ScenarioError(f"{where}: {name} is missing")
+    if document["route"] not in ROUTES:
+        raise ScenarioError(f"{where}: route {document['route']!r} is none of {ROUTES}")
+    if document["target"] != "merged.t":
+        raise ScenarioError(f"{where}: target must be merged.t")
+    return Scenario(
+        id=document["id"],
+        title=document.get("title", ""),
+        mode=document["mode"],
+        target=document["target"],
+        shards=tuple(_shard(entry, where) for entry in document["sources"]),
+        before=tuple(_step(entry, where) for entry in document.get("rows_before_start") or ()),
+        prepared=tuple(document.get("target_prepared") or ()),
+        steps=tuple(_step(entry, where) for entry in document["steps"]),
+        final=_final(document["final"], where),
+    )
+
+
+def known(entry: Any, names: frozenset[str], where: str) -> None:
+    """Raise when an entry is not a mapping or has a field that is not in ``names``."""
+    if not isinstance(entry, dict):
+        raise ScenarioError(f"{where}: {entry!r} is not a mapping")
+    if unknown := sorted(set(entry) - names):
+        raise ScenarioError(f"{where}: unknown field {unknown[0]!r}")
+
+
+def _shard(entry: Any, where: str) -> Shard:
+    known(entry, frozenset(("source", "table", "create")), f"{where}: sources")
+    return Shard(entry["source"], entry["table"], entry["create"])
+
+
+def _step(entry: Any, where: str) -> Step:
+    where = f"{where}: step {entry.get('n', '?') if isinstance(entry, dict) else '?'}"
+    known(entry, STEP, where)
+    doings = [key for key in ("sql", "event", "operator", "wait", "target_sql") if key in entry]
+    if len(doings) > 1 or (not doings and "expect" not in entry):
+        raise ScenarioError(f"{where}: one of sql, event, operator, wait, target_sql or expect")
+    if "sql" in entry and not {"source", "table"} <= set(entry):
+        raise ScenarioError(f"{where}: sql needs source and table")
+    expect = entry.get("expect")
+    if expect is not None:
+        known(expect, CHECKED | TOLD, f"{where}: expect")
+    wait = entry.get("wait", "")
+    if wait:
+        known(wait, frozenset(("until",)), f"{where}: wait")
+        wait = wait["until"]
+    return Step(
+        number=entry.get("n", 0),
+        source=entry.get("source", ""),
+        table=entry.get("table", ""),
+        sql=entry.get("sql", ""),
+        timestamp=entry.get("session_timestamp"),
+        event=entry.get("event", ""),
+        operator=entry.get("operator", ""),
+        wait=wait,
+        target_sql=entry.get("target_sql", ""),
+        expect=expect,
+    )
+
+
+def _final(entry: Any, where: str) -> Final:
+    known(entry, FINAL, f"{where}: final")
+    columns = entry.get("columns")
+    for column in columns or ():
+        known(column, COLUMN, f"{where}: final: columns")
+    indexes = entry.get("indexes")
+    # The rows of the shards are what a correct merge holds, whatever the original system held.
+    rows = entry.get("source_rows", entry.get("rows_upstream", entry.get("rows")))
+    return Final(
+        columns=None if columns is None else tuple(columns),
+        indexes=None if indexes is None else {k: _index(k, v, where) for k, v in indexes.items()},
+        row_count=None if "source_rows" in entry else entry.get("row_count"),
+        rows=None if rows is None else tuple(tuple(row) for row in rows),
+        state=entry.get("state", ""),
+        complete="basis" in entry,
+    )
+
+
+def _index(name: str, entry: Any, where: str) -> Mapping[str, Any]:
+    if isinstance(entry, list):
+        return {"columns": entry}
+    known(entry, frozenset(("unique", "columns")), f"{where}: final: index {name}")
+    return dict(entry)
+
+
+def rename(sql: str, case: str) -> str:
+    """Give a statement's databases a case's prefix: ``app1.t_1`` becomes ``<case>_app1.t_1``.
+
+    Names inside quoted strings stay as they are.
+    """
+    pieces = re.split(r"('(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\")", sql)
+    return "".join(
+        piece
+        if number % 2
+        else re.sub(r"(?<![\w.`])(`?)(app[12]|merged)\b(?=`?\s*(?:\.|$))", rf"\1{case}_\2", piece)
+        for number, piece in enumerate(pieces)
+    )

@@ -1,0 +1,402 @@
+"""Plays one scenario against a running line and says whether it ended as it must.
+
+A scenario has a case name of its own (``sc12``) that prefixes all its databases, so that many play
+at once. Waiting is polling for what is expected; a scenario has failed when nothing has moved for
+a while and it is still not as expected.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pymysql
+
+from shardmerge.cli.line import Line
+from shardmerge.cli.observer import Facts
+from shardmerge.cli.union import compare as compare_union
+from shardmerge.cli.union import read_table
+from shardmerge.schemas.names import ShardId, TargetTable, quote_identifier
+from shardmerge.schemas.pipeline import MODES
+
+from . import compare, read
+from .model import Scenario, Step, rename
+
+SQL_MODE = "STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"
+"""The case files' rows were computed in it."""
+ALREADY_DONE = (1054, 1060, 1061, 1091)
+"""Errors of a statement that was played before: unknown column, column there, index there, gone."""
+QUIET_SECONDS = 12.0
+"""Nothing moved for so long: what is missing now will not come."""
+BOUND_SECONDS = 240.0
+
+
+class Failed(Exception):
+    """The scenario did not end as it must; the text says how."""
+
+
+@dataclass(slots=True)
+class Player:
+    """One scenario under its case name, on a line.
+
+    ``prepare`` may run before the connectors start: the shards are then read by their snapshot.
+    """
+
+    scenario: Scenario
+    case: str
+    line: Line
+    notes: list[str] = field(default_factory=list)
+    _played: set[tuple[str, str]] = field(default_factory=set)
+    _statements: dict[ShardId, int] = field(default_factory=dict)
+    _marks: int = 0
+    _connections: dict[str, read.Connection] = field(default_factory=dict)
+
+    @property
+    def target(self) -> TargetTable:
+        """Where this case's shards are merged."""
+        return TargetTable(f"{self.case}_merged", "t")
+
+    @property
+    def _databases(self) -> tuple[str, ...]:
+        return tuple(f"{self.case}_{name}" for name in self.scenario.databases)
+
+    @property
+    def _facts(self) -> Facts:
+        return self.line.observer.facts()
+
+    def prepare(self) -> None:
+        """Make the databases, the shards, and the rows that are there before replication."""
+        self._require_mode()
+        for source in self.scenario.sources:
+            for database in (*self._databases, f"{self.case}_mark"):
+                name = quote_identifier(database)
+                self._execute(
+                    source, f"CREATE DATABASE {name} CHARACTER SET latin1 COLLATE latin1_bin"
+                )
+        for shard in self.scenario.shards:
+            self._execute(shard.source, rename(shard.create, self.case))
+        for step in self.scenario.before:
+            self._execute(step.source, rename(step.sql, self.case))
+        for statement in self.scenario.prepared:
+            self._execute("target", rename(statement, self.case))
+
+    def play(self) -> None:
+        """Play the steps and judge the end.
+
+        Raises:
+            Failed: It did not end as it must.
+        """
+        try:
+            self._require_mode()
+            self._drained()
+            for number, step in enumerate(self.scenario.steps):
+                later = self.scenario.steps[number + 1 :]
+                try:
+                    self._step(step, later)
+                except Failed as failure:
+                    raise Failed(f"step {step.number or '-'}: {failure}") from None
+            self._drained()
+            self._judge()
+        finally:
+            for connection in self._connections.values():
+                connection.close()
+            self._connections.clear()
+
+    def _require_mode(self) -> None:
+        if self.scenario.mode != "none" and self.scenario.mode not in MODES:
+            raise Failed(f"mode {self.scenario.mode} is not known to this version")
+
+    # --- steps
+
+    def _step(self, step: Step, later: tuple[Step, ...]) -> None:
+        if step.sql:
+            self._statement(step, later)
+        elif step.target_sql:
+            self._drained()
+            self._settle()
+            self._execute("target", rename(step.target_sql, self.case))
+        elif step.event:
+            self._event(step.event)
+        elif step.wait:
+            self._drained()
+        elif step.operator:
+            self._operator(step.operator)
+        if step.expect:
+            self._expect(step, step.expect)
+
+    def _statement(self, step: Step, later: tuple[Step, ...]) -> None:
+        shard = self._shard(step)
+        if step.is_ddl:
+            self._statements[shard] = self._statements.get(shard, 0) + 1
+        seen = self._events_of(step.source)
+        connection = self._connection(step.source)
+        with connection.cursor() as cursor:
+            cursor.execute("SET timestamp = %s", (step.timestamp or 0,))
+        try:
+            self._execute(step.source, rename(step.sql, self.case))
+        except pymysql.MySQLError as error:
+            again = (step.source, step.sql) in self._played and error.args[0] in ALREADY_DONE
+            if not again:
+                raise Failed(f"source {step.source} refused {step.sql!r}: {error}") from None
+            self.notes.append(f"step {step.number} repeats a statement that is already done")
+            return
+        self._played.add((step.source, step.sql))
+        following = next((s for s in later if s.is_ddl), None)
+        if step.is_ddl and following is not None and following.source != step.source:
+            # One global order: two sources have none unless this one is decided first.
+            self._poll(
+                lambda: self._events_of(step.source) > seen and not self._undecided(step.source),
+                f"no decision about {step.sql!r}",
+            )
+
+    def _event(self, event: str) -> None:
+        found = re.fullmatch(r"(?:restart|start)_worker[_ ]s?(\d)|kill dm-worker(\d)", event)
+        if found:
+            self.line.restart_connector(f"s{found.group(1) or found.group(2)}")
+        elif event == "restart_coordinator":
+            self.line.kill("agents")
+        elif event == "random_restart":
+            self.line.kill("sink" if int(re.sub(r"\D", "", self.case)) % 2 else "agents")
+        else:
+            raise Failed(f"event {event!r} is not known")
+
+    def _operator(self, command: str) -> None:
+        if command == "pause-task test":
+            self.line.pause_connectors()
+        elif command == "resume-task test":
+            self.line.resume_connectors()
+        else:
+            # A way around a limit of the original system; the end tells whether it is needed here.
+            self.notes.append(f"operator command not given: {command}")
+
+    # --- expectations
+
+    def _expect(self, step: Step, expect: Mapping[str, Any]) -> None:
+        if "emitted" in expect:
+            self._emitted(step, expect["emitted"])
+        if "held" in expect:
+            wanted, shard = bool(expect["held"]), self._shard(step)
+            self._poll(
+                lambda: (shard in self._facts.held(self.target)) == wanted,
+                f"{shard} is {'not ' if wanted else ''}held",
+            )
+        if expect.get("target_equals_union") is True:
+            self._poll_faults(self._union_faults)
+            if "rows" in expect:
+                self._poll_faults(lambda: self._count_fault(expect["rows"]))
+        if "target_rows" in expect:
+            self._poll_faults(lambda: self._count_fault(expect["target_rows"]))
+        if "target_column_count" in expect:
+            count = expect["target_column_count"]
+            self._poll(
+                lambda: len(self._target_columns()) == count, f"the target has not {count} columns"
+            )
+        if "target_query" in expect:
+            query, shows = rename(expect["target_query"], self.case), str(expect["shows"])
+            self._poll(lambda: shows in self._answer(query), f"{query!r} does not show {shows!r}")
+        if "task" in expect:
+            self._poll(lambda: not self._facts.held(self.target), "a shard is held")
+
+    def _emitted(self, step: Step, patterns: list[str]) -> None:
+        shard, number = self._shard(step), self._statements[self._shard(step)]
+        self._poll(lambda: len(self._decisions(shard)) >= number, f"no decision about {step.sql!r}")
+        decision = self._decisions(shard)[number - 1]
+        # Backticks are left out, so that a pattern reads like the statement.
+        found = [
+            statement.sql.replace(f"`{self.target.database}`.", "`merged`.").replace("`", "")
+            for statement in decision.statements
+        ]
+        same = len(found) == len(patterns) and all(
+            re.search(pattern, text, re.IGNORECASE)
+            for pattern, text in zip(patterns, found, strict=True)
+        )
+        if not same:
+            raise Failed(f"emitted {found}, not {patterns}; {decision.outcome}: {decision.reason}")
+
+    # --- the end
+
+    def _judge(self) -> None:
+        """Poll until the target is as the scenario's end tells."""
+        self._poll_faults(self._end_faults)
+
+    def _end_faults(self) -> list[str]:
+        facts = self._facts
+        held = facts.held(self.target)
+        final = self.scenario.final
+        if final.state:
+            return self._state_faults(final.state, held)
+        if held and self.scenario.ends_in_conflict():
+            # The original ends in the conflict, and so does this: it must be told, and the other
+            # shards must be whole.
+            return self._union_faults(without=frozenset(map(str, held)))
+        if held:
+            return [f"{shard} is held: {decision.reason}" for shard, decision in held.items()]
+        faults = self._progress_faults(facts)
+        database, table = self.target.database, self.target.table
+        target = self._connection("target")
+        content = read_table(target, database, table)
+        if content is None:
+            return [*faults, f"there is no target {self.target}"]
+        shards = self._shards()
+        of_shards = frozenset(column for _, shard in shards for column in shard.columns)
+        faults += compare.column_faults(final, read.columns(target, database, table), of_shards)
+        faults += compare.index_faults(final, read.indexes(target, database, table))
+        faults += compare.row_faults(final, content.rows)
+        if final.rows is None:
+            faults += compare_union(content, shards).differences
+        return faults
+
+    def _state_faults(self, state: str, held: Mapping[ShardId, object]) -> list[str]:
+        found = re.fullmatch(r"blocked on shard (\d+)", state)
+        if found is None:
+            return [] if held else [f"no shard is held; expected: {state}"]
+        shard = self.scenario.shards[int(found.group(1)) - 1]
+        database, _, table = shard.table.partition(".")
+        wanted = ShardId(shard.source, f"{self.case}_{database}", table)
+        return [] if wanted in held else [f"{wanted} is not held"]
+
+    def _progress_faults(self, facts: Facts) -> list[str]:
+        """Statements that the sink still has to execute, and shards that it lets wait."""
+        progress = facts.progress.get(self.target)
+        last = max((d.version for d in facts.of_target(self.target)), default=0)
+        if progress is None:
+            return [f"the sink has said nothing about {self.target}"]
+        faults = [f"{s.state}: {s.sql}: {s.detail}" for s in progress.open]
+        faults += [f"{s.shard} waits: {s.waiting}" for s in progress.shards if s.waiting]
+        if progress.executed_version < last:
+            faults.append(f"executed up to version {progress.executed_version} of {last}")
+        return faults
+
+    def _union_faults(self, without: frozenset[str] = frozenset()) -> list[str]:
+        content = read_table(self._connection("target"), self.target.database, self.target.table)
+        if content is None:
+            return [f"there is no target {self.target}"]
+        shards = self._shards()
+        rest = [(name, shard) for name, shard in shards if name not in without]
+        differences = compare_union(content, rest).differences
+        if len(rest) < len(shards):
+            # Rows of the held shards are in the target as far as they got.
+            return [d for d in differences if not d.startswith(("no shard has", "…"))]
+        return list(differences)
+
+    def _count_fault(self, wanted: int) -> list[str]:
+        content = read_table(self._connection("target"), self.target.database, self.target.table)
+        count = len(content.rows) if content else None
+        return [] if count == wanted else [f"{count} rows in the target, not {wanted}"]
+
+    # --- waiting
+
+    def _drained(self) -> None:
+        """Wait until every schema change of this case has its decisions."""
+        self._marks += 1
+        mark = f"m_{self._marks}"
+        for source in self.scenario.sources:
+            self._execute(source, f"CREATE TABLE {self.case}_mark.{mark} (id INT PRIMARY KEY)")
+        for source in self.scenario.sources:
+            self._poll(
+                lambda source=source: self._reached(source, mark),  # type: ignore[misc]
+                f"{source}: schema changes without a decision",
+            )
+
+    def _reached(self, source: str, mark: str) -> bool:
+        database = f"{self.case}_mark"
+        for event in self._facts.events.get(source, ()):
+            if event.database == database and re.search(rf"\b{mark}\b", event.ddl):
+                names = (*self._databases, database)
+                return not self._facts.undecided(source, names, event.offset)
+        return False
+
+    def _settle(self) -> None:
+        """Wait until the target is the union, or until nothing moves any more."""
+        try:
+            self._poll_faults(self._union_faults)
+        except Failed as failure:
+            self.notes.append(f"statement by hand on a target that is not the union: {failure}")
+
+    def _poll(self, condition: Callable[[], bool], otherwise: str) -> None:
+        self._poll_faults(lambda: [] if condition() else [otherwise])
+
+    def _poll_faults(self, faults: Callable[[], list[str]]) -> None:
+        """Poll until there are no faults; give up when nothing has moved for a while."""
+        begin = moved = time.monotonic()
+        picture: object = None
+        while True:
+            found = faults()
+            if not found:
+                return
+            now = time.monotonic()
+            if (latest := self._picture()) != picture or self.line.recovering():
+                picture, moved = latest, now
+            if now - moved > QUIET_SECONDS or now - begin > BOUND_SECONDS:
+                raise Failed("; ".join(found))
+            time.sleep(0.2)
+
+    def _picture(self) -> object:
+        """Whatever changes while the line works for this case."""
+        facts = self._facts
+        progress = facts.progress.get(self.target)
+        return (
+            tuple(len(self._events(source)) for source in self.scenario.sources),
+            len(facts.of_target(self.target)),
+            None if progress is None else dataclasses.replace(progress, ts_ms=0),
+        )
+
+    # --- servers
+
+    def _shard(self, step: Step) -> ShardId:
+        database, _, table = step.table.replace("`", "").partition(".")
+        return ShardId(step.source, f"{self.case}_{database}", table)
+
+    def _decisions(self, shard: ShardId) -> list[Any]:
+        return [
+            d for d in self._facts.of_target(self.target) if d.shard == shard and not d.snapshot
+        ]
+
+    def _events(self, source: str) -> list[Any]:
+        return [e for e in self._facts.events.get(source, ()) if e.database in self._databases]
+
+    def _events_of(self, source: str) -> int:
+        return len(self._events(source))
+
+    def _undecided(self, source: str) -> bool:
+        events = self._events(source)
+        last = events[-1].offset if events else -1
+        return bool(self._facts.undecided(source, self._databases, last))
+
+    def _shards(self) -> list[tuple[str, Any]]:
+        connections = [(source, self._connection(source)) for source in self.scenario.sources]
+        return read.shards(connections, self._databases)
+
+    def _target_columns(self) -> list[Any]:
+        return read.columns(self._connection("target"), self.target.database, self.target.table)
+
+    def _answer(self, query: str) -> str:
+        with self._connection("target").cursor() as cursor:
+            try:
+                cursor.execute(query)
+            except pymysql.MySQLError as error:
+                return str(error)
+            names = [entry[0] for entry in cursor.description or ()]
+            return "\n".join(
+                f"{name}: {value}"
+                for row in cursor.fetchall()
+                for name, value in zip(names, row, strict=True)
+            )
+
+    def _execute(self, server: str, statement: str) -> None:
+        with self._connection(server).cursor() as cursor:
+            cursor.execute(statement)
+
+    def _connection(self, server: str) -> read.Connection:
+        if server not in self._connections:
+            mode = f"SET sql_mode = '{SQL_MODE}', time_zone = '+00:00'"
+            self._connections[server] = (
+                self.line.connect_target()
+                if server == "target"
+                else self.line.connect(server, init_command=mode)
+            )
+        return self._connections[server]

@@ -1,0 +1,130 @@
+"""Bad input holds one shard: reason, position and remedy are told; the others go on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from shardmerge.cli.line import Line
+from shardmerge.cli.union import read_table
+from shardmerge.schemas.names import ShardId, TargetTable
+
+
+class Case:
+    """Two shards of one target, each on its own source, under a test's name."""
+
+    def __init__(self, line: Line, name: str) -> None:
+        self.line = line
+        self.database = f"{name}_app"
+        self.target = TargetTable(f"{name}_merged", "t")
+        self.bad = ShardId("s1", self.database, "t_1")
+        for source in ("s1", "s2"):
+            self.sql(source, f"CREATE DATABASE {self.database}")
+            self.sql(source, f"CREATE TABLE {self.database}.t_1 (id INT PRIMARY KEY, a INT)")
+        self.sql("s1", f"INSERT INTO {self.database}.t_1 VALUES (1, 1)")
+        self.sql("s2", f"INSERT INTO {self.database}.t_1 VALUES (2, 2)")
+        assert self.ids({1, 2}) == []
+
+    def sql(self, source: str, *statements: str) -> None:
+        with self.line.connect(source) as connection, connection.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+
+    def ids(self, wanted: set[int]) -> list[str]:
+        """Poll until the target holds exactly these rows."""
+
+        def fault() -> list[str]:
+            with self.line.connect_target() as connection:
+                target = read_table(connection, self.target.database, self.target.table)
+            found = {row["id"] for row in target.rows} if target else None
+            return [] if found == wanted else [f"ids {found}, not {wanted}"]
+
+        return self.line.poll(fault, seconds=120)
+
+    def others_go_on(self) -> None:
+        """The good shard's rows and DDL still arrive while the bad one stands."""
+        self.sql(
+            "s2",
+            f"INSERT INTO {self.database}.t_1 VALUES (3, 3)",
+            f"ALTER TABLE {self.database}.t_1 ADD COLUMN b INT",
+            f"INSERT INTO {self.database}.t_1 VALUES (4, 4, 4)",
+        )
+        assert self.ids({1, 2, 3, 4}) == []
+
+
+def shown(line: Line, case: Case) -> Callable[[], list[str]]:
+    """Whether the status page tells the held shard with reason, position and remedy."""
+
+    def fault() -> list[str]:
+        status = line.status(case.target)
+        shards = {entry["shard"]: entry for entry in status.get("shards", ())}
+        entry = shards.get(str(case.bad))
+        if entry is None:
+            return [f"{case.bad} is not in {status}"]
+        return [
+            f"{key} is missing: {entry}"
+            for key in ("reason", "position", "hint")
+            if not entry.get(key)
+        ]
+
+    return fault
+
+
+def test_an_unparsable_statement_holds_its_shard(line: Line) -> None:
+    case = Case(line, "bad_ddl")
+    case.sql(
+        "s1",
+        f"ALTER TABLE {case.database}.t_1 ADD COLUMN p POINT",
+        f"INSERT INTO {case.database}.t_1 (id, a) VALUES (11, 11)",
+    )
+    assert line.observer.wait(lambda f: case.bad in f.held(case.target), 120)
+    decision = line.observer.facts().held(case.target)[case.bad]
+    assert decision.reason
+    assert decision.hint
+    case.others_go_on()
+    assert line.poll(shown(line, case), seconds=60) == []
+
+
+def test_a_row_that_does_not_fit_its_tracked_schema_holds_its_shard(line: Line) -> None:
+    case = Case(line, "bad_row")
+    line.put_row(case.bad, {"id": 11, "a": 11, "stranger": 1})
+    case.sql("s1", f"INSERT INTO {case.database}.t_1 VALUES (12, 12)")
+    case.others_go_on()
+    assert line.poll(shown(line, case), seconds=60) == []
+    assert line.poll(lambda: line.in_log("sink", str(case.bad)), seconds=10) == []
+
+
+def test_a_table_that_two_rules_route_differently_is_held(line: Line) -> None:
+    case = Case(line, "bad_route")
+    case.sql("s1", f"CREATE TABLE {case.database}.t_2 (id INT PRIMARY KEY, a INT)")
+    case.sql("s1", f"INSERT INTO {case.database}.t_2 VALUES (11, 11)")
+    clash = ShardId("s1", case.database, "t_2")
+    found = line.observer.wait(
+        lambda f: any(d.shard == clash and d.outcome == "hold" for d in f.decisions), 120
+    )
+    assert found, "no decision holds the table"
+    case.others_go_on()
+
+
+def test_a_statement_that_the_target_refuses_holds_the_rows_that_need_it(line: Line) -> None:
+    case = Case(line, "bad_target")
+    with line.connect_target() as connection, connection.cursor() as cursor:
+        # By hand on the target: the sink's own ADD COLUMN will find the name taken.
+        cursor.execute(f"ALTER TABLE {case.target.sql} ADD COLUMN x VARCHAR(3)")
+    case.sql(
+        "s1",
+        f"ALTER TABLE {case.database}.t_1 ADD COLUMN x INT",
+        f"INSERT INTO {case.database}.t_1 VALUES (11, 11, 11)",
+    )
+    case.sql("s2", f"INSERT INTO {case.database}.t_1 VALUES (3, 3)")
+    assert case.ids({1, 2, 3}) == []
+
+    def refused() -> list[str]:
+        progress = line.observer.facts().progress.get(case.target)
+        states = [s.state for s in progress.open] if progress else None
+        return [] if states == ["refused"] else [f"open statements: {states}"]
+
+    assert line.poll(refused, seconds=60) == []
+    assert line.poll(shown(line, case), seconds=60) == []
+    with line.connect_target() as connection, connection.cursor() as cursor:
+        cursor.execute(f"ALTER TABLE {case.target.sql} DROP COLUMN x")
+    assert case.ids({1, 2, 3, 11}) == [], "the statement is tried again and the rows follow"

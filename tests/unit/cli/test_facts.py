@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+from typing import Any
+
+from shardmerge.cli.observer import Facts, SourceEvent
+from shardmerge.schemas.events import ChangeId, Decision, Outcome
+from shardmerge.schemas.names import ShardId, TargetTable
+from shardmerge.schemas.position import SourcePosition
+
+TARGET = TargetTable("merged", "t")
+ONE, TWO = ShardId("s1", "app", "t_1"), ShardId("s2", "app", "t_1")
+
+
+def decision(version: int, shard: ShardId, outcome: Outcome, **fields: Any) -> Decision:
+    base: dict[str, Any] = {"id": ChangeId(shard.source, version)}
+    position = SourcePosition(0, "binlog.1", version, 0)
+    return Decision(
+        **{**base, **fields}, target=TARGET, version=version, shard=shard, position=position,
+        outcome=outcome,
+    )  # fmt: skip
+
+
+def facts(*decisions: Decision, events: tuple[SourceEvent, ...] = ()) -> Facts:
+    return Facts({"s1": events}, decisions, {}, {}, {})
+
+
+def test_a_held_shard_is_held_until_a_decision_releases_it() -> None:
+    hold = decision(1, ONE, Outcome.HOLD)
+    assert facts(hold).held(TARGET) == {ONE: hold}
+    release = decision(2, TWO, Outcome.EMIT, releases=(ONE,))
+    assert facts(release, hold).held(TARGET) == {}
+
+
+def test_a_shard_that_is_held_again_stands_at_its_first_gate() -> None:
+    first, second = decision(1, ONE, Outcome.HOLD), decision(2, ONE, Outcome.HOLD)
+    assert facts(second, first).held(TARGET) == {ONE: first}
+
+
+def test_an_event_is_decided_when_all_its_decisions_are_there() -> None:
+    events = (SourceEvent("s1", 4, "app", "x"), SourceEvent("s1", 6, "other", "y"))
+    halves = [
+        decision(number + 1, ONE, Outcome.NOOP, id=ChangeId("s1", 4, number, 2))
+        for number in range(2)
+    ]
+    assert facts(events=events).undecided("s1", ["app"], 9) == [events[0]]
+    assert facts(halves[0], events=events).undecided("s1", ["app"], 9) == [events[0]]
+    assert facts(*halves, events=events).undecided("s1", ["app"], 9) == []
+    assert facts(events=events).undecided("s1", ["app"], 3) == []

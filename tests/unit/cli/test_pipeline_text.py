@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+from shardmerge.cli.pipeline_text import pipeline_text
+from shardmerge.schemas.pipeline import (
+    Connect,
+    Kafka,
+    Pipeline,
+    Sink,
+    Source,
+    Target,
+    parse_pipeline,
+)
+from shardmerge.schemas.routing import RoutingRule
+
+
+def test_a_written_pipeline_is_read_back_as_it_was() -> None:
+    pipeline = Pipeline(
+        name="p-1",
+        kafka=Kafka("127.0.0.1:9092", log_partitions=2),
+        connect=Connect("http://127.0.0.1:8083", row_partitions=2),
+        sources=(
+            Source("s1", "127.0.0.1", 3306, "root", 'pass"\\word', 1, tables=r"app\.t_\d+"),
+            Source("s2", "127.0.0.1", 3307, "root", "", 2, sql_mode="ANSI_QUOTES"),
+        ),
+        routes=(RoutingRule(".*", r"(?P<case>sc\d+)_app", "t_.*", r"\g<case>_merged", "t"),),
+        target=Target("127.0.0.1", 3308, "root", "x"),
+        sink=Sink(max_batch_records=10),
+    )
+    assert parse_pipeline(pipeline_text(pipeline), {}) == pipeline
