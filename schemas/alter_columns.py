@@ -67,8 +67,7 @@ def change_columns(
     schema: TableSchema,
     alter: AlterTable,
     table_name: str,
-    charset: str,
-    collation: str,
+    charset: tuple[str, str],
     context: ServerContext,
 ) -> ColumnChanges:
     """Apply the actions that concern columns.
@@ -77,8 +76,8 @@ def change_columns(
         schema: Before the statement.
         alter: The statement.
         table_name: For messages.
-        charset: The table's default after the statement, which definitions inherit.
-        collation: Its collation.
+        charset: The table's default after the statement, which definitions inherit, and its
+            collation.
         context: The server.
 
     Raises:
@@ -96,7 +95,7 @@ def change_columns(
         change = plan.changes.get(folded)
         if change is not None:
             place, action = change
-            after = normal_column(action.column, charset, collation, context)
+            after = normal_column(action.column, *charset, context)
             described[place] = after
             if action.place is not None:
                 moved[place] = (after, column.name)
@@ -115,7 +114,7 @@ def change_columns(
                 raise UnsupportedDDL(
                     f"table {table_name} already has a column {late.column.name}", hint=_HINT
                 )
-            entry = (normal_column(late.column, charset, collation, context), "")
+            entry = (normal_column(late.column, *charset, context), "")
             described[place] = entry[0]
         _insert(kept, entry, late.place, table_name)
     return _result(kept, plan, described, table_name)

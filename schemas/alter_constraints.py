@@ -50,9 +50,8 @@ def change_checks(
             continue
         text = rename_columns(check.expression, changes.renamed)
         enforced = enforcement.get(folded, check.enforced)
-        if text != check.expression or enforced != check.enforced:
-            check = replace(check, expression=text, enforced=enforced)
-        checks.append(check)
+        same = text == check.expression and enforced == check.enforced
+        checks.append(check if same else replace(check, expression=text, enforced=enforced))
     names = {check.name.lower() for check in checks if check.name}
     for place, action in enumerate(alter.actions):
         if place in changes.skipped:

@@ -53,9 +53,10 @@ def change_indexes(
             continue
         name = renamed.get(folded, index.name)
         invisible = visibility.get(folded, index.invisible)
-        if name != index.name or invisible != index.invisible or parts != index.parts:
-            index = replace(index, name=name, parts=parts, invisible=invisible)
-        indexes.append(index)
+        same = name == index.name and invisible == index.invisible and parts == index.parts
+        indexes.append(
+            index if same else replace(index, name=name, parts=parts, invisible=invisible)
+        )
     names = {index.name.lower() for index in indexes}
     for place, action in enumerate(alter.actions):
         if place in changes.skipped:

@@ -117,7 +117,7 @@ def apply_alter(
             is there already, …): the tracked schema is not the server's.
     """
     charset, collation, converted = _charset(schema, alter, context)
-    changes = change_columns(schema, alter, table_name, charset, collation, context)
+    changes = change_columns(schema, alter, table_name, (charset, collation), context)
     if converted:
         changes = _convert(changes, charset, collation, context)
     renamed_to = next((a.to for a in alter.actions if isinstance(a, RenameTableTo)), None)

@@ -30,8 +30,9 @@ def normal_checks(
     for check in checks:
         if not check.name:
             number += 1
-            check = replace(check, name=f"{prefix}{number}")
-        out.append(check)
+            out.append(replace(check, name=f"{prefix}{number}"))
+        else:
+            out.append(check)
     return tuple(out)
 
 
@@ -44,8 +45,9 @@ def _mariadb_names(checks: tuple[Check, ...]) -> tuple[Check, ...]:
             number += 1
             while f"constraint_{number}" in taken:
                 number += 1
-            check = replace(check, name=f"CONSTRAINT_{number}")
-        out.append(check)
+            out.append(replace(check, name=f"CONSTRAINT_{number}"))
+        else:
+            out.append(check)
     return tuple(out)
 
 

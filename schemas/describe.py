@@ -117,9 +117,7 @@ def type_text(kind: ColumnType) -> str:
         text += "(" + ",".join(_string(element) for element in kind.elements) + ")"
     elif kind.scale is not None:
         text += f"({kind.length},{kind.scale})"
-    elif kind.length is not None and not kind.is_integer:
-        text += f"({kind.length})"
-    elif kind.length is not None:
+    elif (kind.length is not None and not kind.is_integer) or kind.length is not None:
         text += f"({kind.length})"
     elif kind.fsp:
         text += f"({kind.fsp})"

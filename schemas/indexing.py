@@ -6,18 +6,17 @@ Source: sql_table.cc ``sort_keys`` and ``make_unique_key_name`` (read); measured
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 from .model import Column, Index, IndexKind, IndexPart
-from .types import BLOB_NAMES, SPATIAL_NAMES, TEXT_NAMES
+from .types import BLOB_NAMES, TEXT_NAMES
 
 _PREFIXABLE = frozenset({"char", "varchar", "binary", "varbinary", *TEXT_NAMES, *BLOB_NAMES})
 _SIZED = frozenset({"char", "varchar", "binary", "varbinary"})
 _FUNCTIONAL = "functional_index"
 
 
-def normal_indexes(
-    columns: tuple[Column, ...], indexes: tuple[Index, ...], *, mariadb: bool
-) -> tuple[Index, ...]:
+def normal_indexes(columns: tuple[Column, ...], indexes: tuple[Index, ...]) -> tuple[Index, ...]:
     """Name unnamed indexes, drop needless prefixes, sort as the server does.
 
     A key part of an unknown column is left as it is; ``apply`` reports it.
@@ -28,12 +27,11 @@ def normal_indexes(
     for index in indexes:
         parts = tuple(_part(part, by_name, index.kind) for part in index.parts)
         name = index.name or _generated_name(parts, taken)
-        if name != index.name or parts != index.parts:
-            index = replace(index, name=name, parts=parts)
-        named.append(index)
+        same = name == index.name and parts == index.parts
+        named.append(index if same else replace(index, name=name, parts=parts))
         taken.add(name.lower())
     ranks = [_rank(index, by_name) for index in named]
-    if all(a <= b for a, b in zip(ranks, ranks[1:], strict=False)):
+    if all(a <= b for a, b in pairwise(ranks)):
         return tuple(named)
     order = sorted(range(len(named)), key=ranks.__getitem__)
     return tuple(named[place] for place in order)
@@ -47,15 +45,11 @@ def _part(part: IndexPart, by_name: dict[str, Column], kind: IndexKind) -> Index
     if length is not None:
         useless = (
             column.type.name not in _PREFIXABLE
-            or kind is IndexKind.FULLTEXT
+            or kind in (IndexKind.FULLTEXT, IndexKind.SPATIAL)
             or (column.type.name in _SIZED and length >= (column.type.length or 0))
         )
         if useless:
             length = None
-    if kind is IndexKind.SPATIAL or (
-        column.type.name in SPATIAL_NAMES and kind is IndexKind.SPATIAL
-    ):
-        length = None
     if length == part.length and column.name == part.column:
         return part
     return replace(part, column=column.name, length=length)

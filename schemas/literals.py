@@ -109,7 +109,7 @@ def _decimal(literal: WrittenLiteral, kind: ColumnType) -> str:
         context.prec = 100
         step = Decimal(1).scaleb(-(kind.scale or 0))
         value = _number(literal).quantize(step, ROUND_HALF_UP)
-    return f"{abs(value) if not value else value:f}"
+    return f"{value if value else abs(value):f}"
 
 
 def _floating(literal: WrittenLiteral, kind: ColumnType) -> str:

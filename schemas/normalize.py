@@ -64,7 +64,7 @@ def settle(schema: TableSchema, table_name: str, context: ServerContext) -> Tabl
     foreign_keys, extra = normal_foreign_keys(schema, table_name)
     return TableSchema(
         columns,
-        normal_indexes(columns, (*schema.indexes, *extra), mariadb=context.is_mariadb),
+        normal_indexes(columns, (*schema.indexes, *extra)),
         normal_checks(schema.checks, table_name, context),
         foreign_keys,
         schema.charset,

@@ -10,8 +10,9 @@ rules.
 
 from __future__ import annotations
 
-from ..changes import Statement, TableName
-from ..errors import UnparsableDDL
+from shardmerge.schemas.changes import Statement, TableName
+from shardmerge.schemas.errors import UnparsableDDL
+
 from .alter_table import alter_table
 from .context import ServerContext
 from .create_table import create_table
@@ -94,7 +95,7 @@ def _statement(cursor: Cursor) -> Statement:
     if word == "TRUNCATE":
         cursor.advance()
         return truncate_table(cursor)
-    cursor.fail("a DDL statement")
+    return cursor.fail("a DDL statement")
 
 
 def _alter(cursor: Cursor) -> Statement:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..changes import (
+from shardmerge.schemas.changes import (
     Action,
     AddCheck,
     AddColumn,
@@ -27,16 +27,15 @@ from ..changes import (
     RenameColumn,
     RenameIndex,
     RenameTableTo,
-    SetDefaultCharset,
     SetTableOption,
 )
-from ..model import Check, Index
+from shardmerge.schemas.model import Check, Index
+
 from .charset_words import accept_charset, collation_word
 from .columns import (
     Definition,
     column_definition,
     default_value,
-    definition_of,
     promote_timestamps,
 )
 from .indexes import CONSTRAINT_WORDS, INDEX_WORDS, constraint, table_name
@@ -88,11 +87,12 @@ def _may_follow_without_comma(cursor: Cursor) -> bool:
 def _with_timestamps(actions: list[Action], cursor: Cursor) -> list[Action]:
     if cursor.context.has_explicit_timestamps:
         return actions
-    places = [i for i, a in enumerate(actions) if isinstance(a, (AddColumn, ChangeColumn))]
-    drafts = [Definition(actions[i].column) for i in places]  # type: ignore[union-attr]
-    for place, promoted in zip(places, promote_timestamps(drafts, cursor), strict=True):
-        actions[place] = replace(actions[place], column=promoted.column)  # type: ignore[call-arg]
-    return actions
+    drafts = [Definition(a.column) for a in actions if isinstance(a, (AddColumn, ChangeColumn))]
+    promoted = iter(promote_timestamps(drafts, cursor))
+    return [
+        replace(a, column=next(promoted).column) if isinstance(a, (AddColumn, ChangeColumn)) else a
+        for a in actions
+    ]
 
 
 def _action(cursor: Cursor) -> list[Action]:
@@ -109,7 +109,7 @@ def _action(cursor: Cursor) -> list[Action]:
         if isinstance(option, SetTableOption) and option.name == "AUTO_INCREMENT":
             return [NoEffect(f"AUTO_INCREMENT = {option.value}")]
         return [option]
-    cursor.fail("an ALTER TABLE action")
+    return cursor.fail("an ALTER TABLE action")
 
 
 def _add(cursor: Cursor) -> list[Action]:
@@ -338,4 +338,3 @@ _READERS = {
     "LOCK": _algorithm,
     **dict.fromkeys((words[0] for words in _FIXED), _words),
 }
-__all__ = ["SetDefaultCharset", "alter_table", "definition_of", "lock_wait"]

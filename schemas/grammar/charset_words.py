@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..charsets import charset_name, collation_name
+from shardmerge.schemas.charsets import charset_name, collation_name
+
 from .lexer import Cursor
 
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ..changes import WrittenLiteral
-from ..charsets import charset_name
-from ..model import (
+from shardmerge.schemas.changes import WrittenLiteral
+from shardmerge.schemas.charsets import charset_name
+from shardmerge.schemas.model import (
     Check,
     Column,
     Default,
@@ -20,6 +20,7 @@ from ..model import (
     IndexKind,
     IndexPart,
 )
+
 from .charset_words import collation_word
 from .expression import expression, number, parenthesised
 from .indexes import check_constraint, references
@@ -123,6 +124,7 @@ def promote_timestamps(definitions: list[Definition], cursor: Cursor) -> list[De
     first = True
     for definition in definitions:
         column = definition.column
+        kept = definition
         if column.type.name == "timestamp" and not column.nullable and not column.generated:
             if column.default is None:
                 if first and not column.on_update:
@@ -133,9 +135,9 @@ def promote_timestamps(definitions: list[Definition], cursor: Cursor) -> list[De
                 else:
                     zero = WrittenLiteral(DefaultKind.LITERAL, "0000-00-00 00:00:00")
                     column = replace(column, default=zero)
-                definition = replace(definition, column=column)
+                kept = replace(definition, column=column)
             first = False
-        out.append(definition)
+        out.append(kept)
     return out
 
 
@@ -168,7 +170,7 @@ def default_value(cursor: Cursor) -> Default:
     if cursor.context.is_mariadb:
         # MariaDB takes a bare function call as an expression.
         return Default(DefaultKind.EXPRESSION, expression(cursor).text)
-    cursor.fail("a default value")
+    return cursor.fail("a default value")
 
 
 def _mariadb_now(text: str) -> str:

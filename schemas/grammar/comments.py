@@ -38,8 +38,8 @@ def execute_version_comments(sql: str, context: ServerContext) -> str:
     at = 0
     while (found := _NEXT.search(sql, at)) is not None:
         start, at = found.span()
-        token = found.group()
-        if token == "/*":
+        piece = found.group()
+        if piece == "/*":
             head = _HEAD.match(sql, start)
             if head is not None and _is_executed(head, context):
                 out += (sql[done:start], " " * (head.end() - start))
@@ -50,7 +50,7 @@ def execute_version_comments(sql: str, context: ServerContext) -> str:
             if head is not None:
                 out += (sql[done:start], re.sub(r"[^\n]", " ", sql[start:at]))
                 done = at
-        elif token == "*/" and executing:
+        elif piece == "*/" and executing:
             out += (sql[done:start], "  ")
             done = at
             executing -= 1

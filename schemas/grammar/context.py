@@ -30,6 +30,7 @@ class ServerContext:
 
     @property
     def is_mariadb(self) -> bool:
+        """Whether it is MariaDB; everything else counts as MySQL."""
         return self.flavour == "mariadb"
 
     @property
@@ -46,18 +47,22 @@ class ServerContext:
 
     @property
     def ansi_quotes(self) -> bool:
+        """Whether double quotes stand around names."""
         return bool(self.sql_mode & {"ANSI_QUOTES", "ANSI"})
 
     @property
     def backslash_escapes(self) -> bool:
+        """Whether a backslash in a string begins an escape."""
         return "NO_BACKSLASH_ESCAPES" not in self.sql_mode
 
     @property
     def pipes_as_concat(self) -> bool:
+        """Whether ``||`` joins strings."""
         return bool(self.sql_mode & {"PIPES_AS_CONCAT", "ANSI"})
 
     @property
     def real_as_float(self) -> bool:
+        """Whether REAL is FLOAT."""
         return bool(self.sql_mode & {"REAL_AS_FLOAT", "ANSI"})
 
     @property

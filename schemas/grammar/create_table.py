@@ -5,10 +5,11 @@ Source: MySQL Reference Manual, "CREATE TABLE Statement".
 
 from __future__ import annotations
 
-from ..changes import CreateTable, CreateTableLike, SetDefaultCharset, Statement
-from ..charsets import charset_of
-from ..errors import UnsupportedDDL
-from ..model import Check, ForeignKey, Index, TableSchema
+from shardmerge.schemas.changes import CreateTable, CreateTableLike, SetDefaultCharset, Statement
+from shardmerge.schemas.charsets import charset_of
+from shardmerge.schemas.errors import UnsupportedDDL
+from shardmerge.schemas.model import Check, ForeignKey, Index, TableSchema
+
 from .columns import Definition, column_definition, promote_timestamps
 from .indexes import CONSTRAINT_WORDS, INDEX_WORDS, constraint, table_name
 from .lexer import END, Cursor
@@ -89,7 +90,7 @@ def _options(cursor: Cursor) -> list[Option]:
 
 
 def _refuse_query(cursor: Cursor) -> None:
-    if cursor.word == END or cursor.word == ";":
+    if cursor.word in (END, ";"):
         return
     cursor.accept_any(("IGNORE", "REPLACE"))
     cursor.accept("AS")

@@ -12,10 +12,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..charsets import charset_name
-from ..names import quote_identifier
+from shardmerge.schemas.charsets import charset_name
+from shardmerge.schemas.names import quote_identifier
+
 from .charset_words import accept_charset, charset_word, collation_word
 from .lexer import BIT, HEX, NAME, NATIONAL, NUMBER, STRING, Cursor
+from .words import words
 
 _OR, _XOR, _AND, _NOT, _COMPARE = 1, 2, 3, 4, 6
 _BINARY_OPERATORS = {
@@ -40,16 +42,19 @@ _SYNONYMS = {
     "session_user": "user", "system_user": "user", "schema": "database",
     "glength": "st_numpoints",
 }  # fmt: skip
-_UNITS = frozenset(
-    """MICROSECOND SECOND MINUTE HOUR DAY WEEK MONTH QUARTER YEAR SECOND_MICROSECOND
+_UNITS = words(
+    """
+    MICROSECOND SECOND MINUTE HOUR DAY WEEK MONTH QUARTER YEAR SECOND_MICROSECOND
     MINUTE_MICROSECOND MINUTE_SECOND HOUR_MICROSECOND HOUR_SECOND HOUR_MINUTE DAY_MICROSECOND
-    DAY_SECOND DAY_MINUTE DAY_HOUR YEAR_MONTH""".split()
+    DAY_SECOND DAY_MINUTE DAY_HOUR YEAR_MONTH
+    """
 )
 _UNIT_FIRST = frozenset({"TIMESTAMPADD", "TIMESTAMPDIFF"})
 # Reserved words that are also functions.
-_RESERVED_FUNCTIONS = frozenset(
-    """IF LEFT RIGHT REPLACE REPEAT INSERT MOD CHAR CONVERT INTERVAL DATABASE SCHEMA VALUES
-    DEFAULT""".split()
+_RESERVED_FUNCTIONS = words(
+    """
+    IF LEFT RIGHT REPLACE REPEAT INSERT MOD CHAR CONVERT INTERVAL DATABASE SCHEMA VALUES DEFAULT
+    """
 ) | frozenset(_NILADIC)
 
 
@@ -420,10 +425,12 @@ def _cast(cursor: Cursor, columns: list[str], word: str) -> str:
     return f"cast({value} as {kind})"
 
 
-_CAST_TYPES = frozenset(
-    """SIGNED UNSIGNED CHAR CHARACTER NCHAR BINARY DECIMAL DEC DATE TIME DATETIME JSON YEAR FLOAT
+_CAST_TYPES = words(
+    """
+    SIGNED UNSIGNED CHAR CHARACTER NCHAR BINARY DECIMAL DEC DATE TIME DATETIME JSON YEAR FLOAT
     DOUBLE REAL INTEGER INT POINT LINESTRING POLYGON MULTIPOINT MULTILINESTRING MULTIPOLYGON
-    GEOMETRYCOLLECTION VARCHAR UUID INET4 INET6""".split()
+    GEOMETRYCOLLECTION VARCHAR UUID INET4 INET6
+    """
 )
 _CAST_SYNONYMS = {"character": "char", "dec": "decimal", "integer": "signed", "int": "signed"}
 
@@ -518,9 +525,7 @@ def _date_arithmetic(cursor: Cursor, columns: list[str], word: str) -> str:
     cursor.expect("(")
     value = _read(cursor, columns, 0)
     cursor.expect(",")
-    if cursor.word == "INTERVAL" and cursor.ahead() != "(":
-        amount = _interval(cursor, columns)
-    elif cursor.word == "INTERVAL":
+    if (cursor.word == "INTERVAL" and cursor.ahead() != "(") or cursor.word == "INTERVAL":
         amount = _interval(cursor, columns)
     else:
         amount = f"interval {_read(cursor, columns, 0)} day"

@@ -6,8 +6,9 @@ Source: MySQL Reference Manual, "CREATE INDEX Statement", "FOREIGN KEY Constrain
 
 from __future__ import annotations
 
-from ..changes import TableName, WrittenForeignKey
-from ..model import Check, ForeignKey, Index, IndexKind, IndexPart
+from shardmerge.schemas.changes import TableName, WrittenForeignKey
+from shardmerge.schemas.model import Check, ForeignKey, Index, IndexKind, IndexPart
+
 from .expression import parenthesised
 from .lexer import Cursor
 

@@ -12,9 +12,10 @@ from typing import ClassVar, NoReturn
 
 from sqlglot.dialects.mysql import MySQL
 from sqlglot.errors import TokenError
-from sqlglot.tokens import TokenType
+from sqlglot.tokenizer_core import TokenType
 
-from ..errors import UnparsableDDL
+from shardmerge.schemas.errors import UnparsableDDL
+
 from .comments import execute_version_comments
 from .context import ServerContext
 from .reserved import RESERVED
@@ -199,13 +200,11 @@ class Cursor:
         if word in RESERVED or not word:
             return False
         first = word[0]
-        return first.isalnum() and word != NUMBER or first in "_$" or ord(first) > 127
+        return (first.isalnum() and word != NUMBER) or first in "_$" or ord(first) > 127
 
     def identifier(self, what: str = "a name", *, reserved: bool = False) -> str:
         """Read an identifier; ``reserved`` allows reserved words (after a dot they are names)."""
-        if self.word == NAME:
-            value = self._texts[self.index]
-        elif self.is_name() or (reserved and self.word.isalpha()):
+        if self.word == NAME or self.is_name() or (reserved and self.word.isalpha()):
             value = self._texts[self.index]
         else:
             self.fail(what)
@@ -213,6 +212,7 @@ class Cursor:
         return value
 
     def is_string(self) -> bool:
+        """Whether a string literal stands here."""
         return self.word in (STRING, NATIONAL)
 
     def string(self, what: str = "a string") -> str:
@@ -257,7 +257,7 @@ class Cursor:
 
 
 def _unescape(piece: str) -> str:
-    """The character of a backslash sequence; ``\\%`` and ``\\_`` stay as they are.
+    """The character of a backslash sequence; those of LIKE patterns stay as they are.
 
     Source: MySQL Reference Manual, "String Literals".
     """

@@ -5,24 +5,37 @@ Source: MySQL and MariaDB reference manuals, "CREATE TABLE", table options.
 
 from __future__ import annotations
 
-from ..changes import SetDefaultCharset, SetTableOption
+from shardmerge.schemas.changes import SetDefaultCharset, SetTableOption
+
 from .charset_words import accept_charset, charset_word, collation_word
 from .indexes import table_name
 from .lexer import NUMBER, Cursor
+from .words import words
 
-_NUMBERS = frozenset(
-    """AUTO_INCREMENT AVG_ROW_LENGTH CHECKSUM TABLE_CHECKSUM DELAY_KEY_WRITE KEY_BLOCK_SIZE
+_NUMBERS = words(
+    """
+    AUTO_INCREMENT AVG_ROW_LENGTH CHECKSUM TABLE_CHECKSUM DELAY_KEY_WRITE KEY_BLOCK_SIZE
     MAX_ROWS MIN_ROWS PACK_KEYS STATS_AUTO_RECALC STATS_PERSISTENT STATS_SAMPLE_PAGES
     AUTOEXTEND_SIZE TRANSACTIONAL PAGE_CHECKSUM PAGE_COMPRESSED PAGE_COMPRESSION_LEVEL
-    ENCRYPTION_KEY_ID RAID_CHUNKS RAID_CHUNKSIZE""".split()
+    ENCRYPTION_KEY_ID RAID_CHUNKS RAID_CHUNKSIZE
+    """
 )
 _TEXTS = frozenset(
-    """COMMENT COMPRESSION ENCRYPTION CONNECTION PASSWORD ENGINE_ATTRIBUTE
-    SECONDARY_ENGINE_ATTRIBUTE""".split()
+    [
+        "COMMENT",
+        "COMPRESSION",
+        "ENCRYPTION",
+        "CONNECTION",
+        "PASSWORD",
+        "ENGINE_ATTRIBUTE",
+        "SECONDARY_ENGINE_ATTRIBUTE",
+    ]
 )
-_NAMES = frozenset(
-    """ENGINE TYPE ROW_FORMAT TABLESPACE INSERT_METHOD SECONDARY_ENGINE STORAGE RAID_TYPE
-    ENCRYPTED SEQUENCE IETF_QUOTES""".split()
+_NAMES = words(
+    """
+    ENGINE TYPE ROW_FORMAT TABLESPACE INSERT_METHOD SECONDARY_ENGINE STORAGE RAID_TYPE ENCRYPTED
+    SEQUENCE IETF_QUOTES
+    """
 )
 Option = SetTableOption | SetDefaultCharset
 

@@ -5,7 +5,7 @@ Source: MySQL Reference Manual, "Data Definition Statements".
 
 from __future__ import annotations
 
-from ..changes import (
+from shardmerge.schemas.changes import (
     AddIndex,
     AlterDatabase,
     AlterTable,
@@ -17,8 +17,9 @@ from ..changes import (
     TableName,
     TruncateTable,
 )
-from ..charsets import charset_of
-from ..model import IndexKind
+from shardmerge.schemas.charsets import charset_of
+from shardmerge.schemas.model import IndexKind
+
 from .alter_table import lock_wait
 from .charset_words import accept_charset, collation_word
 from .indexes import index_body, table_name

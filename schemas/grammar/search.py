@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ..changes import TableName
-from ..errors import UnparsableDDL
+from shardmerge.schemas.changes import TableName
+from shardmerge.schemas.errors import UnparsableDDL
+
 from .indexes import table_name
 from .lexer import END, Cursor
 

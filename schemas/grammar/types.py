@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..types import ColumnType
+from shardmerge.schemas.types import ColumnType
+
 from .charset_words import accept_charset, charset_word
 from .lexer import Cursor
 
