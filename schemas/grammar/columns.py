@@ -22,9 +22,10 @@ from shardmerge.schemas.model import (
 )
 
 from .charset_words import collation_word
-from .expression import expression, number, parenthesised
+from .expression import expression, parenthesised
 from .indexes import check_constraint, references
 from .lexer import BIT, HEX, NATIONAL, NUMBER, STRING, Cursor
+from .literal_text import number
 from .types import BINARY_ATTRIBUTE, column_type
 
 NULL_DEFAULT = Default(DefaultKind.NULL)

@@ -15,9 +15,18 @@ from dataclasses import dataclass, field
 from shardmerge.schemas.charsets import charset_name
 from shardmerge.schemas.names import quote_identifier
 
-from .charset_words import accept_charset, charset_word, collation_word
-from .lexer import BIT, HEX, NAME, NATIONAL, NUMBER, STRING, Cursor
-from .words import words
+from .charset_words import collation_word
+from .functions import (
+    ABOVE_COMPARISON,
+    NILADIC,
+    RESERVED_FUNCTIONS,
+    UNARY,
+    arguments,
+    call,
+    interval,
+)
+from .lexer import BIT, HEX, NATIONAL, NUMBER, STRING, Cursor
+from .literal_text import binary_literal, number, quote_string
 
 _OR, _XOR, _AND, _NOT, _COMPARE = 1, 2, 3, 4, 6
 _BINARY_OPERATORS = {
@@ -25,37 +34,9 @@ _BINARY_OPERATORS = {
     "+": (10, "+"), "*": (11, "*"), "/": (11, "/"), "DIV": (11, "DIV"), "%": (11, "%"),
     "MOD": (11, "%"), "^": (12, "^"),
 }  # fmt: skip
-_UNARY = 13
 _COMPARISONS = {
     "=": "=", "<=>": "<=>", ">=": ">=", ">": ">", "<=": "<=", "<": "<", "<>": "<>", "!=": "<>",
 }  # fmt: skip
-_NILADIC = {
-    "CURRENT_TIMESTAMP": "now", "LOCALTIME": "now", "LOCALTIMESTAMP": "now",
-    "CURRENT_DATE": "curdate", "CURRENT_TIME": "curtime", "UTC_DATE": "utc_date",
-    "UTC_TIME": "utc_time", "UTC_TIMESTAMP": "utc_timestamp", "CURRENT_USER": "current_user",
-}  # fmt: skip
-_SYNONYMS = {
-    **{name.lower(): target for name, target in _NILADIC.items()},
-    "substring": "substr", "mid": "substr", "lcase": "lower", "ucase": "upper", "power": "pow",
-    "ceil": "ceiling", "day": "dayofmonth", "adddate": "date_add", "subdate": "date_sub",
-    "character_length": "char_length", "octet_length": "length", "sha1": "sha", "std": "stddev",
-    "session_user": "user", "system_user": "user", "schema": "database",
-    "glength": "st_numpoints",
-}  # fmt: skip
-_UNITS = words(
-    """
-    MICROSECOND SECOND MINUTE HOUR DAY WEEK MONTH QUARTER YEAR SECOND_MICROSECOND
-    MINUTE_MICROSECOND MINUTE_SECOND HOUR_MICROSECOND HOUR_SECOND HOUR_MINUTE DAY_MICROSECOND
-    DAY_SECOND DAY_MINUTE DAY_HOUR YEAR_MONTH
-    """
-)
-_UNIT_FIRST = frozenset({"TIMESTAMPADD", "TIMESTAMPDIFF"})
-# Reserved words that are also functions.
-_RESERVED_FUNCTIONS = words(
-    """
-    IF LEFT RIGHT REPLACE REPEAT INSERT MOD CHAR CONVERT INTERVAL DATABASE SCHEMA VALUES DEFAULT
-    """
-) | frozenset(_NILADIC)
 
 
 @dataclass(slots=True)
@@ -81,11 +62,6 @@ def parenthesised(cursor: Cursor) -> Expression:
     return found
 
 
-def quote_string(value: str) -> str:
-    """A string literal with MySQL's default escapes."""
-    return "'" + value.replace("\\", "\\\\").replace("'", "''").replace("\0", "\\0") + "'"
-
-
 def _read(cursor: Cursor, columns: list[str], least: int) -> str:
     if cursor.word == "NOT" and least <= _NOT:
         cursor.advance()
@@ -100,7 +76,7 @@ def _read(cursor: Cursor, columns: list[str], least: int) -> str:
                 return left
             cursor.advance()
             if cursor.word == "INTERVAL" and sign in "+-":
-                left = f"({left} {sign} {_interval(cursor, columns)})"
+                left = f"({left} {sign} {interval(cursor, columns, _read)})"
             else:
                 left = f"({left} {sign} {_read(cursor, columns, level + 1)})"
         elif word in ("AND", "&&") and least <= _AND:
@@ -109,7 +85,7 @@ def _read(cursor: Cursor, columns: list[str], least: int) -> str:
         elif word in ("OR", "||") and least <= _OR:
             if word == "||" and cursor.context.pipes_as_concat:
                 cursor.advance()
-                left = f"concat({left},{_read(cursor, columns, _UNARY)})"
+                left = f"concat({left},{_read(cursor, columns, UNARY)})"
                 continue
             cursor.advance()
             left = _chain("or", left, _read(cursor, columns, _OR + 1))
@@ -175,7 +151,7 @@ def _comparison(cursor: Cursor, columns: list[str], left: str) -> str:
     word = cursor.word
     if word in _COMPARISONS:
         cursor.advance()
-        return f"({left} {_COMPARISONS[word]} {_read(cursor, columns, _COMPARE + 1)})"
+        return f"({left} {_COMPARISONS[word]} {_read(cursor, columns, ABOVE_COMPARISON)})"
     if word == "IS":
         cursor.advance()
         negated = "not " if cursor.accept("NOT") else ""
@@ -191,29 +167,29 @@ def _comparison(cursor: Cursor, columns: list[str], left: str) -> str:
         word = cursor.word
     if word == "IN":
         cursor.advance()
-        return f"({left} {negated}in ({_arguments(cursor, columns)}))"
+        return f"({left} {negated}in ({arguments(cursor, columns, _read)}))"
     if word == "BETWEEN":
         cursor.advance()
-        low = _read(cursor, columns, _COMPARE + 1)
+        low = _read(cursor, columns, ABOVE_COMPARISON)
         cursor.expect("AND")
-        high = _read(cursor, columns, _COMPARE + 1)
+        high = _read(cursor, columns, ABOVE_COMPARISON)
         return f"({left} {negated}between {low} and {high})"
     if word == "LIKE":
         cursor.advance()
-        text = f"{left} {negated}like {_read(cursor, columns, _COMPARE + 1)}"
+        text = f"{left} {negated}like {_read(cursor, columns, ABOVE_COMPARISON)}"
         if cursor.accept("ESCAPE"):
             text += f" escape {_operand(cursor, columns)}"
         return f"({text})"
     if word in ("REGEXP", "RLIKE"):
         cursor.advance()
-        pattern = _read(cursor, columns, _COMPARE + 1)
+        pattern = _read(cursor, columns, ABOVE_COMPARISON)
         if cursor.context.at_least(80004, None):
             match = f"regexp_like({left},{pattern})"
             return f"(not({match}))" if negated else match
         return f"({left} {negated}regexp {pattern})"
     if word == "SOUNDS":
         cursor.expect("SOUNDS", "LIKE")
-        return f"(soundex({left}) = soundex({_read(cursor, columns, _COMPARE + 1)}))"
+        return f"(soundex({left}) = soundex({_read(cursor, columns, ABOVE_COMPARISON)}))"
     if word == "MEMBER":
         cursor.advance()
         cursor.accept("OF")
@@ -245,23 +221,23 @@ def _operand(cursor: Cursor, columns: list[str]) -> str:
         text = _case(cursor, columns)
     elif word == "BINARY":
         cursor.advance()
-        text = f"cast({_read(cursor, columns, _UNARY)} as char charset binary)"
+        text = f"cast({_read(cursor, columns, UNARY)} as char charset binary)"
     elif word.startswith("_") and cursor.ahead() in (STRING, HEX, BIT):
         text = _introduced(cursor)
     elif word in ("DATE", "TIME", "TIMESTAMP") and cursor.ahead() == STRING:
         cursor.advance()
         text = f"{word}{quote_string(cursor.string())}"
     elif word == "INTERVAL" and cursor.ahead() != "(":
-        text = _interval(cursor, columns)
+        text = interval(cursor, columns, _read)
         cursor.expect("+")
         text = f"({_read(cursor, columns, 11)} + {text})"
     elif word == "@@":
         cursor.fail("a value that does not depend on the session")
-    elif cursor.ahead() == "(" and (cursor.is_name() or word in _RESERVED_FUNCTIONS):
-        text = _call(cursor, columns)
-    elif word in _NILADIC:
+    elif cursor.ahead() == "(" and (cursor.is_name() or word in RESERVED_FUNCTIONS):
+        text = call(cursor, columns, _read)
+    elif word in NILADIC:
         cursor.advance()
-        text = f"{_NILADIC[word]}()"
+        text = f"{NILADIC[word]}()"
     else:
         text = _column(cursor, columns)
     while cursor.word in ("->", "->>"):
@@ -292,7 +268,7 @@ def _group(cursor: Cursor, columns: list[str]) -> str:
 def _unary(cursor: Cursor, columns: list[str]) -> str:
     sign = cursor.word
     cursor.advance()
-    value = _read(cursor, columns, _UNARY)
+    value = _read(cursor, columns, UNARY)
     if sign == "+":
         return value
     if sign == "!":
@@ -302,30 +278,6 @@ def _unary(cursor: Cursor, columns: list[str]) -> str:
     return f"{sign}({value})"
 
 
-def number(cursor: Cursor) -> str:
-    """Read an unsigned numeric literal as it is written."""
-    text = ""
-    if cursor.word == ".":
-        text = "0."
-        cursor.advance()
-    text += cursor.text()
-    if cursor.word != NUMBER:
-        cursor.fail("a number")
-    cursor.advance()
-    return text.lower()
-
-
-def binary_literal(cursor: Cursor) -> str:
-    """Read ``x'41'``, ``0x41``, ``b'101'`` or ``0b101`` as ``0x…``."""
-    raw = cursor.text()
-    digits = raw[2:-1] if raw.endswith("'") else raw[2:]
-    if cursor.word == BIT:
-        width = (len(digits) + 7) // 8 * 2
-        digits = f"{int(digits or '0', 2):0{width}x}"
-    cursor.advance()
-    return "0x" + digits.lower()
-
-
 def _introduced(cursor: Cursor) -> str:
     charset = charset_name(cursor.word[1:])
     cursor.advance()
@@ -333,20 +285,6 @@ def _introduced(cursor: Cursor) -> str:
         value = quote_string(cursor.string())
         return value if charset in ("utf8mb3", "utf8mb4") else f"_{charset}{value}"
     return f"_{charset} {binary_literal(cursor)}"
-
-
-def _interval(cursor: Cursor, columns: list[str]) -> str:
-    cursor.expect("INTERVAL")
-    value = _read(cursor, columns, 0)
-    return f"interval {value} {_unit(cursor)}"
-
-
-def _unit(cursor: Cursor) -> str:
-    word = cursor.word.removeprefix("SQL_TSI_")
-    if word not in _UNITS:
-        cursor.fail("a time unit")
-    cursor.advance()
-    return word.lower()
 
 
 def _case(cursor: Cursor, columns: list[str]) -> str:
@@ -370,218 +308,3 @@ def _column(cursor: Cursor, columns: list[str]) -> str:
         name = cursor.identifier("a column", reserved=True)
     columns.append(name)
     return quote_identifier(name)
-
-
-def _arguments(cursor: Cursor, columns: list[str]) -> str:
-    cursor.expect("(")
-    items: list[str] = []
-    if cursor.word != ")":
-        items.append(_read(cursor, columns, 0))
-        while cursor.accept(","):
-            items.append(_read(cursor, columns, 0))
-    cursor.expect(")")
-    return ",".join(items)
-
-
-def _call(cursor: Cursor, columns: list[str]) -> str:
-    word = cursor.word
-    if word == NAME:
-        word = cursor.text()[1:-1].upper()
-    cursor.advance()
-    special = _SPECIAL.get(word)
-    if special is not None:
-        return special(cursor, columns, word)
-    name = word.lower()
-    name = _SYNONYMS.get(name, name)
-    if word in _UNIT_FIRST:
-        cursor.expect("(")
-        unit = _unit(cursor)
-        cursor.expect(",")
-        items = [_read(cursor, columns, 0)]
-        while cursor.accept(","):
-            items.append(_read(cursor, columns, 0))
-        cursor.expect(")")
-        return f"{name}({unit},{','.join(items)})"
-    return f"{name}({_arguments(cursor, columns)})"
-
-
-def _cast(cursor: Cursor, columns: list[str], word: str) -> str:
-    cursor.expect("(")
-    value = _read(cursor, columns, 0)
-    if word == "CONVERT" and cursor.accept("USING"):
-        charset = charset_word(cursor)
-        cursor.expect(")")
-        return f"convert({value} using {charset})"
-    if word == "CONVERT":
-        cursor.expect(",")
-    elif cursor.accept("AT"):
-        cursor.expect("TIME", "ZONE")
-        value += f" at time zone {quote_string(cursor.string())}"
-        cursor.expect("AS")
-    else:
-        cursor.expect("AS")
-    kind = _cast_type(cursor)
-    cursor.expect(")")
-    return f"cast({value} as {kind})"
-
-
-_CAST_TYPES = words(
-    """
-    SIGNED UNSIGNED CHAR CHARACTER NCHAR BINARY DECIMAL DEC DATE TIME DATETIME JSON YEAR FLOAT
-    DOUBLE REAL INTEGER INT POINT LINESTRING POLYGON MULTIPOINT MULTILINESTRING MULTIPOLYGON
-    GEOMETRYCOLLECTION VARCHAR UUID INET4 INET6
-    """
-)
-_CAST_SYNONYMS = {"character": "char", "dec": "decimal", "integer": "signed", "int": "signed"}
-
-
-def _cast_type(cursor: Cursor) -> str:
-    word = cursor.accept_any(_CAST_TYPES)
-    if not word:
-        cursor.fail("a type")
-    text = _CAST_SYNONYMS.get(word.lower(), word.lower())
-    if word in ("SIGNED", "UNSIGNED"):
-        cursor.accept_any(("INTEGER", "INT"))
-    elif word == "DOUBLE":
-        cursor.accept("PRECISION")
-    if cursor.accept("("):
-        numbers = [str(cursor.integer())]
-        if cursor.accept(","):
-            numbers.append(str(cursor.integer()))
-        cursor.expect(")")
-        text += f"({','.join(numbers)})"
-    if accept_charset(cursor):
-        charset = charset_word(cursor)
-        # MySQL prints the charset of the connection here, which nobody wrote.
-        text += "" if charset == "utf8mb4" else f" charset {charset}"
-    elif cursor.accept("ASCII"):
-        text += " charset latin1"
-    elif cursor.accept("UNICODE"):
-        text += " charset ucs2"
-    if cursor.accept("ARRAY"):
-        text += " array"
-    return text
-
-
-def _extract(cursor: Cursor, columns: list[str], word: str) -> str:
-    cursor.expect("(")
-    unit = _unit(cursor)
-    cursor.expect("FROM")
-    value = _read(cursor, columns, 0)
-    cursor.expect(")")
-    return f"extract({unit} from {value})"
-
-
-def _trim(cursor: Cursor, columns: list[str], word: str) -> str:
-    cursor.expect("(")
-    side = cursor.accept_any(("LEADING", "TRAILING", "BOTH")).lower()
-    removed = "" if cursor.word == "FROM" else _read(cursor, columns, 0)
-    if cursor.accept("FROM"):
-        value = _read(cursor, columns, 0)
-        head = " ".join(part for part in (side, removed) if part)
-        text = f"trim({head} from {value})" if head else f"trim({value})"
-    else:
-        text = f"trim({removed})"
-    cursor.expect(")")
-    return text
-
-
-def _substring(cursor: Cursor, columns: list[str], word: str) -> str:
-    cursor.expect("(")
-    items = [_read(cursor, columns, 0)]
-    if cursor.accept("FROM"):
-        items.append(_read(cursor, columns, 0))
-        if cursor.accept("FOR"):
-            items.append(_read(cursor, columns, 0))
-    while cursor.accept(","):
-        items.append(_read(cursor, columns, 0))
-    cursor.expect(")")
-    return f"substr({','.join(items)})"
-
-
-def _position(cursor: Cursor, columns: list[str], word: str) -> str:
-    cursor.expect("(")
-    needle = _read(cursor, columns, _COMPARE + 1)
-    cursor.expect("IN")
-    value = _read(cursor, columns, 0)
-    cursor.expect(")")
-    return f"locate({needle},{value})"
-
-
-def _char_function(cursor: Cursor, columns: list[str], word: str) -> str:
-    cursor.expect("(")
-    items = [_read(cursor, columns, 0)]
-    while cursor.accept(","):
-        items.append(_read(cursor, columns, 0))
-    text = ",".join(items)
-    if cursor.accept("USING"):
-        text += f" using {charset_word(cursor)}"
-    cursor.expect(")")
-    return f"char({text})"
-
-
-def _date_arithmetic(cursor: Cursor, columns: list[str], word: str) -> str:
-    sign = "+" if word in ("DATE_ADD", "ADDDATE") else "-"
-    cursor.expect("(")
-    value = _read(cursor, columns, 0)
-    cursor.expect(",")
-    if (cursor.word == "INTERVAL" and cursor.ahead() != "(") or cursor.word == "INTERVAL":
-        amount = _interval(cursor, columns)
-    else:
-        amount = f"interval {_read(cursor, columns, 0)} day"
-    cursor.expect(")")
-    return f"({value} {sign} {amount})"
-
-
-def _json_value(cursor: Cursor, columns: list[str], word: str) -> str:
-    cursor.expect("(")
-    text = _read(cursor, columns, 0)
-    cursor.expect(",")
-    text += f", {quote_string(cursor.string('a JSON path'))}"
-    if cursor.accept("RETURNING"):
-        text += f" returning {_cast_type(cursor)}"
-    while cursor.word in ("NULL", "ERROR", "DEFAULT"):
-        answer = cursor.word.lower()
-        cursor.advance()
-        if answer == "default":
-            answer += f" {_operand(cursor, columns)}"
-        cursor.expect("ON")
-        case = cursor.accept_any(("EMPTY", "ERROR"))
-        if not case:
-            cursor.fail("EMPTY or ERROR")
-        text += f" {answer} on {case.lower()}"
-    cursor.expect(")")
-    return f"json_value({text})"
-
-
-def _interval_function(cursor: Cursor, columns: list[str], word: str) -> str:
-    return f"interval({_arguments(cursor, columns)})"
-
-
-def _modulo(cursor: Cursor, columns: list[str], word: str) -> str:
-    cursor.expect("(")
-    left = _read(cursor, columns, 0)
-    cursor.expect(",")
-    right = _read(cursor, columns, 0)
-    cursor.expect(")")
-    return f"({left} % {right})"
-
-
-_SPECIAL = {
-    "CAST": _cast,
-    "CONVERT": _cast,
-    "EXTRACT": _extract,
-    "TRIM": _trim,
-    "SUBSTRING": _substring,
-    "SUBSTR": _substring,
-    "MID": _substring,
-    "POSITION": _position,
-    "CHAR": _char_function,
-    "DATE_ADD": _date_arithmetic,
-    "ADDDATE": _date_arithmetic,
-    "DATE_SUB": _date_arithmetic,
-    "SUBDATE": _date_arithmetic,
-    "JSON_VALUE": _json_value,
-    "INTERVAL": _interval_function,
-    "MOD": _modulo,
-}

@@ -1,0 +1,278 @@
+"""Functions in expressions: those with a syntax of their own, and all others.
+
+Source: MySQL Reference Manual, "Functions and Operators"; sql_yacc.yy, ``function_call_keyword``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from .charset_words import accept_charset, charset_word
+from .lexer import NAME, Cursor
+from .literal_text import quote_string
+from .words import words
+
+Read: TypeAlias = Callable[[Cursor, list[str], int], str]
+"""Reads an operand whose operators bind at least as tightly as the level says."""
+ABOVE_COMPARISON = 7
+UNARY = 13
+NILADIC = {
+    "CURRENT_TIMESTAMP": "now", "LOCALTIME": "now", "LOCALTIMESTAMP": "now",
+    "CURRENT_DATE": "curdate", "CURRENT_TIME": "curtime", "UTC_DATE": "utc_date",
+    "UTC_TIME": "utc_time", "UTC_TIMESTAMP": "utc_timestamp", "CURRENT_USER": "current_user",
+}  # fmt: skip
+_SYNONYMS = {
+    **{name.lower(): target for name, target in NILADIC.items()},
+    "substring": "substr", "mid": "substr", "lcase": "lower", "ucase": "upper", "power": "pow",
+    "ceil": "ceiling", "day": "dayofmonth", "adddate": "date_add", "subdate": "date_sub",
+    "character_length": "char_length", "octet_length": "length", "sha1": "sha", "std": "stddev",
+    "session_user": "user", "system_user": "user", "schema": "database",
+    "glength": "st_numpoints",
+}  # fmt: skip
+_UNITS = words(
+    """
+    MICROSECOND SECOND MINUTE HOUR DAY WEEK MONTH QUARTER YEAR SECOND_MICROSECOND
+    MINUTE_MICROSECOND MINUTE_SECOND HOUR_MICROSECOND HOUR_SECOND HOUR_MINUTE DAY_MICROSECOND
+    DAY_SECOND DAY_MINUTE DAY_HOUR YEAR_MONTH
+    """
+)
+_UNIT_FIRST = frozenset({"TIMESTAMPADD", "TIMESTAMPDIFF"})
+# Reserved words that are also functions.
+RESERVED_FUNCTIONS = words(
+    """
+    IF LEFT RIGHT REPLACE REPEAT INSERT MOD CHAR CONVERT INTERVAL DATABASE SCHEMA VALUES DEFAULT
+    """
+) | frozenset(NILADIC)
+
+
+def interval(cursor: Cursor, columns: list[str], read: Read) -> str:
+    """Read ``INTERVAL value unit``."""
+    cursor.expect("INTERVAL")
+    value = read(cursor, columns, 0)
+    return f"interval {value} {_unit(cursor)}"
+
+
+def _unit(cursor: Cursor) -> str:
+    word = cursor.word.removeprefix("SQL_TSI_")
+    if word not in _UNITS:
+        cursor.fail("a time unit")
+    cursor.advance()
+    return word.lower()
+
+
+def arguments(cursor: Cursor, columns: list[str], read: Read) -> str:
+    """Read a list of expressions in parentheses."""
+    cursor.expect("(")
+    items: list[str] = []
+    if cursor.word != ")":
+        items.append(read(cursor, columns, 0))
+        while cursor.accept(","):
+            items.append(read(cursor, columns, 0))
+    cursor.expect(")")
+    return ",".join(items)
+
+
+def call(cursor: Cursor, columns: list[str], read: Read) -> str:
+    """Read a function call from its name on."""
+    word = cursor.word
+    if word == NAME:
+        word = cursor.text()[1:-1].upper()
+    cursor.advance()
+    special = _SPECIAL.get(word)
+    if special is not None:
+        return special(cursor, columns, word, read)
+    name = word.lower()
+    name = _SYNONYMS.get(name, name)
+    if word in _UNIT_FIRST:
+        cursor.expect("(")
+        unit = _unit(cursor)
+        cursor.expect(",")
+        items = [read(cursor, columns, 0)]
+        while cursor.accept(","):
+            items.append(read(cursor, columns, 0))
+        cursor.expect(")")
+        return f"{name}({unit},{','.join(items)})"
+    return f"{name}({arguments(cursor, columns, read)})"
+
+
+def _cast(cursor: Cursor, columns: list[str], word: str, read: Read) -> str:
+    cursor.expect("(")
+    value = read(cursor, columns, 0)
+    if word == "CONVERT" and cursor.accept("USING"):
+        charset = charset_word(cursor)
+        cursor.expect(")")
+        return f"convert({value} using {charset})"
+    if word == "CONVERT":
+        cursor.expect(",")
+    elif cursor.accept("AT"):
+        cursor.expect("TIME", "ZONE")
+        value += f" at time zone {quote_string(cursor.string())}"
+        cursor.expect("AS")
+    else:
+        cursor.expect("AS")
+    kind = _cast_type(cursor)
+    cursor.expect(")")
+    return f"cast({value} as {kind})"
+
+
+_CAST_TYPES = words(
+    """
+    SIGNED UNSIGNED CHAR CHARACTER NCHAR BINARY DECIMAL DEC DATE TIME DATETIME JSON YEAR FLOAT
+    DOUBLE REAL INTEGER INT POINT LINESTRING POLYGON MULTIPOINT MULTILINESTRING MULTIPOLYGON
+    GEOMETRYCOLLECTION VARCHAR UUID INET4 INET6
+    """
+)
+_CAST_SYNONYMS = {"character": "char", "dec": "decimal", "integer": "signed", "int": "signed"}
+
+
+def _cast_type(cursor: Cursor) -> str:
+    word = cursor.accept_any(_CAST_TYPES)
+    if not word:
+        cursor.fail("a type")
+    text = _CAST_SYNONYMS.get(word.lower(), word.lower())
+    if word in ("SIGNED", "UNSIGNED"):
+        cursor.accept_any(("INTEGER", "INT"))
+    elif word == "DOUBLE":
+        cursor.accept("PRECISION")
+    if cursor.accept("("):
+        numbers = [str(cursor.integer())]
+        if cursor.accept(","):
+            numbers.append(str(cursor.integer()))
+        cursor.expect(")")
+        text += f"({','.join(numbers)})"
+    if accept_charset(cursor):
+        charset = charset_word(cursor)
+        # MySQL prints the charset of the connection here, which nobody wrote.
+        text += "" if charset == "utf8mb4" else f" charset {charset}"
+    elif cursor.accept("ASCII"):
+        text += " charset latin1"
+    elif cursor.accept("UNICODE"):
+        text += " charset ucs2"
+    if cursor.accept("ARRAY"):
+        text += " array"
+    return text
+
+
+def _extract(cursor: Cursor, columns: list[str], word: str, read: Read) -> str:
+    cursor.expect("(")
+    unit = _unit(cursor)
+    cursor.expect("FROM")
+    value = read(cursor, columns, 0)
+    cursor.expect(")")
+    return f"extract({unit} from {value})"
+
+
+def _trim(cursor: Cursor, columns: list[str], word: str, read: Read) -> str:
+    cursor.expect("(")
+    side = cursor.accept_any(("LEADING", "TRAILING", "BOTH")).lower()
+    removed = "" if cursor.word == "FROM" else read(cursor, columns, 0)
+    if cursor.accept("FROM"):
+        value = read(cursor, columns, 0)
+        head = " ".join(part for part in (side, removed) if part)
+        text = f"trim({head} from {value})" if head else f"trim({value})"
+    else:
+        text = f"trim({removed})"
+    cursor.expect(")")
+    return text
+
+
+def _substring(cursor: Cursor, columns: list[str], word: str, read: Read) -> str:
+    cursor.expect("(")
+    items = [read(cursor, columns, 0)]
+    if cursor.accept("FROM"):
+        items.append(read(cursor, columns, 0))
+        if cursor.accept("FOR"):
+            items.append(read(cursor, columns, 0))
+    while cursor.accept(","):
+        items.append(read(cursor, columns, 0))
+    cursor.expect(")")
+    return f"substr({','.join(items)})"
+
+
+def _position(cursor: Cursor, columns: list[str], word: str, read: Read) -> str:
+    cursor.expect("(")
+    needle = read(cursor, columns, ABOVE_COMPARISON)
+    cursor.expect("IN")
+    value = read(cursor, columns, 0)
+    cursor.expect(")")
+    return f"locate({needle},{value})"
+
+
+def _char_function(cursor: Cursor, columns: list[str], word: str, read: Read) -> str:
+    cursor.expect("(")
+    items = [read(cursor, columns, 0)]
+    while cursor.accept(","):
+        items.append(read(cursor, columns, 0))
+    text = ",".join(items)
+    if cursor.accept("USING"):
+        text += f" using {charset_word(cursor)}"
+    cursor.expect(")")
+    return f"char({text})"
+
+
+def _date_arithmetic(cursor: Cursor, columns: list[str], word: str, read: Read) -> str:
+    sign = "+" if word in ("DATE_ADD", "ADDDATE") else "-"
+    cursor.expect("(")
+    value = read(cursor, columns, 0)
+    cursor.expect(",")
+    if (cursor.word == "INTERVAL" and cursor.ahead() != "(") or cursor.word == "INTERVAL":
+        amount = interval(cursor, columns, read)
+    else:
+        amount = f"interval {read(cursor, columns, 0)} day"
+    cursor.expect(")")
+    return f"({value} {sign} {amount})"
+
+
+def _json_value(cursor: Cursor, columns: list[str], word: str, read: Read) -> str:
+    cursor.expect("(")
+    text = read(cursor, columns, 0)
+    cursor.expect(",")
+    text += f", {quote_string(cursor.string('a JSON path'))}"
+    if cursor.accept("RETURNING"):
+        text += f" returning {_cast_type(cursor)}"
+    while cursor.word in ("NULL", "ERROR", "DEFAULT"):
+        answer = cursor.word.lower()
+        cursor.advance()
+        if answer == "default":
+            answer += f" {read(cursor, columns, UNARY)}"
+        cursor.expect("ON")
+        case = cursor.accept_any(("EMPTY", "ERROR"))
+        if not case:
+            cursor.fail("EMPTY or ERROR")
+        text += f" {answer} on {case.lower()}"
+    cursor.expect(")")
+    return f"json_value({text})"
+
+
+def _interval_function(cursor: Cursor, columns: list[str], word: str, read: Read) -> str:
+    return f"interval({arguments(cursor, columns, read)})"
+
+
+def _modulo(cursor: Cursor, columns: list[str], word: str, read: Read) -> str:
+    cursor.expect("(")
+    left = read(cursor, columns, 0)
+    cursor.expect(",")
+    right = read(cursor, columns, 0)
+    cursor.expect(")")
+    return f"({left} % {right})"
+
+
+_SPECIAL = {
+    "CAST": _cast,
+    "CONVERT": _cast,
+    "EXTRACT": _extract,
+    "TRIM": _trim,
+    "SUBSTRING": _substring,
+    "SUBSTR": _substring,
+    "MID": _substring,
+    "POSITION": _position,
+    "CHAR": _char_function,
+    "DATE_ADD": _date_arithmetic,
+    "ADDDATE": _date_arithmetic,
+    "DATE_SUB": _date_arithmetic,
+    "SUBDATE": _date_arithmetic,
+    "JSON_VALUE": _json_value,
+    "INTERVAL": _interval_function,
+    "MOD": _modulo,
+}
