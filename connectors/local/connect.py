@@ -1,0 +1,78 @@
+"""The Kafka Connect worker of the local stack: distributed, exactly-once sources."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import requests
+
+from .artifacts import Artifacts
+from .java_process import java_command, write_properties
+from .processes import HealthCheck, ProcessSpec, is_listening
+
+_LEVELS = {
+    "org.apache.kafka.connect.runtime": "INFO",
+    "io.debezium": "INFO",
+    # Each poll of an unused configuration key and each plugin class is a warning otherwise.
+    "org.apache.kafka.clients.admin.AdminClientConfig": "ERROR",
+    "org.apache.kafka.connect.runtime.isolation": "WARN",
+    "org.reflections": "ERROR",
+}
+
+
+def connect_spec(
+    artifacts: Artifacts, directory: Path, port: int, bootstrap_servers: str, heap: str = "768m"
+) -> ProcessSpec:
+    """The worker's process."""
+    properties = write_properties(
+        directory / "worker.properties", _properties(artifacts.plugin_path, port, bootstrap_servers)
+    )
+    main_class = "org.apache.kafka.connect.cli.ConnectDistributed"
+    return ProcessSpec(
+        name="connect", argv=java_command(artifacts, directory, heap, _LEVELS, main_class, str(properties)),
+        ports=(port,), health=_health(port), start_timeout_s=180, stop_timeout_s=30,
+    )
+
+
+def _properties(plugin_path: Path, port: int, bootstrap_servers: str) -> dict[str, str | int]:
+    return {
+        "bootstrap.servers": bootstrap_servers,
+        "group.id": "shardmerge-connect",
+        "listeners": f"http://127.0.0.1:{port}",
+        "rest.advertised.host.name": "127.0.0.1",
+        "plugin.path": plugin_path,
+        # Every plugin here carries a manifest: without the scan the worker starts sooner.
+        "plugin.discovery": "service_load",
+        "key.converter": "org.apache.kafka.connect.json.JsonConverter",
+        "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+        "config.storage.topic": "connect-configs",
+        "config.storage.replication.factor": 1,
+        "offset.storage.topic": "connect-offsets",
+        "offset.storage.replication.factor": 1,
+        "offset.storage.partitions": 4,
+        "status.storage.topic": "connect-status",
+        "status.storage.replication.factor": 1,
+        "status.storage.partitions": 2,
+        "exactly.once.source.support": "enabled",
+        "connector.client.config.override.policy": "All",
+        # A worker that comes back gets its tasks at once instead of after five minutes.
+        "scheduled.rebalance.max.delay.ms": 0,
+        "session.timeout.ms": 10000,
+        "heartbeat.interval.ms": 1000,
+        "offset.flush.interval.ms": 1000,
+        "task.shutdown.graceful.timeout.ms": 3000,
+    }
+
+
+def _health(port: int) -> HealthCheck:
+    def check() -> str | None:
+        if not is_listening(port):
+            return f"nothing listens on port {port}"
+        try:
+            answer = requests.get(f"http://127.0.0.1:{port}/connectors", timeout=5)
+        except requests.RequestException as error:
+            return f"REST does not answer: {error}"
+        # Before it has joined its group a worker answers with an error.
+        return None if answer.ok else f"REST answers {answer.status_code}"
+
+    return check
