@@ -1,0 +1,1 @@
+"""Kinds of target: how to connect, write and look a schema up."""

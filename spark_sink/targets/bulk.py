@@ -1,0 +1,173 @@
+"""Writes batches of changes to a MySQL table: LOAD DATA for many rows, statements for few."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from shardmerge.schemas.names import TargetTable, quote_identifier
+from shardmerge.spark_sink.columns import Cells, Form
+from shardmerge.spark_sink.row_fold import Batch, Block
+
+from .mysql import MySqlSession
+
+LOAD_FROM_ROWS = 300
+"""Below this a REPLACE statement is as fast as LOAD DATA, and cheaper to set up."""
+_STATEMENT_CHARACTERS = 1 << 20
+_STATEMENT_ROWS = 1_000
+"""The range optimiser gives up on longer IN lists (range_optimizer_max_mem_size)."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableShape:
+    """What the way of writing depends on.
+
+    Attributes:
+        primary_key: Columns of the table's primary key, in order; empty without one.
+        other_unique: Whether it has another unique key.
+    """
+
+    columns: tuple[str, ...]
+    primary_key: tuple[str, ...]
+    other_unique: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Rows sent: ``upserted`` written, ``deleted`` keys deleted."""
+
+    upserted: int = 0
+    deleted: int = 0
+
+
+def read_shape(session: MySqlSession, table: TargetTable) -> TableShape:
+    """Look the table's keys up; a table that does not exist has no columns."""
+    columns = session.query(
+        "SELECT COLUMN_NAME FROM information_schema.COLUMNS"
+        " WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s ORDER BY ORDINAL_POSITION",
+        (table.database, table.table),
+    )
+    keys = session.query(
+        "SELECT INDEX_NAME, COLUMN_NAME FROM information_schema.STATISTICS"
+        " WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND NON_UNIQUE = 0"
+        " ORDER BY INDEX_NAME, SEQ_IN_INDEX",
+        (table.database, table.table),
+    )
+    return TableShape(
+        tuple(name for (name,) in columns),
+        tuple(column for index, column in keys if index == "PRIMARY"),
+        any(index != "PRIMARY" for index, _ in keys),
+    )
+
+
+def write_batch(
+    session: MySqlSession, table: TargetTable, shape: TableShape, batch: Batch
+) -> Written:
+    """Write a batch inside the caller's transaction.
+
+    REPLACE deletes whatever row any unique key collides with: it is used only where the primary
+    key is the rows' own key and the only one. Elsewhere the batch's keys are deleted first and
+    its rows inserted, so that a collision with a row of another key is an error.
+
+    Raises:
+        TargetError: The target refuses a row or warns of one.
+    """
+    key = {k.lower() for k in batch.key}
+    replace = not shape.other_unique and {k.lower() for k in shape.primary_key} == key
+    deleted = 0
+    if batch.deletes is not None:
+        _delete(session, table, batch.key, batch.deletes)
+        deleted = batch.deletes.rows
+    if not replace:
+        for block in batch.upserts:
+            _delete(session, table, batch.key, block)
+    for block in batch.upserts:
+        if block.rows >= LOAD_FROM_ROWS and session.can_load:
+            _load(session, table, block, replace=replace)
+        else:
+            _write(session, table, block, replace=replace)
+    return Written(sum(b.rows for b in batch.upserts), deleted)
+
+
+def _delete(session: MySqlSession, table: TargetTable, key: Sequence[str], block: Block) -> None:
+    numbers = [block.names.index(k) for k in key]
+    columns = [_literals(block.forms[n], block.cells[n]) for n in numbers]
+    left = ", ".join(quote_identifier(k) for k in key)
+    values: Iterator[str] = iter(columns[0])
+    if len(key) > 1:
+        left = f"({left})"
+        values = (f"({', '.join(row)})" for row in zip(*columns, strict=True))
+    for part in _parts(values):
+        session.execute_strictly(f"DELETE FROM {table.sql} WHERE {left} IN ({part})")
+
+
+def _write(session: MySqlSession, table: TargetTable, block: Block, *, replace: bool) -> None:
+    columns = [_literals(f, c) for f, c in zip(block.forms, block.cells, strict=True)]
+    names = ", ".join(quote_identifier(n) for n in block.names)
+    verb = "REPLACE" if replace else "INSERT"
+    for part in _parts(f"({', '.join(row)})" for row in zip(*columns, strict=True)):
+        session.execute_strictly(f"{verb} INTO {table.sql} ({names}) VALUES {part}")
+
+
+def _load(session: MySqlSession, table: TargetTable, block: Block, *, replace: bool) -> None:
+    targets: list[str] = []
+    sets: list[str] = []
+    columns: list[Sequence[str]] = []
+    for number, (name, form, cells) in enumerate(
+        zip(block.names, block.forms, block.cells, strict=True)
+    ):
+        quoted = quote_identifier(name)
+        columns.append(_fields(form, cells))
+        if form is Form.HEX:
+            sets.append(f"{quoted} = UNHEX(@v{number})")
+        elif form is Form.BITS:
+            sets.append(f"{quoted} = CAST(@v{number} AS UNSIGNED)")
+        targets.append(f"@v{number}" if form in (Form.HEX, Form.BITS) else quoted)
+    data = "\n".join(map("\t".join, zip(*columns, strict=True))) + "\n"
+    session.load(
+        f"LOAD DATA LOCAL INFILE '{{path}}' {'REPLACE ' if replace else ''}INTO TABLE {table.sql}"
+        " CHARACTER SET utf8mb4 FIELDS TERMINATED BY '\\t' ESCAPED BY '\\\\'"
+        f" LINES TERMINATED BY '\\n' ({', '.join(targets)})"
+        + (f" SET {', '.join(sets)}" if sets else ""),
+        data.encode(),
+    )
+
+
+def _fields(form: Form, cells: Cells) -> Sequence[str]:
+    """Cells → fields of LOAD DATA."""
+    texts = ["" if c is None else c for c in cells]
+    # One search over all of them: texts that need escaping are rare.
+    if form is Form.TEXT and _LOAD_SPECIAL.search("".join(texts)):
+        texts = [t.translate(_LOAD_ESCAPES) for t in texts]
+    if None in cells:
+        return [r"\N" if c is None else t for c, t in zip(cells, texts, strict=True)]
+    return texts
+
+
+def _literals(form: Form, cells: Cells) -> Sequence[str]:
+    """Cells → SQL literals."""
+    if form is Form.TEXT:
+        return ["NULL" if c is None else f"'{c.translate(_SQL_ESCAPES)}'" for c in cells]
+    if form is Form.HEX:
+        return ["NULL" if c is None else f"X'{c}'" for c in cells]
+    return ["NULL" if c is None else c for c in cells]
+
+
+def _parts(values: Iterator[str]) -> Iterator[str]:
+    """Join values into lists short enough for one statement."""
+    part: list[str] = []
+    size = 0
+    for value in values:
+        if part and (size + len(value) > _STATEMENT_CHARACTERS or len(part) >= _STATEMENT_ROWS):
+            yield ", ".join(part)
+            part, size = [], 0
+        part.append(value)
+        size += len(value)
+    if part:
+        yield ", ".join(part)
+
+
+_LOAD_SPECIAL = re.compile("[\\\\\t\n\0]")
+_LOAD_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\0": "\\0"})
+_SQL_ESCAPES = str.maketrans({"\\": "\\\\", "'": "\\'", "\0": "\\0"})

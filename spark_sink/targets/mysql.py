@@ -1,0 +1,219 @@
+"""A session with a MySQL (or MariaDB) target: connecting, statements, errors."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import pymysql
+from pymysql.cursors import Cursor
+
+from shardmerge.schemas.errors import TargetError
+
+SQL_MODE = "STRICT_TRANS_TABLES,STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,NO_ENGINE_SUBSTITUTION"
+"""Strict, but zero dates are values like others, and 0 in an AUTO_INCREMENT column is 0."""
+
+LOCK_WAIT_TIMEOUT, DEADLOCK = 1205, 1213
+LOST = frozenset(
+    {2002, 2003, 2006, 2013, 2014, 2055, 1053, 1152, 1158, 1159, 1160, 1161, 1184, 1927}
+)
+"""The connection cannot be made or is gone: whether the last statement took effect is unknown."""
+RETRYABLE = LOST | {
+    LOCK_WAIT_TIMEOUT,
+    DEADLOCK,
+    1021,  # disk full
+    1040,  # too many connections
+    1041,  # out of memory
+    1114,  # the table is full
+    1203,  # too many connections of this user
+    1206,  # more locks than the lock table holds
+    1290,  # read-only, as after a fail-over
+    1317,  # query execution was interrupted
+    1637,  # too many transactions
+    1836,  # read-only mode
+    3024,  # maximum execution time
+    3675,  # tablespace full
+}
+"""Errors that tell of the server's state, not of the statement.
+
+Source: MySQL 8.0 Error Message Reference.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class MySqlAddress:
+    """Where the target is and who logs in."""
+
+    host: str
+    port: int
+    user: str
+    password: str
+
+
+class MySqlSession:
+    """One connection with the settings that the sink needs; it reconnects when it was lost.
+
+    Statements outside ``transaction`` commit by themselves.
+
+    Args:
+        lock_wait_timeout_s: Bound of the wait for metadata locks (DDL) and row locks.
+
+    Attributes:
+        generation: Counts the connections made: who remembers something of a connection
+            compares it.
+    """
+
+    def __init__(self, address: MySqlAddress, *, lock_wait_timeout_s: int = 30) -> None:
+        self.address = address
+        self.generation = 0
+        self.can_load = False
+        self.max_packet = 4 << 20
+        self._lock_wait_timeout_s = lock_wait_timeout_s
+        self._connection: pymysql.Connection[Cursor] | None = None
+
+    def close(self) -> None:
+        """Close the connection; the next statement opens another one."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            # A connection that was lost before has nothing left to close.
+            with suppress(pymysql.Error):
+                connection.close()
+
+    def query(self, sql: str, arguments: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """Rows of a SELECT or SHOW."""
+        with self._cursor(sql, arguments) as cursor:
+            return list(cursor.fetchall())
+
+    def execute(self, sql: str, arguments: Sequence[object] = ()) -> int:
+        """Run a statement; how many rows it changed."""
+        with self._cursor(sql, arguments) as cursor:
+            return int(cursor.rowcount)
+
+    def execute_strictly(self, sql: str) -> None:
+        """Run a statement that must not even warn.
+
+        Raises:
+            TargetError: Also for the first warning: MySQL adapts values silently under it.
+        """
+        with self._cursor(sql, ()) as cursor:
+            if cursor.warning_count:
+                self._raise_warning(cursor, sql)
+
+    def load(self, sql: str, data: bytes) -> None:
+        """Run ``LOAD DATA LOCAL INFILE '{path}' …`` with the bytes as its file.
+
+        The bytes stay in memory where the system has anonymous files (Linux).
+
+        Raises:
+            TargetError: Also for the first warning: LOAD DATA LOCAL adapts values silently.
+        """
+        with _readable(data) as path, self._cursor(sql.replace("{path}", path, 1), ()) as cursor:
+            if cursor.warning_count:
+                self._raise_warning(cursor, sql)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """A transaction: committed at the end, rolled back by an exception.
+
+        A lost connection at COMMIT raises ``TargetError`` with a number of ``LOST``: whether
+        it took effect must be asked for.
+        """
+        self.execute("START TRANSACTION")
+        try:
+            yield
+        except BaseException:
+            self._roll_back()
+            raise
+        self.execute("COMMIT")
+
+    def _roll_back(self) -> None:
+        if self._connection is None or not self._connection.open:
+            self.close()
+            return
+        try:
+            self._connection.rollback()
+        except pymysql.Error:
+            # The server rolls back when the connection ends.
+            self.close()
+
+    @contextmanager
+    def _cursor(self, sql: str, arguments: Sequence[object]) -> Iterator[Cursor]:
+        try:
+            with self._connected().cursor() as cursor:
+                cursor.execute(sql, tuple(arguments) if arguments else None)
+                yield cursor
+        except pymysql.Error as error:
+            self._raise(error, sql)
+
+    def _raise(self, error: pymysql.Error, sql: str) -> NoReturn:
+        number = error.args[0] if error.args and isinstance(error.args[0], int) else 0
+        text = str(error.args[1]) if len(error.args) > 1 else str(error)
+        if number == 0 or number in LOST:
+            # PyMySQL reports a connection found closed as InterfaceError(0, '').
+            number, text = number or 2006, text or "the connection to the target was lost"
+            self.close()
+        raise TargetError(
+            f"{text} [{number}]",
+            number=number,
+            statement=sql[:2_000],
+            retryable=number in RETRYABLE,
+            hint=""
+            if number not in LOST
+            else f"check the target {self.address.host}:{self.address.port}",
+        ) from error
+
+    def _raise_warning(self, cursor: Cursor, sql: str) -> NoReturn:
+        cursor.execute("SHOW WARNINGS")
+        warnings = cursor.fetchall()
+        level, number, text = warnings[0] if warnings else ("Warning", 0, "unknown warning")
+        raise TargetError(f"{text} [{number}, {level}]", number=int(number), statement=sql[:2_000])
+
+    def _connected(self) -> pymysql.Connection[Cursor]:
+        if self._connection is None:
+            self._connection = connection = pymysql.connect(
+                host=self.address.host,
+                port=self.address.port,
+                user=self.address.user,
+                password=self.address.password,
+                charset="utf8mb4",
+                autocommit=True,
+                local_infile=True,
+                connect_timeout=10,
+            )
+            self.generation += 1
+            with connection.cursor() as cursor:
+                cursor.execute(
+                    "SET SESSION sql_mode = %s, time_zone = '+00:00', lock_wait_timeout = %s,"
+                    " innodb_lock_wait_timeout = %s",
+                    (SQL_MODE, self._lock_wait_timeout_s, self._lock_wait_timeout_s),
+                )
+                # No gap locks: tasks write keys side by side.
+                cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
+                cursor.execute("SELECT @@local_infile, @@max_allowed_packet")
+                (row,) = cursor.fetchall()
+                self.can_load, self.max_packet = bool(row[0]), int(row[1])
+        return self._connection
+
+
+@contextmanager
+def _readable(data: bytes) -> Iterator[str]:
+    """A path under which this process can read the bytes."""
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create("shardmerge-load")
+        try:
+            view = memoryview(data)
+            while view:
+                view = view[os.write(descriptor, view) :]
+            yield f"/proc/self/fd/{descriptor}"
+        finally:
+            os.close(descriptor)
+    else:
+        with tempfile.TemporaryDirectory(prefix="shardmerge-") as folder:
+            path = os.path.join(folder, "rows")
+            with open(path, "wb") as file:
+                file.write(data)
+            yield path
