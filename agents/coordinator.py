@@ -31,9 +31,10 @@ from shardmerge.schemas.events import (
     ShardColumn,
     TargetStatement,
 )
-from shardmerge.schemas.lattice import Conflict, ShardSchema, join_all, target_schema
+from shardmerge.schemas.lattice import Conflict, ShardSchema, join_all
 from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId, TargetTable
+from shardmerge.schemas.target_table import target_schema
 
 from .identities import assign, known_names, prune
 from .state import Hold, ShardState, TargetState, TrackedSchema

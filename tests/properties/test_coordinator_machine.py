@@ -1,0 +1,180 @@
+"""The coordinator under random schema changes of random shards, replays and restarts."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from shardmerge.agents import coordinator
+from shardmerge.agents.state import TargetState, from_bytes, to_bytes
+from shardmerge.schemas.apply import apply_alter, apply_create
+from shardmerge.schemas.changes import AlterTable, CreateTable
+from shardmerge.schemas.codec import encode
+from shardmerge.schemas.events import ChangeId, Decision, Lineage, Outcome, SchemaChange
+from shardmerge.schemas.grammar import ServerContext, parse
+from shardmerge.schemas.lattice import compare_tables
+from shardmerge.schemas.model import TableSchema
+from shardmerge.schemas.names import ShardId, TargetTable
+from shardmerge.schemas.position import SourcePosition
+
+CONTEXT = ServerContext()
+TARGET = TargetTable("merged", "t")
+SHARDS = [ShardId("s1", "app", "t_1"), ShardId("s1", "app", "t_2"), ShardId("s2", "app", "t_1")]
+COLUMNS = ["a", "b", "c"]
+DEFINITIONS = [
+    "INT",
+    "INT NOT NULL",
+    "INT NOT NULL DEFAULT 5",
+    "INT DEFAULT 7",
+    "BIGINT",
+    "DATE",
+    "VARCHAR(9)",
+]
+
+
+class CoordinatorMachine(RuleBasedStateMachine):
+    """Shards of one target; every decision is kept, as the ddl topic keeps them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.state: TargetState = coordinator.initial(TARGET)
+        self.schemas: dict[ShardId, TableSchema] = {}
+        self.log: list[SchemaChange] = []
+        self.decisions: list[Decision] = []
+        self.target: TableSchema | None = None
+
+    @initialize()
+    def start(self) -> None:
+        for shard in SHARDS[:2]:
+            self._create(shard)
+
+    @precondition(lambda self: len(self.schemas) < len(SHARDS))
+    @rule()
+    def create_shard(self) -> None:
+        self._create(next(s for s in SHARDS if s not in self.schemas))
+
+    @precondition(lambda self: len(self.schemas) > 1)
+    @rule(data=st.data())
+    def drop_shard(self, data: st.DataObject) -> None:
+        shard = data.draw(st.sampled_from(sorted(self.schemas)))
+        self._send(shard, None, ())
+        del self.schemas[shard]
+
+    @precondition(lambda self: self.schemas)
+    @rule(data=st.data(), definition=st.sampled_from(DEFINITIONS), other=st.sampled_from(COLUMNS))
+    def alter(self, data: st.DataObject, definition: str, other: str) -> None:
+        shard = data.draw(st.sampled_from(sorted(self.schemas)))
+        column = data.draw(st.sampled_from(COLUMNS))
+        schema = self.schemas[shard]
+        if schema.column(column) is None:
+            action = f"ADD COLUMN {column} {definition}"
+        else:
+            actions = [f"DROP COLUMN {column}", f"MODIFY COLUMN {column} {definition}"]
+            if schema.column(other) is None:
+                actions.append(f"RENAME COLUMN {column} TO {other}")
+            action = data.draw(st.sampled_from(actions))
+        statement = parse(f"ALTER TABLE t {action}", CONTEXT)
+        assert isinstance(statement, AlterTable)
+        result = apply_alter(schema, statement, shard.table, CONTEXT)
+        self._send(shard, result.schema, result.lineage)
+        self.schemas[shard] = result.schema
+
+    @precondition(lambda self: self.log)
+    @rule(data=st.data())
+    def replay(self, data: st.DataObject) -> None:
+        for change in self.log[data.draw(st.integers(0, len(self.log) - 1)) :]:
+            step = coordinator.decide(self.state, change)
+            assert step.decision is None
+            assert step.state == self.state
+
+    @rule()
+    def restart(self) -> None:
+        self.state = from_bytes(to_bytes(self.state))
+
+    @rule()
+    def fold_the_whole_log_again(self) -> None:
+        state = coordinator.initial(TARGET)
+        again = []
+        for change in self.log:
+            step = coordinator.decide(state, change)
+            assert step.decision is not None
+            state = step.state
+            again.append(encode(step.decision))
+        assert again == [encode(d) for d in self.decisions]
+        assert state == self.state
+
+    @invariant()
+    def the_target_accepts_every_effective_schema(self) -> None:
+        for shard in self.state.shards.values():
+            if shard.effective is None or self.state.schema is None:
+                continue
+            names = {c.id: c.column.name for c in self.state.columns}
+            for column_id, column in zip(
+                shard.effective.ids, shard.effective.schema.columns, strict=True
+            ):
+                assert column_id in names, column.name
+
+    @invariant()
+    def executing_every_statement_gives_the_decided_schema(self) -> None:
+        assert (self.target is None) == (self.state.schema is None)
+        if self.target is not None and self.state.schema is not None:
+            assert compare_tables(self.target, self.state.schema).is_equal
+            assert {c.name for c in self.target.columns} == {
+                c.name for c in self.state.schema.columns
+            }
+
+    @invariant()
+    def nobody_is_held_when_all_final_schemas_are_equal(self) -> None:
+        finals = [s.final for s in self.state.shards.values()]
+        if (
+            all(finals)
+            and len({f.schema for f in finals if f}) == 1
+            and len({f.ids for f in finals if f}) == 1
+        ):
+            assert not [s for s in self.state.shards.values() if s.hold]
+
+    @invariant()
+    def a_hold_says_what_ends_it(self) -> None:
+        for shard in self.state.shards.values():
+            if shard.hold:
+                assert shard.hold.reason
+                assert shard.hold.hint
+
+    def _create(self, shard: ShardId) -> None:
+        statement = parse("CREATE TABLE t (id INT PRIMARY KEY, a INT)", CONTEXT)
+        assert isinstance(statement, CreateTable)
+        schema = apply_create(statement, CONTEXT, "utf8mb4", None)
+        self._send(shard, schema, ())
+        self.schemas[shard] = schema
+
+    def _send(
+        self, shard: ShardId, after: TableSchema | None, lineage: tuple[Lineage, ...]
+    ) -> None:
+        offset = len(self.log) + 1
+        change = SchemaChange(
+            ChangeId(shard.source, offset), TARGET, shard,
+            SourcePosition(0, "binlog.000001", offset * 10, 0),
+            self.schemas.get(shard), after, lineage, (), "",
+        )  # fmt: skip
+        step = coordinator.decide(self.state, change)
+        assert step.decision is not None
+        assert step.decision.version == self.state.version + 1
+        assert bool(step.decision.statements) == (step.decision.outcome is Outcome.EMIT)
+        self.state = step.state
+        self.log.append(change)
+        self.decisions.append(step.decision)
+        for emitted in step.decision.statements:
+            self._execute(emitted.sql)
+
+    def _execute(self, sql: str) -> None:
+        statement = parse(sql, CONTEXT)
+        if isinstance(statement, CreateTable):
+            assert self.target is None
+            self.target = apply_create(statement, CONTEXT, "utf8mb4", None)
+        else:
+            assert isinstance(statement, AlterTable)
+            assert self.target is not None
+            self.target = apply_alter(self.target, statement, "t", CONTEXT).schema
+
+
+TestCoordinator = CoordinatorMachine.TestCase

@@ -1,0 +1,280 @@
+"""The coordinator: one schema change in, exactly one decision out."""
+
+from dataclasses import replace
+
+from shardmerge.agents import coordinator
+from shardmerge.agents.state import TargetState, from_bytes, to_bytes
+from shardmerge.schemas.events import ChangeId, Decision, Lineage, Outcome, SchemaChange
+from shardmerge.schemas.model import (
+    Column,
+    Default,
+    DefaultKind,
+    Index,
+    IndexKind,
+    IndexPart,
+    TableSchema,
+)
+from shardmerge.schemas.names import ShardId, TargetTable
+from shardmerge.schemas.position import SourcePosition
+from shardmerge.schemas.types import ColumnType
+
+TARGET = TargetTable("merged", "t")
+NULL = Default(DefaultKind.NULL)
+
+
+def column(name: str, type_: str = "int", **more: object) -> Column:
+    return replace(Column(name, ColumnType(type_), default=NULL), **more)  # type: ignore[arg-type]
+
+
+def table(*columns: Column) -> TableSchema:
+    key = Column("id", ColumnType("int"), nullable=False)
+    return TableSchema((key, *columns), (Index("PRIMARY", IndexKind.PRIMARY, (IndexPart("id"),)),))
+
+
+class Line:
+    """A target's coordinator fed by hand, each shard on a source of its own."""
+
+    def __init__(self) -> None:
+        self.state: TargetState = coordinator.initial(TARGET)
+        self.schemas: dict[str, TableSchema | None] = {}
+        self.offset = 0
+        self.changes: list[SchemaChange] = []
+
+    def change(
+        self,
+        source: str,
+        after: TableSchema | None,
+        *,
+        renames: dict[str, str] | None = None,
+        error: str = "",
+    ) -> Decision:
+        before = self.schemas.get(source)
+        self.offset += 1
+        lineage: tuple[Lineage, ...] = ()
+        if before and after:
+            back = {new: old for old, new in (renames or {}).items()}
+            names = {c.name for c in before.columns}
+            lineage = tuple(
+                Lineage(c.name, back.get(c.name, c.name if c.name in names else ""))
+                for c in after.columns
+            )
+        change = SchemaChange(
+            ChangeId(source, self.offset), TARGET, ShardId(source, "app", "t"),
+            SourcePosition(0, "binlog.000001", self.offset * 100, 0),
+            before, after, lineage, (), "DDL", error=error, hint="fix it" if error else "",
+        )  # fmt: skip
+        self.changes.append(change)
+        self.schemas[source] = after
+        step = coordinator.decide(self.state, change)
+        assert step.decision is not None
+        assert step.joined is not None
+        assert step.decision.version == self.state.version + 1
+        self.state = step.state
+        return step.decision
+
+
+def sql(decision: Decision) -> list[str]:
+    return [s.sql.removeprefix("ALTER TABLE `merged`.`t` ") for s in decision.statements]
+
+
+def test_the_three_shard_example_emits_the_published_statements() -> None:
+    line = Line()
+    name = Column("NAME", ColumnType("varchar", 20, charset="utf8mb4"), nullable=False)
+    level = Column("Level", ColumnType("int", unsigned=True), nullable=False)
+    created = line.change("s0", table(name))
+    assert created.outcome is Outcome.EMIT
+    assert line.change("s1", table(name)).outcome is Outcome.NOOP
+    assert line.change("s2", table(name)).outcome is Outcome.NOOP
+
+    emitted = [
+        sql(line.change("s0", table(name, level))),
+        sql(line.change("s1", table(name, level))),
+        sql(line.change("s1", table(level))),
+        sql(line.change("s2", table(name, level))),
+        sql(line.change("s0", table(level))),
+        sql(line.change("s2", table(level))),
+    ]
+
+    assert emitted == [
+        ["ADD COLUMN `Level` int unsigned NOT NULL DEFAULT '0'"],
+        [],
+        ["ALTER COLUMN `NAME` SET DEFAULT ''"],
+        ["ALTER COLUMN `Level` DROP DEFAULT"],
+        [],
+        ["DROP COLUMN `NAME`"],
+    ]
+
+
+def test_a_conflict_holds_its_shard_and_no_other() -> None:
+    line = Line()
+    line.change("s0", table())
+    line.change("s1", table())
+    line.change("s0", table(column("c", "int")))
+
+    held = line.change("s1", table(column("c", "date")))
+    other = line.change("s0", table(column("c", "int"), column("d", "int")))
+
+    assert held.outcome is Outcome.HOLD
+    assert held.statements == ()
+    assert held.hint
+    assert other.outcome is Outcome.EMIT
+    assert [s.shard.source for s in line.state.shards.values() if s.hold] == ["s1"]
+
+
+def test_a_held_shard_is_released_when_it_goes_back() -> None:
+    line = Line()
+    line.change("s0", table())
+    line.change("s1", table())
+    line.change("s0", table(column("c", "int")))
+    line.change("s1", table(column("c", "date")))
+
+    back = line.change("s1", table())
+
+    assert back.outcome is Outcome.NOOP
+    assert back.releases == (ShardId("s1", "app", "t"),)
+    assert not any(s.hold for s in line.state.shards.values())
+
+
+def test_a_held_shard_is_released_when_the_others_follow() -> None:
+    line = Line()
+    for source in ("s0", "s1", "s2"):
+        line.change(source, table(column("c", "int")))
+
+    assert line.change("s0", table(column("c", "date"))).outcome is Outcome.HOLD
+    assert line.change("s1", table(column("c", "date"))).outcome is Outcome.HOLD
+    last = line.change("s2", table(column("c", "date")))
+
+    assert last.outcome is Outcome.EMIT
+    assert [s.kind.value for s in last.statements] == ["switching"]
+    assert [s.source for s in last.releases] == ["s0", "s1"]
+
+
+def test_a_held_shard_is_released_when_the_other_side_leaves() -> None:
+    line = Line()
+    line.change("s0", table(column("c", "int")))
+    line.change("s1", table(column("c", "date")))
+
+    gone = line.change("s0", None)
+
+    assert not gone.live
+    assert gone.releases == (ShardId("s1", "app", "t"),)
+
+
+def test_a_type_change_of_the_only_shard_is_no_conflict() -> None:
+    line = Line()
+    line.change("s0", table(column("c", "int")))
+
+    assert line.change("s0", table(column("c", "date"))).outcome is Outcome.EMIT
+
+
+def test_a_repeated_change_decides_nothing() -> None:
+    line = Line()
+    line.change("s0", table())
+    line.change("s0", table(column("c")))
+
+    for change in line.changes:
+        step = coordinator.decide(line.state, change)
+        assert step.decision is None
+        assert step.state == line.state
+
+
+def test_a_rename_renames_the_target_once_and_keeps_the_identity() -> None:
+    line = Line()
+    line.change("s0", table(column("a")))
+    line.change("s1", table(column("a")))
+
+    first = line.change("s0", table(column("b")), renames={"a": "b"})
+    second = line.change("s1", table(column("b")), renames={"a": "b"})
+
+    assert sql(first) == ["RENAME COLUMN `a` TO `b`"]
+    assert second.outcome is Outcome.NOOP
+    assert first.columns[1].id == second.columns[1].id == "a#1"
+
+
+def test_the_old_name_added_again_after_a_rename_is_a_new_column() -> None:
+    line = Line()
+    line.change("s0", table(column("a")))
+    line.change("s1", table(column("a")))
+    line.change("s0", table(column("b")), renames={"a": "b"})
+
+    added = line.change("s0", table(column("b"), column("a")))
+
+    assert [c.id for c in added.columns] == ["id#1", "a#1", "a#2"]
+    assert sql(added) == ["ADD COLUMN `a` int"]
+
+
+def test_a_column_dropped_everywhere_comes_back_as_another_generation() -> None:
+    line = Line()
+    line.change("s0", table(column("c")))
+    line.change("s0", table())
+
+    again = line.change("s0", table(column("c")))
+
+    assert again.columns[1].id == "c#2"
+
+
+def test_renames_to_different_names_lose_nothing_and_are_warned_of() -> None:
+    line = Line()
+    line.change("s0", table(column("a")))
+    line.change("s1", table(column("a")))
+    line.change("s0", table(column("b")), renames={"a": "b"})
+
+    other = line.change("s1", table(column("x")), renames={"a": "x"})
+
+    assert other.outcome is Outcome.NOOP
+    assert other.columns[1].id == "a#1"
+    assert "stays 'b'" in other.warnings[0]
+
+
+def test_adding_a_column_under_the_name_the_target_renamed_to_holds_until_dropped() -> None:
+    line = Line()
+    line.change("s0", table(column("a")))
+    line.change("s1", table(column("a")))
+    line.change("s0", table(column("b")), renames={"a": "b"})
+
+    clash = line.change("s1", table(column("a"), column("b")))
+    over = line.change("s1", table(column("a")))
+
+    assert clash.outcome is Outcome.HOLD
+    assert "two columns 'b'" in clash.reason
+    assert over.releases == (ShardId("s1", "app", "t"),)
+
+
+def test_an_unreadable_change_holds_until_the_table_is_described_again() -> None:
+    line = Line()
+    line.change("s0", table())
+    line.change("s1", table())
+
+    held = line.change("s1", None, error="cannot parse it")
+    again = line.change("s1", table(column("c")))
+
+    assert held.outcome is Outcome.HOLD
+    assert held.live
+    assert held.hint == "fix it"
+    assert again.outcome is Outcome.EMIT
+    assert again.releases == (ShardId("s1", "app", "t"),)
+
+
+def test_a_state_survives_its_bytes_and_stores_equal_schemas_once() -> None:
+    line = Line()
+    for source in ("s0", "s1", "s2", "s3"):
+        line.change(source, table(column("c", "int")))
+    line.change("s3", table(column("c", "date")))
+
+    data = to_bytes(line.state)
+
+    assert from_bytes(data) == line.state
+    assert to_bytes(from_bytes(data)) == data
+    assert data.count(b'"date"') == 1
+
+
+def test_the_last_shard_to_leave_leaves_the_target_as_it_is() -> None:
+    line = Line()
+    line.change("s0", table(column("c")))
+    schema = line.state.schema
+
+    gone = line.change("s0", None)
+
+    assert gone.outcome is Outcome.NOOP
+    assert line.state.schema == schema
+    assert "stay in the target" in gone.warnings[0]
