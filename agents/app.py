@@ -21,12 +21,16 @@ import faust
 from shardmerge.schemas import topics
 from shardmerge.schemas.errors import ShardMergeError
 from shardmerge.schemas.pipeline import Pipeline, parse_pipeline
+from shardmerge.schemas.topics import TopicSpec
 
 from .delivery import GapCheck
 from .logs import logging_config
 from .recovery import App, Table, TableManager
 from .settings import AgentSettings, from_env
 from .topic_setup import ensure_topics
+from .web.consumer import ViewReader
+from .web.server import StatusWeb
+from .web.view import StatusView
 from .workers import add_coordinator, add_tracker
 
 log = logging.getLogger(__name__)
@@ -38,8 +42,15 @@ MAX_RECORD_BYTES = 32 * 1024 * 1024
 def build_app(pipeline: Pipeline, settings: AgentSettings) -> Any:
     """The Faust app with both agents; its topics must exist before it starts."""
     servers = pipeline.kafka.bootstrap_servers
+    view = StatusView()
+    reader = ViewReader(servers, [spec.name for spec in viewed_topics(pipeline)], view)
+
+    def new_web(app: Any) -> StatusWeb:
+        return StatusWeb(app, pipeline=pipeline.name, view=view, reader=reader)
+
     app = App(
         f"{pipeline.name}-agents",
+        new_web=new_web,
         broker=[f"kafka://{server.strip()}" for server in servers.split(",")],
         store="rocksdb://",
         datadir=str(settings.data_directory),
@@ -64,15 +75,23 @@ def build_app(pipeline: Pipeline, settings: AgentSettings) -> Any:
         # A standby's changelog records are dropped whenever the streams' queues are cleared; the
         # tables are small, and a worker that takes over reads them from the changelog.
         table_standby_replicas=0,
-        web_enabled=False,
+        web_bind=settings.web_host,
+        web_host=settings.web_host,
+        web_port=settings.web_port,
         worker_redirect_stdouts=False,
     )
+    app.service(reader)
     gaps = GapCheck(servers)
     add_tracker(app, pipeline, gaps)
     add_coordinator(app, pipeline, gaps)
     _log_assignment(app)
     _close_with(app, gaps)
     return app
+
+
+def viewed_topics(pipeline: Pipeline) -> tuple[TopicSpec, ...]:
+    """What the status pages are made of."""
+    return (topics.joined_schemas(pipeline), topics.ddl(pipeline), topics.sink_progress(pipeline))
 
 
 def _log_assignment(app: Any) -> None:

@@ -155,7 +155,6 @@ class Carrier:
             else:
                 # Local rows can be ahead of the changelog: the deletion may not be there yet.
                 self._table.send_changelog(self._table.partition_for_key(row), row, None)
-        await self._app.producer.flush()
         await self._table.settle()
         pending = [await self._send(send) for send in entry.effects.sends]
         await asyncio.gather(*pending)

@@ -183,7 +183,18 @@ class Table(FaustTable):  # type: ignore[misc]
 
 
 class App(faust.App):  # type: ignore[misc]
-    """Faust's app with the mended parts."""
+    """Faust's app with the mended parts.
+
+    Args:
+        new_web: Makes the web server of an app.
+    """
+
+    def __init__(self, *args: Any, new_web: Callable[[Any], Any], **kwargs: Any) -> None:
+        self._make_web = new_web
+        super().__init__(*args, **kwargs)
+
+    def _new_web(self) -> Any:
+        return self._make_web(self)
 
     def _new_transport(self) -> Transport:
         return Transport(self.conf.broker_consumer, self)

@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from shardmerge.connectors.envelope import SchemaChangeEvent
-from shardmerge.schemas.apply import apply_alter, apply_create
+from shardmerge.schemas.apply import apply_alter, apply_create, apply_rename
 from shardmerge.schemas.changes import (
     AlterDatabase,
     AlterTable,
@@ -33,7 +33,6 @@ from shardmerge.schemas.changes import (
     DropTable,
     Irrelevant,
     RenameTable,
-    RenameTableTo,
     Statement,
     TableName,
     TruncateTable,
@@ -174,9 +173,13 @@ class _Tracking:
                 return
             like = found
         defaults = self._tracked(database_id(self.event.source, shard.database))
-        charset = defaults.charset if isinstance(defaults, DatabaseDefaults) else ""
+        charset, collation = "", ""
+        if isinstance(defaults, DatabaseDefaults):
+            charset, collation = defaults.charset, defaults.collation
         try:
-            schema = apply_create(statement, self.context, charset, like)
+            schema = apply_create(
+                statement, self.context, charset, like, database_collation=collation
+            )
         except SourceError as error:
             self._lose(shard, _message(error), error.hint or _DESCRIBE_ANEW)
             return
@@ -202,11 +205,12 @@ class _Tracking:
         except SourceError as error:
             self._lose(shard, _message(error), error.hint or _DESCRIBE_ANEW)
             return
-        effect = self._put(shard, result.schema, *result.actions)
-        effect.lineage = tuple(result.lineage)
-        for action in statement.actions:
-            if isinstance(action, RenameTableTo):
-                self._rename(shard, self._shard(action.to))
+        to = None if result.renamed_to is None else self._shard(result.renamed_to)
+        effect = self._put(to or shard, result.schema, *result.actions)
+        if to is None or to == shard:
+            effect.lineage = tuple(result.lineage)
+        else:
+            self._end(shard, f"RENAME TO {to.database}.{to.table}")
 
     def _drop(self, statement: DropTable) -> None:
         if statement.temporary:
@@ -224,7 +228,8 @@ class _Tracking:
             return
         tracked = self._tracked(old)
         if isinstance(tracked, TableSchema):
-            self._put(new, tracked, f"RENAME FROM {old.database}.{old.table}")
+            moved = apply_rename(tracked, old.table, new.table)
+            self._put(new, moved, f"RENAME FROM {old.database}.{old.table}")
         else:
             self._lose(new, *_not_known(old, tracked))
         self._end(old, f"RENAME TO {new.database}.{new.table}")
@@ -304,9 +309,16 @@ class _Tracking:
         effect.lineage, effect.error, effect.hint = None, "", ""
 
     def _lose(self, shard: ShardId, error: str, hint: str) -> None:
-        self.puts[shard] = Unknown(error)
+        known = self._tracked(shard)
+        # The first reason stays: it is what the operator has to look at.
+        self.puts[shard] = known if isinstance(known, Unknown) else Unknown(self._since(error))
         effect = self.effects.setdefault(shard, _Effect())
         effect.lineage, effect.error, effect.hint = None, error, hint
+
+    def _since(self, error: str) -> str:
+        """An error's headline with the place of the statement, for what comes later."""
+        headline = error.partition("\n")[0]
+        return f"at {self.event.position} {headline}"
 
     # --- results ---
 
@@ -407,10 +419,7 @@ def _ignored(event: SchemaChangeEvent, reason: str) -> Decision:
 
 def _not_known(shard: ShardId, tracked: Tracked | None) -> tuple[str, str]:
     if isinstance(tracked, Unknown):
-        return (
-            f"the schema of {shard} is unknown since an earlier error: {tracked.reason}",
-            _DESCRIBE_ANEW,
-        )
+        return f"the schema of {shard} is unknown: {tracked.reason}", _DESCRIBE_ANEW
     return f"the schema of {shard} is not known: its CREATE TABLE was not seen", (
         "take a snapshot of the table; capture the whole database from the start"
     )

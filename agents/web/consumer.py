@@ -1,0 +1,94 @@
+"""Reads the pipeline's own topics into the status view: one background service per worker."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.errors import KafkaError
+from mode import Service
+
+from shardmerge.schemas import codec
+from shardmerge.schemas.errors import ContractError
+
+from .view import StatusView
+
+log = logging.getLogger(__name__)
+
+POLL_MS = 500
+RETRY_S = 2.0
+
+
+class ViewReader(Service):  # type: ignore[misc]
+    """Follows the topics from their beginning; outside of Faust's consumer and its group.
+
+    A broker that does not answer makes the pages stale, not the worker stop; a record that cannot
+    be read is logged and left out of the pages.
+    """
+
+    def __init__(
+        self, bootstrap_servers: str, topics: Sequence[str], view: StatusView, **kwargs: Any
+    ) -> None:
+        self._bootstrap_servers = bootstrap_servers
+        self._partitions = [TopicPartition(topic, 0) for topic in topics]
+        self._view = view
+        self._next = dict.fromkeys(self._partitions, 0)
+        self.caught_up = False
+        """Whether everything that was in the topics when the reader started is in the view."""
+        super().__init__(**kwargs)
+
+    @Service.task  # type: ignore[untyped-decorator]
+    async def _follow(self) -> None:
+        while not self.should_stop:
+            try:
+                await self._read()
+            except KafkaError as error:
+                log.warning("view_reader_failed", extra={"error": str(error)})
+                await self.sleep(RETRY_S)
+
+    async def _read(self) -> None:
+        consumer = AIOKafkaConsumer(
+            bootstrap_servers=self._bootstrap_servers,
+            group_id=None,
+            enable_auto_commit=False,
+            auto_offset_reset="earliest",
+            isolation_level="read_committed",
+        )
+        await consumer.start()
+        try:
+            consumer.assign(self._partitions)
+            for tp, offset in self._next.items():
+                consumer.seek(tp, offset)
+            ends = await consumer.end_offsets(self._partitions)
+            while not self.should_stop:
+                batches = await consumer.getmany(timeout_ms=POLL_MS)
+                for tp, records in batches.items():
+                    for record in records:
+                        self._apply(record)
+                    self._next[tp] = records[-1].offset + 1
+                    await asyncio.sleep(0)
+                if not self.caught_up:
+                    self.caught_up = await self._reached(consumer, ends)
+        finally:
+            await consumer.stop()
+
+    async def _reached(self, consumer: Any, ends: dict[TopicPartition, int]) -> bool:
+        """Compaction leaves gaps: the consumer's position counts, not the last record's."""
+        for tp, end in ends.items():
+            if await consumer.position(tp) < end:
+                return False
+        return True
+
+    def _apply(self, record: Any) -> None:
+        if record.value is None:
+            return  # a tombstone of a decision that every sink has passed
+        try:
+            self._view.apply(codec.decode(record.value))
+        except ContractError as error:
+            log.warning(
+                "view_record_unreadable",
+                extra={"topic": record.topic, "offset": record.offset, "error": str(error)},
+            )

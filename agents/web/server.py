@@ -1,0 +1,89 @@
+"""Faust's web server with our pages instead of Faust's own, which show the tables' raw content."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from aiohttp import web
+from faust.web.drivers.aiohttp import Web as FaustWeb
+
+from . import pages
+from .consumer import ViewReader
+from .view import StatusView
+
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+
+
+class StatusWeb(FaustWeb):  # type: ignore[misc]
+    """Serves ``/``, ``/target/<database>.<table>``, their twins under ``/api/``, ``/healthz``."""
+
+    default_blueprints = ()
+    production_blueprints = ()
+    debug_blueprints = ()
+    optional_blueprints = ()
+
+    def __init__(
+        self, app: Any, *, pipeline: str, view: StatusView, reader: ViewReader, **kwargs: Any
+    ) -> None:
+        super().__init__(app, **kwargs)
+        self._pipeline = pipeline
+        self._view = view
+        self._reader = reader
+        routes: dict[str, Callable[[web.Request], Any]] = {
+            "/": self._index,
+            "/target/{name}": self._target,
+            "/api/status": self._api_status,
+            "/api/target/{name}": self._api_target,
+            "/healthz": self._healthz,
+        }
+        for path, handler in routes.items():
+            self.web_app.router.add_get(path, handler)
+
+    async def _index(self, _: web.Request) -> web.Response:
+        return _html(pages.index_page(self._view, self._pipeline, self._reader.caught_up))
+
+    async def _target(self, request: web.Request) -> web.Response:
+        name = request.match_info["name"]
+        target = self._view.target(name)
+        if target is None:
+            page = pages.missing_page(name, self._pipeline, self._reader.caught_up)
+            return _html(page, status=404)
+        return _html(pages.target_page(target, self._pipeline, self._reader.caught_up))
+
+    async def _api_status(self, _: web.Request) -> web.Response:
+        return _json(pages.status_json(self._view, self._pipeline, self._reader.caught_up))
+
+    async def _api_target(self, request: web.Request) -> web.Response:
+        target = self._view.target(request.match_info["name"])
+        if target is None:
+            return _json({"error": "no decision names this target"}, status=404)
+        return _json(pages.target_json(target))
+
+    async def _healthz(self, _: web.Request) -> web.Response:
+        """200 when the agents consume, 503 while they start, recover or rebalance."""
+        recovery = self.app.tables.recovery
+        ready = recovery.completed.is_set() and not self.app.rebalancing
+        assigned = sorted(
+            f"{tp.topic}/{tp.partition}"
+            for tp in (self.app.consumer.assignment() if ready else ())
+            if tp.topic not in self.app.tables.changelog_topics
+        )
+        answer = {"ready": ready, "assigned": assigned, "view_caught_up": self._reader.caught_up}
+        return _json(answer, status=200 if ready else 503)
+
+
+def _html(text: str, *, status: int = 200) -> web.Response:
+    return web.Response(text=text, content_type="text/html", status=status, headers=_HEADERS)
+
+
+def _json(value: Any, *, status: int = 200) -> web.Response:
+    text = json.dumps(value, ensure_ascii=False, indent=1)
+    return web.Response(text=text, content_type="application/json", status=status, headers=_HEADERS)

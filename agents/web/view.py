@@ -1,0 +1,189 @@
+"""What the status pages show, folded from the pipeline's topics. Pure.
+
+Any worker shows everything: the view is made of joined-schemas, ddl and sink-progress alone, not
+of the agents' tables. All three are keyed records of which the last one per key counts, so a
+repeated record changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from shardmerge.schemas.codec import Record
+from shardmerge.schemas.describe import column_text
+from shardmerge.schemas.events import (
+    Decision,
+    JoinedSchema,
+    Outcome,
+    SinkProgress,
+)
+from shardmerge.schemas.model import Column, TableSchema
+from shardmerge.schemas.names import ShardId, TargetTable
+from shardmerge.schemas.position import SourcePosition
+
+MAX_DECISIONS = 500
+"""Decisions kept per target, and ignored ones in all."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShardView:
+    """One shard of a target.
+
+    Attributes:
+        state: ``live``, ``held`` (its rows wait at a gate) or ``left``.
+        version: Of the decision that brought it to this state.
+        position: Of the same.
+        reason, hint: Why it is held and what ends it; "" otherwise.
+        column_ids: Identities of its columns that count in the joined schema.
+    """
+
+    shard: ShardId
+    state: str
+    version: int
+    position: SourcePosition
+    reason: str = ""
+    hint: str = ""
+    column_ids: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnView:
+    """A joined column.
+
+    Attributes:
+        partial: Whether some live shard lacks it.
+        missing_on: Those shards, sorted.
+    """
+
+    name: str
+    definition: str
+    id: str
+    partial: bool
+    missing_on: tuple[ShardId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TargetView:
+    """One target as a page shows it; shards sorted, decisions newest first."""
+
+    target: TargetTable
+    version: int
+    columns: tuple[ColumnView, ...]
+    schema: TableSchema | None
+    shards: tuple[ShardView, ...]
+    decisions: tuple[Decision, ...]
+    progress: SinkProgress | None
+
+    @property
+    def held(self) -> tuple[ShardView, ...]:
+        """The shards whose rows wait at a gate of a hold."""
+        return tuple(s for s in self.shards if s.state == "held")
+
+    @property
+    def live(self) -> tuple[ShardView, ...]:
+        """Every shard that counts in the joined schema, held ones included."""
+        return tuple(s for s in self.shards if s.state != "left")
+
+
+@dataclass(slots=True)
+class _Target:
+    joined: JoinedSchema | None = None
+    progress: SinkProgress | None = None
+    version: int = 0
+    shards: dict[ShardId, ShardView] = field(default_factory=dict)
+    decisions: deque[Decision] = field(default_factory=lambda: deque(maxlen=MAX_DECISIONS))
+
+
+class StatusView:
+    """The fold: records in, what the pages show out. Without I/O; not thread-safe."""
+
+    def __init__(self) -> None:
+        self._targets: dict[TargetTable, _Target] = {}
+        self._ignored: dict[str, Decision] = {}
+
+    def apply(self, record: Record) -> None:
+        """Fold one record of the three topics; others change nothing."""
+        if isinstance(record, Decision):
+            self._decision(record)
+        elif isinstance(record, JoinedSchema):
+            self._target(record.target).joined = record
+        elif isinstance(record, SinkProgress):
+            self._target(record.target).progress = record
+
+    def targets(self) -> tuple[TargetView, ...]:
+        """Every target, sorted by name."""
+        return tuple(self._view(t, self._targets[t]) for t in sorted(self._targets))
+
+    def target(self, name: str) -> TargetView | None:
+        """The target of that name, as ``database.table``."""
+        for target, state in self._targets.items():
+            if str(target) == name:
+                return self._view(target, state)
+        return None
+
+    def ignored(self) -> tuple[Decision, ...]:
+        """Decisions about statements that concern no routed shard, newest first."""
+        return tuple(reversed(self._ignored.values()))
+
+    def _target(self, target: TargetTable) -> _Target:
+        return self._targets.setdefault(target, _Target())
+
+    def _decision(self, decision: Decision) -> None:
+        if decision.outcome is Outcome.IGNORED or decision.target is None:
+            self._ignored.setdefault(str(decision.id), decision)
+            while len(self._ignored) > MAX_DECISIONS:
+                del self._ignored[next(iter(self._ignored))]
+            return
+        state = self._target(decision.target)
+        if decision.version <= state.version:
+            return
+        state.version = decision.version
+        state.decisions.append(decision)
+        for shard in decision.releases:
+            if shard in state.shards:
+                state.shards[shard] = replace(state.shards[shard], state="live", reason="", hint="")
+        if decision.shard is not None:
+            state.shards[decision.shard] = _after(decision, state.shards.get(decision.shard))
+
+    def _view(self, target: TargetTable, state: _Target) -> TargetView:
+        shards = tuple(state.shards[s] for s in sorted(state.shards))
+        joined = state.joined
+        counting = [s for s in shards if s.state != "left" and s.column_ids]
+        return TargetView(
+            target=target,
+            version=max(state.version, joined.version if joined else 0),
+            columns=tuple(
+                _column(c.id, c.column, counting) for c in (joined.columns if joined else ())
+            ),
+            schema=joined.schema if joined else None,
+            shards=shards,
+            decisions=tuple(reversed(state.decisions)),
+            progress=state.progress,
+        )
+
+
+def _after(decision: Decision, earlier: ShardView | None) -> ShardView:
+    """A shard after a decision about it."""
+    assert decision.shard is not None
+    ids = frozenset(column.id for column in decision.columns)
+    view = ShardView(decision.shard, "live", decision.version, decision.position, column_ids=ids)
+    if not decision.live:
+        return replace(view, state="left", column_ids=frozenset())
+    if decision.outcome is not Outcome.HOLD:
+        return view
+    # A held shard counts with its columns before the conflicting change.
+    held = replace(view, state="held", reason=decision.reason, hint=decision.hint)
+    before = earlier.column_ids if earlier is not None else frozenset()
+    return replace(held, column_ids=before)
+
+
+def _column(column_id: str, column: Column, shards: Iterable[ShardView]) -> ColumnView:
+    missing = tuple(s.shard for s in shards if column_id not in s.column_ids)
+    return ColumnView(column.name, definition(column), column_id, bool(missing), missing)
+
+
+def definition(column: Column) -> str:
+    """Type and properties of a column, as SQL without its name."""
+    return column_text(replace(column, name="")).removeprefix("``").strip()
