@@ -1,0 +1,1 @@
+"""Decides: shard DDL in, joined schemas and target DDL out. Pure reducers, carried by Faust."""
