@@ -1,16 +1,14 @@
 """The whole line on one machine: servers, topics, connectors, agents' worker, sink.
 
-Used by the demo, by ``up`` and ``down``, and by the end-to-end tests. The servers are the local
-stack's; the agents' worker, the sink and the watchdog run under a supervisor of their own, so that
-the line stays when the command that started it returns.
+Used by the demo, by ``up`` and ``down``, and by the end-to-end tests. Everything runs as processes
+of the local stack's supervisor, and a keeper starts again what ends, so the line stays when the
+command that started it returns.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
-import signal
-import sys
+import shutil
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,28 +16,38 @@ from typing import Any, TypeAlias
 
 import pymysql
 import requests
-from confluent_kafka.admin import AdminClient, NewTopic
 from pymysql.cursors import Cursor
 
+from shardmerge.connectors.connect_rest import ConnectRest
+from shardmerge.connectors.exactly_once import check_connector, check_worker
+from shardmerge.connectors.local.mysql import PASSWORD, USER
+from shardmerge.connectors.local.stack import CONNECTOR_SERVER_IDS, LocalStack, Ports
+from shardmerge.connectors.source_config import connector_config, connector_name
+from shardmerge.connectors.topics_admin import create_topics
 from shardmerge.schemas import topics
 from shardmerge.schemas.errors import StackError
 from shardmerge.schemas.names import TargetTable
-from shardmerge.schemas.pipeline import Pipeline, parse_pipeline
+from shardmerge.schemas.pipeline import (
+    Connect,
+    Kafka,
+    Pipeline,
+    Source,
+    Target,
+    parse_pipeline,
+)
 from shardmerge.schemas.routing import RoutingRule
 
-from . import supervisor
+from .keeper import AGENTS, NAME, PIPELINE_FILE, SINK, specs, start_keeper
 from .observer import Observer
 from .pipeline_text import pipeline_text
-from .servers import Servers
-from .supervisor import Program
 
 Connection: TypeAlias = "pymysql.Connection[Cursor]"
 
-PIPELINE_FILE = "pipeline.toml"
-AGENTS, SINK, CONNECT, WATCHDOG = "agents", "sink", "connect", "watchdog"
+SOURCES = {"s1": "source1", "s2": "source2"}
+"""Our sources and the stack's servers behind them."""
 READY_SECONDS = 180.0
 _STEADY_POLLS = 3
-"""A part that answered this often in a row is up: one answer may come from a part about to end."""
+"""A line that was up this often in a row is up: one look may see a part that is about to end."""
 
 
 class Line:
@@ -63,10 +71,11 @@ class Line:
         name: str = "local",
         fixed_ports: bool = False,
     ) -> None:
-        self.directory = directory
+        self.directory = directory.absolute()
         self._routes = tuple(routes)
         self._name = name
-        self._servers = Servers(directory, fixed_ports)
+        self._ports = Ports() if fixed_ports else None
+        self._known_stack: LocalStack | None = None
         self._session = requests.Session()
         self._session.trust_env = False  # everything is on this machine: no proxy
 
@@ -87,21 +96,23 @@ class Line:
         Raises:
             StackError: A port is taken, or a part does not come up; the hint names its log.
         """
-        self.directory.mkdir(parents=True, exist_ok=True)
+        self._known_stack = LocalStack(
+            self.directory, self._ports or Ports.free(), say=lambda text: say(f"  {text}")
+        )
         try:
             say("servers: 3 MySQL, Kafka, Kafka Connect")
-            self._servers.start()
-            self.pipeline = self._servers.pipeline(self._name, self._routes)
-            self.pipeline_path.write_text(pipeline_text(self.pipeline), encoding="utf-8")
-            parse_pipeline(self.pipeline_path.read_text(encoding="utf-8"), {})
-            self._make_topics()
+            self._stack.up()
+            self.pipeline = self._make_pipeline()
+            text = pipeline_text(self.pipeline)
+            self.pipeline_path.write_text(text, encoding="utf-8")
+            create_topics(self.pipeline.kafka.bootstrap_servers, topics.own_topics(self.pipeline))
             if prepare is not None:
                 prepare()
-            say("agents' worker, sink, watchdog")
-            supervisor.write_programs(self.directory, self._programs())
-            supervisor.start_supervisor(self.directory)
-            say(f"connectors: {', '.join(s.name for s in self.pipeline.sources)}")
-            self._servers.start_connectors(self.pipeline)
+            say("agents' worker, sink, connectors")
+            for spec in specs(self.directory, self._stack.ports.web):
+                self._stack.add(spec)
+            self._create_connectors()
+            start_keeper(self._stack.supervisor)
             self._observe()
             self.wait_ready()
         except BaseException:
@@ -116,13 +127,20 @@ class Line:
         """
         if not self.is_running():
             raise StackError(f"no line runs in {self.directory}", hint="start it with `make up`")
-        self._servers.attach()
         self.pipeline = parse_pipeline(self.pipeline_path.read_text(encoding="utf-8"), {})
         self._observe()
 
     def is_running(self) -> bool:
-        """Whether this directory's supervisor runs."""
-        return supervisor.read_pid(self.directory, supervisor.PID) is not None
+        """Whether anything of this directory runs."""
+        if not self.directory.is_dir():
+            return False
+        return any(pid is not None for pid in self._stack.status().values())
+
+    def clear(self) -> None:
+        """Remove what an earlier line of this directory left: data, logs, pid files."""
+        if self.directory.is_dir():
+            shutil.rmtree(self.directory)
+        self._known_stack = None
 
     def leave(self) -> None:
         """Stop observing; the line stays."""
@@ -133,9 +151,10 @@ class Line:
     def stop(self) -> None:
         """Stop everything; safe at any time, also when nothing runs."""
         self.leave()
-        with contextlib.suppress(FileNotFoundError):
-            supervisor.stop_supervisor(self.directory)
-        self._servers.stop()
+        if self.directory.is_dir():
+            # The keeper first: it would start again what is stopped after it.
+            self._stack.stop(NAME)
+            self._stack.down()
 
     @property
     def pipeline_path(self) -> Path:
@@ -145,7 +164,7 @@ class Line:
     @property
     def web_url(self) -> str:
         """Address of the status pages."""
-        return f"http://127.0.0.1:{self._servers.web_port}"
+        return f"http://127.0.0.1:{self._stack.ports.web}"
 
     # --- servers
 
@@ -162,40 +181,34 @@ class Line:
     # --- parts
 
     def kill(self, part: str) -> None:
-        """End a part with SIGKILL; its keeper starts it again. Returns when it is gone."""
-        pid = self._servers.connect_pid() if part == CONNECT else self._pid(part)
-        if pid is None:
-            return  # already down and about to come back
-        os.kill(pid, signal.SIGKILL)
-        deadline = time.monotonic() + 10
-        while supervisor.is_alive(pid) and time.monotonic() < deadline:
-            time.sleep(0.02)
-
-    def _pid(self, part: str) -> int | None:
-        return supervisor.read_pid(self.directory, part)
+        """End a part with SIGKILL, and its children; the keeper starts it again."""
+        with contextlib.suppress(StackError):  # already down and about to come back
+            self._stack.kill(part)
 
     def restart_connector(self, source: str) -> None:
         """Restart a source's connector with its task, through Connect."""
-        self._connect_rest(
-            "POST", f"/connectors/{source}/restart?includeTasks=true&onlyFailed=false"
-        )
+        path = f"/connectors/{self._connector(source)}/restart"
+        self._connect_rest("POST", f"{path}?includeTasks=true&onlyFailed=false")
 
     def pause_connectors(self) -> None:
         """Stop reading every source."""
         for source in self.pipeline.sources:
-            self._connect_rest("PUT", f"/connectors/{source.name}/pause")
+            self._connect_rest("PUT", f"/connectors/{self._connector(source.name)}/pause")
 
     def resume_connectors(self) -> None:
         """Read every source again."""
         for source in self.pipeline.sources:
-            self._connect_rest("PUT", f"/connectors/{source.name}/resume")
+            self._connect_rest("PUT", f"/connectors/{self._connector(source.name)}/resume")
+
+    def _connector(self, source: str) -> str:
+        return connector_name(self.pipeline, self.pipeline.source(source))
 
     def faults(self) -> list[str]:
         """What is not up at this moment; empty when everything works."""
         found = [
             f"{part} does not run: see {self.log_path(part)}"
-            for part in (AGENTS, SINK, WATCHDOG)
-            if self._pid(part) is None
+            for part in (AGENTS, SINK, NAME)
+            if self._stack.supervisor.pid(part) is None
         ]
         found += [
             f"connector {source.name} is {state}"
@@ -203,9 +216,9 @@ class Line:
             if (state := self.connector_state(source.name)) != "RUNNING"
         ]
         try:
-            self._session.get(f"{self.web_url}/api/targets", timeout=3).raise_for_status()
+            self._session.get(f"{self.web_url}/healthz", timeout=3).raise_for_status()
         except requests.RequestException as error:
-            found.append(f"status page: {error}; see {self.log_path(AGENTS)}")
+            found.append(f"agents: {error}; see {self.log_path(AGENTS)}")
         return found
 
     def recovering(self) -> bool:
@@ -231,9 +244,9 @@ class Line:
             raise StackError("; ".join(found), hint=f"logs are under {self.directory}")
 
     def connector_state(self, source: str) -> str:
-        """State of a connector's task, ``RUNNING`` when it works; else the worse of the two."""
+        """``RUNNING`` when a source's connector and its task work; else the worse state."""
         try:
-            status = self._connect_rest("GET", f"/connectors/{source}/status")
+            status = self._connect_rest("GET", f"/connectors/{self._connector(source)}/status")
         except StackError as error:
             return str(error)
         states = [status["connector"]["state"], *(task["state"] for task in status["tasks"])]
@@ -255,8 +268,8 @@ class Line:
     # --- what it says
 
     def log_path(self, part: str) -> Path:
-        """Log file of a supervised part."""
-        return self.directory / "log" / f"{part}.log"
+        """Log file of a part."""
+        return self._stack.supervisor.log_path(part)
 
     def in_log(self, part: str, text: str) -> list[str]:
         """Empty when the part's log holds a text; else a sentence that says so."""
@@ -267,43 +280,54 @@ class Line:
 
     def status(self, target: TargetTable) -> dict[str, Any]:
         """What the status page tells of a target, as JSON; empty when it does not know it."""
-        answer = self._session.get(f"{self.web_url}/api/targets", timeout=10)
+        answer = self._session.get(f"{self.web_url}/api/target/{target}", timeout=10)
+        if answer.status_code == requests.codes.not_found:
+            return {}
         answer.raise_for_status()
-        for entry in answer.json()["targets"]:
-            if entry["target"] == str(target):
-                return dict(entry)
-        return {}
+        return dict(answer.json())
 
     # --- helpers
 
-    def _make_topics(self) -> None:
-        admin = AdminClient({"bootstrap.servers": self.pipeline.kafka.bootstrap_servers})
-        known = set(admin.list_topics(timeout=30).topics)
-        wanted = [
-            NewTopic(spec.name, spec.partitions, spec.replication, config=dict(spec.config))
-            for spec in topics.own_topics(self.pipeline)
-            if spec.name not in known
-        ]
-        for future in admin.create_topics(wanted).values() if wanted else ():
-            future.result(timeout=30)
+    def _create_connectors(self) -> None:
+        rest = ConnectRest(self.pipeline.connect.url)
+        names = [connector_name(self.pipeline, source) for source in self.pipeline.sources]
+        for name, source in zip(names, self.pipeline.sources, strict=True):
+            config = connector_config(self.pipeline, source)
+            check_worker(rest, config)
+            rest.create_or_update(name, config)
+        for name in names:
+            rest.wait_running(name, READY_SECONDS)
+            check_connector(rest, name)
+        rest.close()
 
-    def _programs(self) -> list[Program]:
-        python, pipeline = sys.executable, str(self.pipeline_path)
-        return [
-            Program(
-                AGENTS,
-                (
-                    python, "-m", "shardmerge.agents.app", "--pipeline", pipeline,
-                    "--datadir", str(self.directory / "agents"),
-                    "--web-port", str(self._servers.web_port),
-                ),
+    @property
+    def _stack(self) -> LocalStack:
+        if self._known_stack is None:
+            self._known_stack = LocalStack(self.directory)
+        return self._known_stack
+
+    def _make_pipeline(self) -> Pipeline:
+        ports = self._stack.ports
+        here = "127.0.0.1"
+        return Pipeline(
+            name=self._name,
+            kafka=Kafka(self._stack.bootstrap_servers),
+            connect=Connect(self._stack.connect_url, row_partitions=2),
+            sources=tuple(
+                Source(
+                    name=name,
+                    host=here,
+                    port=getattr(ports, server),
+                    user=USER,
+                    password=PASSWORD,
+                    server_id=CONNECTOR_SERVER_IDS[server],
+                    version="8.0.15",
+                )
+                for name, server in SOURCES.items()
             ),
-            Program(SINK, (python, "-m", "shardmerge.spark_sink.job", "--pipeline", pipeline)),
-            Program(
-                WATCHDOG,
-                (python, "-m", "shardmerge.cli.watchdog", "--directory", str(self.directory)),
-            ),
-        ]  # fmt: skip
+            routes=self._routes,
+            target=Target(here, ports.target, USER, PASSWORD),
+        )
 
     def _observe(self) -> None:
         self.observer = Observer(self.pipeline)

@@ -8,10 +8,12 @@ import time
 from pathlib import Path
 
 import click
-import requests
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from shardmerge.connectors.connect_rest import ConnectRest
+from shardmerge.connectors.exactly_once import check_connector, check_worker
+from shardmerge.connectors.source_config import connector_config, connector_name
 from shardmerge.schemas import topics
 from shardmerge.schemas.errors import ConfigError, ShardMergeError
 from shardmerge.schemas.pipeline import Pipeline, Source, Target, parse_pipeline
@@ -24,7 +26,7 @@ DEMO_ROUTES = (RoutingRule(".*", "app", r"tbl\d+", "merged", "tbl"),)
 _FOLDER = click.option(
     "--directory",
     type=click.Path(file_okay=False, path_type=Path),
-    default=Path(".local/line"),
+    default=Path(".local/demo"),
     show_default=True,
     help="Data, logs and pid files of the line.",
 )
@@ -138,12 +140,17 @@ def check(path: Path, offline: bool) -> None:
 
 def _connect_faults(pipeline: Pipeline) -> list[str]:
     """What keeps Kafka Connect from delivering exactly once."""
-    from shardmerge.connectors.connect_rest import exactly_once_faults
-
-    try:
-        return list(exactly_once_faults(pipeline))
-    except (ShardMergeError, requests.RequestException) as error:
-        return [f"Kafka Connect at {pipeline.connect.url}: {error}"]
+    rest = ConnectRest(pipeline.connect.url, patience_s=5.0)
+    faults = []
+    for source in pipeline.sources:
+        try:
+            check_worker(rest, connector_config(pipeline, source))
+            name = connector_name(pipeline, source)
+            if name in rest.connectors():
+                check_connector(rest, name)
+        except ShardMergeError as error:
+            faults.append(f"source {source.name}: {error}")
+    return faults
 
 
 def _topic_faults(pipeline: Pipeline) -> list[str]:
@@ -191,7 +198,7 @@ def _tell_where(line: Line, running: bool) -> None:
         _say(f"logs are in {line.directory}; `make demo KEEP=1` leaves it running, to look around")
         return
     _say("")
-    _say(f"status pages    {line.web_url}/   (JSON: {line.web_url}/api/targets)")
+    _say(f"status pages    {line.web_url}/   (JSON: {line.web_url}/api/status)")
     for source in pipeline.sources:
         _say(f"source {source.name:<8} {_client(source)}")
     _say(f"target          {_client(pipeline.target)}")
