@@ -91,12 +91,12 @@ def _move(state: TargetState, change: SchemaChange) -> Step:
         opened = {s.shard for s in state.shards.values() if s.hold and s.hold.post}
         if known and known.hold:
             opened.add(change.shard)
-        return _emit(released, change, answer, tracked, sorted(opened), warnings)
+        return _emit(released, change, answer, tracked, releases=sorted(opened), warnings=warnings)
     refusal = answer
     if not (known and known.hold):
         answer = _join(state.with_shard(moved), assigned.names)
         if not isinstance(answer, Refusal):
-            return _emit(state.with_shard(moved), change, answer, tracked, [], warnings)
+            return _emit(state.with_shard(moved), change, answer, tracked, warnings=warnings)
     return _hold(state, change, tracked, refusal)
 
 
@@ -115,7 +115,7 @@ def _leave(state: TargetState, change: SchemaChange) -> Step:
         # itself cannot be brought there; it stays as it is, and accepts what it accepted.
         answer = _Joined(state.schema, state.columns, ())
     warning = f"rows of {change.shard} stay in the target"
-    step = _emit(released, change, answer, None, opened, (warning,))
+    step = _emit(released, change, answer, None, releases=opened, warnings=(warning,))
     assert step.decision is not None
     return replace(step, decision=replace(step.decision, live=False))
 
@@ -160,8 +160,9 @@ def _clash(names: Mapping[str, str]) -> Refusal | None:
     taken: dict[str, str] = {}
     for column_id, name in sorted(names.items()):
         if taken.setdefault(name.lower(), column_id) != column_id:
+            other = taken[name.lower()]
             return Refusal(
-                f"the target would have two columns {name!r}: {taken[name.lower()]} and {column_id}",
+                f"the target would have two columns {name!r}: {other} and {column_id}",
                 "rename or drop the column on the shard that added it last",
             )
     return None
@@ -172,8 +173,9 @@ def _emit(
     change: SchemaChange,
     joined: _Joined,
     tracked: TrackedSchema | None,
-    releases: Iterable[ShardId],
-    warnings: tuple[str, ...],
+    *,
+    releases: Iterable[ShardId] = (),
+    warnings: tuple[str, ...] = (),
 ) -> Step:
     state = replace(state, schema=joined.schema, columns=joined.columns)
     releases = tuple(releases)

@@ -30,6 +30,7 @@ class TrackedSchema:
 
     @property
     def columns(self) -> tuple[ShardColumn, ...]:
+        """The columns with their identities, in column order."""
         return tuple(
             ShardColumn(column_id, column)
             for column_id, column in zip(self.ids, self.schema.columns, strict=True)
@@ -105,9 +106,11 @@ class TargetState:
     seen: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     def with_shard(self, shard: ShardState) -> TargetState:
+        """The state with that shard as given."""
         return replace(self, shards={**self.shards, shard.shard: shard})
 
     def without_shard(self, shard: ShardId) -> TargetState:
+        """The state after that shard left."""
         return replace(self, shards={s: v for s, v in self.shards.items() if s != shard})
 
 

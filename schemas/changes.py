@@ -62,6 +62,8 @@ class AddColumn:
 
 @dataclass(frozen=True, slots=True)
 class DropColumn:
+    """DROP COLUMN."""
+
     name: str
     if_exists: bool = False
 
@@ -80,6 +82,8 @@ class ChangeColumn:
 
 @dataclass(frozen=True, slots=True)
 class RenameColumn:
+    """RENAME COLUMN … TO."""
+
     name: str
     to: str
 
@@ -94,6 +98,8 @@ class AlterDefault:
 
 @dataclass(frozen=True, slots=True)
 class AlterColumnVisibility:
+    """ALTER COLUMN … SET VISIBLE or INVISIBLE."""
+
     name: str
     invisible: bool
 
@@ -116,12 +122,16 @@ class DropIndex:
 
 @dataclass(frozen=True, slots=True)
 class RenameIndex:
+    """RENAME INDEX … TO."""
+
     name: str
     to: str
 
 
 @dataclass(frozen=True, slots=True)
 class AlterIndexVisibility:
+    """ALTER INDEX … VISIBLE or INVISIBLE."""
+
     name: str
     invisible: bool
 
@@ -136,6 +146,8 @@ class AddCheck:
 
 @dataclass(frozen=True, slots=True)
 class AddForeignKey:
+    """ADD FOREIGN KEY."""
+
     foreign_key: ForeignKey
 
 
@@ -214,8 +226,10 @@ Action: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class CreateTable:
-    """CREATE TABLE with definitions. ``schema`` holds what was written, not yet normalised:
-    unnamed indexes and checks have the name "", inherited charsets are "".
+    """CREATE TABLE with definitions.
+
+    ``schema`` holds what was written, not yet normalised: unnamed indexes and checks have the
+    name "", inherited charsets are "".
     """
 
     name: TableName
@@ -226,6 +240,8 @@ class CreateTable:
 
 @dataclass(frozen=True, slots=True)
 class CreateTableLike:
+    """CREATE TABLE … LIKE: the other table's definition."""
+
     name: TableName
     like: TableName
     if_not_exists: bool = False
@@ -243,6 +259,8 @@ class AlterTable:
 
 @dataclass(frozen=True, slots=True)
 class DropTable:
+    """DROP TABLE."""
+
     names: tuple[TableName, ...]
     if_exists: bool = False
     temporary: bool = False
@@ -257,11 +275,15 @@ class RenameTable:
 
 @dataclass(frozen=True, slots=True)
 class TruncateTable:
+    """TRUNCATE TABLE."""
+
     name: TableName
 
 
 @dataclass(frozen=True, slots=True)
 class CreateDatabase:
+    """CREATE DATABASE."""
+
     name: str
     charset: str = ""
     collation: str = ""
@@ -270,6 +292,8 @@ class CreateDatabase:
 
 @dataclass(frozen=True, slots=True)
 class AlterDatabase:
+    """ALTER DATABASE."""
+
     name: str
     charset: str = ""
     collation: str = ""
@@ -277,6 +301,8 @@ class AlterDatabase:
 
 @dataclass(frozen=True, slots=True)
 class DropDatabase:
+    """DROP DATABASE: every table in it."""
+
     name: str
     if_exists: bool = False
 

@@ -39,7 +39,8 @@ _HEADER_SIZE = 10
 
 def encode(record: Record) -> bytes:
     """The bytes of a record; equal records give equal bytes."""
-    schema, header = _writer(type(record))
+    record_type: Any = type(record)
+    schema, header = _writer(record_type)
     buffer = io.BytesIO()
     buffer.write(header)
     # write_data leaves out the library's check of the whole datum, which costs more than the

@@ -118,6 +118,7 @@ class Index:
 
     @property
     def is_unique(self) -> bool:
+        """Whether it refuses a second row of equal values."""
         return self.kind in (IndexKind.PRIMARY, IndexKind.UNIQUE)
 
 
@@ -178,4 +179,5 @@ class TableSchema:
 
     @property
     def primary_key(self) -> Index | None:
+        """The primary key; None without one."""
         return next((i for i in self.indexes if i.kind is IndexKind.PRIMARY), None)

@@ -32,7 +32,8 @@ def to_plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: to_plain(item) for key, item in value.items()}
     if is_dataclass(value):
-        return {name: to_plain(getattr(value, name)) for name in _field_names(type(value))}
+        kind: Any = type(value)
+        return {name: to_plain(getattr(value, name)) for name in _field_names(kind)}
     raise TypeError(f"{type(value).__name__} has no plain form")
 
 
@@ -44,8 +45,9 @@ def from_plain(cls: type[T], plain: Any) -> T:
     Raises:
         ContractError: The data does not fit the type.
     """
+    kind: Any = cls
     try:
-        return _reader(cls)(plain)  # type: ignore[no-any-return]
+        return _reader(kind)(plain)  # type: ignore[no-any-return]
     except (TypeError, KeyError, ValueError, AttributeError) as error:
         raise ContractError(f"not a {cls.__name__}: {error}") from error
 

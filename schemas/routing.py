@@ -12,10 +12,10 @@ from .names import ShardId, TargetTable
 
 @dataclass(frozen=True, slots=True)
 class RoutingRule:
-    """Maps the tables that match three regular expressions to one target.
+    r"""Maps the tables that match three regular expressions to one target.
 
     Each expression must match the whole name (``re.fullmatch``). ``target_database`` and
-    ``target_table`` may use named groups of all three as ``\\g<name>``; a group name may stand
+    ``target_table`` may use named groups of all three as ``\g<name>``; a group name may stand
     in only one of them.
 
     Attributes:

@@ -20,6 +20,7 @@ class TopicSpec:
 
 
 def commands(pipeline: Pipeline) -> TopicSpec:
+    """OperatorCommand by target."""
     return TopicSpec(f"{pipeline.name}.commands", 1, pipeline.kafka.replication, _KEEP)
 
 
@@ -39,10 +40,12 @@ def ddl(pipeline: Pipeline) -> TopicSpec:
 
 
 def joined_schemas(pipeline: Pipeline) -> TopicSpec:
+    """JoinedSchema by target: the latest version."""
     return TopicSpec(f"{pipeline.name}.joined-schemas", 1, pipeline.kafka.replication, _COMPACT)
 
 
 def sink_progress(pipeline: Pipeline) -> TopicSpec:
+    """SinkProgress by target: what the sink has executed and applied."""
     return TopicSpec(f"{pipeline.name}.sink-progress", 1, pipeline.kafka.replication, _COMPACT)
 
 

@@ -29,7 +29,7 @@ class ColumnType:
     """A column type in its one canonical form; only ``normalize`` and the grammar build it.
 
     Attributes:
-        name: Lower-case canonical name (``int``, never ``integer``; ``decimal``, never ``numeric``).
+        name: Lower-case canonical name (``int``, not ``integer``; ``decimal``, not ``numeric``).
         length: Characters for char and varchar, bytes for binary and varbinary, bits for bit,
             digits for decimal (precision) and for float or double with a display precision.
             None where the type has none (integers: display widths are not kept, but
@@ -58,6 +58,7 @@ class ColumnType:
 
     @property
     def is_integer(self) -> bool:
+        """Whether values are whole numbers (bit and year are not integers)."""
         return self.name in INTEGER_NAMES
 
     @property
@@ -67,4 +68,5 @@ class ColumnType:
 
     @property
     def is_binary(self) -> bool:
+        """Whether values are bytes (bit and spatial types are not)."""
         return self.name in BINARY_NAMES

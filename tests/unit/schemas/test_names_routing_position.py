@@ -64,7 +64,8 @@ def test_positions_order_by_epoch_then_file_number_then_place() -> None:
         SourcePosition(1, "binlog.000001", 4, 0),
     ]
 
-    assert sorted(reversed(ordered)) == ordered
+    backwards = ordered[::-1]
+    assert sorted(backwards) == ordered
     assert ordered[1] <= ordered[1]
     assert str(ordered[-1]) == "1/binlog.000001:4"
     assert str(ordered[3]) == "binlog.000010:4+1"
