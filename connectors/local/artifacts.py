@@ -33,7 +33,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...schemas.errors import ShardMergeError, StackError
+from shardmerge.schemas.errors import ShardMergeError, StackError
+
 from .files import exclusive_lock, tail
 from .system_libraries import provide_libraries
 
@@ -85,8 +86,12 @@ def resolve(cache: Path = DEFAULT_CACHE, say: Callable[[str], None] = lambda _: 
             if not (home / _STAMP).exists():
                 _build(home, cache, java, say)
     return Artifacts(
-        java=java, kafka_jars=home / "kafka", plugin_path=home / "plugins", mysql_home=home / "mysql",
-        library_path=home / "libraries" / "lib", templates=home / "templates",
+        java=java,
+        kafka_jars=home / "kafka",
+        plugin_path=home / "plugins",
+        mysql_home=home / "mysql",
+        library_path=home / "libraries" / "lib",
+        templates=home / "templates",
     )
 
 
@@ -94,13 +99,17 @@ def find_java() -> Path:
     """The Java of ``JAVA_HOME``, else of ``PATH``; raises ``StackError`` below version 17."""
     home = os.environ.get("JAVA_HOME")
     found = str(Path(home) / "bin" / "java") if home else shutil.which("java")
-    hint = f"install Java {_MIN_JAVA} or newer, for example: apt-get install openjdk-17-jre-headless"
+    hint = (
+        f"install Java {_MIN_JAVA} or newer, for example: apt-get install openjdk-17-jre-headless"
+    )
     if found is None or not os.access(found, os.X_OK):
         raise StackError(f"no Java found ({found or 'not on PATH'})", hint=hint)
     result = subprocess.run([found, "-version"], capture_output=True, text=True, check=False)
     version = re.search(r'version "(\d+)', result.stderr)
     if version is None or int(version.group(1)) < _MIN_JAVA:
-        raise StackError(f"{found} is not Java {_MIN_JAVA} or newer: {result.stderr.strip()[:200]}", hint=hint)
+        raise StackError(
+            f"{found} is not Java {_MIN_JAVA} or newer: {result.stderr.strip()[:200]}", hint=hint
+        )
     return Path(found)
 
 
@@ -127,21 +136,33 @@ def _retrieve(retrieved: Path, cache: Path, java: Path, say: Callable[[str], Non
     log = cache / "ivy.log"
     pattern = f"{retrieved}/[conf]/[artifact]-[revision](-[classifier]).[ext]"
     command = [
-        str(java), "-cp", str(_ivy_jar()), "org.apache.ivy.Main", "-ivy", str(_IVY_FILE),
-        "-cache", str(cache / "ivy"), "-retrieve", pattern,
+        str(java),
+        "-cp",
+        str(_ivy_jar()),
+        "org.apache.ivy.Main",
+        "-ivy",
+        str(_IVY_FILE),
+        "-cache",
+        str(cache / "ivy"),
+        "-retrieve",
+        pattern,
     ]
     say(f"resolving {_IVY_FILE.name}: about 120 MB when nothing is cached, see {log}")
     for attempt in (1, 2):
         with log.open("wb") as output:
             result = subprocess.run(
-                command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, check=False
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                check=False,
             )
         if result.returncode == 0 and retrieved.is_dir():
             return
         say(f"attempt {attempt} failed")
     raise StackError(
         f"Ivy could not resolve the artifacts of the local stack, see {log}:\n{tail(log)}",
-        hint="check the network and Ivy's default resolvers (~/.ivy2/ivysettings.xml), then run it again",
+        hint="check the network, then run it again: what is cached is kept",
     )
 
 
@@ -151,13 +172,17 @@ def _ivy_jar() -> Path:
         raise StackError("pyspark is not installed", hint="pip install 'shardmerge[local]'")
     jars = sorted(Path(spec.submodule_search_locations[0]).glob("jars/ivy-*.jar"))
     if not jars:
-        raise StackError(f"no Ivy jar in {spec.submodule_search_locations[0]}/jars", hint="reinstall pyspark")
+        raise StackError(
+            f"no Ivy jar in {spec.submodule_search_locations[0]}/jars", hint="reinstall pyspark"
+        )
     return jars[-1]
 
 
 def read_checksums(text: str) -> Mapping[str, str]:
     """Parse ``checksums.txt``: file name relative to the retrieved folder → sha256."""
-    pairs = (line.split(maxsplit=1) for line in text.splitlines() if line and not line.startswith("#"))
+    pairs = (
+        line.split(maxsplit=1) for line in text.splitlines() if line and not line.startswith("#")
+    )
     return {name.strip(): digest for digest, name in pairs}
 
 
@@ -171,14 +196,18 @@ def verify_checksums(folder: Path, expected: Mapping[str, str]) -> None:
     for name in sorted(set(actual) | set(expected)):
         if actual.get(name) != expected.get(name):
             raise StackError(
-                f"{name}: expected sha256 {expected.get(name, '(no such file)')}, got {actual.get(name, '(no file)')}",
-                hint=f"the download is damaged or not what was pinned; remove {folder.parent} and try again",
+                f"{name}: expected sha256 {expected.get(name, '(no such file)')}, "
+                f"got {actual.get(name, '(no file)')}",
+                hint=f"a damaged download, or not what was pinned; remove {folder.parent}",
             )
 
 
 def _checksums(folder: Path) -> dict[str, str]:
     files = sorted(path for path in folder.rglob("*") if path.is_file())
-    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in files
+    }
 
 
 def _unpack_mysql(jar: Path, mysql_home: Path) -> None:
@@ -193,22 +222,28 @@ def _digest() -> str:
 
 
 def _write_checksums(cache: Path) -> None:
-    """Renew ``checksums.txt`` from what Ivy gives now: only after a reviewed change of ``ivy.xml``."""
+    """Renew ``checksums.txt`` from what Ivy gives now: after a change of ``ivy.xml`` only."""
     retrieved = cache.absolute() / "unverified"
     shutil.rmtree(retrieved, ignore_errors=True)
     retrieved.parent.mkdir(parents=True, exist_ok=True)
     _retrieve(retrieved, cache.absolute(), find_java(), print)
     lines = [f"{digest}  {name}" for name, digest in _checksums(retrieved).items()]
-    header = "# sha256 of every file that ivy.xml resolves to; renewed by artifacts.py --write-checksums\n"
+    header = "# sha256 of every file that ivy.xml resolves to: artifacts.py --write-checksums\n"
     _CHECKSUMS_FILE.write_text(header + "\n".join(lines) + "\n")
     shutil.rmtree(retrieved)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Resolve everything, printing what is done; 1 when that fails."""
-    parser = argparse.ArgumentParser(description="Resolve the artifacts of the embedded local stack.")
+    parser = argparse.ArgumentParser(
+        description="Resolve the artifacts of the embedded local stack."
+    )
     parser.add_argument("--cache", type=Path, default=DEFAULT_CACHE)
-    parser.add_argument("--write-checksums", action="store_true", help="renew checksums.txt after a change of ivy.xml")
+    parser.add_argument(
+        "--write-checksums",
+        action="store_true",
+        help="renew checksums.txt after a change of ivy.xml",
+    )
     options = parser.parse_args(arguments)
     started = time.monotonic()
     try:

@@ -29,8 +29,12 @@ def connect_spec(
     )
     main_class = "org.apache.kafka.connect.cli.ConnectDistributed"
     return ProcessSpec(
-        name="connect", argv=java_command(artifacts, directory, heap, _LEVELS, main_class, str(properties)),
-        ports=(port,), health=_health(port), start_timeout_s=180, stop_timeout_s=30,
+        name="connect",
+        argv=java_command(artifacts, directory, heap, _LEVELS, main_class, str(properties)),
+        ports=(port,),
+        health=_health(port),
+        start_timeout_s=180,
+        stop_timeout_s=30,
     )
 
 
@@ -40,7 +44,7 @@ def _properties(plugin_path: Path, port: int, bootstrap_servers: str) -> dict[st
         "group.id": "shardmerge-connect",
         "listeners": f"http://127.0.0.1:{port}",
         "rest.advertised.host.name": "127.0.0.1",
-        "plugin.path": plugin_path,
+        "plugin.path": str(plugin_path),
         # Every plugin here carries a manifest: without the scan the worker starts sooner.
         "plugin.discovery": "service_load",
         "key.converter": "org.apache.kafka.connect.json.JsonConverter",

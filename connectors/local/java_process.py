@@ -28,16 +28,27 @@ def write_properties(path: Path, properties: Mapping[str, str | int]) -> Path:
     return path
 
 
-def java_command(artifacts: Artifacts, directory: Path, heap: str, levels: LogLevels, *arguments: str) -> tuple[str, ...]:
+def java_command(
+    artifacts: Artifacts, directory: Path, heap: str, levels: LogLevels, *arguments: str
+) -> tuple[str, ...]:
     """A Java command line over Kafka's jars, which logs to its standard output."""
     loggers = "".join(
-        f"logger.l{i}.name = {name}\nlogger.l{i}.level = {level}\n" for i, (name, level) in enumerate(levels.items())
+        f"logger.l{i}.name = {name}\nlogger.l{i}.level = {level}\n"
+        for i, (name, level) in enumerate(levels.items())
     )
     directory.mkdir(parents=True, exist_ok=True)
     log4j = directory / "log4j2.properties"
     log4j.write_text(_LOG4J + loggers)
     return (
-        str(artifacts.java), f"-Xmx{heap}", "-Xms64m", "-XX:+UseSerialGC", "-XX:-UsePerfData",
-        "-XX:+ExitOnOutOfMemoryError", "-Djava.awt.headless=true", f"-Dlog4j2.configurationFile={log4j}",
-        "-cp", f"{artifacts.kafka_jars}/*", *arguments,
+        str(artifacts.java),
+        f"-Xmx{heap}",
+        "-Xms64m",
+        "-XX:+UseSerialGC",
+        "-XX:-UsePerfData",
+        "-XX:+ExitOnOutOfMemoryError",
+        "-Djava.awt.headless=true",
+        f"-Dlog4j2.configurationFile={log4j}",
+        "-cp",
+        f"{artifacts.kafka_jars}/*",
+        *arguments,
     )

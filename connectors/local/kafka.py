@@ -8,7 +8,8 @@ from pathlib import Path
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from ...schemas.errors import StackError
+from shardmerge.schemas.errors import StackError
+
 from .artifacts import Artifacts
 from .java_process import java_command, write_properties
 from .processes import HealthCheck, ProcessSpec, is_listening
@@ -17,16 +18,24 @@ _CLUSTER_ID = "c2hhcmRtZXJnZS1sb2NhbA"  # 16 bytes in base64url, as KRaft wants 
 _LEVELS = {"kafka.server.KafkaRaftServer": "INFO", "org.apache.kafka.common.utils": "ERROR"}
 
 
-def kafka_spec(artifacts: Artifacts, directory: Path, port: int, controller_port: int, heap: str = "512m") -> ProcessSpec:
+def kafka_spec(
+    artifacts: Artifacts, directory: Path, port: int, controller_port: int, heap: str = "512m"
+) -> ProcessSpec:
     """The broker's process; formats its log directory first when that is new."""
     data = directory / "data"
-    properties = write_properties(directory / "server.properties", _properties(data, port, controller_port))
+    properties = write_properties(
+        directory / "server.properties", _properties(data, port, controller_port)
+    )
     if not (data / "meta.properties").exists():
         _format(artifacts, directory, properties)
     command = java_command(artifacts, directory, heap, _LEVELS, "kafka.Kafka", str(properties))
     return ProcessSpec(
-        name="kafka", argv=command, ports=(port, controller_port), health=_health(port),
-        start_timeout_s=120, stop_timeout_s=30,
+        name="kafka",
+        argv=command,
+        ports=(port, controller_port),
+        health=_health(port),
+        start_timeout_s=120,
+        stop_timeout_s=30,
     )
 
 
@@ -39,7 +48,7 @@ def _properties(data: Path, port: int, controller_port: int) -> dict[str, str | 
         "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
         "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
-        "log.dirs": data,
+        "log.dirs": str(data),
         "auto.create.topics.enable": "false",
         "offsets.topic.replication.factor": 1,
         "offsets.topic.num.partitions": 8,
@@ -61,12 +70,25 @@ def _properties(data: Path, port: int, controller_port: int) -> dict[str, str | 
 
 def _format(artifacts: Artifacts, directory: Path, properties: Path) -> None:
     command = java_command(
-        artifacts, directory, "128m", {}, "kafka.tools.StorageTool", "format", "-t", _CLUSTER_ID, "-c", str(properties),
+        artifacts,
+        directory,
+        "128m",
+        {},
+        "kafka.tools.StorageTool",
+        "format",
+        "-t",
+        _CLUSTER_ID,
+        "-c",
+        str(properties),
         "--ignore-formatted",
     )
-    result = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+    result = subprocess.run(
+        command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
+    )
     if result.returncode != 0:
-        raise StackError(f"Kafka's log directory could not be formatted: {(result.stdout + result.stderr)[-1000:]}")
+        raise StackError(
+            f"Kafka's log directory was not formatted: {(result.stdout + result.stderr)[-1000:]}"
+        )
 
 
 def _health(port: int) -> HealthCheck:

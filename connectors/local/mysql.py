@@ -9,23 +9,32 @@ from pathlib import Path
 
 import pymysql
 
-from ...schemas.errors import StackError
+from shardmerge.schemas.errors import StackError
+
 from .artifacts import Artifacts
 from .files import exclusive_lock, tail
 from .processes import HealthCheck, ProcessSpec, is_listening
 
 USER = "shardmerge"
-PASSWORD = "shardmerge"  # noqa: S105 - of a server that listens on 127.0.0.1 only
+PASSWORD = "shardmerge"
 _INIT_SQL = f"""\
 CREATE USER '{USER}'@'%' IDENTIFIED WITH mysql_native_password BY '{PASSWORD}';
 GRANT ALL PRIVILEGES ON *.* TO '{USER}'@'%' WITH GRANT OPTION;
 """
 _COMMON = (
-    "--bind-address=127.0.0.1", "--mysqlx=OFF", "--skip-name-resolve", "--performance-schema=OFF",
-    "--character-set-server=utf8mb4", "--default-time-zone=+00:00", "--local-infile=1",
-    "--max-connections=500", "--max-allowed-packet=64M", "--innodb-log-file-size=64M",
+    "--bind-address=127.0.0.1",
+    "--mysqlx=OFF",
+    "--skip-name-resolve",
+    "--performance-schema=OFF",
+    "--character-set-server=utf8mb4",
+    "--default-time-zone=+00:00",
+    "--local-infile=1",
+    "--max-connections=500",
+    "--max-allowed-packet=64M",
+    "--innodb-log-file-size=64M",
     # Survives a killed server, not a power cut: enough for a machine to try things on.
-    "--innodb-flush-log-at-trx-commit=2", "--sync-binlog=0",
+    "--innodb-flush-log-at-trx-commit=2",
+    "--sync-binlog=0",
 )
 
 
@@ -46,32 +55,62 @@ def prepare_data(artifacts: Artifacts, data: Path) -> None:
 
 
 def mysql_spec(
-    artifacts: Artifacts, name: str, data: Path, port: int, server_id: int, *, binlog: bool, buffer_pool: str = "128M"
+    artifacts: Artifacts,
+    name: str,
+    data: Path,
+    port: int,
+    server_id: int,
+    *,
+    binlog: bool,
+    buffer_pool: str = "128M",
 ) -> ProcessSpec:
     """The server's process.
 
     Args:
+        artifacts: What to run.
+        name: Of the process.
+        data: The data directory.
+        port: On 127.0.0.1.
         server_id: Unique among servers and connectors.
         binlog: True for a source (rows, full images, no GTID), False for a target.
         buffer_pool: InnoDB's buffer pool size.
     """
     options = [
-        *_base_command(artifacts, data), *_COMMON, f"--port={port}", f"--server-id={server_id}",
+        *_base_command(artifacts, data),
+        *_COMMON,
+        f"--port={port}",
+        f"--server-id={server_id}",
         # Relative to the data directory: a socket's whole path may not pass 107 bytes.
-        "--socket=mysql.sock", "--pid-file=mysqld.pid", f"--innodb-buffer-pool-size={buffer_pool}",
+        "--socket=mysql.sock",
+        "--pid-file=mysqld.pid",
+        f"--innodb-buffer-pool-size={buffer_pool}",
     ]
     if binlog:
-        options += ["--log-bin=binlog", "--binlog-format=ROW", "--binlog-row-image=FULL", "--gtid-mode=OFF"]
+        options += [
+            "--log-bin=binlog",
+            "--binlog-format=ROW",
+            "--binlog-row-image=FULL",
+            "--gtid-mode=OFF",
+        ]
     else:
         options += ["--skip-log-bin"]
     return ProcessSpec(
-        name=name, argv=tuple(options), ports=(port,), env=_environment(artifacts), health=_health(port),
-        start_timeout_s=60, stop_timeout_s=30,
+        name=name,
+        argv=tuple(options),
+        ports=(port,),
+        env=_environment(artifacts),
+        health=_health(port),
+        start_timeout_s=60,
+        stop_timeout_s=30,
     )
 
 
 def _base_command(artifacts: Artifacts, data: Path) -> list[str]:
-    command = [str(artifacts.mysql_home / "bin" / "mysqld"), "--no-defaults", f"--basedir={artifacts.mysql_home}"]
+    command = [
+        str(artifacts.mysql_home / "bin" / "mysqld"),
+        "--no-defaults",
+        f"--basedir={artifacts.mysql_home}",
+    ]
     command.append(f"--datadir={data}")
     # mysqld refuses to run as root unless told so by name.
     return [*command, "--user=root"] if os.geteuid() == 0 else command
@@ -88,13 +127,20 @@ def _initialise(artifacts: Artifacts, template: Path) -> None:
     init_file.write_text(_INIT_SQL)
     log = template.with_name("mysql-init.log")
     command = [
-        *_base_command(artifacts, partial), *_COMMON, "--initialize-insecure", "--skip-log-bin",
+        *_base_command(artifacts, partial),
+        *_COMMON,
+        "--initialize-insecure",
+        "--skip-log-bin",
         f"--init-file={init_file}",
     ]
     with log.open("wb") as output:
         result = subprocess.run(
-            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
-            env={**os.environ, **_environment(artifacts)}, check=False,
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **_environment(artifacts)},
+            check=False,
         )
     if result.returncode != 0:
         raise StackError(f"mysqld could not initialise a data directory, see {log}:\n{tail(log)}")
@@ -108,7 +154,9 @@ def _health(port: int) -> HealthCheck:
         if not is_listening(port):
             return f"nothing listens on port {port}"
         try:
-            connection = pymysql.connect(host="127.0.0.1", port=port, user=USER, password=PASSWORD, connect_timeout=2)
+            connection = pymysql.connect(
+                host="127.0.0.1", port=port, user=USER, password=PASSWORD, connect_timeout=2
+            )
         except pymysql.MySQLError as error:
             return f"no connection on port {port}: {error}"
         connection.close()

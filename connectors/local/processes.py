@@ -29,7 +29,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ...schemas.errors import StackError
+from shardmerge.schemas.errors import StackError
+
 from .files import tail
 
 HealthCheck = Callable[[], str | None]
@@ -81,7 +82,9 @@ class Supervisor:
             StackError: It runs already, a port is occupied, or the program cannot be run.
         """
         if self.pid(spec.name) is not None:
-            raise StackError(f"{spec.name} runs already (pid {self.pid(spec.name)})", hint="stop it first")
+            raise StackError(
+                f"{spec.name} runs already (pid {self.pid(spec.name)})", hint="stop it first"
+            )
         self._stop_orphans(spec.name)
         for port in spec.ports:
             require_free_port(port, spec.name)
@@ -89,11 +92,18 @@ class Supervisor:
         with self.log_path(spec.name).open("ab") as log:
             try:
                 child = subprocess.Popen(
-                    spec.argv, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
-                    env=environment, cwd=spec.cwd, start_new_session=True,
+                    spec.argv,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    env=environment,
+                    cwd=spec.cwd,
+                    start_new_session=True,
                 )
             except OSError as error:
-                raise StackError(f"{spec.name}: {spec.argv[0]} cannot be started: {error}") from None
+                raise StackError(
+                    f"{spec.name}: {spec.argv[0]} cannot be started: {error}"
+                ) from None
         self._children[spec.name] = child
         record = {"pid": child.pid, "start_time": _start_time(child.pid), "argv": list(spec.argv)}
         path = self._pid_file(spec.name)
@@ -120,7 +130,8 @@ class Supervisor:
                 return
             if time.monotonic() > deadline:
                 raise StackError(
-                    f"{spec.name} is not healthy after {spec.start_timeout_s:.0f} s: {missing}, see {log}:\n{tail(log)}"
+                    f"{spec.name} is not healthy after {spec.start_timeout_s:.0f} s: {missing}, "
+                    f"see {log}:\n{tail(log)}"
                 )
             time.sleep(_POLL_S)
 
@@ -130,9 +141,9 @@ class Supervisor:
         if child is not None:
             child.poll()  # reaps it, so that it is not taken for alive
         record = self._record(name)
-        if record is None or _start_time(int(record["pid"])) != record["start_time"]:
+        if record is None or _start_time(record["pid"]) != record["start_time"]:
             return None
-        return int(record["pid"])
+        return record["pid"]
 
     def names(self) -> tuple[str, ...]:
         """Every process that has a pid file, running or not."""
@@ -162,7 +173,9 @@ class Supervisor:
             os.killpg(pid, signal.SIGKILL)
         self._wait_gone(name, 10.0)
         if self.pid(name) is not None:
-            raise StackError(f"{name} (pid {pid}) survives KILL", hint="it hangs in the kernel: look at the disk")
+            raise StackError(
+                f"{name} (pid {pid}) survives KILL", hint="it hangs in the kernel: look at the disk"
+            )
 
     def _wait_gone(self, name: str, timeout_s: float) -> None:
         deadline = time.monotonic() + timeout_s
@@ -174,10 +187,10 @@ class Supervisor:
         record = self._record(name)
         if record is None or self.pid(name) is not None:
             return
-        for pid in _session_members(int(record["pid"]), self.directory):
+        for pid in _session_members(record["pid"], self.directory):
             _signal(pid, signal.SIGKILL)
 
-    def _record(self, name: str) -> Mapping[str, object] | None:
+    def _record(self, name: str) -> Mapping[str, int] | None:
         try:
             record: dict[str, int] = json.loads(self._pid_file(name).read_text())
         except FileNotFoundError:

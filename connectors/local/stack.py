@@ -22,7 +22,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from ...schemas.errors import ShardMergeError, StackError
+from shardmerge.schemas.errors import ShardMergeError, StackError
+
 from .artifacts import DEFAULT_CACHE, Artifacts, resolve
 from .connect import connect_spec
 from .files import exclusive_lock
@@ -50,7 +51,7 @@ class Ports:
 
     @classmethod
     def free(cls) -> Ports:
-        """Ports that nothing uses now, below the range that outgoing connections take theirs from."""
+        """Ports that nothing uses now, below those that outgoing connections are given."""
         names = list(cls.__dataclass_fields__)
         chosen: list[int] = []
         for port in random.sample(range(20000, 32000), 500):
@@ -75,7 +76,12 @@ class LocalStack:
     """
 
     def __init__(
-        self, directory: Path, ports: Ports | None = None, *, cache: Path = DEFAULT_CACHE, say: Say = lambda _: None
+        self,
+        directory: Path,
+        ports: Ports | None = None,
+        *,
+        cache: Path = DEFAULT_CACHE,
+        say: Say = lambda _: None,
     ) -> None:
         self.directory = directory.absolute()
         self.ports = ports or saved_ports(self.directory) or Ports()
@@ -86,10 +92,12 @@ class LocalStack:
 
     @property
     def bootstrap_servers(self) -> str:
+        """Of Kafka."""
         return f"127.0.0.1:{self.ports.kafka}"
 
     @property
     def connect_url(self) -> str:
+        """Of Kafka Connect's REST interface."""
         return f"http://127.0.0.1:{self.ports.connect}"
 
     def up(self) -> None:
@@ -104,7 +112,9 @@ class LocalStack:
             self._stop_all()
             for name, port in asdict(self.ports).items():
                 require_free_port(port, name)
-            (self.directory / "ports.json").write_text(json.dumps(asdict(self.ports), indent=2) + "\n")
+            (self.directory / "ports.json").write_text(
+                json.dumps(asdict(self.ports), indent=2) + "\n"
+            )
             try:
                 self._start_all(artifacts)
             except BaseException:
@@ -156,16 +166,30 @@ class LocalStack:
             extra: Further tables, such as ``[sink]``, as text.
         """
         sources = "".join(
-            _table("[sources]", name=source, host="127.0.0.1", port=getattr(self.ports, source), user=USER,
-                   password=PASSWORD, server_id=server_id, version="8.0.15")
+            _table(
+                "[sources]",
+                name=source,
+                host="127.0.0.1",
+                port=getattr(self.ports, source),
+                user=USER,
+                password=PASSWORD,
+                server_id=server_id,
+                version="8.0.15",
+            )
             for source, server_id in CONNECTOR_SERVER_IDS.items()
         )
         return (
             _table("pipeline", name=name)
             + _table("kafka", bootstrap_servers=self.bootstrap_servers)
             + _table("connect", url=self.connect_url)
-            + _table("target", host="127.0.0.1", port=self.ports.target, user=USER, password=PASSWORD)
-            + sources + extra.strip() + "\n\n" + routes.strip() + "\n"
+            + _table(
+                "target", host="127.0.0.1", port=self.ports.target, user=USER, password=PASSWORD
+            )
+            + sources
+            + extra.strip()
+            + "\n\n"
+            + routes.strip()
+            + "\n"
         )
 
     def _start_all(self, artifacts: Artifacts) -> None:
@@ -178,24 +202,35 @@ class LocalStack:
     def _start_one(self, artifacts: Artifacts, name: str, started: float) -> None:
         self._specs[name] = self._make_spec(artifacts, name)
         self.start(name)
-        self._say(f"{name} is up on port {getattr(self.ports, name)} ({time.monotonic() - started:.1f} s)")
+        self._say(
+            f"{name} is up on port {getattr(self.ports, name)} ({time.monotonic() - started:.1f} s)"
+        )
 
     def _make_spec(self, artifacts: Artifacts, name: str) -> ProcessSpec:
         if name in _MYSQL_SERVER_IDS:
             data = self.directory / name
             prepare_data(artifacts, data)
             return mysql_spec(
-                artifacts, name, data, getattr(self.ports, name), _MYSQL_SERVER_IDS[name], binlog=name != "target",
+                artifacts,
+                name,
+                data,
+                getattr(self.ports, name),
+                _MYSQL_SERVER_IDS[name],
+                binlog=name != "target",
                 buffer_pool="256M" if name == "target" else "128M",
             )
         if name == "kafka":
-            return kafka_spec(artifacts, self.directory / name, self.ports.kafka, self.ports.controller)
+            return kafka_spec(
+                artifacts, self.directory / name, self.ports.kafka, self.ports.controller
+            )
         if name == "connect":
-            return connect_spec(artifacts, self.directory / name, self.ports.connect, self.bootstrap_servers)
+            return connect_spec(
+                artifacts, self.directory / name, self.ports.connect, self.bootstrap_servers
+            )
         raise StackError(f"{name!r} is not part of this stack", hint="add() it first")
 
     def _stop_all(self) -> None:
-        """Connect before Kafka, Kafka before nothing else: each can still say goodbye to the next."""
+        """Added processes first, then Connect, then the rest: each can still say goodbye."""
         running = set(self.supervisor.names())
         order = [running - {"connect", "kafka", *_MYSQL_SERVER_IDS}, running & {"connect"}]
         order.append(running & {"kafka", *_MYSQL_SERVER_IDS})
@@ -215,7 +250,11 @@ def saved_ports(directory: Path) -> Ports | None:
 
 def _table(heading: str, **values: str | int) -> str:
     # JSON's strings and numbers are TOML's.
-    return f"[{heading}]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items()) + "\n"
+    return (
+        f"[{heading}]\n"
+        + "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items())
+        + "\n"
+    )
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -227,8 +266,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--free-ports", action="store_true", help="choose ports that are free now")
     options = parser.parse_args(arguments)
     stack = LocalStack(
-        options.directory, Ports.free() if options.free_ports and options.command == "up" else None,
-        cache=options.cache, say=print,
+        options.directory,
+        Ports.free() if options.free_ports and options.command == "up" else None,
+        cache=options.cache,
+        say=print,
     )
     started = time.monotonic()
     try:

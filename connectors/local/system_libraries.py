@@ -13,7 +13,7 @@ import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from ...schemas.errors import StackError
+from shardmerge.schemas.errors import StackError
 
 PACKAGES: Mapping[str, tuple[str, ...]] = {
     "libaio.so.1": ("libaio1", "libaio1t64"),
@@ -56,21 +56,23 @@ def provide_libraries(binary: Path, directory: Path, say: Callable[[str], None])
         _fetch(missing, packages, directory, library_dir)
     raise StackError(
         f"{binary} cannot run: the shared library {missing} is missing",
-        hint=f"install it, for example: apt-get install {' '.join(PACKAGES.get(missing or '', ('?',))[:1])}",
+        hint=f"install the package that holds it: {' or '.join(PACKAGES.get(str(missing), ()))}",
     )
 
 
 def _missing_library(binary: Path, library_dir: Path) -> str | None:
     """The library that the loader misses first; None when the binary runs."""
     environment = {**os.environ, "LD_LIBRARY_PATH": str(library_dir)}
-    result = subprocess.run([str(binary), "--version"], env=environment, capture_output=True, text=True, check=False)
+    result = subprocess.run(
+        [str(binary), "--version"], env=environment, capture_output=True, text=True, check=False
+    )
     if result.returncode == 0:
         return None
     found = re.search(r"shared libraries: (\S+?):", result.stderr)
     if found is None:
         raise StackError(
             f"{binary} does not run here: {(result.stderr or result.stdout).strip()[:500]}",
-            hint="the embedded stack needs x86-64 Linux with glibc; use docker/compose.yaml elsewhere",
+            hint="the embedded stack needs x86-64 Linux with glibc; use docker/compose.yaml",
         )
     return found.group(1)
 
@@ -91,7 +93,9 @@ def _fetch(library: str, packages: tuple[str, ...], directory: Path, library_dir
         _run(["dpkg-deb", "-x", str(deb), str(unpacked)], cwd=directory)
         stem = library.removesuffix(".1")
         # libaio1t64 names its file libaio.so.1t64.0.2: the soname that mysqld asks for is a link.
-        found = sorted(p for p in unpacked.rglob(f"{stem}.1*") if p.is_file() and not p.is_symlink())
+        found = sorted(
+            p for p in unpacked.rglob(f"{stem}.1*") if p.is_file() and not p.is_symlink()
+        )
         if found:
             link = library_dir / library
             link.unlink(missing_ok=True)
@@ -109,14 +113,29 @@ def _apt(directory: Path, *arguments: str, cwd: Path) -> None:
         (directory / "apt" / sub).mkdir(parents=True, exist_ok=True)
     conf = directory / "apt" / "apt.conf"
     conf.write_text(_APT_CONF)
-    command = ["apt-get", "-q", "-c", str(conf), "-o", f"Dir::State::lists={directory.resolve()}/apt/lists"]
-    command += ["-o", f"Dir::Cache={directory.resolve()}/apt/cache", "-o", "APT::Sandbox::User=root", *arguments]
+    command = [
+        "apt-get",
+        "-q",
+        "-c",
+        str(conf),
+        "-o",
+        f"Dir::State::lists={directory.resolve()}/apt/lists",
+    ]
+    command += [
+        "-o",
+        f"Dir::Cache={directory.resolve()}/apt/cache",
+        "-o",
+        "APT::Sandbox::User=root",
+        *arguments,
+    ]
     _run(command, cwd=cwd)
 
 
 def _run(command: list[str], cwd: Path) -> None:
     try:
-        result = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=300)
+        result = subprocess.run(
+            command, cwd=cwd, capture_output=True, text=True, check=False, timeout=300
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise StackError(f"{command[0]}: {error}") from None
     if result.returncode != 0:
