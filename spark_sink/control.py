@@ -50,7 +50,7 @@ _TABLES = {
         ordinal INT NOT NULL,
         state VARCHAR(8) NOT NULL,
         statement LONGTEXT NOT NULL,
-        schema_before LONGTEXT NOT NULL,
+        schema_before LONGTEXT NULL,
         error LONGTEXT NOT NULL,
         changed_at TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3)
             ON UPDATE CURRENT_TIMESTAMP(3),

@@ -75,6 +75,11 @@ class MySqlSession:
         self._lock_wait_timeout_s = lock_wait_timeout_s
         self._connection: pymysql.Connection[Cursor] | None = None
 
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a connection, as far as known."""
+        return self._connection is not None
+
     def close(self) -> None:
         """Close the connection; the next statement opens another one."""
         connection, self._connection = self._connection, None

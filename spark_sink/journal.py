@@ -1,0 +1,214 @@
+"""Executes DDL on the target so that no statement runs twice, whatever crashes when.
+
+DDL is not transactional in MySQL. Theory of operation of ``execute``:
+
+1. Take the pipeline's DDL lock (a named lock of the server). A statement whose connection was
+   lost keeps it until the server is done with it, so nobody looks at a half-way state.
+2. Look the statement up in the journal. ``done`` and it is over. Without an entry, or after the
+   target refused it: journal ``intent`` with the table's CREATE statement of now.
+3. Decide by the table's real schema. As it was at the intent: execute. As the statement makes
+   it: a crash came between executing and journalling, it is done. Anything else: somebody
+   changed the target; refused, until the table is again one of the two.
+4. After executing, read the table back and compare it with what the statement should make of
+   it; then journal ``done``.
+
+An error of the target is journalled as ``refused`` and returned; the next call begins anew. An
+error that tells of the server's state (lock wait timeout, deadlock, lost connection) leaves the
+intent and raises.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from shardmerge.schemas.apply import apply_create
+from shardmerge.schemas.changes import CreateTable
+from shardmerge.schemas.errors import SourceError, TargetError
+from shardmerge.schemas.events import TargetStatement
+from shardmerge.schemas.grammar import parse
+from shardmerge.schemas.model import TableSchema
+from shardmerge.schemas.names import TargetTable
+
+from .control import ControlStore
+from .targets.introspection import (
+    difference,
+    is_same,
+    make_database,
+    misfit,
+    schema_after,
+    schema_of,
+    server_context,
+    show_create,
+)
+from .targets.mysql import LOCK_WAIT_TIMEOUT, MySqlSession
+
+State: TypeAlias = Literal["intent", "done", "refused"]
+
+
+@dataclass(frozen=True, slots=True)
+class JournalEntry:
+    """What became of a statement. ``error`` says why it was refused, "" otherwise."""
+
+    state: State
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """An entry, and whether the next call begins anew: nothing was executed."""
+
+    entry: JournalEntry
+    anew: bool = False
+
+
+class Journal:
+    """The DDL executor of one pipeline.
+
+    Args:
+        session: No transaction may be open on it.
+        control: On the same session.
+        epoch: The writer epoch: an older writer executes nothing.
+        lock_wait_timeout_s: Bound of the wait for another statement of this pipeline.
+    """
+
+    def __init__(
+        self,
+        session: MySqlSession,
+        control: ControlStore,
+        pipeline: str,
+        epoch: int,
+        lock_wait_timeout_s: int = 30,
+    ) -> None:
+        self._session = session
+        self._control = control
+        self._pipeline = pipeline
+        self._epoch = epoch
+        self._wait_s = lock_wait_timeout_s
+        self._table = control.table("ddl_journal")
+        digest = hashlib.sha256(pipeline.encode()).hexdigest()[:32]
+        self._lock = f"shardmerge-ddl-{digest}"
+
+    def load(self) -> dict[tuple[TargetTable, int, int], JournalEntry]:
+        """(target, version, ordinal) → entry, of every statement that was ever begun."""
+        return {
+            (TargetTable(database, table), int(version), int(ordinal)): JournalEntry(state, error)
+            for database, table, version, ordinal, state, error in self._session.query(
+                "SELECT target_database, target_table, version, ordinal, state, error"
+                f" FROM {self._table} WHERE pipeline = %s",
+                (self._pipeline,),
+            )
+        }
+
+    def execute(
+        self, target: TargetTable, version: int, ordinal: int, statement: TargetStatement
+    ) -> JournalEntry:
+        """Execute a statement, or find out that it was executed; see the module's text.
+
+        Returns:
+            ``done``, or ``refused`` with the reason.
+
+        Raises:
+            TargetError: With ``retryable``, when the target cannot execute it now; without,
+                when another writer took over.
+        """
+        place = (self._pipeline, target.database, target.table, version, ordinal)
+        with self._locked():
+            with self._session.transaction():
+                self._control.fence(self._epoch)
+            stored = self._session.query(
+                f"SELECT state, schema_before FROM {self._table} WHERE pipeline = %s"
+                " AND target_database = %s AND target_table = %s AND version = %s"
+                " AND ordinal = %s",
+                place,
+            )
+            if stored and stored[0][0] == "done":
+                return JournalEntry("done")
+            make_database(self._session, target.database)
+            real = show_create(self._session, target)
+            before = stored[0][1] if stored else None
+            if before is None:
+                before = real
+                self._store(place, statement.sql, JournalEntry("intent"), before)
+            outcome = self._run(target, statement.sql, before, real)
+            kept = None if outcome.anew else before
+            self._store(place, statement.sql, outcome.entry, kept)
+            return outcome.entry
+
+    def _run(self, target: TargetTable, sql: str, before: str, real: str) -> _Outcome:
+        """Execute the statement unless the table's real schema shows that it was."""
+        context = server_context(self._session, target.database)
+        try:
+            statement = parse(sql, context)
+            schema_before = schema_of(before, context)
+            now = schema_of(real, context)
+            if isinstance(statement, CreateTable) and schema_before is not None:
+                return _accept(target, apply_create(statement, context), now)
+            expected = schema_after(schema_before, statement, target, context)
+        except SourceError as error:
+            reason = f"not executed, because its effect cannot be verified: {error}"
+            return _Outcome(JournalEntry("refused", reason), anew=real == before)
+        if real != before:
+            return _compare("somebody changed the target meanwhile", expected, now)
+        try:
+            self._session.execute(sql)
+        except TargetError as error:
+            if error.retryable:
+                if error.number == LOCK_WAIT_TIMEOUT:
+                    error.hint = f"a transaction holds {target}: see SHOW PROCESSLIST there"
+                raise
+            return _Outcome(JournalEntry("refused", error.message), anew=True)
+        try:
+            after = schema_of(show_create(self._session, target), context)
+        except SourceError as error:
+            return _Outcome(JournalEntry("refused", f"executed, but not verified: {error}"))
+        return _compare("executed, but the table is not as expected", expected, after)
+
+    def _store(
+        self, place: tuple[object, ...], sql: str, entry: JournalEntry, before: str | None
+    ) -> None:
+        self._session.execute(
+            f"REPLACE INTO {self._table} (pipeline, target_database, target_table, version,"
+            " ordinal, state, statement, schema_before, error)"
+            " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)",
+            (*place, entry.state, sql, before, entry.error),
+        )
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        ((taken,),) = self._session.query("SELECT GET_LOCK(%s, %s)", (self._lock, self._wait_s))
+        if taken != 1:
+            raise TargetError(
+                "another DDL statement of this pipeline is still running on the target",
+                retryable=True,
+                hint="wait for it: see SHOW PROCESSLIST there",
+            )
+        try:
+            yield
+        finally:
+            # A lost connection gave the lock back when the server was done with its statement.
+            if self._session.is_open:
+                self._session.query("SELECT RELEASE_LOCK(%s)", (self._lock,))
+
+
+def _accept(target: TargetTable, wanted: TableSchema, there: TableSchema | None) -> _Outcome:
+    """CREATE TABLE of a table that is there: as good as executed if it accepts the same rows."""
+    reason = "it is gone again" if there is None else misfit(wanted, there)
+    if reason:
+        text = f"{target} is there already and does not fit ({reason}); change it or drop it"
+        return _Outcome(JournalEntry("refused", text), anew=True)
+    return _Outcome(JournalEntry("done"))
+
+
+def _compare(what: str, expected: TableSchema | None, real: TableSchema | None) -> _Outcome:
+    if is_same(expected, real):
+        return _Outcome(JournalEntry("done"))
+    return _Outcome(
+        JournalEntry(
+            "refused",
+            f"{what}: {difference(expected, real)}; bring the table to the expected schema",
+        )
+    )

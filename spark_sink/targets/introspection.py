@@ -1,0 +1,133 @@
+"""What a MySQL target's tables look like, in the terms of ``schemas.model``."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from shardmerge.schemas.apply import apply_alter, apply_create
+from shardmerge.schemas.changes import AlterTable, CreateTable, DropTable, Statement
+from shardmerge.schemas.errors import UnsupportedDDL
+from shardmerge.schemas.grammar import ServerContext, parse
+from shardmerge.schemas.lattice import Conflict, Order, compare_tables, join_tables
+from shardmerge.schemas.model import TableSchema
+from shardmerge.schemas.names import TargetTable, quote_identifier
+
+from .mysql import MySqlSession
+
+_UNKNOWN_TABLE, _UNKNOWN_DATABASE = 1146, 1049
+
+
+def server_context(session: MySqlSession, database: str) -> ServerContext:
+    """How the target reads DDL in the sink's own sessions."""
+    ((version, sql_mode, charset, collation, explicit),) = session.query(
+        "SELECT VERSION(), @@sql_mode, @@character_set_server, @@collation_server,"
+        " @@explicit_defaults_for_timestamp"
+    )
+    defaults = session.query(
+        "SELECT DEFAULT_CHARACTER_SET_NAME, DEFAULT_COLLATION_NAME FROM"
+        " information_schema.SCHEMATA WHERE SCHEMA_NAME = %s",
+        (database,),
+    )
+    if defaults:
+        ((charset, collation),) = defaults
+    numbers = re.match(r"\d+(?:\.\d+){0,2}", version)
+    return ServerContext(
+        flavour="mariadb" if "mariadb" in version.lower() else "mysql",
+        version=tuple(int(n) for n in numbers[0].split(".")) if numbers else (8, 0),
+        sql_mode=frozenset(filter(None, sql_mode.upper().split(","))),
+        charset=charset,
+        collation=collation,
+        default_database=database,
+        explicit_timestamps=bool(explicit),
+    )
+
+
+def show_create(session: MySqlSession, table: TargetTable) -> str:
+    """The table's CREATE statement without its counter of AUTO_INCREMENT; "" without a table."""
+    if not session.query(
+        "SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s",
+        (table.database, table.table),
+    ):
+        return ""
+    ((_, text),) = session.query(f"SHOW CREATE TABLE {table.sql}")
+    # Rows move the counter: it must not look like a change of the schema.
+    return re.sub(r"(?m)^(\).*?) AUTO_INCREMENT=\d+", r"\1", text)
+
+
+def make_database(session: MySqlSession, name: str) -> None:
+    """Create the database if it is missing."""
+    if not session.query(
+        "SELECT 1 FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = %s", (name,)
+    ):
+        session.execute(f"CREATE DATABASE IF NOT EXISTS {quote_identifier(name)}")
+
+
+def schema_of(create: str, context: ServerContext) -> TableSchema | None:
+    """The schema that a CREATE statement describes; None for "".
+
+    Raises:
+        UnparsableDDL, UnsupportedDDL: It holds what the grammar does not know.
+    """
+    if not create:
+        return None
+    statement = parse(create, context)
+    assert isinstance(statement, CreateTable)
+    return apply_create(statement, context)
+
+
+def schema_after(
+    before: TableSchema | None, statement: Statement, table: TargetTable, context: ServerContext
+) -> TableSchema | None:
+    """The schema that a statement makes of the target; None when the table is gone then.
+
+    Raises:
+        UnsupportedDDL: The statement is none that targets get, or contradicts the schema.
+    """
+    match statement:
+        case CreateTable():
+            return apply_create(statement, context)
+        case AlterTable() if before is not None:
+            return apply_alter(before, statement, table.table, context).schema
+        case DropTable():
+            return None
+        case _:
+            there = "missing" if before is None else "there"
+            raise UnsupportedDDL(f"{type(statement).__name__} while {table} is {there}")
+
+
+def is_same(a: TableSchema | None, b: TableSchema | None) -> bool:
+    """Whether two schemas mean the same to rows; comments and options do not count."""
+    if a is None or b is None:
+        return a is b
+    return _bare(a) == _bare(b) or compare_tables(a, b) is Order.EQUAL
+
+
+def misfit(wanted: TableSchema, there: TableSchema) -> str:
+    """Why a table that is there does not accept every row of the wanted one; "" if it does."""
+    if compare_tables(wanted, there) in (Order.LESS, Order.EQUAL):
+        return ""
+    joined = join_tables([wanted, there])
+    return str(joined) if isinstance(joined, Conflict) else difference(wanted, there)
+
+
+def difference(expected: TableSchema | None, real: TableSchema | None) -> str:
+    """The first differences between two schemas, for people."""
+    if expected is None or real is None:
+        return "the table is missing" if real is None else "the table is still there"
+    names = dict.fromkeys([c.name.lower() for c in (*expected.columns, *real.columns)])
+    parts = [
+        f"column {name}: expected {expected.column(name)}, found {real.column(name)}"
+        for name in names
+        if expected.column(name) != real.column(name)
+    ]
+    for what in ("indexes", "checks", "foreign_keys"):
+        wanted, found = getattr(expected, what), getattr(real, what)
+        if wanted != found:
+            parts.append(f"{what}: expected {wanted}, found {found}")
+    return "; ".join(parts[:3]) or "the order of columns, or the default charset"
+
+
+def _bare(schema: TableSchema) -> TableSchema:
+    columns = tuple(replace(c, comment="") for c in schema.columns)
+    return replace(schema, columns=columns, comment="", options=(), partitioning="")
