@@ -9,21 +9,24 @@ from dataclasses import replace
 
 from .changes import WrittenForeignKey
 from .grammar.context import ServerContext
-from .model import Check, ForeignKey, Index, IndexKind, IndexPart, TableSchema
+from .model import Check, Column, ForeignKey, Index, IndexKind, IndexPart, TableSchema
 
 
 def normal_checks(
-    checks: tuple[Check, ...], table_name: str, context: ServerContext
+    checks: tuple[Check, ...],
+    columns: tuple[Column, ...],
+    table_name: str,
+    context: ServerContext,
 ) -> tuple[Check, ...]:
     """Name unnamed checks as the server does; a server that forgets checks has none."""
     if not checks:
         return checks
     if not context.stores_checks:
         return ()
+    if context.is_mariadb:
+        return _in_column_order(_mariadb_names(checks), columns)
     if all(check.name for check in checks):
         return checks
-    if context.is_mariadb:
-        return _mariadb_names(checks)
     prefix = f"{table_name}_chk_"
     number = _highest([check.name for check in checks], prefix)
     out: list[Check] = []
@@ -34,6 +37,13 @@ def normal_checks(
         else:
             out.append(check)
     return tuple(out)
+
+
+def _in_column_order(checks: tuple[Check, ...], columns: tuple[Column, ...]) -> tuple[Check, ...]:
+    """Columns' own checks first: MariaDB names them after the column and shows them with it."""
+    places = {column.name.lower(): place for place, column in enumerate(columns)}
+    last = len(columns)
+    return tuple(sorted(checks, key=lambda check: places.get(check.name.lower(), last)))
 
 
 def _mariadb_names(checks: tuple[Check, ...]) -> tuple[Check, ...]:
@@ -52,7 +62,7 @@ def _mariadb_names(checks: tuple[Check, ...]) -> tuple[Check, ...]:
 
 
 def normal_foreign_keys(
-    schema: TableSchema, table_name: str
+    schema: TableSchema, table_name: str, context: ServerContext
 ) -> tuple[tuple[ForeignKey, ...], tuple[Index, ...]]:
     """Name unnamed foreign keys, and say which indexes the new ones bring with them."""
     if not any(isinstance(key, WrittenForeignKey) for key in schema.foreign_keys):
@@ -69,6 +79,9 @@ def normal_foreign_keys(
             parts = tuple(IndexPart(name) for name in key.columns)
             extra.append(Index(key.name or key.index_name, IndexKind.PLAIN, parts))
         name = key.name
+        if key.index_name and (context.is_mariadb or not (name or context.at_least(80016, None))):
+            # MariaDB prefers the index's name, MySQL before 8.0.16 takes it for want of another.
+            name = key.index_name
         if not name:
             number += 1
             name = f"{prefix}{number}"
@@ -78,7 +91,8 @@ def normal_foreign_keys(
                 key.on_delete, key.on_update,
             )
         )  # fmt: skip
-    return tuple(out), tuple(extra)
+    # The server lists them by name; where no new one came they are in order already.
+    return tuple(sorted(out, key=lambda key: key.name.lower())), tuple(extra)
 
 
 def _is_covered(columns: tuple[str, ...], indexes: tuple[Index, ...]) -> bool:

@@ -61,11 +61,11 @@ def settle(schema: TableSchema, table_name: str, context: ServerContext) -> Tabl
     The columns themselves must be normal already: ``apply`` normalises only those it touches.
     """
     columns = _primary_key_columns(schema)
-    foreign_keys, extra = normal_foreign_keys(schema, table_name)
+    foreign_keys, extra = normal_foreign_keys(schema, table_name, context)
     return TableSchema(
         columns,
         normal_indexes(columns, (*schema.indexes, *extra)),
-        normal_checks(schema.checks, table_name, context),
+        normal_checks(schema.checks, columns, table_name, context),
         foreign_keys,
         schema.charset,
         schema.collation,

@@ -58,7 +58,15 @@ def alter_table(cursor: Cursor) -> AlterTable:
                 cursor.fail("an action")
         elif not _may_follow_without_comma(cursor):
             break
-    return AlterTable(name, tuple(_with_timestamps(actions, cursor)), if_exists)
+    home = name.database or cursor.context.default_database
+    actions = [_at_home(action, home) for action in _with_timestamps(actions, cursor)]
+    return AlterTable(name, tuple(actions), if_exists)
+
+
+def _at_home(action: Action, home: str) -> Action:
+    if isinstance(action, AddForeignKey) and action.foreign_key.parent_database == home:
+        return AddForeignKey(replace(action.foreign_key, parent_database=""))
+    return action
 
 
 def lock_wait(cursor: Cursor) -> None:

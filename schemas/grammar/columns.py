@@ -160,6 +160,8 @@ def default_value(cursor: Cursor) -> Default:
         cursor.advance()
         return NULL_DEFAULT
     if word == "(":
+        if cursor.context.is_mariadb and (literal := _literal_in_parentheses(cursor)):
+            return literal
         found = parenthesised(cursor)
         text = found.text
         if cursor.context.is_mariadb and text.startswith("now("):
@@ -172,6 +174,17 @@ def default_value(cursor: Cursor) -> Default:
         # MariaDB takes a bare function call as an expression.
         return Default(DefaultKind.EXPRESSION, expression(cursor).text)
     return cursor.fail("a default value")
+
+
+def _literal_in_parentheses(cursor: Cursor) -> WrittenLiteral | None:
+    """MariaDB stores ``DEFAULT (5)`` as ``DEFAULT 5``."""
+    start = cursor.index
+    cursor.advance()
+    literal = _literal(cursor)
+    if literal is not None and cursor.accept(")"):
+        return literal
+    cursor.seek(start)
+    return None
 
 
 def _mariadb_now(text: str) -> str:
@@ -216,9 +229,6 @@ def _literal(cursor: Cursor) -> WrittenLiteral | None:
         text, form = cursor.string(), "temporal"
     else:
         return None
-    if cursor.word == "COLLATE" and charset:
-        cursor.advance()
-        collation_word(cursor)
     return WrittenLiteral(DefaultKind.LITERAL, text, form, charset)
 
 

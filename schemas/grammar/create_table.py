@@ -5,6 +5,8 @@ Source: MySQL Reference Manual, "CREATE TABLE Statement".
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from shardmerge.schemas.changes import CreateTable, CreateTableLike, SetDefaultCharset, Statement
 from shardmerge.schemas.charsets import charset_of
 from shardmerge.schemas.errors import UnsupportedDDL
@@ -46,7 +48,8 @@ def create_table(cursor: Cursor, *, replaces: bool) -> Statement:
     if not definitions:
         cursor.fail("column definitions")
     promoted = promote_timestamps(definitions, cursor)
-    schema = _schema(promoted, constraints, options, partitions)
+    home = name.database or cursor.context.default_database
+    schema = _schema(promoted, at_home(constraints, home), options, partitions)
     return CreateTable(name, schema, if_not_exists and not replaces, temporary)
 
 
@@ -60,7 +63,7 @@ def _elements(
         if cursor.word in INDEX_WORDS or cursor.word in CONSTRAINT_WORDS:
             constraints.append(constraint(cursor)[0])
         elif cursor.word == "PERIOD" and cursor.ahead() == "FOR" and cursor.context.is_mariadb:
-            _period(cursor)
+            _period(cursor, definitions)
         else:
             found = column_definition(cursor)
             definitions.append(found)
@@ -71,14 +74,21 @@ def _elements(
     cursor.expect(")")
 
 
-def _period(cursor: Cursor) -> None:
+def _period(cursor: Cursor, definitions: list[Definition]) -> None:
     cursor.expect("PERIOD", "FOR")
     cursor.identifier("a period name")
     cursor.expect("(")
-    cursor.identifier("a column name")
+    names = {cursor.identifier("a column name").lower()}
     cursor.expect(",")
-    cursor.identifier("a column name")
+    names.add(cursor.identifier("a column name").lower())
     cursor.expect(")")
+    # The columns of a period are NOT NULL.
+    definitions[:] = [
+        replace(found, column=replace(found.column, nullable=False))
+        if found.column.name.lower() in names
+        else found
+        for found in definitions
+    ]
 
 
 def _options(cursor: Cursor) -> list[Option]:
@@ -130,6 +140,18 @@ def _schema(
         options=tuple(sorted(kept.items())),
         partitioning=partitions,
     )
+
+
+def at_home(
+    constraints: list[Index | Check | ForeignKey], home: str
+) -> list[Index | Check | ForeignKey]:
+    """Leave out the parent's database where it is the table's own, as the server does."""
+    return [
+        replace(item, parent_database="")
+        if isinstance(item, ForeignKey) and item.parent_database == home
+        else item
+        for item in constraints
+    ]
 
 
 def merge_charset(charset: str, collation: str, option: SetDefaultCharset) -> tuple[str, str]:

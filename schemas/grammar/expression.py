@@ -10,7 +10,7 @@ Source: MySQL Reference Manual, "Operator Precedence"; sql/item*.cc ``print`` (r
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from shardmerge.schemas.charsets import charset_name
 from shardmerge.schemas.names import quote_identifier
@@ -27,6 +27,7 @@ from .functions import (
 )
 from .lexer import BIT, HEX, NATIONAL, NUMBER, STRING, Cursor
 from .literal_text import binary_literal, number, quote_string
+from .notes import Notes
 
 _OR, _XOR, _AND, _NOT, _COMPARE = 1, 2, 3, 4, 6
 _BINARY_OPERATORS = {
@@ -34,24 +35,25 @@ _BINARY_OPERATORS = {
     "+": (10, "+"), "*": (11, "*"), "/": (11, "/"), "DIV": (11, "DIV"), "%": (11, "%"),
     "MOD": (11, "%"), "^": (12, "^"),
 }  # fmt: skip
+_OPPOSITES = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 _COMPARISONS = {
     "=": "=", "<=>": "<=>", ">=": ">=", ">": ">", "<=": "<=", "<": "<", "<>": "<>", "!=": "<>",
 }  # fmt: skip
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Expression:
     """What was read: the canonical text, and the columns it names in order of appearance."""
 
-    text: str = ""
-    columns: list[str] = field(default_factory=list)
+    text: str
+    columns: tuple[str, ...]
 
 
 def expression(cursor: Cursor) -> Expression:
     """Read one expression up to the first token that can't belong to it."""
-    found = Expression()
-    found.text = _read(cursor, found.columns, 0)
-    return found
+    notes = Notes()
+    text = _read(cursor, notes, 0)
+    return Expression(text, tuple(notes.columns))
 
 
 def parenthesised(cursor: Cursor) -> Expression:
@@ -62,12 +64,12 @@ def parenthesised(cursor: Cursor) -> Expression:
     return found
 
 
-def _read(cursor: Cursor, columns: list[str], least: int) -> str:
+def _read(cursor: Cursor, notes: Notes, least: int) -> str:
     if cursor.word == "NOT" and least <= _NOT:
         cursor.advance()
-        left = f"(not({_read(cursor, columns, _NOT)}))"
+        left = _negated(cursor, _read(cursor, notes, _NOT), notes)
     else:
-        left = _operand(cursor, columns)
+        left = _operand(cursor, notes)
     while True:
         word = cursor.word
         if word in _BINARY_OPERATORS:
@@ -76,29 +78,37 @@ def _read(cursor: Cursor, columns: list[str], least: int) -> str:
                 return left
             cursor.advance()
             if cursor.word == "INTERVAL" and sign in "+-":
-                left = f"({left} {sign} {interval(cursor, columns, _read)})"
+                left = f"({left} {sign} {interval(cursor, notes, _read)})"
             else:
-                left = f"({left} {sign} {_read(cursor, columns, level + 1)})"
+                left = f"({left} {sign} {_read(cursor, notes, level + 1)})"
         elif word in ("AND", "&&") and least <= _AND:
             cursor.advance()
-            left = _chain("and", left, _read(cursor, columns, _AND + 1))
+            left = _chain("and", left, _read(cursor, notes, _AND + 1))
         elif word in ("OR", "||") and least <= _OR:
             if word == "||" and cursor.context.pipes_as_concat:
                 cursor.advance()
-                left = f"concat({left},{_read(cursor, columns, UNARY)})"
+                left = f"concat({left},{_read(cursor, notes, UNARY)})"
                 continue
             cursor.advance()
-            left = _chain("or", left, _read(cursor, columns, _OR + 1))
+            left = _chain("or", left, _read(cursor, notes, _OR + 1))
         elif word == "XOR" and least <= _XOR:
             cursor.advance()
-            left = f"({left} xor {_read(cursor, columns, _XOR + 1)})"
-        elif least <= _COMPARE and (found := _comparison(cursor, columns, left)):
+            left = f"({left} xor {_read(cursor, notes, _XOR + 1)})"
+        elif least <= _COMPARE and (found := _comparison(cursor, notes, left)):
             left = found
         elif word == "COLLATE":
             cursor.advance()
             left = f"({left} collate {collation_word(cursor)})"
         else:
             return left
+
+
+def _negated(cursor: Cursor, text: str, notes: Notes) -> str:
+    """``NOT`` of a comparison is the opposite comparison, as the server stores it."""
+    opposite = notes.opposites.get(text)
+    if opposite:
+        return opposite
+    return f"({text} = 0)" if cursor.context.is_mariadb else f"(not({text}))"
 
 
 def _chain(word: str, left: str, right: str) -> str:
@@ -147,18 +157,23 @@ def _parts(word: str, text: str) -> list[str]:
     return [*parts, text[start:-1]]
 
 
-def _comparison(cursor: Cursor, columns: list[str], left: str) -> str:
+def _comparison(cursor: Cursor, notes: Notes, left: str) -> str:
     word = cursor.word
     if word in _COMPARISONS:
         cursor.advance()
-        return f"({left} {_COMPARISONS[word]} {_read(cursor, columns, ABOVE_COMPARISON)})"
+        right = _read(cursor, notes, ABOVE_COMPARISON)
+        text = f"({left} {_COMPARISONS[word]} {right})"
+        opposite = _OPPOSITES.get(_COMPARISONS[word])
+        if opposite:
+            notes.opposites[text] = f"({left} {opposite} {right})"
+        return text
     if word == "IS":
         cursor.advance()
         negated = "not " if cursor.accept("NOT") else ""
         value = cursor.accept_any(("NULL", "TRUE", "FALSE", "UNKNOWN"))
         if not value:
             cursor.fail("NULL, TRUE, FALSE or UNKNOWN")
-        return f"({left} is {negated}{value.lower()})"
+        return notes.either(f"({left} is ", negated, f"{value.lower()})")
     start = cursor.index
     negated = ""
     if word == "NOT":
@@ -167,45 +182,45 @@ def _comparison(cursor: Cursor, columns: list[str], left: str) -> str:
         word = cursor.word
     if word == "IN":
         cursor.advance()
-        return f"({left} {negated}in ({arguments(cursor, columns, _read)}))"
+        return notes.either(f"({left} ", negated, f"in ({arguments(cursor, notes, _read)}))")
     if word == "BETWEEN":
         cursor.advance()
-        low = _read(cursor, columns, ABOVE_COMPARISON)
+        low = _read(cursor, notes, ABOVE_COMPARISON)
         cursor.expect("AND")
-        high = _read(cursor, columns, ABOVE_COMPARISON)
-        return f"({left} {negated}between {low} and {high})"
+        high = _read(cursor, notes, ABOVE_COMPARISON)
+        return notes.either(f"({left} ", negated, f"between {low} and {high})")
     if word == "LIKE":
         cursor.advance()
-        text = f"{left} {negated}like {_read(cursor, columns, ABOVE_COMPARISON)}"
+        text = f"like {_read(cursor, notes, ABOVE_COMPARISON)}"
         if cursor.accept("ESCAPE"):
-            text += f" escape {_operand(cursor, columns)}"
-        return f"({text})"
+            text += f" escape {_operand(cursor, notes)}"
+        return notes.either(f"({left} ", negated, f"{text})")
     if word in ("REGEXP", "RLIKE"):
         cursor.advance()
-        pattern = _read(cursor, columns, ABOVE_COMPARISON)
+        pattern = _read(cursor, notes, ABOVE_COMPARISON)
         if cursor.context.at_least(80004, None):
             match = f"regexp_like({left},{pattern})"
             return f"(not({match}))" if negated else match
         return f"({left} {negated}regexp {pattern})"
     if word == "SOUNDS":
         cursor.expect("SOUNDS", "LIKE")
-        return f"(soundex({left}) = soundex({_read(cursor, columns, ABOVE_COMPARISON)}))"
+        return f"(soundex({left}) = soundex({_read(cursor, notes, ABOVE_COMPARISON)}))"
     if word == "MEMBER":
         cursor.advance()
         cursor.accept("OF")
         cursor.expect("(")
-        text = f"{left} member of ({_read(cursor, columns, 0)})"
+        text = f"{left} member of ({_read(cursor, notes, 0)})"
         cursor.expect(")")
         return text
     cursor.seek(start)
     return ""
 
 
-def _operand(cursor: Cursor, columns: list[str]) -> str:
+def _operand(cursor: Cursor, notes: Notes) -> str:
     word = cursor.word
     text = ""
     if word == "(":
-        text = _group(cursor, columns)
+        text = _group(cursor, notes)
     elif word in (STRING, NATIONAL):
         text = quote_string(cursor.string())
     elif word == NUMBER or (word == "." and cursor.ahead() == NUMBER):
@@ -213,33 +228,33 @@ def _operand(cursor: Cursor, columns: list[str]) -> str:
     elif word in (HEX, BIT):
         text = binary_literal(cursor)
     elif word in ("-", "+", "~", "!"):
-        text = _unary(cursor, columns)
+        text = _unary(cursor, notes)
     elif word in ("NULL", "TRUE", "FALSE"):
         cursor.advance()
         text = word.lower()
     elif word == "CASE":
-        text = _case(cursor, columns)
+        text = _case(cursor, notes)
     elif word == "BINARY":
         cursor.advance()
-        text = f"cast({_read(cursor, columns, UNARY)} as char charset binary)"
+        text = f"cast({_read(cursor, notes, UNARY)} as char charset binary)"
     elif word.startswith("_") and cursor.ahead() in (STRING, HEX, BIT):
         text = _introduced(cursor)
     elif word in ("DATE", "TIME", "TIMESTAMP") and cursor.ahead() == STRING:
         cursor.advance()
         text = f"{word}{quote_string(cursor.string())}"
     elif word == "INTERVAL" and cursor.ahead() != "(":
-        text = interval(cursor, columns, _read)
+        text = interval(cursor, notes, _read)
         cursor.expect("+")
-        text = f"({_read(cursor, columns, 11)} + {text})"
+        text = f"({_read(cursor, notes, 11)} + {text})"
     elif word == "@@":
         cursor.fail("a value that does not depend on the session")
     elif cursor.ahead() == "(" and (cursor.is_name() or word in RESERVED_FUNCTIONS):
-        text = call(cursor, columns, _read)
+        text = call(cursor, notes, _read)
     elif word in NILADIC:
         cursor.advance()
         text = f"{NILADIC[word]}()"
     else:
-        text = _column(cursor, columns)
+        text = _column(cursor, notes)
     while cursor.word in ("->", "->>"):
         arrow = cursor.word
         cursor.advance()
@@ -253,26 +268,26 @@ def _operand(cursor: Cursor, columns: list[str]) -> str:
     return text
 
 
-def _group(cursor: Cursor, columns: list[str]) -> str:
+def _group(cursor: Cursor, notes: Notes) -> str:
     cursor.expect("(")
-    text = _read(cursor, columns, 0)
+    text = _read(cursor, notes, 0)
     if cursor.word == ",":
         items = [text]
         while cursor.accept(","):
-            items.append(_read(cursor, columns, 0))
+            items.append(_read(cursor, notes, 0))
         text = f"({','.join(items)})"
     cursor.expect(")")
     return text
 
 
-def _unary(cursor: Cursor, columns: list[str]) -> str:
+def _unary(cursor: Cursor, notes: Notes) -> str:
     sign = cursor.word
     cursor.advance()
-    value = _read(cursor, columns, UNARY)
+    value = _read(cursor, notes, UNARY)
     if sign == "+":
         return value
     if sign == "!":
-        return f"(not({value}))"
+        return _negated(cursor, value, notes)
     if sign == "-" and value[0].isdigit():
         return f"-{value}"
     return f"{sign}({value})"
@@ -287,24 +302,24 @@ def _introduced(cursor: Cursor) -> str:
     return f"_{charset} {binary_literal(cursor)}"
 
 
-def _case(cursor: Cursor, columns: list[str]) -> str:
+def _case(cursor: Cursor, notes: Notes) -> str:
     cursor.expect("CASE")
     text = "(case"
     if cursor.word != "WHEN":
-        text += f" {_read(cursor, columns, 0)}"
+        text += f" {_read(cursor, notes, 0)}"
     while cursor.accept("WHEN"):
-        text += f" when {_read(cursor, columns, 0)}"
+        text += f" when {_read(cursor, notes, 0)}"
         cursor.expect("THEN")
-        text += f" then {_read(cursor, columns, 0)}"
+        text += f" then {_read(cursor, notes, 0)}"
     if cursor.accept("ELSE"):
-        text += f" else {_read(cursor, columns, 0)}"
+        text += f" else {_read(cursor, notes, 0)}"
     cursor.expect("END")
     return text + " end)"
 
 
-def _column(cursor: Cursor, columns: list[str]) -> str:
+def _column(cursor: Cursor, notes: Notes) -> str:
     name = cursor.identifier("an expression")
     while cursor.accept("."):
         name = cursor.identifier("a column", reserved=True)
-    columns.append(name)
+    notes.columns.append(name)
     return quote_identifier(name)

@@ -11,9 +11,10 @@ from typing import TypeAlias
 from .charset_words import accept_charset, charset_word
 from .lexer import NAME, Cursor
 from .literal_text import quote_string
+from .notes import Notes
 from .words import words
 
-Read: TypeAlias = Callable[[Cursor, list[str], int], str]
+Read: TypeAlias = Callable[[Cursor, Notes, int], str]
 """Reads an operand whose operators bind at least as tightly as the level says."""
 ABOVE_COMPARISON = 7
 UNARY = 13
@@ -37,6 +38,7 @@ _UNITS = words(
     DAY_SECOND DAY_MINUTE DAY_HOUR YEAR_MONTH
     """
 )
+_TYPE_FUNCTIONS = {"DATE": "date", "TIME": "time", "TIMESTAMP": "datetime"}
 _UNIT_FIRST = frozenset({"TIMESTAMPADD", "TIMESTAMPDIFF"})
 # Reserved words that are also functions.
 RESERVED_FUNCTIONS = words(
@@ -46,10 +48,10 @@ RESERVED_FUNCTIONS = words(
 ) | frozenset(NILADIC)
 
 
-def interval(cursor: Cursor, columns: list[str], read: Read) -> str:
+def interval(cursor: Cursor, notes: Notes, read: Read) -> str:
     """Read ``INTERVAL value unit``."""
     cursor.expect("INTERVAL")
-    value = read(cursor, columns, 0)
+    value = read(cursor, notes, 0)
     return f"interval {value} {_unit(cursor)}"
 
 
@@ -61,19 +63,19 @@ def _unit(cursor: Cursor) -> str:
     return word.lower()
 
 
-def arguments(cursor: Cursor, columns: list[str], read: Read) -> str:
+def arguments(cursor: Cursor, notes: Notes, read: Read) -> str:
     """Read a list of expressions in parentheses."""
     cursor.expect("(")
     items: list[str] = []
     if cursor.word != ")":
-        items.append(read(cursor, columns, 0))
+        items.append(read(cursor, notes, 0))
         while cursor.accept(","):
-            items.append(read(cursor, columns, 0))
+            items.append(read(cursor, notes, 0))
     cursor.expect(")")
     return ",".join(items)
 
 
-def call(cursor: Cursor, columns: list[str], read: Read) -> str:
+def call(cursor: Cursor, notes: Notes, read: Read) -> str:
     """Read a function call from its name on."""
     word = cursor.word
     if word == NAME:
@@ -81,24 +83,24 @@ def call(cursor: Cursor, columns: list[str], read: Read) -> str:
     cursor.advance()
     special = _SPECIAL.get(word)
     if special is not None:
-        return special(cursor, columns, word, read)
+        return special(cursor, notes, word, read)
     name = word.lower()
     name = _SYNONYMS.get(name, name)
     if word in _UNIT_FIRST:
         cursor.expect("(")
         unit = _unit(cursor)
         cursor.expect(",")
-        items = [read(cursor, columns, 0)]
+        items = [read(cursor, notes, 0)]
         while cursor.accept(","):
-            items.append(read(cursor, columns, 0))
+            items.append(read(cursor, notes, 0))
         cursor.expect(")")
         return f"{name}({unit},{','.join(items)})"
-    return f"{name}({arguments(cursor, columns, read)})"
+    return f"{name}({arguments(cursor, notes, read)})"
 
 
-def _cast(cursor: Cursor, columns: list[str], word: str, read: Read) -> str:
+def _cast(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
     cursor.expect("(")
-    value = read(cursor, columns, 0)
+    value = read(cursor, notes, 0)
     if word == "CONVERT" and cursor.accept("USING"):
         charset = charset_word(cursor)
         cursor.expect(")")
@@ -149,26 +151,28 @@ def _cast_type(cursor: Cursor) -> str:
         text += " charset latin1"
     elif cursor.accept("UNICODE"):
         text += " charset ucs2"
+    if word == "BINARY":
+        text = text.replace("binary", "char", 1) + " charset binary"
     if cursor.accept("ARRAY"):
         text += " array"
     return text
 
 
-def _extract(cursor: Cursor, columns: list[str], word: str, read: Read) -> str:
+def _extract(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
     cursor.expect("(")
     unit = _unit(cursor)
     cursor.expect("FROM")
-    value = read(cursor, columns, 0)
+    value = read(cursor, notes, 0)
     cursor.expect(")")
     return f"extract({unit} from {value})"
 
 
-def _trim(cursor: Cursor, columns: list[str], word: str, read: Read) -> str:
+def _trim(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
     cursor.expect("(")
     side = cursor.accept_any(("LEADING", "TRAILING", "BOTH")).lower()
-    removed = "" if cursor.word == "FROM" else read(cursor, columns, 0)
+    removed = "" if cursor.word == "FROM" else read(cursor, notes, 0)
     if cursor.accept("FROM"):
-        value = read(cursor, columns, 0)
+        value = read(cursor, notes, 0)
         head = " ".join(part for part in (side, removed) if part)
         text = f"trim({head} from {value})" if head else f"trim({value})"
     else:
@@ -177,33 +181,33 @@ def _trim(cursor: Cursor, columns: list[str], word: str, read: Read) -> str:
     return text
 
 
-def _substring(cursor: Cursor, columns: list[str], word: str, read: Read) -> str:
+def _substring(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
     cursor.expect("(")
-    items = [read(cursor, columns, 0)]
+    items = [read(cursor, notes, 0)]
     if cursor.accept("FROM"):
-        items.append(read(cursor, columns, 0))
+        items.append(read(cursor, notes, 0))
         if cursor.accept("FOR"):
-            items.append(read(cursor, columns, 0))
+            items.append(read(cursor, notes, 0))
     while cursor.accept(","):
-        items.append(read(cursor, columns, 0))
+        items.append(read(cursor, notes, 0))
     cursor.expect(")")
     return f"substr({','.join(items)})"
 
 
-def _position(cursor: Cursor, columns: list[str], word: str, read: Read) -> str:
+def _position(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
     cursor.expect("(")
-    needle = read(cursor, columns, ABOVE_COMPARISON)
+    needle = read(cursor, notes, ABOVE_COMPARISON)
     cursor.expect("IN")
-    value = read(cursor, columns, 0)
+    value = read(cursor, notes, 0)
     cursor.expect(")")
     return f"locate({needle},{value})"
 
 
-def _char_function(cursor: Cursor, columns: list[str], word: str, read: Read) -> str:
+def _char_function(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
     cursor.expect("(")
-    items = [read(cursor, columns, 0)]
+    items = [read(cursor, notes, 0)]
     while cursor.accept(","):
-        items.append(read(cursor, columns, 0))
+        items.append(read(cursor, notes, 0))
     text = ",".join(items)
     if cursor.accept("USING"):
         text += f" using {charset_word(cursor)}"
@@ -211,22 +215,22 @@ def _char_function(cursor: Cursor, columns: list[str], word: str, read: Read) ->
     return f"char({text})"
 
 
-def _date_arithmetic(cursor: Cursor, columns: list[str], word: str, read: Read) -> str:
+def _date_arithmetic(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
     sign = "+" if word in ("DATE_ADD", "ADDDATE") else "-"
     cursor.expect("(")
-    value = read(cursor, columns, 0)
+    value = read(cursor, notes, 0)
     cursor.expect(",")
     if (cursor.word == "INTERVAL" and cursor.ahead() != "(") or cursor.word == "INTERVAL":
-        amount = interval(cursor, columns, read)
+        amount = interval(cursor, notes, read)
     else:
-        amount = f"interval {read(cursor, columns, 0)} day"
+        amount = f"interval {read(cursor, notes, 0)} day"
     cursor.expect(")")
     return f"({value} {sign} {amount})"
 
 
-def _json_value(cursor: Cursor, columns: list[str], word: str, read: Read) -> str:
+def _json_value(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
     cursor.expect("(")
-    text = read(cursor, columns, 0)
+    text = read(cursor, notes, 0)
     cursor.expect(",")
     text += f", {quote_string(cursor.string('a JSON path'))}"
     if cursor.accept("RETURNING"):
@@ -235,7 +239,7 @@ def _json_value(cursor: Cursor, columns: list[str], word: str, read: Read) -> st
         answer = cursor.word.lower()
         cursor.advance()
         if answer == "default":
-            answer += f" {read(cursor, columns, UNARY)}"
+            answer += f" {read(cursor, notes, UNARY)}"
         cursor.expect("ON")
         case = cursor.accept_any(("EMPTY", "ERROR"))
         if not case:
@@ -245,15 +249,35 @@ def _json_value(cursor: Cursor, columns: list[str], word: str, read: Read) -> st
     return f"json_value({text})"
 
 
-def _interval_function(cursor: Cursor, columns: list[str], word: str, read: Read) -> str:
-    return f"interval({arguments(cursor, columns, read)})"
+def _interval_function(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
+    return f"interval({arguments(cursor, notes, read)})"
 
 
-def _modulo(cursor: Cursor, columns: list[str], word: str, read: Read) -> str:
+def _is_null(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
+    return notes.either(f"({arguments(cursor, notes, read)} is ", "", "null)")
+
+
+def _as_type(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
+    text = arguments(cursor, notes, read)
+    kind = _TYPE_FUNCTIONS[word]
+    return (
+        f"timestamp({text})" if "," in text and word == "TIMESTAMP" else f"cast({text} as {kind})"
+    )
+
+
+def _date_difference(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
+    text = arguments(cursor, notes, read)
+    if not cursor.context.is_mariadb:
+        return f"datediff({text})"
+    left, _, right = text.partition(",")
+    return f"(to_days({left}) - to_days({right}))"
+
+
+def _modulo(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
     cursor.expect("(")
-    left = read(cursor, columns, 0)
+    left = read(cursor, notes, 0)
     cursor.expect(",")
-    right = read(cursor, columns, 0)
+    right = read(cursor, notes, 0)
     cursor.expect(")")
     return f"({left} % {right})"
 
@@ -275,4 +299,9 @@ _SPECIAL = {
     "JSON_VALUE": _json_value,
     "INTERVAL": _interval_function,
     "MOD": _modulo,
+    "DATEDIFF": _date_difference,
+    "ISNULL": _is_null,
+    "DATE": _as_type,
+    "TIME": _as_type,
+    "TIMESTAMP": _as_type,
 }

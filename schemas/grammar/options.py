@@ -9,7 +9,7 @@ from shardmerge.schemas.changes import SetDefaultCharset, SetTableOption
 
 from .charset_words import accept_charset, charset_word, collation_word
 from .indexes import table_name
-from .lexer import NUMBER, Cursor
+from .lexer import NAME, NUMBER, Cursor
 from .words import words
 
 _NUMBERS = words(
@@ -71,6 +71,12 @@ def table_option(cursor: Cursor) -> Option | None:
     if word in ("WITH", "WITHOUT") and cursor.ahead() == "SYSTEM" and cursor.context.is_mariadb:
         cursor.expect(word, "SYSTEM", "VERSIONING")
         return SetTableOption("SYSTEM VERSIONING", "1" if word == "WITH" else "0")
+    if word == NAME and cursor.ahead() == "=" and cursor.context.is_mariadb:
+        # An engine's own option, as SHOW CREATE TABLE writes it.
+        name = cursor.identifier().upper()
+        cursor.expect("=")
+        value = cursor.string() if cursor.is_string() else _value(cursor)
+        return SetTableOption(name, value)
     return None
 
 
@@ -109,6 +115,10 @@ def _number(cursor: Cursor) -> str:
         cursor.fail("a number")
     cursor.advance()
     return text
+
+
+def _value(cursor: Cursor) -> str:
+    return _number(cursor) if cursor.word == NUMBER else _name(cursor)
 
 
 def _name(cursor: Cursor) -> str:
