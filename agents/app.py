@@ -7,7 +7,6 @@ code and is meant to be started again: state and place are in Kafka, a restart g
 from __future__ import annotations
 
 import argparse
-import asyncio
 import logging.config
 import os
 import sys
@@ -18,6 +17,7 @@ from typing import Any
 
 import faust
 
+from shardmerge.connectors.topics_admin import create_topics
 from shardmerge.schemas import topics
 from shardmerge.schemas.errors import ShardMergeError
 from shardmerge.schemas.pipeline import Pipeline, parse_pipeline
@@ -27,7 +27,6 @@ from .delivery import GapCheck
 from .logs import logging_config
 from .recovery import App, Table, TableManager
 from .settings import AgentSettings, from_env
-from .topic_setup import ensure_topics
 from .web.consumer import ViewReader
 from .web.server import StatusWeb
 from .web.view import StatusView
@@ -117,7 +116,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         settings = _settings(options)
         logging.config.dictConfig(logging_config(settings.log_level))
         pipeline = parse_pipeline(options.pipeline.read_text(encoding="utf-8"), os.environ)
-        asyncio.run(ensure_topics(pipeline.kafka.bootstrap_servers, topics.own_topics(pipeline)))
+        # A source topic that is missing when the worker joins leaves its agent idle, silently.
+        create_topics(pipeline.kafka.bootstrap_servers, topics.own_topics(pipeline))
         app = build_app(pipeline, settings)
     except (ShardMergeError, OSError) as error:
         print(f"shardmerge agents: {error}", file=sys.stderr)

@@ -140,7 +140,7 @@ class _Tracking:
                 self._drop(statement)
             case RenameTable():
                 for old, new in statement.pairs:
-                    self._rename(self._shard(old), self._shard(new))
+                    self._rename(self._origins(old, new), self._shard(new))
             case TruncateTable():
                 self.reason = "TRUNCATE TABLE changes no schema"
             case CreateDatabase():
@@ -165,11 +165,13 @@ class _Tracking:
             return
         like = None
         if isinstance(statement, CreateTableLike):
-            origin = self._shard(statement.like)
-            found = self._tracked(origin)
+            origins = self._origins(statement.like, statement.name)
+            found = self._tracked(origins[0])
+            if len(origins) > 1:
+                self._lose(shard, _ambiguous_origin(origins), _DESCRIBE_ANEW)
+                return
             if not isinstance(found, TableSchema):
-                why = found.reason if isinstance(found, Unknown) else "its CREATE was not seen"
-                self._lose(shard, f"the schema of {origin} is not known: {why}", _DESCRIBE_ANEW)
+                self._lose(shard, *_not_known(origins[0], found))
                 return
             like = found
         defaults = self._tracked(database_id(self.event.source, shard.database))
@@ -223,7 +225,12 @@ class _Tracking:
             else:
                 self._end(shard, "DROP TABLE")
 
-    def _rename(self, old: ShardId, new: ShardId) -> None:
+    def _rename(self, origins: Sequence[ShardId], new: ShardId) -> None:
+        if len(origins) > 1:
+            for shard in (*origins, new):
+                self._lose(shard, _ambiguous_origin(origins), _DESCRIBE_ANEW)
+            return
+        old = origins[0]
         if old == new:
             return
         tracked = self._tracked(old)
@@ -281,6 +288,23 @@ class _Tracking:
 
     def _shard(self, name: TableName) -> ShardId:
         return ShardId(self.event.source, name.database or self.event.database, name.table)
+
+    def _origins(self, name: TableName, beside: TableName) -> list[ShardId]:
+        """Which tables a name can mean that stands beside the name of the changed table.
+
+        The event tells the changed table's database, not the session's: if only the changed table
+        is written with its database, that of the other name is told nowhere. Never empty.
+        """
+        if name.database or not beside.database:
+            return [self._shard(name)]
+        found = [
+            shard
+            for shard in {*self.before, *self.puts}
+            if shard.source == self.event.source
+            and shard.table == name.table
+            and self._tracked(shard) is not None
+        ]
+        return sorted(found) or [self._shard(name)]
 
     def _tracked(self, shard: ShardId) -> Tracked | None:
         return self.puts[shard] if shard in self.puts else self.before.get(shard)
@@ -425,6 +449,11 @@ def _not_known(shard: ShardId, tracked: Tracked | None) -> tuple[str, str]:
     )
 
 
+def _ambiguous_origin(origins: Sequence[ShardId]) -> str:
+    names = " or ".join(map(str, origins))
+    return f"the statement does not tell which table it means: {names}"
+
+
 def _message(error: SourceError) -> str:
     if isinstance(error, UnparsableDDL):
         return f"cannot parse: {error.message}, at character {error.offset + 1}\n{error.caret()}"
@@ -434,4 +463,5 @@ def _message(error: SourceError) -> str:
 
 
 def _folded(names: Sequence[str]) -> list[str]:
-    return [name.lower() for name in names]
+    """Column names for comparison; Debezium sometimes keeps a name's backtick doubled."""
+    return [name.lower().replace("``", "`") for name in names]
