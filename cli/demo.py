@@ -33,6 +33,8 @@ LAST_BURST = 5_000
 KILLED_AFTER = {1: "agents", 2: "connect", 3: "sink"}
 """With chaos: what is killed right after the step of that index, before it is decided."""
 BOUND_SECONDS = 60.0
+_NOT_MADE_YET = (1049, 1146)
+"""MySQL's errors for an unknown database and an unknown table."""
 CHAOS_BOUND_SECONDS = 240.0
 
 
@@ -275,8 +277,10 @@ def _count(connection: pymysql.Connection[Cursor], database: str, table: str) ->
     with connection.cursor() as cursor:
         try:
             cursor.execute(f"SELECT COUNT(*) FROM {database}.{table}")
-        except pymysql.ProgrammingError:
-            return -1  # not made yet
+        except (pymysql.ProgrammingError, pymysql.OperationalError) as error:
+            if error.args[0] not in _NOT_MADE_YET:
+                raise
+            return -1
         found = cursor.fetchone()
     assert found is not None
     return int(found[0])
