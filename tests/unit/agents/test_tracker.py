@@ -1,0 +1,232 @@
+from __future__ import annotations
+
+import pytest
+
+from shardmerge.agents.tracked import Tracked, Unknown
+from shardmerge.agents.tracker import TrackResult, track
+from shardmerge.connectors.envelope import ColumnImage, SchemaChangeEvent, TableChange
+from shardmerge.schemas.events import Outcome
+from shardmerge.schemas.grammar import ServerContext
+from shardmerge.schemas.model import TableSchema
+from shardmerge.schemas.names import ShardId, TargetTable
+from shardmerge.schemas.position import SourcePosition
+from shardmerge.schemas.routing import RoutingRule
+
+RULES = (RoutingRule("s1", "shop", r"tbl\d\d", "merged", "tbl"),)
+CREATE = "CREATE TABLE tbl00 (ID INT PRIMARY KEY, NAME VARCHAR(20))"
+
+
+class Source:
+    """A source that is tracked: each statement is one event."""
+
+    def __init__(self, rules=RULES) -> None:
+        self.rules = rules
+        self.schemas: dict[ShardId, Tracked] = {}
+        self.offset = -1
+
+    def run(
+        self,
+        ddl: str,
+        *tables: TableChange,
+        snapshot: bool = False,
+        table: str = "",
+        database: str = "shop",
+    ) -> TrackResult:
+        self.offset += 1
+        position = SourcePosition(0, "binlog.000001", 100 + self.offset, 0)
+        event = SchemaChangeEvent(
+            "s1", self.offset, database, ddl, position, snapshot, table, tables, 5
+        )
+        result = track(self.schemas, event, self.rules, ServerContext())
+        for shard, value in result.puts.items():
+            if value is None:
+                self.schemas.pop(shard, None)
+            else:
+                self.schemas[shard] = value
+        return result
+
+
+def shard(table: str, database: str = "shop") -> ShardId:
+    return ShardId("s1", database, table)
+
+
+def image(type_: str, table: str, *columns: str) -> TableChange:
+    return TableChange(type_, "shop", table, tuple(ColumnImage(c, "INT") for c in columns))
+
+
+def names(schema: TableSchema | None) -> list[str]:
+    assert schema is not None
+    return [column.name for column in schema.columns]
+
+
+@pytest.fixture
+def source() -> Source:
+    made = Source()
+    made.run(CREATE)
+    return made
+
+
+def test_a_new_shard_arrives_with_its_schema():
+    (change,) = Source().run(CREATE).changes
+    assert (change.target, change.shard) == (TargetTable("merged", "tbl"), shard("tbl00"))
+    assert change.before is None
+    assert names(change.after) == ["ID", "NAME"]
+    assert (change.id.offset, change.id.ordinal, change.id.count) == (0, 0, 1)
+
+
+def test_an_alter_tells_where_each_column_comes_from(source):
+    (change,) = source.run("ALTER TABLE tbl00 ADD a INT FIRST, CHANGE NAME nom TEXT").changes
+    assert names(change.before) == ["ID", "NAME"]
+    lineage = [(entry.name, entry.before) for entry in change.lineage]
+    assert lineage == [("a", ""), ("ID", "ID"), ("nom", "NAME")]
+
+
+def test_an_index_statement_finds_its_table_in_the_text(source):
+    (change,) = source.run("CREATE INDEX i ON tbl00 (NAME)").changes
+    assert change.after is not None and change.after.index("i") is not None
+
+
+def test_a_snapshot_describes_and_is_never_executed():
+    source = Source()
+    source.run(CREATE)
+    for ddl in (
+        "DROP TABLE IF EXISTS `shop`.`tbl00`",
+        "DROP DATABASE IF EXISTS `shop`",
+        "USE `shop`",
+    ):
+        result = source.run(ddl, snapshot=True)
+        assert result.puts == {} and result.ignored is not None
+    described = source.run("CREATE TABLE tbl00 (ID INT PRIMARY KEY, X INT)", snapshot=True)
+    (change,) = described.changes
+    assert change.snapshot
+    assert [(e.name, e.before) for e in change.lineage] == [("ID", "ID"), ("X", "")]
+
+
+def test_a_database_default_is_inherited_by_new_tables():
+    source = Source()
+    source.run("CREATE DATABASE shop CHARACTER SET latin1")
+    (change,) = source.run(CREATE).changes
+    assert change.after is not None and change.after.charset == "latin1"
+
+
+def test_unrouted_tables_are_tracked_for_a_rename_into_a_shard(source):
+    source.run("CREATE TABLE _tbl00_gho LIKE tbl00")
+    ignored = source.run("ALTER TABLE _tbl00_gho ADD z INT").ignored
+    assert ignored is not None and "no routing rule matches s1/shop._tbl00_gho" in ignored.reason
+    left = source.run("RENAME TABLE tbl00 TO _tbl00_del").changes
+    assert [(c.shard, c.after) for c in left] == [(shard("tbl00"), None)]
+    (arrived,) = source.run("RENAME TABLE _tbl00_gho TO tbl00").changes
+    assert arrived.before is None and names(arrived.after) == ["ID", "NAME", "z"]
+
+
+def test_a_renamed_shard_arrives_before_it_leaves(source):
+    changes = source.run("ALTER TABLE tbl00 RENAME TO tbl01, ADD z INT").changes
+    assert [(c.shard.table, c.id.ordinal, c.id.count) for c in changes] == [
+        ("tbl01", 0, 2), ("tbl00", 1, 2),
+    ]  # fmt: skip
+    assert names(changes[0].after) == ["ID", "NAME", "z"]
+    assert changes[1].after is None and not changes[1].error
+
+
+def test_tables_can_change_places_in_one_statement(source):
+    source.run("CREATE TABLE tbl01 (ID INT PRIMARY KEY, other INT)")
+    changes = source.run("RENAME TABLE tbl00 TO t, tbl01 TO tbl00, t TO tbl01").changes
+    found = {c.shard.table: (names(c.before), names(c.after)) for c in changes}
+    assert found == {
+        "tbl00": (["ID", "NAME"], ["ID", "other"]),
+        "tbl01": (["ID", "other"], ["ID", "NAME"]),
+    }
+
+
+def test_a_rename_of_a_table_whose_database_is_told_nowhere_holds_all_it_can_mean(source):
+    source.run("CREATE TABLE tbl00 (ID INT PRIMARY KEY)", database="other")
+    changes = source.run("RENAME TABLE tbl00 TO shop.tbl01", database="shop").changes
+    assert {c.shard for c in changes} == {shard("tbl00"), shard("tbl01")}
+    assert all("does not tell which table" in c.error for c in changes)
+
+
+def test_dropping_a_database_ends_every_shard_in_it(source):
+    source.run("CREATE TABLE tbl01 (ID INT PRIMARY KEY)")
+    changes = source.run("DROP DATABASE shop").changes
+    assert [(c.shard.table, c.after) for c in changes] == [("tbl00", None), ("tbl01", None)]
+    assert source.schemas == {}
+
+
+@pytest.mark.parametrize(
+    ("ddl", "why"),
+    [
+        ("CREATE TABLE IF NOT EXISTS tbl00 (x INT)", "exists already"),
+        ("TRUNCATE TABLE tbl00", "changes no schema"),
+        ("CREATE VIEW v AS SELECT 1", "CREATE VIEW"),
+        ("DROP TABLE IF EXISTS tbl77", "not tracked"),
+        ("CREATE TEMPORARY TABLE tbl88 (x INT)", "temporary"),
+        ("CREATE TABLE elsewhere (x INT)", "no routing rule matches"),
+    ],
+)
+def test_what_concerns_no_shard_is_answered_with_the_reason(source, ddl, why):
+    result = source.run(ddl)
+    assert result.changes == ()
+    assert result.ignored is not None and result.ignored.outcome is Outcome.IGNORED
+    assert why in result.ignored.reason
+    assert (result.ignored.target, result.ignored.version) == (None, 0)
+
+
+def test_a_statement_that_is_not_understood_holds_its_shard_with_place_and_remedy(source):
+    (change,) = source.run("ALTER TABLE tbl00 FROBNICATE x", table="tbl00").changes
+    assert "at character 19" in change.error
+    assert change.error.endswith("\n                  ^")
+    assert change.hint and change.after is None
+    assert isinstance(source.schemas[shard("tbl00")], Unknown)
+
+
+def test_later_changes_of_an_unknown_table_hold_too_until_it_is_described(source):
+    source.run("ALTER TABLE tbl00 FROBNICATE x", table="tbl00")
+    (change,) = source.run("ALTER TABLE tbl00 ADD z INT").changes
+    assert "FROBNICATE" in change.error and "binlog.000001:101" in change.error
+    (change,) = source.run(CREATE, snapshot=True).changes
+    assert not change.error and names(change.after) == ["ID", "NAME"]
+
+
+def test_an_unknown_table_can_be_dropped(source):
+    source.run("ALTER TABLE tbl00 FROBNICATE x", table="tbl00")
+    (change,) = source.run("DROP TABLE `shop`.`tbl00`").changes
+    assert not change.error and change.after is None
+
+
+def test_a_statement_of_which_no_table_is_known_holds_every_shard_of_its_database(source):
+    source.run("CREATE TABLE tbl01 (ID INT PRIMARY KEY)")
+    source.run("CREATE TABLE tbl02 (ID INT PRIMARY KEY)", database="other")
+    changes = source.run("FROBNICATE ALL").changes
+    assert [c.shard for c in changes] == [shard("tbl00"), shard("tbl01")]
+    assert all("not clear which tables" in c.hint for c in changes)
+
+
+def test_columns_that_debezium_reads_otherwise_make_the_schema_unknown(source):
+    ddl = "ALTER TABLE tbl00 ADD z INT"
+    (change,) = source.run(ddl, image("ALTER", "tbl00", "ID", "NAME")).changes
+    assert "not certain" in change.error
+    assert isinstance(source.schemas[shard("tbl00")], Unknown)
+
+
+def test_a_column_that_only_debezium_sees_is_found_after_any_statement(source):
+    (change,) = source.run("FLUSH TABLES", image("ALTER", "tbl00", "ID", "NAME", "z")).changes
+    assert "not certain" in change.error
+
+
+def test_an_alter_of_a_table_that_was_never_described_is_an_error():
+    (change,) = Source().run("ALTER TABLE tbl00 ADD z INT").changes
+    assert "its CREATE TABLE was not seen" in change.error
+
+
+def test_a_shard_of_two_targets_is_held_on_both():
+    rules = (*RULES, RoutingRule(".*", ".*", "tbl00", "merged", "all"))
+    changes = Source(rules).run(CREATE).changes
+    assert [str(c.target) for c in changes] == ["merged.all", "merged.tbl"]
+    assert [c.id.ordinal for c in changes] == [0, 1]
+    assert all("merged.tbl, merged.all" in c.error and c.after is None for c in changes)
+
+
+def test_the_same_event_gives_the_same_result():
+    first, second = Source(), Source()
+    for ddl in (CREATE, "ALTER TABLE tbl00 ADD z INT", "ALTER TABLE tbl00 RENAME TO tbl01"):
+        assert first.run(ddl) == second.run(ddl)
