@@ -79,8 +79,8 @@ def normal_foreign_keys(
             parts = tuple(IndexPart(name) for name in key.columns)
             extra.append(Index(key.name or key.index_name, IndexKind.PLAIN, parts))
         name = key.name
-        if key.index_name and (context.is_mariadb or not (name or context.at_least(80016, None))):
-            # MariaDB prefers the index's name, MySQL before 8.0.16 takes it for want of another.
+        if not name and not context.at_least(80016, None):
+            # From 8.0.16 on MySQL no longer takes the index's name for want of another.
             name = key.index_name
         if not name:
             number += 1

@@ -11,7 +11,18 @@ from __future__ import annotations
 
 from .expression import expression
 from .lexer import NAME, NUMBER, STRING, Cursor
+from .words import words
 
+_KEYWORDS = words(
+    """
+    ADD ALGORITHM ALL ANALYZE ASC AUTO BY CHECK COALESCE COLUMNS COMMENT CONVERT CURRENT DATA
+    DEFAULT DESC DIRECTORY DISCARD DROP ENGINE EXCHANGE EXISTS FOR HASH HISTORY IF IMPORT IN INDEX
+    INTERVAL INTO KEY LESS LIMIT LINEAR LIST MAXVALUE MAX_ROWS MIN_ROWS NOT NULL OPTIMIZE ORDER
+    PARTITION PARTITIONING PARTITIONS PERIOD RANGE REBUILD REMOVE REORGANIZE REPAIR SUBPARTITION
+    SUBPARTITIONS SYSTEM_TIME TABLE TABLESPACE THAN TO TRUNCATE UPGRADE VALIDATION VALUES WITH
+    WITHOUT
+    """
+)
 _MAINTENANCE = frozenset({"ANALYZE", "CHECK", "OPTIMIZE", "REBUILD", "REPAIR", "TRUNCATE"})
 
 
@@ -33,11 +44,11 @@ def partitioning(cursor: Cursor) -> str:
 
 def spaced(cursor: Cursor, start: int) -> str:
     """The tokens from ``start`` up to here as one line."""
-    words: list[str] = []
+    pieces: list[str] = []
     for place in range(start, cursor.index):
         text = cursor.text(place)
-        words.append(text.upper() if text.isalpha() and text.isascii() else text)
-    return " ".join(words)
+        pieces.append(text.upper() if text.upper() in _KEYWORDS else text)
+    return " ".join(pieces)
 
 
 def _method(cursor: Cursor, *, subpartition: bool) -> None:
