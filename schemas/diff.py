@@ -1,36 +1,42 @@
-"""The statements that bring a target from one joined schema to the next.
+"""The DDL that brings the target from one schema to the next.
 
-Computed from the two schemas, columns matched by identity; never copied from a shard's DDL. Every
-statement has one clause (several renames are one statement, so that names can be swapped) and a
-kind: *expanding* if the target accepts more after it, *contracting* if it accepts less,
-*switching* if it accepts other rows. A step that does both is split: widen first, narrow later.
+Theory of operation. Both schemas are joins of the shards' schemas, columns have identities. A
+column's definition moves in at most two steps: *up* to the join of its definition before and
+after (the target accepts more: expanding), then *down* to the definition after (the target
+accepts less: contracting). Where the two have no join, it moves in one step that accepts other
+rows (switching). The statements come in an order in which every one of them is legal:
+
+1. indexes, checks and generated columns that go, or that a rename would break;
+2. steps up of columns that are about to go;
+3. columns whose name is needed by another column are dropped, then renames;
+4. steps up and switches of columns that stay;
+5. added columns;
+6. the primary key;
+7. steps down of columns that stay, dropped columns;
+8. generated columns, indexes and checks that come.
+
+One clause per statement, and one text per statement: equal schemas give equal bytes.
+
+Source: DESIGN of the semilattice (transition table) and of the barrier (kinds).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from .events import Binding, ShardColumn, StatementKind, TargetStatement
-from .model import Column, Default, DefaultKind, Index, IndexKind, TableSchema
-from .names import TargetTable, quote_identifier
-from .render.mysql import column_definition, create_table, default_value, index_definition
+from .diff_columns import CannotRender, ColumnMove, column_steps
+from .diff_writer import StatementWriter
+from .events import ShardColumn, TargetStatement
+from .expressions import column_names
+from .model import Check, Column, Index, IndexKind, IndexPart, TableSchema
+from .names import TargetTable
 from .target_table import TargetSchema
-from .type_join import join_types
-from .zero_values import zero_value
 
-_EXPANDING, _CONTRACTING, _SWITCHING = (
-    StatementKind.EXPANDING, StatementKind.CONTRACTING, StatementKind.SWITCHING,
-)  # fmt: skip
-_NULL = Default(DefaultKind.NULL)
+__all__ = ["CannotRender", "diff"]
 
-
-@dataclass(frozen=True, slots=True)
-class CannotRender:
-    """The target cannot be brought there by a statement, and what would help."""
-
-    reason: str
-    hint: str
+_TEMPORARY = "_shardmerge_"
+"""Prefix of a column's name between two renames that swap names."""
 
 
 def diff(
@@ -39,239 +45,242 @@ def diff(
     to: TargetSchema,
     target: TargetTable,
 ) -> tuple[TargetStatement, ...] | CannotRender:
-    """The statements in execution order; empty when nothing is to be done.
+    """The statements that bring the target to ``to``, in execution order.
 
     Args:
-        from_schema: The target as it was decided last; None when it does not exist.
-        from_columns: Its columns with identities, in the same order.
-        to: What it must become.
+        from_schema: The target's table as it is; None when it does not exist.
+        from_columns: Its columns with identities, in its order; empty when it does not exist.
+        to: See ``target_schema``; it must have been made with ``from_columns`` as ``previous``.
+        target: The table's name.
+
+    Returns:
+        The statements, empty when nothing is to do; or why MySQL cannot be brought there.
     """
+    write = StatementWriter(target)
     if from_schema is None:
-        return (_create(to, target),)
-    work = _Diff(from_schema, from_columns, to, target)
-    if work.changes_generated:
-        return CannotRender(
-            f"column {work.changes_generated!r} would change between generated and plain",
-            "drop the column on all shards and add it anew",
-        )
-    return tuple(work.statements())
-
-
-def _create(to: TargetSchema, target: TargetTable) -> TargetStatement:
-    # Rows that stand before their shard's first change have all its columns.
-    return TargetStatement(
-        create_table(to.schema, target.sql), _EXPANDING, "the target's first shard", ("table",),
-        tuple(_bind(c) for c in to.columns),
-    )  # fmt: skip
-
-
-def _bind(column: ShardColumn) -> Binding:
-    return Binding(column.id, column.column.name, column.column.generated is None)
+        write.create(to)
+        return write.statements
+    return _Diff(from_schema, from_columns, to, write).run()
 
 
 class _Diff:
-    """One run of ``diff``; its methods give the statements of one step each."""
+    """One run of ``diff``; each method writes the statements of one step of the theory."""
 
     def __init__(
         self,
         from_schema: TableSchema,
         from_columns: Sequence[ShardColumn],
         to: TargetSchema,
-        target: TargetTable,
+        write: StatementWriter,
     ) -> None:
-        self._from_indexes = {i.name.lower(): i for i in _secondary(from_schema)}
-        self._to_indexes = {i.name.lower(): i for i in _secondary(to.schema)}
-        self._from = {c.id: c.column for c in from_columns}
-        self._to = {c.id: c.column for c in to.columns}
-        self._renamed = {
-            column_id: (column.name, self._to[column_id].name)
-            for column_id, column in self._from.items()
-            if column_id in self._to and column.name != self._to[column_id].name
+        self.write = write
+        self.from_schema, self.to = from_schema, to
+        self.before = {c.id: c.column for c in from_columns}
+        self.after = {c.id: c.column for c in to.columns}
+        self.renamed = {
+            self.before[i].name.lower(): column.name
+            for i, column in self.after.items()
+            if i in self.before
         }
-        self._target = target
+        self.current = {i: column.name for i, column in self.before.items()}
 
-    @property
-    def changes_generated(self) -> str:
-        """Name of a column that MySQL cannot modify into what it must be; "" if none."""
-        for column_id, column in self._from.items():
-            to = self._to.get(column_id)
-            if to and (column.generated is None) != (to.generated is None):
-                stored = (column.generated or to.generated).stored  # type: ignore[union-attr]
-                if not stored:
-                    return to.name
-        return ""
-
-    def statements(self) -> Iterator[TargetStatement]:
-        yield from self._drop_indexes()
-        yield from self._rename()
-        for column_id, column in self._from.items():
-            if column_id in self._to:
-                yield from self._change(
-                    replace(column, name=self._to[column_id].name), self._to[column_id]
-                )
-        for column_id, column in self._from.items():
-            if column_id not in self._to:
-                yield from self._drop(column_id, column)
-        for column_id, column in self._to.items():
-            if column_id not in self._from:
-                yield from self._add(column_id, column)
-        yield from self._add_indexes()
-
-    def _drop_indexes(self) -> Iterator[TargetStatement]:
-        for name, index in self._from_indexes.items():
-            if self._renamed_index(index) != self._to_indexes.get(name):
-                yield self._alter(
-                    f"DROP INDEX {quote_identifier(index.name)}", _EXPANDING,
-                    f"not every shard has index {index.name}", _index_subjects(index),
-                )  # fmt: skip
-
-    def _add_indexes(self) -> Iterator[TargetStatement]:
-        kept = {n: self._renamed_index(i) for n, i in self._from_indexes.items()}
-        for name, index in self._to_indexes.items():
-            if kept.get(name) != index:
-                kind = _CONTRACTING if index.is_unique else _EXPANDING
-                yield self._alter(
-                    f"ADD {index_definition(index)}", kind,
-                    f"every shard has index {index.name}", _index_subjects(index),
-                )  # fmt: skip
-
-    def _renamed_index(self, index: Index) -> Index:
-        """The index after the renames, which MySQL carries over into it."""
-        renames = dict(self._renamed.values())
-        parts = tuple(replace(p, column=renames.get(p.column, p.column)) for p in index.parts)
-        return replace(index, parts=parts)
-
-    def _rename(self) -> Iterator[TargetStatement]:
-        if not self._renamed:
-            return
-        clauses = [
-            f"RENAME COLUMN {quote_identifier(old)} TO {quote_identifier(new)}"
-            for old, new in self._renamed.values()
-        ]
-        names = sorted({n for pair in self._renamed.values() for n in pair})
-        yield self._alter(
-            ", ".join(clauses), _EXPANDING,
-            "a shard renamed " + ", ".join(f"{o} to {n}" for o, n in self._renamed.values()),
-            _column_subjects(*names),
-            tuple(
-                Binding(i, new, self._to[i].generated is None)
-                for i, (_, new) in self._renamed.items()
-            ),
-        )  # fmt: skip
-
-    def _change(self, old: Column, new: Column) -> Iterator[TargetStatement]:
-        """From one definition to another under the same name: widen, switch, narrow."""
-        name = new.name
-        if old == new:
-            return
-        wide = _widest(old, new)
-        if wide is None:
-            yield self._modify(new, _SWITCHING, f"the type of {name} became another on every shard")
-            return
-        if wide != old:
-            if replace(old, default=wide.default) == wide and wide.default is not None:
-                switches = old.default is not None
-                yield self._set_default(
-                    name, wide.default, _SWITCHING if switches else _EXPANDING,
-                    f"the default of {name} became another" if switches
-                    else f"not every shard's rows have {name}",
-                )  # fmt: skip
-            else:
-                yield self._modify(wide, _EXPANDING, f"a shard's {name} accepts more")
-        if wide != new:
-            if replace(wide, default=None) == new:
-                yield self._alter(
-                    f"ALTER COLUMN {quote_identifier(name)} DROP DEFAULT", _CONTRACTING,
-                    f"every shard's rows have {name}", _column_subjects(name),
-                )  # fmt: skip
-            else:
-                yield self._modify(new, _CONTRACTING, f"every shard's {name} accepts less")
-
-    def _drop(self, column_id: str, column: Column) -> Iterator[TargetStatement]:
-        if column.is_required:
-            # Rows after the gate lack the column before the debt below can be paid.
-            yield self._allow_to_lack(column)
-        yield self._alter(
-            f"DROP COLUMN {quote_identifier(column.name)}", _CONTRACTING,
-            f"no shard has {column.name} any more", _column_subjects(column.name),
-            (Binding(column_id, ""),),
-        )  # fmt: skip
-
-    def _add(self, column_id: str, column: Column) -> Iterator[TargetStatement]:
-        """Rows before the gate lack the column, also when every shard has it after."""
-        first = column
-        if column.is_required:
-            zero = zero_value(column.type)
-            first = (
-                replace(column, default=zero)
-                if zero
-                else replace(column, nullable=True, default=_NULL)
+    def run(self) -> tuple[TargetStatement, ...] | CannotRender:
+        stay = [i for i in self.after if i in self.before]
+        gone = [i for i in self.before if i not in self.after]
+        come = [i for i in self.after if i not in self.before]
+        moves: dict[str, ColumnMove] = {}
+        for column_id in stay:
+            move = column_steps(
+                self.before[column_id], self.after[column_id], ours=column_id in self.to.ours
             )
-        yield self._alter(
-            f"ADD COLUMN {column_definition(first)}", _EXPANDING,
-            f"a shard has the new column {column.name}", _column_subjects(column.name),
-            (_bind(ShardColumn(column_id, column)),),
-        )  # fmt: skip
-        yield from self._change(first, column)
+            if isinstance(move, CannotRender):
+                return move
+            moves[column_id] = move
+        rebuilt = [i for i in stay if moves[i].rebuild]
+        if refusal := self._refuse_rebuilding_keys(rebuilt):
+            return refusal
+        lost = {self.before[i].name.lower() for i in rebuilt}
+        self._drop_indexes(lost)
+        self._drop_checks()
+        for column_id in self._generated_first([*gone, *rebuilt]):
+            if self.before[column_id].generated is not None:
+                self.write.drop(column_id, self.before[column_id], self.current.pop(column_id))
+        gone = [i for i in gone if i in self.current]
+        for column_id in gone:
+            self.write.make_optional(self.before[column_id])
+        gone = self._rename(gone)
+        for column_id in stay:
+            if not moves[column_id].rebuild:
+                for step in moves[column_id].up:
+                    self.write.move(column_id, step)
+        for column_id in come:
+            column = self.after[column_id]
+            if column.generated is None:
+                self.write.add(column_id, column, ours=column_id in self.to.ours)
+        self._switch_primary_key()
+        for column_id in stay:
+            if not moves[column_id].rebuild:
+                for step in moves[column_id].down:
+                    self.write.move(column_id, step)
+        for column_id in gone:
+            self.write.drop(column_id, self.before[column_id], self.current[column_id])
+        for column_id in self._base_first([*rebuilt, *come]):
+            column = self.after[column_id]
+            if column_id in rebuilt or column.generated is not None:
+                self.write.add(column_id, column, ours=column_id in self.to.ours)
+        self._add_indexes(lost)
+        self._add_checks()
+        return self.write.statements
 
-    def _allow_to_lack(self, column: Column) -> TargetStatement:
-        reason = f"not every shard's rows have {column.name}"
-        zero = zero_value(column.type)
-        if zero is None:
-            return self._modify(replace(column, nullable=True, default=_NULL), _EXPANDING, reason)
-        return self._set_default(column.name, zero, _EXPANDING, reason)
+    def _drop_indexes(self, lost: set[str]) -> None:
+        kept = {i.name.lower(): _plain(i) for i in self.to.schema.indexes}
+        for index in self._secondary(self.from_schema):
+            same = kept.get(index.name.lower()) == _plain(self._in_new_names(index))
+            if not same or lost.intersection(_columns_of(index)):
+                self.write.drop_index(index)
 
-    def _set_default(
-        self, name: str, default: Default, kind: StatementKind, reason: str
-    ) -> TargetStatement:
-        return self._alter(
-            f"ALTER COLUMN {quote_identifier(name)} SET DEFAULT {default_value(default)}",
-            kind, reason, _column_subjects(name),
-        )  # fmt: skip
+    def _add_indexes(self, lost: set[str]) -> None:
+        lost_after = {self.renamed.get(name, name).lower() for name in lost}
+        kept = {
+            i.name.lower(): _plain(self._in_new_names(i)) for i in self._secondary(self.from_schema)
+        }
+        for index in self._secondary(self.to.schema):
+            same = kept.get(index.name.lower()) == _plain(index)
+            if not same or lost_after.intersection(_columns_of(index)):
+                self.write.add_index(index, _columns_of(index))
 
-    def _modify(self, column: Column, kind: StatementKind, reason: str) -> TargetStatement:
-        return self._alter(
-            f"MODIFY COLUMN {column_definition(column)}", kind, reason,
-            _column_subjects(column.name),
-        )  # fmt: skip
-
-    def _alter(
-        self,
-        clauses: str,
-        kind: StatementKind,
-        reason: str,
-        subjects: tuple[str, ...],
-        binds: tuple[Binding, ...] = (),
-    ) -> TargetStatement:
-        return TargetStatement(
-            f"ALTER TABLE {self._target.sql} {clauses}", kind, reason, subjects, binds
+    def _in_new_names(self, index: Index) -> Index:
+        """The index after the renames, as MySQL follows them; never inside expressions."""
+        return Index(
+            index.name,
+            index.kind,
+            tuple(
+                part if part.expression else _renamed_part(part, self.renamed)
+                for part in index.parts
+            ),
+            parser=index.parser,
         )
 
+    def _drop_checks(self) -> None:
+        # A check that names a renamed column differs in its text, so it is dropped first: MySQL
+        # refuses to rename a column that a check names.
+        kept = {_check_key(c) for c in self.to.schema.checks}
+        for check in self.from_schema.checks:
+            if _check_key(check) not in kept:
+                self.write.drop_check(check)
 
-def _widest(old: Column, new: Column) -> Column | None:
-    """What accepts the rows of both; None when there is no such definition.
+    def _add_checks(self) -> None:
+        kept = {_check_key(c) for c in self.from_schema.checks}
+        for check in self.to.schema.checks:
+            if _check_key(check) not in kept:
+                self.write.add_check(check, column_names(check.expression))
 
-    The new default counts where both have one: it is what rows without a value get from now on.
-    """
-    kind = join_types(old.type, new.type)
-    if isinstance(kind, str) or old.generated != new.generated:
+    def _switch_primary_key(self) -> None:
+        before, after = self.from_schema.primary_key, self.to.schema.primary_key
+        renamed = _plain(self._in_new_names(before)) if before else None
+        if renamed != (_plain(after) if after else None):
+            self.write.switch_primary_key(before, after)
+
+    def _rename(self, gone: list[str]) -> list[str]:
+        """Write the renames, and drops that must come before one; the drops still to write."""
+        pending = {
+            i: self.after[i].name
+            for i, name in self.current.items()
+            if i in self.after and self.after[i].name != name
+        }
+        wanted = {name.lower() for name in pending.values()}
+        wanted |= {self.after[i].name.lower() for i in self.after if i not in self.before}
+        still = []
+        for column_id in gone:
+            if self.current[column_id].lower() not in wanted:
+                still.append(column_id)
+            elif len(self.current) > 1:
+                name = self.current.pop(column_id)
+                self.write.drop(column_id, self.before[column_id], name)
+            else:
+                # A table keeps at least one column.
+                self._rename_one(column_id, _TEMPORARY + self.current[column_id])
+                still.append(column_id)
+        while pending:
+            taken = {name.lower(): i for i, name in self.current.items()}
+            free = (i for i in pending if taken.get(pending[i].lower(), i) == i)
+            ready = next(free, None)
+            if ready is not None:
+                self._rename_one(ready, pending.pop(ready))
+            else:
+                swapped = next(iter(pending))
+                self._rename_one(swapped, _TEMPORARY + self.current[swapped])
+        return still
+
+    def _rename_one(self, column_id: str, name: str) -> None:
+        column = self.before[column_id]
+        self.write.rename(column_id, self.current[column_id], name, column.generated is None)
+        self.current[column_id] = name
+
+    def _generated_first(self, ids: Sequence[str]) -> list[str]:
+        """Generated columns before those that they compute from, others as they come."""
+        return _ordered(ids, self.before, dependents_first=True)
+
+    def _base_first(self, ids: Sequence[str]) -> list[str]:
+        return _ordered(ids, self.after, dependents_first=False)
+
+    def _refuse_rebuilding_keys(self, rebuilt: Sequence[str]) -> CannotRender | None:
+        key = self.from_schema.primary_key
+        names = {name.lower() for name in key.columns} if key else set()
+        for column_id in rebuilt:
+            name = self.before[column_id].name
+            if name.lower() in names:
+                return CannotRender(
+                    f"the generated column {name} would be dropped and added again, "
+                    "and the primary key needs it",
+                    f"take {name} out of the primary key, or undo the change of its expression",
+                )
         return None
-    if kind.is_integer and kind.name == new.type.name:
-        kind = new.type
-    nullable = old.nullable or new.nullable
-    default = new.default if new.default is not None else old.default
-    if default == _NULL and not nullable:
-        default = None
-    return replace(new, type=kind, nullable=nullable, default=default)
+
+    @staticmethod
+    def _secondary(schema: TableSchema) -> list[Index]:
+        return [i for i in schema.indexes if i.kind is not IndexKind.PRIMARY]
 
 
-def _secondary(schema: TableSchema) -> tuple[Index, ...]:
-    return tuple(i for i in schema.indexes if i.kind is not IndexKind.PRIMARY)
+def _plain(index: Index) -> Index:
+    """The index as the order looks at it: names without case, no comment, no visibility."""
+    parts = tuple(
+        IndexPart(p.column.lower(), p.expression, p.length, p.descending) for p in index.parts
+    )
+    return Index(index.name.lower(), index.kind, parts, parser=index.parser)
 
 
-def _column_subjects(*names: str) -> tuple[str, ...]:
-    return tuple(f"column:{name.lower()}" for name in names)
+def _renamed_part(part: IndexPart, renamed: Mapping[str, str]) -> IndexPart:
+    return replace(part, column=renamed.get(part.column.lower(), part.column))
 
 
-def _index_subjects(index: Index) -> tuple[str, ...]:
-    return (f"index:{index.name.lower()}", *_column_subjects(*index.columns))
+def _columns_of(index: Index) -> list[str]:
+    """Lower-case names of the columns that an index reads, in order."""
+    names: list[str] = []
+    for part in index.parts:
+        names += [part.column] if part.column else column_names(part.expression)
+    return [name.lower() for name in names]
+
+
+def _check_key(check: Check) -> tuple[str, str, bool]:
+    return check.name.lower(), check.expression, check.enforced
+
+
+def _ordered(
+    ids: Sequence[str], columns: Mapping[str, Column], *, dependents_first: bool
+) -> list[str]:
+    """Generated columns before or after those that they compute from, others as they come.
+
+    A generated column may name only earlier generated columns, so their depth orders them.
+    """
+    by_name = {column.name.lower(): column for column in columns.values()}
+
+    def depth(column: Column) -> int:
+        if column.generated is None:
+            return 0
+        names = column_names(column.generated.expression)
+        bases = (by_name[n.lower()] for n in names if n.lower() in by_name)
+        return 1 + max((depth(base) for base in bases if base is not column), default=0)
+
+    sign = -1 if dependents_first else 1
+    return sorted(ids, key=lambda column_id: sign * depth(columns[column_id]))

@@ -1,65 +1,85 @@
-"""The table that a target must be, given the join of its shards' schemas."""
+"""From a join to the schema that the target's table must have."""
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from .events import ShardColumn
-from .lattice import JoinedColumn, JoinedTable
-from .model import Column, Default, DefaultKind, Index, IndexKind, IndexPart, TableSchema
+from .joined import JoinedColumn, JoinedTable
+from .model import Check, Column, Default, DefaultKind, Index, IndexKind, IndexPart, TableSchema
 from .zero_values import zero_value
+
+NULL_DEFAULT = Default(DefaultKind.NULL)
 
 
 @dataclass(frozen=True, slots=True)
 class TargetSchema:
-    """A target's schema: the table, and its columns with identities in the same order."""
+    """What the target's table must look like.
+
+    Attributes:
+        schema: The table; its columns are those of ``columns``.
+        columns: With identities, in the target's order.
+        ours: Identities whose default is a zero value that no shard has.
+    """
 
     schema: TableSchema
     columns: tuple[ShardColumn, ...]
+    ours: frozenset[str] = field(default=frozenset())
 
 
-def target_schema(joined: JoinedTable, previous: Sequence[ShardColumn] = ()) -> TargetSchema:
-    """The table that accepts exactly the join's rows.
+def target_schema(
+    joined: JoinedTable,
+    previous: Sequence[ShardColumn] = (),
+    table: str = "",
+    *,
+    checks: bool = True,
+) -> TargetSchema:
+    """The schema that the target's table must have for a join.
 
-    A column that some shard lacks gets its type's zero value as default if it is NOT NULL and no
-    shard gives it one (where a type has none, the column becomes nullable: it accepts more).
-    The target never counts (AUTO_INCREMENT) and has no foreign keys: its rows come with every
-    value, in another order than the parents' rows. Checks are left out as well: they would
-    accept less, and which of them a target can express is its own question.
+    * A NOT NULL column that a row may leave out gets its type's zero value as default.
+    * The target never makes up ids: AUTO_INCREMENT is dropped, rows bring their own.
+    * Foreign keys are left out: they name tables of a source, and rows of two targets arrive in
+      no common order.
+    * A check whose name the servers made up is named by its text, so that it keeps its name
+      whichever shards come and go.
 
     Args:
-        previous: The target's columns so far: their order is kept, new ones come after.
+        joined: See ``lattice.join_all``.
+        previous: The target's columns before, in the table's order; they keep their places, new
+            columns follow in the order in which the first shard has them.
+        table: The target table's name, part of made-up check names (they are unique in a
+            database).
+        checks: Whether the target keeps CHECK constraints (MySQL 8.0.16 and later).
     """
-    by_id = {column.id: column for column in joined.columns}
-    ordered = dict.fromkeys([c.id for c in previous if c.id in by_id])
-    ordered.update(dict.fromkeys(joined.order))
-    key = {column_id for column_id, _ in joined.key}
-    columns = tuple(
-        ShardColumn(column_id, _target_column(by_id[column_id], in_key=column_id in key))
-        for column_id in ordered
+    columns = {c.id: c for c in joined.columns if c.is_in_target}
+    kept = [c.id for c in previous if c.id in columns]
+    added = [i for i in joined.order if i in columns and i not in set(kept)]
+    placed = tuple(ShardColumn(i, _target_column(columns[i])) for i in (*kept, *added))
+    key = tuple(IndexPart(columns[i].column.name, length=n or None) for i, n in joined.key)
+    schema = TableSchema(
+        columns=tuple(c.column for c in placed),
+        indexes=(*([Index("PRIMARY", IndexKind.PRIMARY, key)] if key else []), *joined.indexes),
+        checks=tuple(_named(check, table) for check in joined.checks) if checks else (),
+        charset=joined.charset,
+        collation=joined.collation,
     )
-    indexes: tuple[Index, ...] = joined.indexes
-    if joined.key:
-        parts = tuple(
-            IndexPart(by_id[column_id].column.name, length=length or None)
-            for column_id, length in joined.key
-        )
-        indexes = (Index("PRIMARY", IndexKind.PRIMARY, parts), *indexes)
-    return TargetSchema(
-        TableSchema(tuple(c.column for c in columns), indexes, charset=joined.charset), columns
-    )
+    ours = frozenset(c.id for c in columns.values() if c.needs_zero_value)
+    return TargetSchema(schema, placed, ours)
 
 
-def _target_column(joined: JoinedColumn, *, in_key: bool) -> Column:
+def _target_column(joined: JoinedColumn) -> Column:
     column = joined.column
-    if in_key or column.generated is not None:
-        return column
-    if joined.partial and not column.nullable and column.default is None:
-        zero = zero_value(column.type)
-        if zero is None:
-            return replace(column, nullable=True, default=Default(DefaultKind.NULL))
-        return replace(column, default=zero)
-    if column.nullable and column.default is None:
-        return replace(column, default=Default(DefaultKind.NULL))
+    if joined.needs_zero_value:
+        return replace(column, default=zero_value(column.type))
+    if column.nullable and column.default is None and column.generated is None:
+        return replace(column, default=NULL_DEFAULT)
     return column
+
+
+def _named(check: Check, table: str) -> Check:
+    if check.name:
+        return check
+    prefix = f"{table[:40]}_" if table else ""
+    return replace(check, name=f"{prefix}check_{zlib.crc32(check.expression.encode()):08x}")

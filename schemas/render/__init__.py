@@ -1,0 +1,1 @@
+"""Definitions and statements as text, one module per kind of target."""

@@ -1,33 +1,97 @@
-"""Schemas as MySQL text: canonical, so that equal schemas give equal text.
+"""MySQL 8 text of definitions: what the target's DDL is made of.
 
-Everything that is rendered here parses back to the same value (tests/properties).
+One spelling for one value: equal schemas give equal text, and parsing the text gives the schema
+back. Expressions stand as they are: they are canonical already.
+
+Source: MySQL Reference Manual, "CREATE TABLE Statement", "Data Type Default Values".
 """
 
 from __future__ import annotations
 
-from ..model import Check, Column, Default, DefaultKind, Index, IndexKind, TableSchema
-from ..names import quote_identifier
-from ..types import ColumnType
+import re
 
+from shardmerge.schemas.model import (
+    Check,
+    Column,
+    Default,
+    DefaultKind,
+    Index,
+    IndexKind,
+    TableSchema,
+)
+from shardmerge.schemas.names import quote_identifier
+from shardmerge.schemas.types import TEMPORAL_NAMES, ColumnType
+
+_BARE_LITERAL = re.compile(r"(?:0x(?:[0-9A-Fa-f]{2})+|b'[01]+')\Z")
+_BARE_LITERAL_TYPES = frozenset({"bit", "binary", "varbinary"})
+_NOW = re.compile(r"CURRENT_TIMESTAMP(?:\([0-6]\))?\Z")
 _INDEX_WORDS = {
     IndexKind.PRIMARY: "PRIMARY KEY",
-    IndexKind.UNIQUE: "UNIQUE KEY",
-    IndexKind.PLAIN: "KEY",
-    IndexKind.FULLTEXT: "FULLTEXT KEY",
-    IndexKind.SPATIAL: "SPATIAL KEY",
+    IndexKind.UNIQUE: "UNIQUE INDEX",
+    IndexKind.PLAIN: "INDEX",
+    IndexKind.FULLTEXT: "FULLTEXT INDEX",
+    IndexKind.SPATIAL: "SPATIAL INDEX",
 }
 
 
-def string_literal(value: str) -> str:
-    """A quoted string for a session without NO_BACKSLASH_ESCAPES."""
-    return "'" + value.replace("\\", "\\\\").replace("'", "''") + "'"
+def create_table(schema: TableSchema, target_name_sql: str) -> str:
+    """The whole statement.
+
+    Args:
+        schema: Normalised.
+        target_name_sql: The table's name, quoted and qualified (``TargetTable.sql``).
+    """
+    lines = [column_definition(column) for column in schema.columns]
+    lines += [index_clause(index) for index in schema.indexes]
+    lines += [check_clause(check) for check in schema.checks]
+    options = f" DEFAULT CHARACTER SET {schema.charset}" if schema.charset else ""
+    if schema.collation:
+        options += f" COLLATE {schema.collation}"
+    return f"CREATE TABLE {target_name_sql} ({', '.join(lines)}){options}"
+
+
+def column_definition(column: Column) -> str:
+    """A column as CREATE TABLE, ADD COLUMN and MODIFY COLUMN take it.
+
+    NULL is written out for a timestamp, which some servers make NOT NULL by themselves, and
+    DEFAULT NULL is left out, since it is what a nullable column has anyway.
+    """
+    text = f"{quote_identifier(column.name)} {column_type(column.type)}"
+    if column.generated is not None:
+        storage = "STORED" if column.generated.stored else "VIRTUAL"
+        text += f" GENERATED ALWAYS AS ({column.generated.expression}) {storage}"
+        return text if column.nullable else f"{text} NOT NULL"
+    if not column.nullable:
+        text += " NOT NULL"
+    elif column.type.name == "timestamp":
+        text += " NULL"
+    if column.default is not None and column.default.kind is not DefaultKind.NULL:
+        text += f" DEFAULT {default_value(column.default, column.type)}"
+    if column.on_update:
+        text += f" ON UPDATE {column.on_update}"
+    return text
+
+
+def default_value(default: Default, kind: ColumnType) -> str:
+    """What stands behind DEFAULT."""
+    if default.kind is DefaultKind.NULL:
+        return "NULL"
+    if default.kind is DefaultKind.EXPRESSION:
+        bare = kind.name in TEMPORAL_NAMES and _NOW.match(default.text)
+        return default.text if bare else f"({default.text})"
+    if kind.name in _BARE_LITERAL_TYPES:
+        if default.text == "0x":
+            return "''"
+        if _BARE_LITERAL.match(default.text):
+            return default.text
+    return string_literal(default.text)
 
 
 def column_type(kind: ColumnType) -> str:
-    """The type with everything that belongs to it; the collation only when not the default."""
+    """A type with its sign, character set and collation."""
     text = kind.name
     if kind.elements:
-        text += "(" + ",".join(string_literal(e) for e in kind.elements) + ")"
+        text += "(" + ",".join(string_literal(element) for element in kind.elements) + ")"
     elif kind.scale is not None:
         text += f"({kind.length},{kind.scale})"
     elif kind.length is not None:
@@ -47,52 +111,8 @@ def column_type(kind: ColumnType) -> str:
     return text
 
 
-def default_clause(default: Default) -> str:
-    """``DEFAULT …`` as a column definition has it."""
-    return f"DEFAULT {default_value(default)}"
-
-
-def default_value(default: Default) -> str:
-    """What stands after DEFAULT."""
-    text = default.text
-    if default.kind is DefaultKind.NULL:
-        return "NULL"
-    if default.kind is DefaultKind.EXPRESSION:
-        return text if text.upper().startswith("CURRENT_TIMESTAMP") else f"({text})"
-    if text.startswith("b'"):
-        return text
-    if text.startswith("0x"):
-        return text if len(text) > len("0x") else "''"
-    return string_literal(text)
-
-
-def column_definition(column: Column) -> str:
-    """A column as CREATE TABLE and ALTER TABLE define it."""
-    text = f"{quote_identifier(column.name)} {column_type(column.type)}"
-    if column.generated is not None:
-        storage = "STORED" if column.generated.stored else "VIRTUAL"
-        text += f" GENERATED ALWAYS AS ({column.generated.expression}) {storage}"
-    if not column.nullable:
-        text += " NOT NULL"
-    elif column.type.name == "timestamp":
-        text += " NULL"  # without it some servers make the first timestamp NOT NULL
-    if column.default is not None and not (
-        column.nullable and column.default.kind is DefaultKind.NULL
-    ):
-        text += " " + default_clause(column.default)
-    if column.on_update:
-        text += f" ON UPDATE {column.on_update}"
-    if column.auto_increment:
-        text += " AUTO_INCREMENT"
-    if column.invisible:
-        text += " INVISIBLE"
-    if column.comment:
-        text += f" COMMENT {string_literal(column.comment)}"
-    return text
-
-
-def index_definition(index: Index) -> str:
-    """An index as CREATE TABLE and ADD define it."""
+def index_clause(index: Index) -> str:
+    """An index as CREATE TABLE and ADD take it."""
     text = _INDEX_WORDS[index.kind]
     if index.kind is not IndexKind.PRIMARY:
         text += f" {quote_identifier(index.name)}"
@@ -102,25 +122,17 @@ def index_definition(index: Index) -> str:
         if part.length is not None:
             item += f"({part.length})"
         parts.append(item + (" DESC" if part.descending else ""))
-    text += f" ({','.join(parts)})"
-    return text + (f" WITH PARSER {quote_identifier(index.parser)}" if index.parser else "")
+    text += f" ({', '.join(parts)})"
+    return text + (f" WITH PARSER {index.parser}" if index.parser else "")
 
 
-def check_definition(check: Check) -> str:
-    """A CHECK constraint as CREATE TABLE and ADD define it."""
-    enforced = "" if check.enforced else " NOT ENFORCED"
-    return f"CONSTRAINT {quote_identifier(check.name)} CHECK ({check.expression}){enforced}"
+def check_clause(check: Check) -> str:
+    """A named CHECK as CREATE TABLE and ADD take it."""
+    text = f"CONSTRAINT {quote_identifier(check.name)} CHECK ({check.expression})"
+    return text if check.enforced else f"{text} NOT ENFORCED"
 
 
-def create_table(schema: TableSchema, name: str) -> str:
-    """CREATE TABLE with columns, indexes, checks and the default charset.
-
-    Args:
-        name: The quoted, possibly qualified table name.
-    """
-    lines = [column_definition(column) for column in schema.columns]
-    lines += [index_definition(index) for index in schema.indexes]
-    lines += [check_definition(check) for check in schema.checks]
-    text = f"CREATE TABLE {name} (\n  " + ",\n  ".join(lines) + "\n)"
-    text += f" DEFAULT CHARSET={schema.charset}"
-    return text + (f" COLLATE={schema.collation}" if schema.collation else "")
+def string_literal(value: str) -> str:
+    """A string for a session without NO_BACKSLASH_ESCAPES, on one line of text."""
+    text = value.replace("\\", "\\\\").replace("'", "''")
+    return "'" + text.replace("\n", "\\n").replace("\r", "\\r").replace("\0", "\\0") + "'"

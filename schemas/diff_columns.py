@@ -1,0 +1,183 @@
+"""How one column of the target moves from its definition before to the one after."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from .events import StatementKind
+from .lattice_columns import fitted_default, same_value
+from .model import Column, Default, DefaultKind
+from .type_join import join_types, value_type
+from .zero_values import zero_value
+
+NULL_DEFAULT = Default(DefaultKind.NULL)
+
+
+@dataclass(frozen=True, slots=True)
+class CannotRender:
+    """The target cannot be brought to a schema. ``hint``: what the operator can do."""
+
+    reason: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One change of a definition.
+
+    Attributes:
+        before, after: Under the name after renames.
+    """
+
+    before: Column
+    after: Column
+    kind: StatementKind
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnMove:
+    """The steps of one column: up and switches first, down later.
+
+    Attributes:
+        rebuild: The column is generated and must be dropped and added again.
+    """
+
+    up: tuple[Step, ...] = field(default=())
+    down: tuple[Step, ...] = field(default=())
+    rebuild: bool = False
+
+
+def column_steps(before: Column, after: Column, *, ours: bool) -> ColumnMove | CannotRender:
+    """The steps from one definition to another.
+
+    Args:
+        before: The target's definition now.
+        after: The one it must have; the name may be another one.
+        ours: Whether the default after is a zero value that no shard has.
+    """
+    if before.generated is not None or after.generated is not None:
+        return _generated_steps(before, after)
+    before = replace(before, name=after.name)
+    if before == after:
+        return ColumnMove()
+    # A default that is the zero value and is not there any more was ours, or as good as ours: two
+    # different defaults of shards conflict, so no shard's rows can have counted on it.
+    is_zero = same_value(before.default, zero_value(before.type), before.type)
+    low = _Value.of(before, ours=is_zero)
+    high = _Value.of(after, ours=ours)
+    top = low.join(high)
+    name = after.name
+    if top is None:
+        reason = f"{name} accepts other values than before"
+        return ColumnMove(up=(Step(before, after, StatementKind.SWITCHING, reason),))
+    if top == high:
+        reason = _reason_up(before, after, ours=ours)
+        return ColumnMove(up=(Step(before, after, StatementKind.EXPANDING, reason),))
+    if top == low:
+        reason = _reason_down(before, after)
+        return ColumnMove(down=(Step(before, after, StatementKind.CONTRACTING, reason),))
+    middle = top.column(after)
+    up = Step(before, middle, StatementKind.EXPANDING, _reason_up(before, middle, ours=False))
+    down = Step(middle, after, StatementKind.CONTRACTING, _reason_down(middle, after))
+    return ColumnMove(up=(up,), down=(down,))
+
+
+def _generated_steps(before: Column, after: Column) -> ColumnMove | CannotRender:
+    """Moves of a column that is generated on one side at least.
+
+    Source: MySQL Reference Manual, "ALTER TABLE and Generated Columns".
+    """
+    name = after.name
+    if before.generated == after.generated and replace(before, name=name) == after:
+        return ColumnMove()
+    if before.generated is None:
+        assert after.generated is not None
+        reason = f"every shard computes {name} now"
+        if after.generated.stored:
+            step = Step(replace(before, name=name), after, StatementKind.CONTRACTING, reason)
+            return ColumnMove(down=(step,))
+        return ColumnMove(rebuild=True)
+    if after.generated is None:
+        if before.generated.stored:
+            reason = f"a shard gives {name} values of its own"
+            step = Step(replace(before, name=name), after, StatementKind.EXPANDING, reason)
+            return ColumnMove(up=(step,))
+        return CannotRender(
+            f"MySQL does not turn the VIRTUAL column {name} into an ordinary one",
+            f"drop {name} on every shard and add it again, or make it STORED first",
+        )
+    same_storage = before.generated.stored == after.generated.stored
+    if before.name == name and same_storage:
+        step = Step(before, after, StatementKind.SWITCHING, f"{name} is computed otherwise")
+        return ColumnMove(up=(step,))
+    return ColumnMove(rebuild=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """A target column's value in the semilattice; ``column.default`` None is unset."""
+
+    definition: Column
+    optional: bool
+
+    @classmethod
+    def of(cls, column: Column, *, ours: bool) -> _Value:
+        default = column.default
+        optional = column.nullable or default is not None
+        if default is not None and (ours or default.kind is DefaultKind.NULL):
+            default = None
+        return cls(
+            Column("", value_type(column.type), column.nullable, default, column.on_update),
+            optional,
+        )
+
+    def join(self, other: _Value) -> _Value | None:
+        """The least upper bound; None when there is none."""
+        a, b = self.definition, other.definition
+        kind = join_types(a.type, b.type)
+        if isinstance(kind, str):
+            return None
+        if a.default and b.default and not same_value(a.default, b.default, kind):
+            return None
+        default = b.default or a.default
+        if default is not None:
+            default = fitted_default(default, kind)
+        joined = Column(
+            "",
+            value_type(kind),
+            nullable=a.nullable or b.nullable,
+            default=default,
+            on_update=a.on_update if a.on_update == b.on_update else "",
+        )
+        return _Value(joined, self.optional or other.optional)
+
+    def column(self, like: Column) -> Column:
+        """The value as a definition that the target can have."""
+        joined = self.definition
+        default = joined.default
+        if default is None and joined.nullable:
+            default = NULL_DEFAULT
+        elif default is None and self.optional:
+            default = zero_value(joined.type)
+        return replace(joined, name=like.name, default=default)
+
+
+def _reason_up(before: Column, after: Column, *, ours: bool) -> str:
+    name = after.name
+    if before.type != after.type:
+        return f"{name} holds the values of every shard's type"
+    if after.nullable and not before.nullable:
+        return f"{name} may be NULL on a shard"
+    if ours or before.default is None:
+        return f"a shard leaves {name} out"
+    return f"{name} takes the default that the shards agree on"
+
+
+def _reason_down(before: Column, after: Column) -> str:
+    name = after.name
+    if before.type != after.type:
+        return f"every shard has the narrower type of {name}"
+    if before.nullable and not after.nullable:
+        return f"{name} is NOT NULL on every shard"
+    return f"every shard gives {name} a value, so its default goes"

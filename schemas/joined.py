@@ -1,0 +1,160 @@
+"""The values of the semilattice: what is joined, what a join is, what a conflict is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from .events import ShardColumn
+from .model import Check, Column, Default, ForeignKey, Index, TableSchema
+from .type_join import value_type
+from .types import ColumnType
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Two schemas have no join. A result, not an error: it is stored, shown and resolved.
+
+    Attributes:
+        path: Where, from outside in, such as ``("column c", "type")``.
+        left, right: Both sides, as people write them; ``left`` sorts first, whatever the order
+            of the shards.
+        reason: Why they have no join.
+        resolve: What would end the conflict.
+    """
+
+    path: tuple[str, ...]
+    left: str
+    right: str
+    reason: str
+    resolve: str
+
+    def __str__(self) -> str:
+        return f"{', '.join(self.path)}: {self.left} and {self.right}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class ShardSchema:
+    """A shard's schema: its columns with identities, and the table they are of.
+
+    Attributes:
+        columns: One per column of ``table``; names in ``table`` are the shard's own.
+    """
+
+    columns: tuple[ShardColumn, ...]
+    table: TableSchema
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedColumn:
+    """A column of the join.
+
+    Attributes:
+        column: Under its name in the target. ``default`` None is "unset", which is below every
+            default (NULL counts as unset); ``generated`` is set when every shard that has the
+            column computes it.
+        partial: Whether a shard lacks it.
+        derived: Whether a shard computes it.
+    """
+
+    id: str
+    column: Column
+    partial: bool
+    derived: bool = False
+
+    @property
+    def is_in_target(self) -> bool:
+        """A generated column that a shard lacks is left out: missing is more compatible."""
+        return self.column.generated is None or not self.partial
+
+    @property
+    def is_optional(self) -> bool:
+        """Whether a row may leave it out."""
+        column = self.column
+        return self.partial or self.derived or column.nullable or column.default is not None
+
+    @property
+    def needs_zero_value(self) -> bool:
+        """Whether only a default of our own lets rows leave it out."""
+        column = self.column
+        unset = not column.nullable and column.default is None and column.generated is None
+        return unset and (self.partial or self.derived)
+
+    @property
+    def value(self) -> ColumnValue:
+        """What the order of the semilattice looks at."""
+        column = self.column
+        return ColumnValue(
+            value_type(column.type),
+            column.nullable,
+            column.default,
+            column.on_update,
+            column.generated.expression if column.generated else "",
+            column.generated.stored if column.generated else False,
+            self.is_optional,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnValue:
+    """A joined column without what the order does not look at (see ``JoinedColumn``)."""
+
+    type: ColumnType
+    nullable: bool
+    default: Default | None
+    on_update: str
+    expression: str
+    stored: bool
+    optional: bool
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedTable:
+    """The join of shards' schemas. Equal joins are equal values, in whatever order they came.
+
+    Attributes:
+        columns: Sorted by identity; also those that the target leaves out.
+        key: Identities of the primary key's columns with prefix lengths (0: whole), in key
+            order; empty without one.
+        indexes: Those of every shard but the primary key, in the target's names, by name.
+        checks: Those of every shard, in the target's names, sorted; the name is "" when the
+            servers made it up.
+        foreign_keys: Those of every shard, sorted.
+        order: Identities in the order of the first shard's columns, then of the others'.
+        charset, collation: The target's default for columns, not part of the value: each
+            column says its own.
+    """
+
+    columns: tuple[JoinedColumn, ...]
+    key: tuple[tuple[str, int], ...]
+    indexes: tuple[Index, ...]
+    checks: tuple[Check, ...]
+    foreign_keys: tuple[ForeignKey, ...]
+    order: tuple[str, ...] = field(compare=False)
+    charset: str = field(compare=False)
+    collation: str = field(compare=False)
+
+    def column(self, column_id: str) -> JoinedColumn | None:
+        """The column of that identity."""
+        return next((c for c in self.columns if c.id == column_id), None)
+
+    @property
+    def value(self) -> TableValue:
+        """What the order of the semilattice looks at."""
+        return TableValue(
+            tuple((c.id, c.value) for c in self.columns if c.is_in_target),
+            self.key,
+            tuple(replace(i, name=i.name.lower()) for i in self.indexes),
+            tuple(replace(c, name=c.name.lower()) for c in self.checks),
+            self.foreign_keys,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TableValue:
+    """A joined table without what the order does not look at (see ``JoinedTable``)."""
+
+    columns: tuple[tuple[str, ColumnValue], ...]
+    key: tuple[tuple[str, int], ...]
+    indexes: tuple[Index, ...]
+    checks: tuple[Check, ...]
+    foreign_keys: tuple[ForeignKey, ...]

@@ -1,0 +1,192 @@
+"""The join of one column over the shards that have it.
+
+Everything that can conflict is sorted by its text first, so that the conflict that is reported
+does not depend on the order of the shards.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal, InvalidOperation
+from itertools import combinations
+
+from .expressions import rename_columns
+from .joined import Conflict, JoinedColumn
+from .model import Column, Default, DefaultKind, Generated
+from .render.mysql import column_type, default_value
+from .type_join import join_types
+from .types import ColumnType
+from .zero_values import zero_value
+
+_NOW = re.compile(r"CURRENT_TIMESTAMP(?:\([0-6]\))?\Z")
+_CLOCKS = ("time", "datetime", "timestamp")
+
+
+def in_target_names(column: Column, names: Mapping[str, str]) -> Column:
+    """The column with its expressions in the target's column names.
+
+    Args:
+        column: A shard's.
+        names: The shard's names in lower case → the target's.
+    """
+    generated, default = column.generated, column.default
+    if generated is not None:
+        text = rename_columns(generated.expression, names)
+        return replace(column, generated=Generated(text, generated.stored))
+    if default is not None and default.kind is DefaultKind.EXPRESSION:
+        text = rename_columns(default.text, names)
+        return replace(column, default=Default(DefaultKind.EXPRESSION, text))
+    return column
+
+
+def join_columns(
+    column_id: str, name: str, columns: Sequence[Column], *, partial: bool
+) -> JoinedColumn | Conflict:
+    """Join one column's definitions.
+
+    Args:
+        column_id: The identity.
+        name: The target's name.
+        columns: One definition per shard that has it, at least one, expressions in the
+            target's names; the order does not matter.
+        partial: Whether some shard lacks it.
+    """
+    found = list(dict.fromkeys(columns))
+    kind = _join_all_types(name, (c.type for c in found))
+    if isinstance(kind, Conflict):
+        return kind
+    generated = _join_generated(name, found)
+    if isinstance(generated, Conflict):
+        return generated
+    ordinary = [c for c in found if c.generated is None]
+    default = _join_defaults(name, ordinary, kind)
+    if isinstance(default, Conflict):
+        return default
+    on_update = {_with_digits(c.on_update, kind) for c in ordinary}
+    joined = JoinedColumn(
+        column_id,
+        Column(
+            name=name,
+            type=kind,
+            nullable=any(c.nullable for c in found),
+            default=default,
+            # The rows carry the value, so fewer ON UPDATE clauses accept the same.
+            on_update=on_update.pop() if len(on_update) == 1 and not partial else "",
+            generated=None if ordinary else generated,
+        ),
+        partial=partial,
+        derived=generated is not None and bool(ordinary),
+    )
+    if joined.needs_zero_value and zero_value(kind) is None:
+        return Conflict(
+            (f"column {name}", "default"), "absent on a shard", f"{column_type(kind)} NOT NULL",
+            "rows without the column need a default, and the type has none",
+            f"make {name} nullable, or add it on every shard",
+        )  # fmt: skip
+    return joined
+
+
+def same_value(a: Default | None, b: Default | None, kind: ColumnType) -> bool:
+    """Whether two defaults of columns of this type are one value."""
+    if a is None or b is None:
+        return a is b
+    return _comparable(a, kind) == _comparable(b, kind)
+
+
+def fitted_default(default: Default, kind: ColumnType) -> Default:
+    """A default of a narrower type in the form that MySQL gives it in this type."""
+    if default.kind is DefaultKind.EXPRESSION:
+        return Default(DefaultKind.EXPRESSION, _with_digits(default.text, kind))
+    if default.kind is DefaultKind.NULL:
+        return default
+    text = default.text
+    if kind.name == "decimal":
+        try:
+            text = f"{Decimal(text).quantize(Decimal(1).scaleb(-(kind.scale or 0))):f}"
+        except InvalidOperation:
+            return default
+    elif kind.name in _CLOCKS and kind.fsp:
+        head, _, fraction = text.partition(".")
+        text = f"{head}.{fraction.ljust(kind.fsp, '0')[: kind.fsp]}"
+    return Default(DefaultKind.LITERAL, text)
+
+
+def _join_all_types(name: str, kinds: Iterable[ColumnType]) -> ColumnType | Conflict:
+    ordered = sorted(set(kinds), key=lambda kind: (column_type(kind), repr(kind)))
+    joined = ordered[0]
+    for kind in ordered[1:]:
+        wider = join_types(joined, kind)
+        if isinstance(wider, str):
+            return _type_conflict(name, ordered, joined, kind, wider)
+        joined = wider
+    return joined
+
+
+def _type_conflict(
+    name: str, ordered: Sequence[ColumnType], joined: ColumnType, kind: ColumnType, reason: str
+) -> Conflict:
+    """The first two of the shards' own types that have no join; else the step that failed."""
+    left, right = joined, kind
+    for a, b in combinations(ordered, 2):
+        if isinstance(found := join_types(a, b), str):
+            left, right, reason = a, b, found
+            break
+    return _conflict(name, "type", column_type(left), column_type(right), reason)
+
+
+def _join_generated(name: str, columns: Sequence[Column]) -> Generated | Conflict | None:
+    """The one expression of the shards that compute the column; None when none does."""
+    found = sorted({c.generated for c in columns if c.generated}, key=_generated_text)
+    if len(found) > 1:
+        left, right = _generated_text(found[0]), _generated_text(found[-1])
+        return _conflict(name, "expression", left, right, "they compute or keep other values")
+    return found[0] if found else None
+
+
+def _generated_text(generated: Generated) -> str:
+    return f"({generated.expression}) {'STORED' if generated.stored else 'VIRTUAL'}"
+
+
+def _join_defaults(
+    name: str, columns: Sequence[Column], kind: ColumnType
+) -> Default | Conflict | None:
+    found: dict[tuple[str, str], Default] = {}
+    for column in columns:
+        if column.default is not None and column.default.kind is not DefaultKind.NULL:
+            default = fitted_default(column.default, kind)
+            key = _comparable(default, kind)
+            found[key] = min(found.get(key, default), default, key=lambda d: d.text)
+    if len(found) > 1:
+        texts = sorted(f"DEFAULT {default_value(d, kind)}" for d in found.values())
+        return _conflict(name, "default", texts[0], texts[-1], "a row without a value would differ")
+    return next(iter(found.values()), None)
+
+
+def _comparable(default: Default, kind: ColumnType) -> tuple[str, str]:
+    """What two defaults are compared by: 1.0 and 1.0000 are one decimal."""
+    text = default.text
+    if default.kind is DefaultKind.LITERAL:
+        if kind.name in ("decimal", "float", "double"):
+            try:
+                text = f"{Decimal(text).normalize():f}"
+            except InvalidOperation:
+                text = default.text
+        elif kind.name in _CLOCKS and "." in text:
+            text = text.rstrip("0").rstrip(".")
+    return default.kind.value, text
+
+
+def _with_digits(expression: str, kind: ColumnType) -> str:
+    """CURRENT_TIMESTAMP with the column's fractional digits, which MySQL asks for."""
+    if kind.name in _CLOCKS and _NOW.match(expression):
+        return f"CURRENT_TIMESTAMP({kind.fsp})" if kind.fsp else "CURRENT_TIMESTAMP"
+    return expression
+
+
+def _conflict(name: str, part: str, left: str, right: str, reason: str) -> Conflict:
+    return Conflict(
+        (f"column {name}", part), left, right, reason,
+        f"make the {part} of {name} agree on all shards, or drop {name} where it is wrong",
+    )  # fmt: skip
