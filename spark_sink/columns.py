@@ -21,7 +21,7 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 from shardmerge.schemas.errors import SourceError
-from shardmerge.schemas.types import BINARY_NAMES, SPATIAL_NAMES, TEXT_NAMES, ColumnType
+from shardmerge.schemas.types import SPATIAL_NAMES, ColumnType
 
 Cells: TypeAlias = list[str | None]
 """Converted values of one column, in row order; None is NULL."""
@@ -65,9 +65,11 @@ def encoder(column_type: ColumnType) -> Encoder:
     name = column_type.name
     if column_type.is_integer:
         return Encoder(Form.NUMBER, _integers)
-    if name in ("char", "varchar", *TEXT_NAMES, "enum", "set", "json"):
+    if column_type.is_string or name in ("set", "json"):
         return Encoder(Form.TEXT, _texts)
-    if name in BINARY_NAMES:
+    if name == "enum":
+        return Encoder(Form.TEXT, _enum(column_type.elements))
+    if column_type.is_binary:
         width = (column_type.length or 1) if name == "binary" else 0
         return Encoder(Form.HEX, _converter({str}, lambda v: _bytes_hex(v, width)))
     if name in SPATIAL_NAMES:
@@ -157,10 +159,13 @@ _TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d(?:\.\d{1,6})?)(?:Z|\
 
 
 def _year_text(value: int) -> str:
-    # Four digits: MySQL reads the text '0' as 2000.
+    """Four digits, because MySQL reads the text '0' as 2000.
+
+    1900 is no YEAR: Debezium writes it for 0000 (measured, from the binlog).
+    """
     if not 0 <= value <= 9_999:
         raise ValueError("not a year")
-    return f"{value:04d}"
+    return "0000" if value == 1900 else f"{value:04d}"
 
 
 def _bits(value: bool | str) -> str:
@@ -209,13 +214,32 @@ def _texts(values: Sequence[Any]) -> Cells:
     return list(values)
 
 
+def _enum(elements: tuple[str, ...]) -> Callable[[Sequence[Any]], Cells]:
+    """Elements as text; the error value of index 0, which Debezium writes as '', as ``0``.
+
+    Source: measured: in strict mode MySQL takes the text '0' for index 0, and refuses ''.
+    """
+
+    def encode(values: Sequence[Any]) -> Cells:
+        cells = _texts(values)
+        if "" in cells and "" not in elements:
+            if "0" in elements:
+                raise UnfitValue("the empty enum value (index 0) cannot be written beside '0'")
+            cells = ["0" if c == "" else c for c in cells]
+        return cells
+
+    return encode
+
+
 def _decimals(values: Sequence[Any]) -> Cells:
     if not _kinds(values) <= {str, int}:
         raise UnfitValue(_unfit(values, {str, int}))
     cells = _mapped(values, str)
     # They are written without quotes (a quoted one would be compared as a double).
-    if not _DECIMALS.fullmatch("".join([f"{c}," for c in cells if c is not None])):
-        bad = next(c for c in cells if c is not None and not _DECIMALS.fullmatch(f"{c},"))
+    present = [c for c in cells if c is not None]
+    joined = "".join([f"{c}," for c in present])
+    if joined.count(",") != len(present) or not _DECIMALS.fullmatch(joined):
+        bad = next(c for c in present if "," in c or not _DECIMALS.fullmatch(f"{c},"))
         raise UnfitValue(f"{bad[:60]!r} is not a decimal number")
     return cells
 

@@ -1,0 +1,168 @@
+"""Values from Debezium's JSON to text for the target."""
+
+from __future__ import annotations
+
+import base64
+import datetime as dt
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shardmerge.schemas.types import ColumnType
+from shardmerge.spark_sink.columns import (
+    Form,
+    UnfitValue,
+    date_text,
+    datetime_text,
+    encoder,
+    time_text,
+)
+
+
+def one(column_type: ColumnType, value: object) -> str | None:
+    return encoder(column_type).encode([value])[0]
+
+
+def b64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+@given(st.dates())
+def test_days_become_the_date_that_python_gives(day: dt.date) -> None:
+    assert date_text((day - dt.date(1970, 1, 1)).days) == day.isoformat()
+
+
+def test_the_year_0_and_the_last_day_are_dates_too() -> None:
+    assert date_text(-719_528) == "0000-01-01"
+    assert date_text(2_932_896) == "9999-12-31"
+
+
+@pytest.mark.parametrize("days", [-719_529, 2_932_897])
+def test_a_day_outside_mysqls_years_is_refused(days: int) -> None:
+    with pytest.raises(UnfitValue, match="outside"):
+        one(ColumnType("date"), days)
+
+
+@given(st.datetimes())
+def test_microseconds_become_the_datetime_that_python_gives(moment: dt.datetime) -> None:
+    micros = (moment - dt.datetime(1970, 1, 1)) // dt.timedelta(microseconds=1)
+
+    assert datetime_text(micros, 6) == moment.isoformat(" ")
+    assert datetime_text(micros // 1000, 3)[:19] == moment.isoformat(" ")[:19]
+
+
+def test_a_datetime_before_1970_keeps_its_fraction() -> None:
+    assert datetime_text(-1, 3) == "1969-12-31 23:59:59.999"
+
+
+@pytest.mark.parametrize(
+    ("micros", "fsp", "text"),
+    [
+        (0, 0, "00:00:00"),
+        (-1, 6, "-00:00:00.000001"),
+        (3_020_399_000_000, 0, "838:59:59"),
+        (-3_020_398_999_999, 6, "-838:59:58.999999"),
+    ],
+)
+def test_times_may_be_negative_and_longer_than_a_day(micros: int, fsp: int, text: str) -> None:
+    assert time_text(micros, fsp) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("2021-03-28T01:30:00Z", "2021-03-28 01:30:00"),
+        ("2038-01-19T03:14:07.999999Z", "2038-01-19 03:14:07.999999"),
+        ("2021-03-28T01:30:00+00:00", "2021-03-28 01:30:00"),
+        ("1970-01-01T00:00:00Z", "0000-00-00 00:00:00"),
+    ],
+)
+def test_timestamps_are_utc_and_the_impossible_one_is_zero(value: str, text: str) -> None:
+    assert one(ColumnType("timestamp"), value) == text
+
+
+def test_a_timestamp_of_another_zone_is_refused() -> None:
+    with pytest.raises(UnfitValue, match="UTC"):
+        one(ColumnType("timestamp"), "2021-03-28T01:30:00+02:00")
+
+
+@pytest.mark.parametrize(("value", "text"), [(0, "0000"), (1900, "0000"), (2155, "2155")])
+def test_a_year_has_four_digits(value: int, text: str) -> None:
+    assert one(ColumnType("year"), value) == text
+
+
+def test_bits_are_little_endian_bytes_or_a_boolean() -> None:
+    assert one(ColumnType("bit", 1), True) == "1"
+    assert one(ColumnType("bit", 64), b64(bytes(range(8, 0, -1)))) == str(0x0102030405060708)
+    assert encoder(ColumnType("bit", 64)).form is Form.BITS
+
+
+@given(st.binary())
+def test_every_byte_travels_as_hexadecimal(data: bytes) -> None:
+    assert one(ColumnType("varbinary", 300), b64(data)) == data.hex()
+
+
+def test_binary_gets_back_the_zeros_that_the_binlog_cuts() -> None:
+    assert one(ColumnType("binary", 4), b64(b"a")) == "61000000"
+
+
+def test_geometry_becomes_the_internal_form() -> None:
+    value = {"x": 1.0, "wkb": b64(b"\x01\x02"), "srid": 4326}
+
+    assert one(ColumnType("point"), value) == "e61000000102"
+    assert one(ColumnType("geometry"), {"wkb": b64(b"\x01"), "srid": None}) == "0000000001"
+
+
+def test_integers_are_written_whole_and_booleans_as_numbers() -> None:
+    column = encoder(ColumnType("bigint", unsigned=True))
+
+    assert column.encode([2**64 - 1, None, True, False]) == [str(2**64 - 1), None, "1", "0"]
+
+
+@pytest.mark.parametrize("value", ["99999.000000000000000000000000000001", "-0.10", "0"])
+def test_decimals_keep_every_digit(value: str) -> None:
+    assert one(ColumnType("decimal", 65, 30), value) == value
+
+
+@pytest.mark.parametrize("value", ["1); DROP TABLE t", "1e5", "", "1,2", "٣", "1\n"])
+def test_what_is_no_decimal_never_reaches_a_statement(value: str) -> None:
+    with pytest.raises(UnfitValue, match="not a decimal"):
+        encoder(ColumnType("decimal", 10, 2)).encode(["1.00", value])
+
+
+def test_the_error_value_of_an_enum_is_index_0() -> None:
+    assert one(ColumnType("enum", elements=("a", "b")), "") == "0"
+    assert one(ColumnType("enum", elements=("a", "")), "") == ""
+    with pytest.raises(UnfitValue, match="index 0"):
+        one(ColumnType("enum", elements=("0", "1")), "")
+
+
+@pytest.mark.parametrize(
+    ("column_type", "value"),
+    [
+        (ColumnType("int"), "5"),
+        (ColumnType("int"), 5.0),
+        (ColumnType("varchar", 5), 5),
+        (ColumnType("date"), "2020-01-01"),
+        (ColumnType("blob"), "not base64!"),
+        (ColumnType("point"), {"srid": 0}),
+        (ColumnType("double"), "1.5"),
+        (ColumnType("year"), 10_000),
+    ],
+)
+def test_a_value_of_another_type_is_refused(column_type: ColumnType, value: object) -> None:
+    with pytest.raises(UnfitValue):
+        encoder(column_type).encode([None, value])
+
+
+@pytest.mark.parametrize(
+    "name", ["int", "decimal", "double", "bit", "date", "json", "blob", "point"]
+)
+def test_null_is_null_in_every_type(name: str) -> None:
+    assert encoder(ColumnType(name)).encode([None, None]) == [None, None]
+
+
+def test_an_unknown_type_is_refused() -> None:
+    with pytest.raises(UnfitValue, match="vector"):
+        encoder(ColumnType("vector"))

@@ -1,0 +1,275 @@
+"""What a partition's rows come to: last change per key, gates, rows that cannot be applied."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from shardmerge.schemas.events import Binding, ShardColumn
+from shardmerge.schemas.model import Column
+from shardmerge.schemas.names import ShardId, TargetTable
+from shardmerge.schemas.position import BEGINNING, SourcePosition
+from shardmerge.schemas.types import ColumnType
+from shardmerge.spark_sink.ranges import Segment, ShardStream
+from shardmerge.spark_sink.row_fold import Batch, Block, Refusal, RefusedRow, RowFold
+
+SHARD = ShardId("s1", "app", "t")
+INT, TEXT = ColumnType("int"), ColumnType("varchar", 20)
+
+
+def at(pos: int, row: int = 0, file: int = 1) -> SourcePosition:
+    return SourcePosition(0, f"binlog.{file:06d}", pos, row)
+
+
+def segment(
+    start: SourcePosition = BEGINNING, /, key: str = "id", live: bool = True, **columns: Any
+):
+    """``name=type`` or ``name=(identity, type)``."""
+    shard_columns = tuple(
+        ShardColumn(*((f"{name}#1", Column(name, spec)) if isinstance(spec, ColumnType)
+                      else (spec[0], Column(name, spec[1]))))
+        for name, spec in columns.items()
+    )  # fmt: skip
+    return Segment(start, shard_columns, tuple(key.split()), live)
+
+
+def fold(*segments: Segment, stop: SourcePosition | None = None, unbound: str = "", **options: Any):
+    bindings = {
+        c.id: Binding(c.id, c.id.partition("#")[0])
+        for s in segments
+        for c in s.columns
+        if c.id != unbound
+    }
+    bindings.update(options.pop("bindings", {}))
+    return RowFold(ShardStream(SHARD, TargetTable("m", "t"), segments, stop), bindings, **options)
+
+
+def row(op: str, image: object, place: SourcePosition, table: str = "t") -> bytes:
+    source = {
+        "name": "s1", "db": "app", "table": table,
+        "file": place.file, "pos": place.pos, "row": place.row,
+    }  # fmt: skip
+    side = "before" if op == "d" else "after"
+    return json.dumps({"op": op, side: image, "source": source}).encode()
+
+
+def rows_of(block: Block | None) -> list[dict[str, str | None]]:
+    if block is None:
+        return []
+    return [dict(zip(block.names, cells, strict=True)) for cells in zip(*block.cells, strict=True)]
+
+
+def only(batches: list[Batch]) -> Batch:
+    assert len(batches) == 1
+    return batches[0]
+
+
+def test_the_last_change_of_a_key_wins_and_rows_are_sorted_by_key() -> None:
+    f = fold(segment(id=INT, v=TEXT))
+    for offset, (op, key, v) in enumerate(
+        [("c", 10, "a"), ("c", 2, "b"), ("u", 10, "c"), ("c", 3, "d"), ("d", 3, "d"), ("d", 9, "")]
+    ):
+        assert f.add(offset, row(op, {"id": key, "v": v}, at(100 + offset)))
+
+    batch = only(f.batches())
+    (block,) = batch.upserts
+    assert rows_of(block) == [{"id": "2", "v": "b"}, {"id": "10", "v": "c"}]
+    assert rows_of(batch.deletes) == [{"id": "3"}, {"id": "9"}]
+    assert f.rows == 6
+    assert f.end is None
+
+
+def test_a_primary_key_update_is_a_delete_and_a_create_at_one_place() -> None:
+    f = fold(segment(id=INT))
+    f.add(0, row("d", {"id": 1}, at(100)))
+    f.add(1, row("c", {"id": 2}, at(100)))
+
+    batch = only(f.batches())
+    assert rows_of(batch.deletes) == [{"id": "1"}]
+    assert rows_of(batch.upserts[0]) == [{"id": "2"}]
+
+
+def test_a_tombstone_is_passed_over() -> None:
+    f = fold(segment(id=INT))
+
+    assert f.add(0, None)
+    assert f.batches() == []
+
+
+def test_a_row_belongs_to_the_last_segment_that_starts_at_or_before_it() -> None:
+    f = fold(segment(id=INT), segment(at(200), id=INT, v=TEXT), segment(at(50, file=2), id=INT))
+    places = [at(199, 9), at(200), at(10**9), at(49, 9, file=2), at(50, file=2), at(1, file=10)]
+    for offset, place in enumerate(places):
+        image = {"id": offset, "v": "x"} if offset in (1, 2, 3) else {"id": offset}
+        assert f.add(offset, row("c", image, place)), f.end
+
+    blocks = only(f.batches()).upserts
+    assert [[r["id"] for r in rows_of(b)] for b in blocks] == [["0"], ["1", "2", "3"], ["4", "5"]]
+
+
+def test_a_row_of_an_earlier_segment_is_found_after_rows_of_a_later_one() -> None:
+    f = fold(segment(id=INT), segment(at(200), id=INT, v=TEXT))
+
+    assert f.add(0, row("c", {"id": 1, "v": "x"}, at(300)))
+    assert f.add(1, row("r", {"id": 2}, at(100)))
+    assert f.add(2, row("c", {"id": 3, "v": "x"}, at(200)))
+
+
+@pytest.mark.parametrize("place", [at(200), at(200, 1), at(5, file=2)])
+def test_the_fold_ends_before_a_row_at_or_beyond_the_stop(place: SourcePosition) -> None:
+    f = fold(segment(id=INT), stop=at(200))
+    assert f.add(7, row("c", {"id": 1}, at(199, 5)))
+
+    assert not f.add(9, row("c", {"id": 2}, place))
+    assert not f.add(10, row("c", {"id": 3}, at(100)))
+    assert f.end is not None
+    assert (f.end.offset, f.end.position, f.end.hold) == (9, place, None)
+    assert f.rows == 1
+
+
+def test_values_go_by_identity_whatever_the_column_is_called() -> None:
+    f = fold(
+        segment(id=INT, old=("old#1", TEXT)),
+        segment(at(200), id=INT, new=("old#1", TEXT), old=("old#2", TEXT)),
+        bindings={"old#1": Binding("old#1", "new"), "old#2": Binding("old#2", "old")},
+    )
+    f.add(0, row("c", {"id": 1, "old": "first"}, at(100)))
+    f.add(1, row("c", {"id": 2, "new": "second", "old": "third"}, at(200)))
+
+    early, late = only(f.batches()).upserts
+    assert rows_of(early) == [{"id": "1", "new": "first"}]
+    assert rows_of(late) == [{"id": "2", "new": "second", "old": "third"}]
+
+
+def test_values_of_unbound_dropped_and_generated_columns_are_left_out() -> None:
+    f = fold(
+        segment(id=INT, late=TEXT, gone=TEXT, made=INT),
+        unbound="late#1",
+        bindings={
+            "gone#1": Binding("gone#1", ""),
+            "made#1": Binding("made#1", "made", writable=False),
+        },
+    )
+    f.add(0, row("c", {"id": 1, "late": "x", "gone": "y", "made": 5}, at(100)))
+
+    assert rows_of(only(f.batches()).upserts[0]) == [{"id": "1"}]
+
+
+def test_a_renamed_key_column_stays_one_key() -> None:
+    f = fold(segment(id=INT), segment(at(200), key="nr", nr=("id#1", INT)))
+    f.add(0, row("c", {"id": 1}, at(100)))
+    f.add(1, row("d", {"id": 2}, at(110)))
+    f.add(2, row("d", {"nr": 1}, at(200)))
+
+    batch = only(f.batches())
+    assert batch.upserts == ()
+    assert rows_of(batch.deletes) == [{"id": "1"}, {"id": "2"}]
+
+
+def test_another_primary_key_begins_another_batch() -> None:
+    f = fold(segment(id=INT, v=INT), segment(at(200), key="v", id=INT, v=INT))
+    f.add(0, row("c", {"id": 1, "v": 5}, at(100)))
+    f.add(1, row("d", {"id": 1, "v": 5}, at(200)))
+
+    first, second = f.batches()
+    assert (first.key, second.key) == (("id",), ("v",))
+    assert rows_of(second.deletes) == [{"v": "5"}]
+
+
+def test_a_composite_key_keeps_the_order_of_the_key() -> None:
+    f = fold(segment(key="b a", a=INT, b=TEXT))
+    f.add(0, row("c", {"a": 1, "b": "z"}, at(100)))
+    f.add(1, row("c", {"a": 2, "b": "y"}, at(101)))
+
+    batch = only(f.batches())
+    assert batch.key == ("b", "a")
+    assert [r["b"] for r in rows_of(batch.upserts[0])] == ["y", "z"]
+
+
+HELD = [
+    ("an image with another column", {"id": 1, "w": "x"}, "c", "t", "unknown: w; missing: v"),
+    ("an image that lacks a column", {"id": 1}, "c", "t", "missing: v"),
+    ("a delete that lacks a column", {"id": 1}, "d", "t", "missing: v"),
+    ("a row without an image", None, "c", "t", "without a row image"),
+    ("a row of another table", {"id": 1, "v": "x"}, "c", "t_", "belongs to s1/app.t_"),
+    ("an unknown operation", {"id": 1, "v": "x"}, "z", "t", "not known"),
+    ("a truncation", None, "t", "t", "truncated"),
+]
+
+
+@pytest.mark.parametrize(
+    ("image", "op", "table", "reason"), [h[1:] for h in HELD], ids=[h[0] for h in HELD]
+)
+def test_a_row_that_contradicts_the_tracked_schema_is_held(
+    image: object, op: str, table: str, reason: str
+) -> None:
+    f = fold(segment(id=INT, v=TEXT))
+    f.add(3, row("c", {"id": 1, "v": "x"}, at(100)))
+
+    assert not f.add(4, row(op, image, at(110), table))
+    assert f.end is not None
+    assert f.end.hold is not None
+    assert reason in f.end.hold.reason
+    assert f.end.hold.hint
+    assert (f.end.hold.offset, f.end.hold.position) == (4, at(110))
+    assert f.rows == 1
+
+
+def test_a_record_that_cannot_be_decoded_is_held_at_its_offset() -> None:
+    f = fold(segment(id=INT))
+
+    assert not f.add(8, b"\xff")
+    assert f.end is not None
+    assert f.end.hold is not None
+    assert f.end.hold.offset == 8
+
+
+@pytest.mark.parametrize(
+    ("stream", "reason"),
+    [
+        (segment(key="", id=INT), "no primary key"),
+        (segment(id=INT, live=False), "dropped"),
+        (segment(at(500), id=INT), "before the first known schema"),
+        (segment(id=INT, v=ColumnType("vector")), "column v"),
+    ],
+)
+def test_a_segment_that_cannot_take_rows_holds_the_first_one(stream: Segment, reason: str) -> None:
+    f = fold(stream)
+
+    assert not f.add(0, row("c", {c.column.name: 1 for c in stream.columns}, at(100)))
+    assert f.end is not None
+    assert f.end.hold is not None
+    assert reason in f.end.hold.reason
+
+
+def test_a_key_column_that_the_target_lacks_holds_the_row() -> None:
+    f = fold(segment(id=INT), unbound="id#1")
+
+    assert not f.add(0, row("c", {"id": 1}, at(100)))
+    assert f.end is not None
+    assert f.end.hold is not None
+    assert "not in the target" in f.end.hold.reason
+
+
+def test_a_value_that_does_not_fit_is_refused_at_the_lowest_such_offset() -> None:
+    f = fold(segment(id=INT, v=INT))
+    f.add(0, row("c", {"id": 9, "v": 5}, at(100)))
+    f.add(1, row("c", {"id": 8, "v": "bad"}, at(110)))
+    f.add(2, row("c", {"id": 7, "v": "bad"}, at(120)))
+
+    with pytest.raises(RefusedRow) as refused:
+        f.batches()
+    assert refused.value.offset == 1
+    assert "column v" in refused.value.refusal.reason
+
+
+def test_a_refused_row_is_held_when_it_comes_again() -> None:
+    f = fold(segment(id=INT), refusals={1: Refusal("too long", "shorten it")})
+    f.add(0, row("c", {"id": 1}, at(100)))
+
+    assert not f.add(1, row("c", {"id": 2}, at(110)))
+    assert f.end is not None
+    assert f.end.hold is not None
+    assert (f.end.hold.reason, f.end.hold.position) == ("too long", at(110))
