@@ -1,0 +1,129 @@
+"""The offset barrier: which row offsets have every earlier schema change decided. Pure.
+
+Theory of operation, per source:
+
+1. The end offsets of its row partitions are read (read committed).
+2. After that the high watermark of its schema-change topic is read (read uncommitted): the
+   barrier. With an exactly-once source it covers every DDL that precedes a row below the ends.
+3. The schema-change topic is read up to the barrier; which offsets hold records is known only
+   then, because commit markers leave gaps.
+4. When each of these records has all its decisions, the ends are *safe*: rows below them may be
+   planned, now and for ever.
+
+The pair of ends and barrier is kept until it is settled; only then a new one is taken. A
+barrier that moved with the topic would never be reached while schema changes keep coming.
+
+Source: DESIGN of the offset barrier; KIP-618 (exactly-once source connectors); measured with
+three brokers under kills: the high watermark was never violated, the last stable offset was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from shardmerge.schemas.errors import BarrierRegressed
+
+from .decisions import Decisions
+
+Partition = tuple[str, int]
+"""Topic and partition number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """End offsets of a source's row partitions, and the watermark that was read after them.
+
+    Attributes:
+        watermark: High watermark (read uncommitted, exclusive) of the schema-change topic.
+        ends: Row partition → end offset (read committed, exclusive).
+    """
+
+    source: str
+    watermark: int
+    ends: Mapping[Partition, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """Why a barrier is not settled yet.
+
+    Attributes:
+        unread_from: Offset up to which the schema-change topic is read, if that is below the
+            barrier; else None.
+        undecided: Offsets of schema changes below the barrier without all their decisions.
+    """
+
+    source: str
+    watermark: int
+    unread_from: int | None
+    undecided: tuple[int, ...]
+
+    def __str__(self) -> str:
+        if self.undecided:
+            first, count = self.undecided[0], len(self.undecided)
+            more = f" and {count - 1} more" if count > 1 else ""
+            return f"the decisions of schema change {self.source}@{first}{more}"
+        return f"{self.source} to be readable from {self.unread_from} to {self.watermark}"
+
+
+@dataclass(slots=True)
+class SchemaChangeTail:
+    """What was read of one schema-change topic.
+
+    Attributes:
+        read_to: Everything below this offset was read (the end-of-partition event says so).
+        undecided: Offsets that hold a record and whose decisions were not all there yet.
+    """
+
+    source: str
+    read_to: int = 0
+    undecided: list[int] = field(default_factory=list)
+
+    def record(self, offset: int) -> None:
+        """A record was read; offsets come in ascending order, each once."""
+        self.undecided.append(offset)
+        self.read_to = offset + 1
+
+    def reached(self, offset: int) -> None:
+        """The end of the partition was seen at ``offset``: what lies below was read."""
+        self.read_to = max(self.read_to, offset)
+
+    def settle(self, decisions: Decisions) -> None:
+        """Forget the schema changes that are decided by now."""
+        if self.undecided:
+            self.undecided = [o for o in self.undecided if not decisions.is_decided(self.source, o)]
+
+
+def missing(barrier: Barrier, tail: SchemaChangeTail, decisions: Decisions) -> Missing | None:
+    """What is missing before the barrier's ends are safe; None when nothing is."""
+    tail.settle(decisions)
+    unread_from = tail.read_to if tail.read_to < barrier.watermark else None
+    undecided = tuple(o for o in tail.undecided if o < barrier.watermark)
+    if unread_from is None and not undecided:
+        return None
+    return Missing(barrier.source, barrier.watermark, unread_from, undecided)
+
+
+class BarrierGuard:
+    """Remembers watermarks, so that a topic that was made anew is noticed."""
+
+    def __init__(self) -> None:
+        self._watermarks: dict[Partition, int] = {}
+
+    def check(self, watermarks: Iterable[tuple[Partition, int]]) -> None:
+        """Take new high watermarks.
+
+        Raises:
+            BarrierRegressed: One is lower than before.
+        """
+        for (topic, partition), watermark in watermarks:
+            before = self._watermarks.get((topic, partition), 0)
+            if watermark < before:
+                raise BarrierRegressed(
+                    f"the high watermark of {topic}/{partition} went back from {before} to "
+                    f"{watermark}",
+                    hint="the topic was deleted and made anew, or the cluster lost data: what was "
+                    "applied is not known any more; merge the source again from a snapshot",
+                )
+            self._watermarks[topic, partition] = watermark

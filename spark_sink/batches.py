@@ -1,0 +1,100 @@
+"""Runs the tasks of a plan: in the driver when they are few, as a Spark job otherwise."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from .apply_ranges import ApplyConfig
+from .ranges import RangeResult, RangeTask
+from .settings import SinkSettings
+from .task_runs import TaskFailure, run_tasks
+
+_SLICES_PER_CORE = 4
+
+
+class BatchRunner:
+    """Runs batches; Spark starts in the background, since small batches do not need it."""
+
+    def __init__(self, settings: SinkSettings, config: ApplyConfig, min_records: int) -> None:
+        self._settings = settings
+        self._config = config
+        self._min_records = min_records
+        self._session: Any = None
+        self._failure: BaseException | None = None
+        self._starter = threading.Thread(target=self._start, name="spark-start", daemon=True)
+
+    def start(self) -> None:
+        self._starter.start()
+
+    def run(self, tasks: Sequence[RangeTask]) -> Iterator[RangeResult | TaskFailure]:
+        """Apply the tasks; results come in any order.
+
+        Raises:
+            Exception: Spark could not be started, or its job failed outside of our code.
+        """
+        size = sum(task.end_offset - task.start_offset for task in tasks)
+        if size < self._min_records:
+            yield from run_tasks(tasks, self._config)
+            return
+        context = self._spark().sparkContext
+        slices = min(len(tasks), context.defaultParallelism * _SLICES_PER_CORE)
+        largest_first = sorted(tasks, key=lambda t: t.start_offset - t.end_offset)
+        # Every slice gets large and small ranges.
+        dealt = [task for first in range(slices) for task in largest_first[first::slices]]
+        yield from (
+            context.parallelize(dealt, slices)
+            .mapPartitions(partial(run_tasks, config=self._config))
+            .collect()
+        )
+
+    def stop(self) -> None:
+        """Stop Spark, if it runs."""
+        self._starter.join()
+        if self._session is not None:
+            self._session.stop()
+
+    def _spark(self) -> Any:
+        self._starter.join()
+        if self._failure is not None:
+            raise self._failure
+        return self._session
+
+    def _start(self) -> None:
+        try:
+            self._session = start_spark(self._settings)
+        except BaseException as error:
+            self._failure = error
+
+
+def start_spark(settings: SinkSettings) -> Any:
+    """A Spark session for local work: on 127.0.0.1 only, no web page unless asked for."""
+    # The workers must be this Python: the driver's values are pickled for them.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    local = settings.master.startswith("local")
+    builder = (
+        SparkSession.builder.appName("shardmerge-sink")
+        .master(settings.master)
+        .config("spark.driver.memory", settings.driver_memory)
+        .config("spark.ui.enabled", str(settings.ui_port > 0).lower())
+        .config("spark.ui.port", str(settings.ui_port))
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.python.worker.reuse", "true")
+        .config("spark.python.worker.memory", "256m")
+        .config("spark.task.maxFailures", "1")
+        .config("spark.driver.extraJavaOptions", "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=96m")
+    )
+    if local:
+        builder = builder.config("spark.driver.host", "127.0.0.1").config(
+            "spark.driver.bindAddress", "127.0.0.1"
+        )
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session

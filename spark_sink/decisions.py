@@ -1,0 +1,231 @@
+"""The fold of the ddl topic: per target its decisions, per shard its gates. Pure.
+
+The topic is written at least once and compacted, so a decision can stand there twice, and the
+second copy can be the one that compaction keeps: behind decisions of higher versions. The fold
+therefore shows a target's decisions only as far as their versions have no gap; what lies beyond
+waits inside. A schema change counts as decided when all its decisions are shown.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from shardmerge.schemas.errors import ContractError
+from shardmerge.schemas.events import Decision, Outcome, ShardColumn, TargetStatement
+from shardmerge.schemas.names import ShardId, TargetTable
+from shardmerge.schemas.position import BEGINNING, SourcePosition
+from shardmerge.schemas.topics import decision_key, row_topic
+
+_NEVER = 1 << 62
+"""The effective version of a held gate, for ordering."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Where a decision stands in its shard's row stream.
+
+    Attributes:
+        version: Of the decision.
+        position: Rows from here on (inclusive) lie behind the gate.
+        outcome, columns, key, live, reason, hint: Of the decision.
+        seen: How many decisions the fold had shown when it showed this one, itself included: a
+            reading made when ``seen`` or more were shown was made after this decision was seen.
+        released_by: Version that opened a held gate; None while it is held, and for every other
+            gate.
+    """
+
+    version: int
+    position: SourcePosition
+    outcome: Outcome
+    columns: tuple[ShardColumn, ...]
+    key: tuple[str, ...]
+    live: bool
+    seen: int
+    reason: str = ""
+    hint: str = ""
+    released_by: int | None = None
+
+    @property
+    def effective_version(self) -> int | None:
+        """The version that the target must have reached for rows to pass; None while held."""
+        return self.released_by if self.outcome is Outcome.HOLD else self.version
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class StatementKey:
+    """A statement of a target: its decision's version and its place there, from 0."""
+
+    version: int
+    ordinal: int
+
+
+@dataclass(slots=True)
+class ShardGates:
+    """The gates of one shard in one target, in position order, which is version order too."""
+
+    shard: ShardId
+    gates: list[Gate] = field(default_factory=list)
+    _versions: list[int] = field(default_factory=list)
+    _reached: list[int] = field(default_factory=list)  # greatest effective version so far
+
+    def append(self, gate: Gate) -> None:
+        self.gates.append(gate)
+        self._versions.append(gate.version)
+        self._reach(gate)
+
+    def upto(self, version: int) -> int:
+        """How many of the gates have a version of at most ``version``."""
+        return bisect_right(self._versions, version)
+
+    def first_blocked(self, version: int) -> int:
+        """Index of the first gate that may not be passed before ``version`` is reached.
+
+        That is the first one that is held or whose effective version is at least ``version``;
+        the number of gates when there is none. Thousands of gates cost a binary search.
+        """
+        return min(bisect_left(self._reached, version), len(self.gates))
+
+    def release(self, version: int) -> None:
+        """Open every held gate, as of ``version``."""
+        first = bisect_left(self._reached, _NEVER)
+        for index in range(first, len(self.gates)):
+            gate = self.gates[index]
+            if gate.outcome is Outcome.HOLD and gate.released_by is None:
+                self.gates[index] = replace(gate, released_by=version)
+        del self._reached[first:]
+        for gate in self.gates[first:]:
+            self._reach(gate)
+
+    def _reach(self, gate: Gate) -> None:
+        effective = gate.effective_version
+        reached = _NEVER if effective is None else effective
+        self._reached.append(max(reached, self._reached[-1]) if self._reached else reached)
+
+
+@dataclass(slots=True)
+class TargetDecisions:
+    """What is decided for one target, as far as the versions have no gap.
+
+    Attributes:
+        version: Of the latest decision shown; 0 when there is none.
+        statements: Every statement in execution order.
+        shards: Every shard that a decision names, whether it still lives or not.
+    """
+
+    target: TargetTable
+    version: int = 0
+    statements: dict[StatementKey, TargetStatement] = field(default_factory=dict)
+    shards: dict[ShardId, ShardGates] = field(default_factory=dict)
+
+
+class Decisions:
+    """Folds decisions and answers what the planning asks. The work is O(new decisions).
+
+    Attributes:
+        seen: How many decisions are shown, ignored ones included.
+    """
+
+    def __init__(self) -> None:
+        self.seen = 0
+        self._targets: dict[TargetTable, TargetDecisions] = {}
+        self._early: dict[TargetTable, dict[int, Decision]] = {}
+        self._records: dict[str, Decision] = {}
+        self._undecided: dict[tuple[str, int], set[int]] = {}
+        self._decided: dict[str, set[int]] = {}
+        self._topics: dict[str, list[tuple[TargetTable, ShardId]]] = {}
+
+    @property
+    def targets(self) -> Mapping[TargetTable, TargetDecisions]:
+        return self._targets
+
+    @property
+    def topics(self) -> Mapping[str, Sequence[tuple[TargetTable, ShardId]]]:
+        """Row topic → the shards whose rows it holds; more than one is a contradiction."""
+        return self._topics
+
+    def is_decided(self, source: str, offset: int) -> bool:
+        """Whether every decision of the schema-change event at ``offset`` is shown."""
+        return offset in self._decided.get(source, ())
+
+    def add(self, decision: Decision) -> bool:
+        """Fold one record of the topic.
+
+        Returns:
+            Whether anything new is shown now.
+
+        Raises:
+            ContractError: The key was there with other content, or the decision contradicts an
+                earlier one of its shard.
+        """
+        key = decision_key(decision.target, decision.version, str(decision.id))
+        known = self._records.get(key)
+        if known is not None:
+            if known != decision:
+                raise ContractError(
+                    f"the ddl topic holds two different decisions {key}: for {known.id} and "
+                    f"for {decision.id}",
+                    hint="two coordinators wrote it, or it was made anew: replay the schema-log "
+                    "into an empty ddl topic",
+                )
+            return False
+        self._records[key] = decision
+        if decision.target is None:
+            self._show(decision)
+            return True
+        early = self._early.setdefault(decision.target, {})
+        early[decision.version] = decision
+        target = self._targets.setdefault(decision.target, TargetDecisions(decision.target))
+        shown = False
+        while (following := early.pop(target.version + 1, None)) is not None:
+            self._extend(target, following)
+            self._show(following)
+            shown = True
+        return shown
+
+    def _show(self, decision: Decision) -> None:
+        self.seen += 1
+        change = decision.id
+        seen = self._undecided.setdefault((change.source, change.offset), set())
+        seen.add(change.ordinal)
+        if len(seen) == change.count:
+            del self._undecided[change.source, change.offset]
+            self._decided.setdefault(change.source, set()).add(change.offset)
+
+    def _extend(self, target: TargetDecisions, decision: Decision) -> None:
+        assert decision.shard is not None
+        target.version = decision.version
+        for ordinal, statement in enumerate(decision.statements):
+            target.statements[StatementKey(decision.version, ordinal)] = statement
+        shard = target.shards.get(decision.shard)
+        if shard is None:
+            shard = target.shards[decision.shard] = ShardGates(decision.shard)
+            topic = self._topics.setdefault(row_topic(decision.shard), [])
+            topic.append((target.target, decision.shard))
+        position = decision.position
+        if decision.snapshot and not shard.gates:
+            # The description of a starting state: it holds for every row that there is.
+            position = BEGINNING
+        if shard.gates and position < shard.gates[-1].position:
+            raise ContractError(
+                f"decision {decision.version} of {target.target} stands at {position} in "
+                f"{decision.shard}, before the gate at {shard.gates[-1].position}",
+                hint="the source's binlog began anew: give its connector a new position epoch",
+            )
+        shard.append(
+            Gate(
+                version=decision.version,
+                position=position,
+                outcome=decision.outcome,
+                columns=decision.columns,
+                key=decision.key,
+                live=decision.live,
+                seen=self.seen + 1,
+                reason=decision.reason,
+                hint=decision.hint,
+            )
+        )
+        for released in decision.releases:
+            if released in target.shards:
+                target.shards[released].release(decision.version)

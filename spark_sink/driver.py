@@ -1,0 +1,377 @@
+"""The sink's driver: the offset barrier at work.
+
+Theory of operation; the numbers are those of the offset barrier's design. One call of ``step``:
+
+1. Read what came on the ddl topic and the schema-change topics. Ask where the row partitions
+   end (read committed), and for their high watermarks (proof that a shard has no rows left).
+2. *After* that ask for the high watermark of the schema-change topics: the barrier of these
+   ends, per source. It is kept until it is settled.
+3. Ends are safe when every schema change below their barrier has all its decisions. Nothing
+   blocks on that: the sources are independent, and earlier safe ends stay safe.
+4. Place the gates: which statements are ready, up to where each shard's rows may go (``plan``).
+5. Execute the ready statements, or else apply the rows up to the gates.
+6. Every task committed its offsets with its rows; publish the progress.
+
+``step`` says whether anything moved; the caller repeats it at once until nothing does. After a
+crash at any place the journal, the stored offsets and the topics give the same state again: all
+that is kept in memory besides them is a reading, or a hold that the next try finds again.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from shardmerge.schemas import codec, topics
+from shardmerge.schemas.errors import ContractError, StackError, TargetError
+from shardmerge.schemas.events import Decision
+from shardmerge.schemas.names import TargetTable
+from shardmerge.schemas.pipeline import Pipeline
+
+from .applied import Applied, Watermarks
+from .barrier import Barrier, BarrierGuard, Missing, Partition, SchemaChangeTail, missing
+from .batches import BatchRunner
+from .control import ControlStore
+from .decisions import Decisions, StatementKey
+from .journal import Journal
+from .offsets import OffsetReader, TailEnd, TailRecord, TopicTail
+from .plan import BatchPlan, SinkState, TargetPlan, plan
+from .progress import progress_of
+from .publisher import ProgressPublisher
+from .ranges import RangeResult, RowHold
+from .statements import OpenStatement, Refused
+from .task_runs import TaskFailure
+
+log = logging.getLogger(__name__)
+
+_RELIST_S = 0.1
+"""How old a list of topics may be before it is read again without a reason."""
+_FAILURE_PAUSE_S = 1.0
+_LOUD_S = 5.0
+"""How long a missing decision is waited for before the log says so."""
+
+
+@dataclass(slots=True)
+class _Held:
+    hold: RowHold
+    retry_at: float
+
+
+@dataclass(slots=True)
+class _Refusal:
+    error: str
+    retry_at: float
+
+
+@dataclass(slots=True)
+class _Readings:
+    """What was read of Kafka, besides the fold of the ddl topic."""
+
+    tails: dict[str, SchemaChangeTail]
+    barriers: dict[str, Barrier] = field(default_factory=dict)
+    missing: dict[str, Missing] = field(default_factory=dict)
+    missing_since: dict[str, float] = field(default_factory=dict)
+    safe_ends: dict[Partition, int] = field(default_factory=dict)
+    watermarks: Watermarks = field(default_factory=Watermarks)
+    listed_at: float = 0.0
+    listed_seen: int = -1
+
+
+class Driver:
+    """One sink process of a pipeline; see the module's text.
+
+    Args:
+        control, journal: On a session that nothing else uses.
+        epoch: The writer epoch that was taken.
+    """
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        offsets: OffsetReader,
+        tail: TopicTail,
+        control: ControlStore,
+        journal: Journal,
+        runner: BatchRunner,
+        publisher: ProgressPublisher,
+        epoch: int,
+    ) -> None:
+        self._sink = pipeline.sink
+        self._offsets = offsets
+        self._tail = tail
+        self._control = control
+        self._journal = journal
+        self._runner = runner
+        self._publisher = publisher
+        self._epoch = epoch
+        self._ddl_topic = topics.ddl(pipeline).name
+        self._ddl_read_to = 0
+        self._decisions = Decisions()
+        self._guard = BarrierGuard()
+        self._readings = _Readings({s.name: SchemaChangeTail(s.name) for s in pipeline.sources})
+        self._executed: dict[TargetTable, set[StatementKey]] = {}
+        self._refused: dict[TargetTable, dict[StatementKey, _Refusal]] = {}
+        self._applied: dict[Partition, Applied] = {}
+        self._holds: dict[Partition, _Held] = {}
+        self._rows: dict[TargetTable, int] = {}
+
+    def load(self) -> None:
+        """Take the state from the target and the decisions from the topic.
+
+        Raises:
+            StackError: Kafka cannot be read.
+            ContractError: The ddl topic contradicts itself or the journal.
+        """
+        now = time.monotonic()
+        for (target, version, ordinal), entry in self._journal.load().items():
+            key = StatementKey(version, ordinal)
+            if entry.state == "done":
+                self._executed.setdefault(target, set()).add(key)
+            elif entry.state == "refused":
+                refusals = self._refused.setdefault(target, {})
+                refusals[key] = _Refusal(entry.error, now)
+        self._load_offsets()
+        self._rows = self._control.rows()
+        partition = (self._ddl_topic, 0)
+        end = self._offsets.high_watermarks([partition])[partition]
+        while self._ddl_read_to < end:
+            self._read_topics(timeout_s=1.0)
+        self._check_journal()
+        log.info(
+            "state loaded",
+            extra={"decisions": self._decisions.seen, "partitions": len(self._applied)},
+        )
+
+    def step(self, wait_s: float) -> bool:
+        """One round of the barrier.
+
+        Args:
+            wait_s: Longest wait for a decision before the round begins.
+
+        Returns:
+            Whether anything moved, so that another round is worth it at once.
+
+        Raises:
+            ShardMergeError: The sink must stop: another writer took over, or a topic breaks its
+                contract.
+        """
+        news = self._read_topics(wait_s)
+        try:
+            self._observe()  # 1, 2
+        except StackError as error:
+            log.warning("kafka does not answer", extra={"error": str(error)})
+            return False
+        self._settle()  # 3
+        now = time.monotonic()
+        state = self._state(now)
+        batch = plan(self._decisions, state, self._sink.max_batch_records)  # 4
+        moved = self._execute(batch) if batch.has_statements else self._apply(batch)  # 5
+        self._publish(batch.targets, state)  # 6
+        return moved or news
+
+    def _state(self, now: float) -> SinkState:
+        return SinkState(
+            executed=self._executed,
+            refused={
+                target: {key: Refused(r.error, now < r.retry_at) for key, r in refusals.items()}
+                for target, refusals in self._refused.items()
+            },
+            applied=self._applied,
+            safe_ends=self._readings.safe_ends,
+            watermarks=self._readings.watermarks,
+            resting={held.hold.shard for held in self._holds.values() if now < held.retry_at},
+            writer_epoch=self._epoch,
+        )
+
+    def _read_topics(self, timeout_s: float) -> bool:
+        """Fold what came. Returns whether a decision was shown."""
+        shown = False
+        for event in self._tail.read(timeout_s):
+            if event.topic == self._ddl_topic:
+                shown |= self._read_ddl(event)
+            elif isinstance(event, TailRecord):
+                self._readings.tails[event.topic].record(event.offset)
+            else:
+                self._readings.tails[event.topic].reached(event.offset)
+        return shown
+
+    def _read_ddl(self, event: TailRecord | TailEnd) -> bool:
+        if isinstance(event, TailEnd):
+            self._ddl_read_to = max(self._ddl_read_to, event.offset)
+            return False
+        self._ddl_read_to = event.offset + 1
+        if event.value is None:
+            return False
+        record = codec.decode(event.value)
+        if not isinstance(record, Decision):
+            raise ContractError(
+                f"{event.topic}@{event.offset} is a {type(record).__name__}, not a Decision"
+            )
+        return self._decisions.add(record)
+
+    def _observe(self) -> None:
+        """Steps 1 and 2: ends first, the barrier after them."""
+        readings, now = self._readings, time.monotonic()
+        seen = self._decisions.seen
+        known = readings.watermarks
+        counts = known.partitions
+        if seen != readings.listed_seen or now - readings.listed_at >= _RELIST_S:
+            counts = self._offsets.partitions(self._decisions.topics.keys())
+            readings.listed_at, readings.listed_seen = now, seen
+        partitions = [(t, number) for t, count in counts.items() for number in range(count)]
+        ends = self._offsets.high_watermarks(partitions)
+        self._guard.check(ends.items())
+        readings.watermarks = Watermarks(seen, counts, ends)
+        self._take_barriers(self._offsets.stable_ends(p for p in partitions if self._is_behind(p)))
+
+    def _is_behind(self, partition: Partition) -> bool:
+        """Whether the partition has grown since its safe end was read."""
+        end = self._readings.watermarks.ends[partition]
+        return end > self._readings.safe_ends.get(partition, 0)
+
+    def _take_barriers(self, ends: dict[Partition, int]) -> None:
+        """Take a barrier for each source that has new ends and no barrier to settle."""
+        readings = self._readings
+        by_source: dict[str, dict[Partition, int]] = {}
+        for partition, end in ends.items():
+            source = self._decisions.topics[partition[0]][0][1].source
+            if source in readings.barriers or end <= readings.safe_ends.get(partition, 0):
+                continue
+            by_source.setdefault(source, {})[partition] = end
+        watermarks = self._offsets.high_watermarks((source, 0) for source in by_source)
+        self._guard.check(watermarks.items())
+        for source, source_ends in by_source.items():
+            readings.barriers[source] = Barrier(source, watermarks[source, 0], source_ends)
+
+    def _settle(self) -> None:
+        """Step 3: the ends of settled barriers become safe."""
+        readings, now = self._readings, time.monotonic()
+        readings.missing.clear()
+        for source, barrier in list(readings.barriers.items()):
+            tail = readings.tails.get(source)
+            if tail is None:
+                raise ContractError(
+                    f"decisions name source {source!r}, which the pipeline file does not have",
+                    hint="add it to the pipeline file again; its shards are part of the target",
+                )
+            lacking = missing(barrier, tail, self._decisions)
+            if lacking is None:
+                readings.safe_ends.update(barrier.ends)
+                del readings.barriers[source]
+                readings.missing_since.pop(source, None)
+                continue
+            readings.missing[source] = lacking
+            since = readings.missing_since.setdefault(source, now)
+            if now - since >= _LOUD_S:
+                log.warning("barrier waits", extra={"source": source, "for": str(lacking)})
+                readings.missing_since[source] = now
+
+    def _execute(self, batch: BatchPlan) -> bool:
+        """Execute what is ready, in order within each target. Returns whether one was tried."""
+        return any([self._execute_one(t, s) for t in batch.targets for s in t.ready])
+
+    def _execute_one(self, target: TargetPlan, ready: OpenStatement) -> bool:
+        name, key = target.target, ready.key
+        facts = {"target": str(name), "statement": f"{key.version}.{key.ordinal}"}
+        started = time.monotonic()
+        try:
+            entry = self._journal.execute(name, key.version, key.ordinal, ready.statement)
+        except TargetError as error:
+            if not error.retryable:
+                raise
+            log.warning("statement postponed", extra={**facts, "error": str(error)})
+            refusal = _Refusal(error.message, time.monotonic() + _FAILURE_PAUSE_S)
+            self._refused.setdefault(name, {})[key] = refusal
+            return False
+        if entry.state == "done":
+            self._executed.setdefault(name, set()).add(key)
+            self._refused.get(name, {}).pop(key, None)
+            elapsed_ms = round((time.monotonic() - started) * 1000)
+            sql = ready.statement.sql
+            log.info("statement executed", extra={**facts, "sql": sql, "elapsed_ms": elapsed_ms})
+            return True
+        retry_at = time.monotonic() + self._sink.retry_interval_s
+        self._refused.setdefault(name, {})[key] = _Refusal(entry.error, retry_at)
+        log.error(
+            "statement refused",
+            extra={**facts, "sql": ready.statement.sql, "error": entry.error},
+        )
+        return False
+
+    def _apply(self, batch: BatchPlan) -> bool:
+        """Apply the planned ranges. Returns whether an offset moved."""
+        moved = False
+        for result in self._runner.run(batch.tasks) if batch.tasks else ():
+            if isinstance(result, TaskFailure):
+                self._recover(result)
+            else:
+                moved |= self._take(result)
+        return moved
+
+    def _take(self, result: RangeResult) -> bool:
+        partition = (result.topic, result.partition)
+        self._applied[partition] = Applied(result.next_offset, result.next_position)
+        [(target, shard)] = self._decisions.topics[result.topic]
+        self._rows[target] = self._rows.get(target, 0) + result.rows
+        before = self._holds.pop(partition, None)
+        if result.hold is not None:
+            retry_at = time.monotonic() + self._sink.retry_interval_s
+            self._holds[partition] = _Held(result.hold, retry_at)
+            if before is None or before.hold != result.hold:
+                log.error(
+                    "shard held",
+                    extra={
+                        "shard": str(shard),
+                        "position": str(result.hold.position),
+                        "offset": result.hold.offset,
+                        "reason": result.hold.reason,
+                        "hint": result.hold.hint,
+                    },
+                )
+        # Coming to stand at a gate is a move too: it can be what a debt waits for.
+        return result.next_offset > result.start_offset or result.next_position is not None
+
+    def _recover(self, failure: TaskFailure) -> None:
+        """After a failed task: go on from what is committed, unless that cannot help."""
+        if failure.final:
+            raise ContractError(failure.message, hint=failure.hint)
+        log.warning("tasks failed", extra={"error": failure.message, "hint": failure.hint})
+        time.sleep(_FAILURE_PAUSE_S)
+        if (current := self._control.epoch()) != self._epoch:
+            raise TargetError(
+                f"another writer took over (writer epoch {current}, this one is {self._epoch})",
+                hint="only one sink may run per pipeline: stop this one",
+            )
+        self._load_offsets()
+        self._rows = self._control.rows()
+
+    def _load_offsets(self) -> None:
+        for partition, offset in self._control.offsets().items():
+            known = self._applied.get(partition)
+            if known is None or known.offset != offset:
+                self._applied[partition] = Applied(offset)
+
+    def _check_journal(self) -> None:
+        """What is journalled must be decided, or the ddl topic is not the one it came from."""
+        for target, keys in self._executed.items():
+            decided = self._decisions.targets.get(target)
+            lacking = sorted(keys - (decided.statements.keys() if decided else set()))
+            if lacking:
+                first = lacking[0]
+                raise ContractError(
+                    f"statement {first.version}.{first.ordinal} of {target} is executed, but the "
+                    "ddl topic does not hold it",
+                    hint="the ddl topic was made anew: replay the schema-log into it, or drop the "
+                    "target table and its rows in the control database and merge again",
+                )
+
+    def _publish(self, targets: Iterable[TargetPlan], state: SinkState) -> None:
+        holds = {held.hold.shard: held.hold for held in self._holds.values()}
+        lacking = {source: str(m) for source, m in self._readings.missing.items()}
+        for target in targets:
+            if self._publisher.is_due(target.target):
+                rows = self._rows.get(target.target, 0)
+                record = progress_of(self._decisions, target, state, holds, rows, lacking)
+                self._publisher.offer(record)

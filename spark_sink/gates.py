@@ -1,0 +1,43 @@
+"""For each shard the first gate that may not be passed, and why. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shardmerge.schemas.position import SourcePosition
+
+from .decisions import Gate, ShardGates
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """A gate that may not be passed, and the reason for people.
+
+    Attributes:
+        held: Whether the decision holds the shard; else its statements are not executed yet.
+    """
+
+    gate: Gate
+    held: bool
+    reason: str
+    hint: str
+
+    @property
+    def position(self) -> SourcePosition:
+        return self.gate.position
+
+
+def first_stop(shard: ShardGates, frontier: int) -> Stop | None:
+    """The first gate that may not be passed; None when all may.
+
+    Args:
+        frontier: Lowest version of the target whose rows must wait (``statements.frontier``).
+    """
+    index = shard.first_blocked(frontier)
+    if index == len(shard.gates):
+        return None
+    gate = shard.gates[index]
+    effective = gate.effective_version
+    if effective is None:
+        return Stop(gate, True, gate.reason, gate.hint)
+    return Stop(gate, False, f"waits for the target to reach version {effective}", "")

@@ -1,0 +1,165 @@
+"""The sink's process: ``python -m shardmerge.spark_sink.job --pipeline FILE``.
+
+Reads the settings, connects, becomes the writer, then turns the driver until it is told to end.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from types import FrameType
+
+from shardmerge.connectors.topics_admin import create_topics
+from shardmerge.schemas import topics
+from shardmerge.schemas.errors import ConfigError, ShardMergeError, StackError, TargetError
+from shardmerge.schemas.pipeline import Pipeline, parse_pipeline
+
+from .apply_ranges import ApplyConfig
+from .batches import BatchRunner
+from .control import ControlStore
+from .driver import Driver
+from .journal import Journal
+from .offsets import OffsetReader, TopicTail
+from .publisher import ProgressPublisher
+from .settings import SinkSettings, settings_from
+from .targets.mysql import MySqlAddress, MySqlSession
+
+log = logging.getLogger(__name__)
+
+_RETRY_S = 1.0
+_STANDARD_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
+
+
+class EventFormatter(logging.Formatter):
+    """One line per event: time, level, event name, then its facts as JSON."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        facts = {k: v for k, v in vars(record).items() if k not in _STANDARD_FIELDS}
+        when = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+        text = f"{when}.{int(record.msecs):03d}Z {record.levelname} {record.getMessage()}"
+        if facts:
+            text += " " + json.dumps(facts, ensure_ascii=False, default=str)
+        if record.exc_info:
+            text += "\n" + self.formatException(record.exc_info)
+        return text
+
+
+class Stopped:
+    """Set by SIGTERM and SIGINT: the process ends after the current step."""
+
+    def __init__(self) -> None:
+        self.requested = False
+
+    def install(self) -> None:
+        signal.signal(signal.SIGTERM, self._request)
+        signal.signal(signal.SIGINT, self._request)
+
+    def _request(self, number: int, frame: FrameType | None) -> None:
+        self.requested = True
+
+
+def run(settings: SinkSettings, pipeline: Pipeline, stopped: Stopped) -> None:
+    """Run the sink until ``stopped`` is requested.
+
+    Raises:
+        ShardMergeError: It cannot start, or must not go on.
+    """
+    bootstrap = pipeline.kafka.bootstrap_servers
+    address = MySqlAddress(
+        pipeline.target.host, pipeline.target.port, pipeline.target.user, pipeline.target.password
+    )
+    config = ApplyConfig(
+        bootstrap_servers=bootstrap,
+        target=address,
+        control_database=pipeline.target.control_database,
+        pipeline=pipeline.name,
+        lock_wait_timeout_s=pipeline.sink.lock_wait_timeout_s,
+    )
+    runner = BatchRunner(settings, config, pipeline.sink.spark_min_records)
+    runner.start()
+    # Also checks that the schema-change topics and the ddl topic have one partition each:
+    # without that their order, which everything here rests on, is lost.
+    create_topics(bootstrap, topics.own_topics(pipeline))
+    session = MySqlSession(address, lock_wait_timeout_s=pipeline.sink.lock_wait_timeout_s)
+    control = ControlStore(session, config.control_database, pipeline.name)
+    epoch = _take_over(control, stopped)
+    journal = Journal(session, control, pipeline.name, epoch, pipeline.sink.lock_wait_timeout_s)
+    tailed = [topics.ddl(pipeline).name, *(source.name for source in pipeline.sources)]
+    tail = TopicTail(bootstrap, tailed)
+    publisher = ProgressPublisher(bootstrap, topics.sink_progress(pipeline).name)
+    driver = Driver(
+        pipeline, OffsetReader(bootstrap), tail, control, journal, runner, publisher, epoch
+    )
+    try:
+        driver.load()
+        log.info("sink started", extra={"pipeline": pipeline.name, "writer_epoch": epoch})
+        _turn(driver, pipeline.sink.poll_interval_ms / 1000, stopped)
+    finally:
+        publisher.close()
+        tail.close()
+        session.close()
+        runner.stop()
+    log.info("sink ended", extra={"pipeline": pipeline.name})
+
+
+def _turn(driver: Driver, poll_interval_s: float, stopped: Stopped) -> None:
+    moved = True
+    while not stopped.requested:
+        try:
+            moved = driver.step(0 if moved else poll_interval_s)
+        except (StackError, TargetError) as error:
+            if isinstance(error, TargetError) and not error.retryable:
+                raise
+            log.warning("step failed", extra={"error": str(error)})
+            time.sleep(_RETRY_S)
+
+
+def _take_over(control: ControlStore, stopped: Stopped) -> int:
+    """Prepare the control tables and become the writer, waiting for a target that is away."""
+    while True:
+        try:
+            control.prepare()
+            return control.take_epoch()
+        except TargetError as error:
+            if not error.retryable or stopped.requested:
+                raise
+            log.warning("target does not answer", extra={"error": str(error)})
+            time.sleep(_RETRY_S)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Entry point; returns the exit code: 0 when told to end, 1 when the sink cannot go on."""
+    try:
+        settings = settings_from(sys.argv[1:] if arguments is None else arguments, os.environ)
+        pipeline = parse_pipeline(_text(settings), os.environ)
+    except ConfigError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    handler = logging.StreamHandler()
+    handler.setFormatter(EventFormatter())
+    logging.basicConfig(level=settings.log_level, handlers=[handler])
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    stopped = Stopped()
+    stopped.install()
+    try:
+        run(settings, pipeline, stopped)
+    except ShardMergeError as error:
+        log.error("sink cannot go on", extra={"error": error.message, "hint": error.hint})
+        return 1
+    return 0
+
+
+def _text(settings: SinkSettings) -> str:
+    try:
+        return settings.pipeline_file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"pipeline file {settings.pipeline_file}: {error.strerror}") from None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

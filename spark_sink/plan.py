@@ -1,0 +1,206 @@
+"""What the driver does next: statements to run, offset ranges to apply. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from shardmerge.schemas.errors import ContractError
+from shardmerge.schemas.events import Binding
+from shardmerge.schemas.names import ShardId, TargetTable
+from shardmerge.schemas.position import SourcePosition
+
+from .applied import Applied, Watermarks
+from .barrier import Partition
+from .decisions import Decisions, ShardGates, StatementKey, TargetDecisions
+from .gates import Stop, first_stop
+from .ranges import RangeTask, Segment, ShardStream
+from .statements import (
+    OpenStatement,
+    Refused,
+    StatementState,
+    bindings,
+    frontier,
+    open_statements,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TargetPlan:
+    """One target as the plan sees it.
+
+    Attributes:
+        frontier: Rows of this version and higher ones wait.
+        open: Statements that are not executed, in execution order.
+        stops: Per shard the first gate that may not be passed; shards without one flow.
+    """
+
+    target: TargetTable
+    frontier: int
+    open: tuple[OpenStatement, ...]
+    stops: Mapping[ShardId, Stop]
+
+    @property
+    def ready(self) -> tuple[OpenStatement, ...]:
+        """The statements that may run now, in execution order."""
+        return tuple(s for s in self.open if s.state is StatementState.READY)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchPlan:
+    """One step of the sink: first the ready statements, then the ranges."""
+
+    targets: tuple[TargetPlan, ...]
+    tasks: tuple[RangeTask, ...]
+
+    @property
+    def has_statements(self) -> bool:
+        return any(target.ready for target in self.targets)
+
+
+@dataclass(frozen=True, slots=True)
+class SinkState:
+    """Everything that a plan depends on, apart from the decisions.
+
+    Attributes:
+        executed, refused: Per target, from the journal.
+        applied: Row partition → where it stands; one that is not listed stands at offset 0.
+        safe_ends: Row partition → end offset (exclusive) whose barrier is settled.
+        watermarks: For the proof that a shard has no rows left.
+        resting: Shards that stand at a row which cannot be applied, until it is tried again.
+        writer_epoch: Of this driver.
+    """
+
+    executed: Mapping[TargetTable, Collection[StatementKey]] = field(default_factory=dict)
+    refused: Mapping[TargetTable, Mapping[StatementKey, Refused]] = field(default_factory=dict)
+    applied: Mapping[Partition, Applied] = field(default_factory=dict)
+    safe_ends: Mapping[Partition, int] = field(default_factory=dict)
+    watermarks: Watermarks = field(default_factory=Watermarks)
+    resting: Collection[ShardId] = ()
+    writer_epoch: int = 0
+
+
+def plan(decisions: Decisions, state: SinkState, max_records: int) -> BatchPlan:
+    """Choose the statements to run now and the ranges to apply.
+
+    Calling it again after a crash with what is stored gives a plan that goes on from there. A
+    range is planned as if the ready statements were not executed yet: rows that wait for them
+    come with the next plan.
+
+    Args:
+        max_records: Bound of the sum of all ranges, in offsets; shared fairly.
+
+    Raises:
+        ContractError: A partition's safe end lies before what is applied: the topic was made
+            anew.
+    """
+    targets = tuple(_plan_target(target, state) for target in decisions.targets.values())
+    plans = {plan.target: plan for plan in targets}
+    wanted: dict[Partition, tuple[TargetTable, ShardId]] = {}
+    available: dict[Partition, int] = {}
+    for partition, end in state.safe_ends.items():
+        owners = decisions.topics.get(partition[0], ())
+        if len(owners) != 1:
+            continue
+        target, shard = owners[0]
+        size = _available(partition, end, shard, plans[target].stops.get(shard), state)
+        if size > 0:
+            wanted[partition] = (target, shard)
+            available[partition] = size
+    shares = share_fairly(available, max_records)
+    streams: dict[ShardId, ShardStream] = {}
+    bound: dict[TargetTable, Mapping[str, Binding]] = {}
+    tasks = []
+    for partition, size in shares.items():
+        target, shard = wanted[partition]
+        known = decisions.targets[target]
+        if target not in bound:
+            bound[target] = bindings(known, state.executed.get(target, ()))
+        if shard not in streams:
+            stop = plans[target].stops.get(shard)
+            streams[shard] = _stream(target, known.shards[shard], stop)
+        start = state.applied.get(partition, Applied(0)).offset
+        tasks.append(
+            RangeTask(
+                topic=partition[0],
+                partition=partition[1],
+                start_offset=start,
+                end_offset=start + size,
+                stream=streams[shard],
+                bindings=bound[target],
+                writer_epoch=state.writer_epoch,
+            )
+        )
+    return BatchPlan(targets, tuple(tasks))
+
+
+def share_fairly(available: Mapping[Partition, int], bound: int) -> dict[Partition, int]:
+    """Split a bound over partitions: small ones whole, large ones in equal parts.
+
+    Returns:
+        Partition → offsets to read; partitions whose share is 0 are left out.
+    """
+    shares: dict[Partition, int] = {}
+    left = bound
+    by_size = sorted(available.items(), key=lambda item: (item[1], item[0]))
+    for index, (partition, size) in enumerate(by_size):
+        share = min(size, left // (len(by_size) - index))
+        if share == 0 and left > 0:
+            share = 1
+        if share > 0:
+            shares[partition] = share
+            left -= share
+    return shares
+
+
+def _plan_target(target: TargetDecisions, state: SinkState) -> TargetPlan:
+    executed = state.executed.get(target.target, ())
+    refused = state.refused.get(target.target, {})
+    open_now = open_statements(target, executed, refused, state.applied, state.watermarks)
+    reached = frontier(target, executed)
+    stops = {}
+    for shard in target.shards.values():
+        if (stop := first_stop(shard, reached)) is not None:
+            stops[shard.shard] = stop
+    return TargetPlan(target.target, reached, open_now, stops)
+
+
+def _available(
+    partition: Partition, end: int, shard: ShardId, stop: Stop | None, state: SinkState
+) -> int:
+    """How many offsets of a partition may be read now; 0 for a shard that stands at its stop."""
+    standing = state.applied.get(partition, Applied(0))
+    if end < standing.offset:
+        raise ContractError(
+            f"{partition[0]}/{partition[1]} ends at {end}, but rows up to {standing.offset} are "
+            f"applied",
+            hint="the row topic was deleted and made anew: merge its shard again from a snapshot",
+        )
+    if shard in state.resting:
+        return 0
+    if stop is not None and _stands_at(standing.next_position, stop.position):
+        return 0
+    return end - standing.offset
+
+
+def _stands_at(next_position: SourcePosition | None, stop: SourcePosition) -> bool:
+    return next_position is not None and next_position >= stop
+
+
+def _stream(target: TargetTable, shard: ShardGates, stop: Stop | None) -> ShardStream:
+    segments = []
+    for gate in shard.gates:
+        if stop is not None and gate.version == stop.gate.version:
+            break
+        segments.append(Segment(gate.position, gate.columns, gate.key, gate.live))
+    if not segments:
+        # The shard's first gate is closed: there is no row before it, but the task finds out.
+        assert stop is not None
+        gate = stop.gate
+        segments.append(Segment(gate.position, gate.columns, gate.key, gate.live))
+    return ShardStream(
+        shard=shard.shard,
+        target=target,
+        segments=tuple(segments),
+        stop=None if stop is None else stop.position,
+    )

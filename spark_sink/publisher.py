@@ -1,0 +1,60 @@
+"""Publishes ``SinkProgress`` records: only changes, and not too often."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from confluent_kafka import KafkaException, Producer
+
+from shardmerge.schemas import codec
+from shardmerge.schemas.errors import StackError
+from shardmerge.schemas.events import SinkProgress
+from shardmerge.schemas.names import TargetTable
+
+_PAUSE_S = 0.2
+"""Least time between two records of one target: people read them."""
+_FLUSH_S = 10.0
+
+
+class ProgressPublisher:
+    """Sends the progress of each target to a compacted topic, keyed by the target.
+
+    A record that gets lost is replaced by the next change; nothing is decided from them.
+    """
+
+    def __init__(self, bootstrap_servers: str, topic: str) -> None:
+        self._topic = topic
+        self._sent: dict[TargetTable, SinkProgress] = {}
+        self._sent_at: dict[TargetTable, float] = {}
+        self._producer = Producer(
+            {
+                "bootstrap.servers": bootstrap_servers,
+                "client.id": "shardmerge-sink-progress",
+                "acks": "all",
+                "linger.ms": 0,
+            }
+        )
+
+    def is_due(self, target: TargetTable) -> bool:
+        """Whether a record of this target may be sent now."""
+        sent_at = self._sent_at.get(target)
+        return sent_at is None or time.monotonic() - sent_at >= _PAUSE_S
+
+    def offer(self, record: SinkProgress) -> None:
+        """Send the record unless it equals the last one sent. ``ts_ms`` is filled in here."""
+        self._producer.poll(0)
+        if self._sent.get(record.target) == record:
+            return
+        value = codec.encode(replace(record, ts_ms=time.time_ns() // 1_000_000))
+        headers = [("target", str(record.target).encode())]
+        try:
+            self._producer.produce(self._topic, value, str(record.target), headers=headers)
+        except (KafkaException, BufferError) as error:
+            raise StackError(f"the progress cannot be sent: {error}") from error
+        self._sent[record.target] = record
+        self._sent_at[record.target] = time.monotonic()
+
+    def close(self) -> None:
+        """Wait for what was sent, for a bounded time."""
+        self._producer.flush(_FLUSH_S)

@@ -1,0 +1,172 @@
+"""Which target statements are executed, may run now, or wait, and for whom. Pure.
+
+The rules (``StatementKind``; why they are right: DESIGN of the offset barrier):
+
+* A statement waits for every earlier statement of its target with a common subject.
+* Apart from that an expanding one may run at once: it overtakes debts.
+* A contracting or switching one of version v waits until each shard has applied all rows before
+  its *limit* as of v (``limit_of``). That is every shard that a decision up to v names: shards
+  that left are asked too, since their last rows may still be on the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from shardmerge.schemas.events import Binding, StatementKind, TargetStatement
+
+from .applied import Applied, Watermarks, unapplied_before
+from .barrier import Partition
+from .decisions import Gate, ShardGates, StatementKey, TargetDecisions
+
+WHOLE_TABLE = "table"
+"""The subject that every other subject is part of."""
+
+
+class StatementState(StrEnum):
+    """Where a statement that is not executed stands."""
+
+    READY = "ready"
+    DEBT = "debt"
+    WAITING = "waiting"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenStatement:
+    """A statement that is decided and not executed.
+
+    Attributes:
+        detail: Who waits for whom, or the target's error; "" when it may run now.
+    """
+
+    key: StatementKey
+    statement: TargetStatement
+    state: StatementState
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The target refused a statement. ``resting``: it is not tried again yet."""
+
+    error: str
+    resting: bool
+
+
+def limit_of(shard: ShardGates, version: int) -> Gate | None:
+    """The gate up to which a shard's rows must be applied before a statement of ``version``.
+
+    It is the shard's last gate up to that version. But where a gate is held, or was opened by
+    this version or a later one, it is that gate: the rows behind it wait for this version
+    themselves, and before it the shard's schema counts as it was.
+
+    Returns:
+        None when the shard has no gate up to that version.
+    """
+    count = shard.upto(version)
+    if count == 0:
+        return None
+    return shard.gates[min(shard.first_blocked(version), count - 1)]
+
+
+def open_statements(
+    target: TargetDecisions,
+    executed: Collection[StatementKey],
+    refused: Mapping[StatementKey, Refused],
+    applied: Mapping[Partition, Applied],
+    watermarks: Watermarks,
+) -> tuple[OpenStatement, ...]:
+    """Every statement of a target that is not executed, in execution order, with its state.
+
+    Args:
+        executed: Keys of the statements that are in the target.
+        refused: What the target refused when it was tried last.
+    """
+    found: list[OpenStatement] = []
+    earlier: dict[str, StatementKey] = {}
+    for key, statement in target.statements.items():
+        if key in executed:
+            continue
+        found.append(_state_of(target, key, statement, earlier, refused, applied, watermarks))
+        for subject in statement.subjects:
+            earlier[subject] = key
+    return tuple(found)
+
+
+def frontier(target: TargetDecisions, executed: Collection[StatementKey]) -> int:
+    """The lowest version whose rows must wait: rows pass gates of lower versions only.
+
+    It is the first version with an expanding or switching statement that is not executed, or
+    the one after the latest decision.
+    """
+    for key, statement in target.statements.items():
+        if statement.kind is not StatementKind.CONTRACTING and key not in executed:
+            return key.version
+    return target.version + 1
+
+
+def bindings(target: TargetDecisions, executed: Collection[StatementKey]) -> dict[str, Binding]:
+    """Column identity → the target's column, as the executed statements made it."""
+    bound: dict[str, Binding] = {}
+    for key, statement in target.statements.items():
+        if statement.binds and key in executed:
+            for binding in statement.binds:
+                if binding.name:
+                    bound[binding.column_id] = binding
+                else:
+                    bound.pop(binding.column_id, None)
+    return bound
+
+
+def _state_of(
+    target: TargetDecisions,
+    key: StatementKey,
+    statement: TargetStatement,
+    earlier: Mapping[str, StatementKey],
+    refused: Mapping[StatementKey, Refused],
+    applied: Mapping[Partition, Applied],
+    watermarks: Watermarks,
+) -> OpenStatement:
+    if (before := _earlier(statement, earlier)) is not None:
+        detail = f"waits for statement {before.version}.{before.ordinal}"
+        return OpenStatement(key, statement, StatementState.WAITING, detail)
+    if statement.kind is not StatementKind.EXPANDING:
+        waits = _unapplied(target, key.version, applied, watermarks)
+        if waits:
+            return OpenStatement(key, statement, StatementState.DEBT, f"waits for {waits}")
+    refusal = refused.get(key)
+    if refusal is not None and refusal.resting:
+        return OpenStatement(key, statement, StatementState.REFUSED, refusal.error)
+    return OpenStatement(key, statement, StatementState.READY)
+
+
+def _earlier(
+    statement: TargetStatement, earlier: Mapping[str, StatementKey]
+) -> StatementKey | None:
+    """The latest open statement before this one that has a subject in common with it."""
+    if WHOLE_TABLE in statement.subjects:
+        return max(earlier.values(), default=None)
+    common = (*statement.subjects, WHOLE_TABLE)
+    return max((earlier[s] for s in common if s in earlier), default=None)
+
+
+def _unapplied(
+    target: TargetDecisions,
+    version: int,
+    applied: Mapping[Partition, Applied],
+    watermarks: Watermarks,
+) -> str:
+    waits = []
+    for shard in target.shards.values():
+        limit = limit_of(shard, version)
+        if limit is None:
+            continue
+        waited = unapplied_before(shard.shard, limit, applied, watermarks)
+        if waited:
+            waits.append(waited)
+    if not waits:
+        return ""
+    return waits[0] if len(waits) == 1 else f"{waits[0]} and {len(waits) - 1} more shards"

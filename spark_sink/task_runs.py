@@ -1,0 +1,38 @@
+"""What runs in Spark's Python workers, and in the driver for small batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from shardmerge.schemas.errors import ContractError, ShardMergeError
+
+from .apply_ranges import ApplyConfig, apply_tasks
+from .ranges import RangeResult, RangeTask
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFailure:
+    """Why tasks ended before their ranges did. What they committed before counts.
+
+    Attributes:
+        final: Trying again cannot help: the sink stops, with the message.
+    """
+
+    message: str
+    hint: str = ""
+    final: bool = False
+
+
+def run_tasks(
+    tasks: Iterable[RangeTask], config: ApplyConfig
+) -> Iterator[RangeResult | TaskFailure]:
+    """Apply ranges; an error becomes the last value instead of an exception.
+
+    The function of ``mapPartitions``: an exception there would lose the results before it and
+    come back as Java's text of a Python traceback.
+    """
+    try:
+        yield from apply_tasks(tasks, config)
+    except ShardMergeError as error:
+        yield TaskFailure(error.message, error.hint, final=isinstance(error, ContractError))
