@@ -34,11 +34,15 @@ class Assigned:
 
 
 def known_names(state: TargetState) -> dict[str, str]:
-    """Identity → target name: the target's columns, and those that only held shards have."""
+    """Identity → target name: the target's columns, and those that only shards have.
+
+    Only a shard has the columns of a held change, and generated columns that another shard lacks.
+    """
     names: dict[str, str] = {}
-    for shard in state.shards.values():
-        if shard.hold and shard.hold.post:
-            names.update({c.id: c.column.name for c in shard.hold.post.columns})
+    for _, shard in sorted(state.shards.items()):
+        for tracked in (shard.effective, shard.final):
+            for column in tracked.columns if tracked else ():
+                names.setdefault(column.id, column.column.name)
     names.update({c.id: c.column.name for c in state.columns})
     return names
 
