@@ -32,6 +32,11 @@ _FOLDER = click.option(
 )
 
 
+_FREE_PORTS = click.option(
+    "--free-ports", is_flag=True, help="Ports that are free now, instead of the fixed ones."
+)
+
+
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
     """Many MySQL shards, one table, while every shard changes its schema at its own time."""
@@ -41,10 +46,11 @@ def main() -> None:
 @_FOLDER
 @click.option("--keep", is_flag=True, help="Leave the line running.")
 @click.option("--chaos", is_flag=True, help="kill -9 each part on the way.")
-def demo(directory: Path, keep: bool, chaos: bool) -> None:
+@_FREE_PORTS
+def demo(directory: Path, keep: bool, chaos: bool, free_ports: bool) -> None:
     """Play three shards through six DDL statements on a line of its own."""
     started = time.monotonic()
-    line = _fresh(directory)
+    line = _fresh(directory, free_ports)
     player = Demo(line)
     good = False
     try:
@@ -67,9 +73,10 @@ def demo(directory: Path, keep: bool, chaos: bool) -> None:
 
 @main.command()
 @_FOLDER
-def up(directory: Path) -> None:
+@_FREE_PORTS
+def up(directory: Path, free_ports: bool) -> None:
     """Start the line with the demo's empty shards, to play with by hand."""
-    line = _fresh(directory)
+    line = _fresh(directory, free_ports)
     try:
         line.start(prepare=lambda: _empty_shards(line), say=_say)
     except ShardMergeError as error:
@@ -171,9 +178,9 @@ def _topic_faults(pipeline: Pipeline) -> list[str]:
     return faults
 
 
-def _fresh(directory: Path) -> Line:
+def _fresh(directory: Path, free_ports: bool) -> Line:
     """A line in an empty directory; refuses one that runs."""
-    line = Line(directory, routes=DEMO_ROUTES, fixed_ports=True)
+    line = Line(directory, routes=DEMO_ROUTES, fixed_ports=not free_ports)
     if line.is_running():
         _say(f"a line already runs in {directory}: stop it with `make down`")
         raise SystemExit(1)
