@@ -32,7 +32,7 @@ from .web.server import StatusWeb
 from .web.view import StatusView
 from .workers import add_coordinator, add_tracker
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("shardmerge.agents.app")  # not __name__: this module runs as __main__
 
 MAX_RECORD_BYTES = 32 * 1024 * 1024
 """Before compression. A journal row holds a target's state and its sends."""

@@ -1,0 +1,287 @@
+"""A pipeline's agents under test: sources that write like Debezium, workers that can be killed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from shardmerge.agents.effects import Rows, SourceRecord
+from shardmerge.agents.folds import CoordinatorFold, TrackerFold
+from shardmerge.connectors.local.processes import ProcessSpec, Supervisor
+from shardmerge.connectors.local.stack import LocalStack, Ports
+from shardmerge.connectors.topics_admin import create_topics
+from shardmerge.schemas import codec, topics
+from shardmerge.schemas.events import Decision, SchemaChange
+from shardmerge.schemas.pipeline import parse_pipeline
+
+HERE = Path(__file__).parent
+PATIENCE_S = 120.0
+
+_PIPELINE = """
+[pipeline]
+name = "{name}"
+[kafka]
+bootstrap_servers = "{servers}"
+[connect]
+url = "http://127.0.0.1:1"
+[target]
+host = "127.0.0.1"
+port = 1
+user = "u"
+password = "p"
+[[routes]]
+database = "shop"
+table = 'tbl\\d\\d'
+target = "merged.tbl"
+[[routes]]
+database = "shop"
+table = 'log\\d\\d'
+target = "merged.log"
+"""
+_SOURCE = """
+[[sources]]
+name = "{name}"
+host = "127.0.0.1"
+port = 1
+user = "u"
+password = "p"
+server_id = {server_id}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A record as it stands in a topic."""
+
+    partition: int
+    offset: int
+    key: bytes
+    value: bytes
+
+
+class Line:
+    """One pipeline on the session's broker."""
+
+    def __init__(self, broker: LocalStack, number: int) -> None:
+        self.servers = broker.bootstrap_servers
+        self.directory = broker.directory / f"line{number}"
+        self.directory.mkdir()
+        self.sources = (f"one{number}", f"two{number}")
+        text = _PIPELINE.format(name=f"p{number}", servers=self.servers)
+        for server_id, name in enumerate(self.sources, 1):
+            text += _SOURCE.format(name=name, server_id=server_id)
+        self.pipeline = parse_pipeline(text, {})
+        self.pipeline_file = self.directory / "pipeline.toml"
+        self.pipeline_file.write_text(text)
+        self.supervisor = Supervisor(self.directory)
+        self._producers: dict[str, Producer] = {}
+        self._position = 100
+        create_topics(self.servers, topics.own_topics(self.pipeline))
+
+    def close(self) -> None:
+        """Stop every worker."""
+        for name in self.supervisor.names():
+            self.supervisor.kill(name)
+
+    # --- the sources ---
+
+    def execute(self, source: str, *statements: str, snapshot: bool = False) -> None:
+        """Write statements as one connector does: each in a transaction, in order."""
+        producer = self._producer(source)
+        for ddl in statements:
+            self._position += 50
+            producer.begin_transaction()
+            producer.produce(
+                source, key=b'{"databaseName":"shop"}', value=self._record(source, ddl, snapshot)
+            )
+            producer.commit_transaction(PATIENCE_S)
+
+    def _producer(self, source: str) -> Producer:
+        if source not in self._producers:
+            made = Producer({"bootstrap.servers": self.servers, "transactional.id": source})
+            made.init_transactions(PATIENCE_S)
+            self._producers[source] = made
+        return self._producers[source]
+
+    def _record(self, source: str, ddl: str, snapshot: bool) -> bytes:
+        place = {"file": "binlog.000001", "pos": self._position, "row": 0}
+        block = {
+            "name": source,
+            "snapshot": str(snapshot).lower(),
+            "db": "shop",
+            "table": "",
+            **place,
+        }
+        value = {
+            "source": block,
+            "databaseName": "shop",
+            "ddl": ddl,
+            "ts_ms": 1,
+            "tableChanges": [],
+        }
+        return json.dumps(value).encode()
+
+    # --- workers ---
+
+    def start(self, name: str = "worker", *, script: Path | None = None, wait: bool = True) -> None:
+        """Start a worker (again), with its own data directory; ``script`` replaces the module."""
+        port = Ports.free().web
+        program = ("-m", "shardmerge.agents.app") if script is None else (str(script),)
+        spec = ProcessSpec(
+            name=name,
+            argv=(
+                sys.executable, *program, "--pipeline", str(self.pipeline_file),
+                "--datadir", str(self.data(name)), "--web-port", str(port),
+            ),
+            ports=(port,),
+            env={"PYTHONSAFEPATH": "1"},
+            health=lambda: _health(port),
+            start_timeout_s=PATIENCE_S,
+        )  # fmt: skip
+        self.supervisor.spawn(spec)
+        if wait:
+            self.supervisor.wait_healthy(spec)
+
+    def data(self, name: str = "worker") -> Path:
+        """A worker's data directory."""
+        return self.directory / f"data-{name}"
+
+    def kill(self, name: str = "worker", *, lose_data: bool = False) -> None:
+        """``kill -9``; with ``lose_data`` the machine's disk is gone too."""
+        self.supervisor.kill(name)
+        if lose_data:
+            shutil.rmtree(self.data(name), ignore_errors=True)
+
+    def log(self, name: str = "worker") -> str:
+        """Everything a worker logged, restarts included."""
+        return self.supervisor.log_path(name).read_text()
+
+    def runs(self, name: str = "worker") -> bool:
+        """Whether the worker's process is there."""
+        return self.supervisor.pid(name) is not None
+
+    # --- the topics ---
+
+    def written(self, topic: str) -> list[Written]:
+        """All committed records of a topic, partition by partition."""
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self.servers, "group.id": "test", "enable.auto.commit": False,
+                "enable.partition.eof": True, "isolation.level": "read_committed",
+            }
+        )  # fmt: skip
+        partitions = consumer.list_topics(topic, PATIENCE_S).topics[topic].partitions
+        consumer.assign([TopicPartition(topic, p, 0) for p in partitions])
+        found: list[Written] = []
+        open_ends = set(partitions)
+        while open_ends:
+            record = consumer.poll(PATIENCE_S)
+            assert record is not None, f"{topic} cannot be read"
+            if record.error():
+                open_ends.discard(record.partition())
+                continue
+            found.append(Written(record.partition(), record.offset(), record.key(), record.value()))
+        consumer.close()
+        return sorted(found, key=lambda r: (r.partition, r.offset))
+
+    def decisions(self) -> list[Decision]:
+        """Every decision, repeated ones included."""
+        records = (codec.decode(r.value) for r in self.written(topics.ddl(self.pipeline).name))
+        return [r for r in records if isinstance(r, Decision)]
+
+    def decided(self) -> set[str]:
+        """Identities of the events that have every decision."""
+        found: dict[tuple[str, int], tuple[set[int], int]] = {}
+        for d in self.decisions():
+            ordinals, _ = found.setdefault((d.id.source, d.id.offset), (set(), d.id.count))
+            ordinals.add(d.id.ordinal)
+        return {f"{s}@{o}" for (s, o), (seen, count) in found.items() if len(seen) == count}
+
+    def wait_decided(self, count: int) -> None:
+        """Wait until so many events are answered."""
+        wait_for(lambda: len(self.decided()) >= count, f"{count} answered events")
+
+    def events(self) -> int:
+        """How many events the sources wrote."""
+        return sum(len(self.written(s)) for s in self.sources)
+
+    # --- what must come out ---
+
+    def check_outputs(self) -> None:
+        """Outputs are those of the pure folds: byte for byte, none missing, none besides.
+
+        A repeated record is fine when it is equal: at-least-once, recognised by its identity.
+        """
+        ddl = topics.ddl(self.pipeline).name
+        log = self.written(topics.schema_log(self.pipeline).name)
+        tracked = {
+            name: _fold(TrackerFold(self.pipeline), name, 0, self.written(name))
+            for name in self.sources
+        }
+        changes = [codec.decode(r.value) for r in log]
+        for name in self.sources:
+            expected = [s.value for s in tracked[name] if s.topic != ddl]
+            written = [
+                r.value
+                for r, c in zip(log, changes, strict=True)
+                if isinstance(c, SchemaChange) and c.id.source == name
+            ]
+            assert sorted(set(written)) == sorted(set(expected))
+        decided: dict[bytes, bytes] = {}
+        for partition in sorted({r.partition for r in log}):
+            records = [r for r in log if r.partition == partition]
+            for send in _fold(CoordinatorFold(self.pipeline), "log", partition, records):
+                if send.topic == ddl:
+                    decided[send.key] = send.value
+        for name in self.sources:
+            decided.update({s.key: s.value for s in tracked[name] if s.topic == ddl})
+        answers: dict[bytes, set[bytes]] = {}
+        for r in self.written(ddl):
+            answers.setdefault(r.key, set()).add(r.value)
+        assert answers == {key: {value} for key, value in decided.items()}
+
+
+class MemoryRows(dict[bytes, bytes]):
+    """An agent's table without Faust."""
+
+
+def _fold(fold: Any, topic: str, partition: int, records: Sequence[Written]) -> list[Any]:
+    rows: Rows = MemoryRows()
+    sends: list[Any] = []
+    for record in records:
+        effects = fold(
+            rows, SourceRecord(topic, partition, record.offset, record.key, record.value)
+        )
+        for key, value in effects.puts.items():
+            if value is None:
+                rows.pop(key, None)  # type: ignore[attr-defined]
+            else:
+                rows[key] = value  # type: ignore[index]
+        sends += effects.sends
+    return sends
+
+
+def wait_for(condition: Callable[[], bool], what: str) -> None:
+    """Poll until the condition holds."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline, f"still no {what} after {PATIENCE_S:.0f} s"
+        time.sleep(0.05)
+
+
+def _health(port: int) -> str | None:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=2) as answer:
+            return None if answer.status == 200 else f"status {answer.status}"
+    except (urllib.error.URLError, ConnectionError, TimeoutError) as error:
+        return str(error)

@@ -1,0 +1,142 @@
+"""The agents' worker on a real broker: every decision once, whatever kills it."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from .line import Line, wait_for
+
+HERE = Path(__file__).parent
+CREATE = "CREATE TABLE {} (ID INT PRIMARY KEY, NAME VARCHAR(20))"
+
+
+def describe(line: Line) -> None:
+    """The sources' snapshots: three shards of one target, one of another."""
+    one, two = line.sources
+    line.execute(one, *(CREATE.format(t) for t in ("tbl00", "tbl01", "log00")), snapshot=True)
+    line.execute(two, CREATE.format("tbl02"), "USE `shop`", snapshot=True)
+
+
+def statements(seed: int, count: int) -> list[tuple[int, str]]:
+    """A random history: (source number, statement)."""
+    chosen = random.Random(seed)
+    shards = [(0, "tbl00"), (0, "tbl01"), (0, "log00"), (1, "tbl02")]
+    columns: dict[str, list[str]] = {table: [] for _, table in shards}
+    history = []
+    for number in range(count):
+        source, table = chosen.choice(shards)
+        known = columns[table]
+        kind = chosen.random()
+        if kind < 0.1:
+            ddl = f"CREATE TABLE other{number} (x INT)"
+        elif known and kind < 0.4:
+            ddl = f"ALTER TABLE {table} DROP COLUMN {known.pop(chosen.randrange(len(known)))}"
+        else:
+            known.append(f"c{number}")
+            ddl = f"ALTER TABLE {table} ADD COLUMN c{number} {chosen.choice(['INT', 'TEXT'])}"
+        history.append((source, ddl))
+    return history
+
+
+def feed(line: Line, history: list[tuple[int, str]]) -> None:
+    for source, ddl in history:
+        line.execute(line.sources[source], ddl)
+
+
+def test_every_event_is_answered_once_and_in_order(line: Line):
+    describe(line)
+    line.start()
+    feed(line, statements(1, 30))
+    line.wait_decided(line.events())
+    line.check_outputs()
+    versions: dict[str, list[int]] = {}
+    for decision in line.decisions():
+        if decision.target is not None:
+            versions.setdefault(str(decision.target), []).append(decision.version)
+    assert versions.keys() == {"merged.tbl", "merged.log"}
+    for found in versions.values():
+        assert found == list(range(1, len(found) + 1))
+
+
+@pytest.mark.parametrize("lose_data", [False, True], ids=["warm", "lost"])
+def test_a_killed_worker_goes_on_with_the_same_decisions(line: Line, lose_data: bool):
+    describe(line)
+    history = statements(2 + lose_data, 60)
+    chosen = random.Random(3)
+    fed = 0
+    for _ in range(5):
+        part = history[fed : fed + 12]
+        fed += len(part)
+        line.start(wait=False)
+        feed(line, part)
+        # Somewhere in the middle of the part's records.
+        line.wait_decided(line.events() - chosen.randrange(1, 12))
+        line.kill(lose_data=lose_data)
+    line.start()
+    line.wait_decided(line.events())
+    line.check_outputs()
+
+
+def test_a_worker_killed_while_it_recovers_loses_nothing(line: Line):
+    describe(line)
+    feed(line, statements(5, 20))
+    line.start()
+    line.wait_decided(line.events() - 10)
+    line.kill()
+    for moment in ("assigned", "Restore complete!", "Seek stream partitions"):
+        seen = line.log().count(moment)
+        line.start(wait=False)
+        wait_for(lambda m=moment, s=seen: line.log().count(m) > s, moment)  # type: ignore[misc]
+        line.kill()
+    line.start()
+    line.wait_decided(line.events())
+    line.check_outputs()
+
+
+def test_records_that_arrive_while_the_recovery_seeks_are_not_skipped(line: Line):
+    describe(line)
+    feed(line, statements(6, 15))
+    line.start(script=HERE / "slow_seek_worker.py", wait=False)
+    feed(line, statements(7, 10))
+    line.wait_decided(line.events() - 8)
+    line.kill()
+    seen = line.log().count("Restore complete!")
+    line.start(script=HERE / "slow_seek_worker.py", wait=False)
+    wait_for(lambda: line.log().count("Restore complete!") > seen, "restored tables")
+    feed(line, [(s, f"/* 2 */ {d}") for s, d in statements(8, 20)])
+    line.wait_decided(line.events())
+    assert "records_skipped" not in line.log()
+    line.check_outputs()
+
+
+def test_a_worker_that_skips_records_stops_and_its_restart_reads_them(line: Line):
+    describe(line)
+    feed(line, statements(9, 12))
+    line.start(script=HERE / "skipping_worker.py", wait=False)
+    wait_for(lambda: not line.runs(), "end of the skipping worker")
+    assert "records_skipped" in line.log()
+    line.start()
+    line.wait_decided(line.events())
+    line.check_outputs()
+
+
+def test_two_workers_share_the_work_and_take_over_from_each_other(line: Line):
+    describe(line)
+    history = statements(10, 60)
+    line.start("a")
+    line.start("b")
+    chosen = random.Random(11)
+    for round_ in range(4):
+        feed(line, history[round_ * 15 : round_ * 15 + 15])
+        line.wait_decided(line.events() - chosen.randrange(1, 10))
+        victim = "ab"[round_ % 2]
+        line.kill(victim)
+        line.start(victim, wait=False)
+    for name in "ab":
+        if not line.runs(name):
+            line.start(name, wait=False)
+    line.wait_decided(line.events())
+    line.check_outputs()
