@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import traceback
+from dataclasses import replace
+from pathlib import PurePath
+
 from shardmerge.connectors.envelope import schema_change_event
 from shardmerge.schemas import codec, topics
 from shardmerge.schemas.errors import ConfigError, ContractError
@@ -11,6 +15,7 @@ from shardmerge.schemas.pipeline import Pipeline, Source
 
 from . import coordinator, tracker
 from .effects import Effects, Rows, Send, SourceRecord
+from .state import TargetState
 from .store import TargetStates, TrackedTables, tracked_puts
 
 
@@ -88,13 +93,40 @@ class CoordinatorFold:
                 hint="only the agents write to the schema-log",
             )
         state = self._states.get(rows, change.target)
-        step = coordinator.decide(state, change)
+        step = _decide(state, change)
         if step.decision is None or step.joined is None:
             return Effects()
         return Effects(
             self._states.puts(step.state),
             (_decision_send(self._ddl, step.decision), _joined_send(self._joined, step.joined)),
         )
+
+
+def _decide(state: TargetState, change: SchemaChange) -> coordinator.Step:
+    """Decide; a defect of our own holds the one shard whose change brought it to light.
+
+    The worker would otherwise stop at this record for ever, and with it every other target. Nothing
+    is hidden: the decision says what broke and where, and the shard stands.
+    """
+    try:
+        return coordinator.decide(state, change)
+    except ContractError:
+        raise
+    except Exception as defect:
+        return coordinator.decide(state, _undecidable(change, defect))
+
+
+def _undecidable(change: SchemaChange, defect: Exception) -> SchemaChange:
+    place = traceback.extract_tb(defect.__traceback__)[-1]
+    where = f"{PurePath(place.filename).name}:{place.lineno}"
+    return replace(
+        change,
+        after=None,
+        lineage=(),
+        error=f"defect of shardmerge: {type(defect).__name__}: {defect} ({where})",
+        hint="report it with the statement; the shard goes on with its next change that can be "
+        "decided, such as the one that undoes this one",
+    )
 
 
 def _decision_send(topic: str, decision: Decision) -> Send:

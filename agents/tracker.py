@@ -18,8 +18,10 @@ Theory of operation, for one event:
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import PurePath
 
 from shardmerge.connectors.envelope import SchemaChangeEvent
 from shardmerge.schemas.apply import apply_alter, apply_create, apply_rename
@@ -82,7 +84,11 @@ def track(
         context: How the event's server reads a statement.
     """
     tracking = _Tracking(schemas, event, context)
-    tracking.run()
+    try:
+        tracking.run()
+    except Exception as defect:  # whatever it is, only the shards that it concerns shall stand
+        tracking = _Tracking(schemas, event, context)
+        tracking.cannot_tell(_defect(defect))
     changes = tracking.schema_changes(rules)
     ignored = None if changes else _ignored(event, tracking.why_ignored(rules))
     return TrackResult(tracking.puts, changes, ignored)
@@ -119,7 +125,7 @@ class _Tracking:
         try:
             statement = parse(self.event.ddl, self.context)
         except SourceError as error:
-            self._cannot_tell(error)
+            self.cannot_tell(error)
             return
         self._execute(statement)
         self._cross_check()
@@ -250,7 +256,7 @@ class _Tracking:
 
     # --- what cannot be told ---
 
-    def _cannot_tell(self, error: SourceError) -> None:
+    def cannot_tell(self, error: SourceError) -> None:
         """The statement is not understood: whatever it concerns is unknown from here on."""
         self.reason = (
             f"the statement is not understood ({error.message}), and no shard has to do with it"
@@ -446,6 +452,16 @@ def _not_known(shard: ShardId, tracked: Tracked | None) -> tuple[str, str]:
         return f"the schema of {shard} is unknown: {tracked.reason}", _DESCRIBE_ANEW
     return f"the schema of {shard} is not known: its CREATE TABLE was not seen", (
         "take a snapshot of the table; capture the whole database from the start"
+    )
+
+
+def _defect(error: Exception) -> SourceError:
+    """A defect of our own, as the reason why a statement's effect cannot be told."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    where = f"{PurePath(place.filename).name}:{place.lineno}"
+    return SourceError(
+        f"defect of shardmerge: {type(error).__name__}: {error} ({where})",
+        hint=f"report it with the statement; {_DESCRIBE_ANEW}",
     )
 
 

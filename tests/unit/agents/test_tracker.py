@@ -213,6 +213,16 @@ def test_a_column_that_only_debezium_sees_is_found_after_any_statement(source):
     assert "not certain" in change.error
 
 
+def test_a_defect_of_our_own_holds_the_shard_and_says_where(source, monkeypatch):
+    def broken(*_):
+        raise IndexError("oops")
+
+    monkeypatch.setattr("shardmerge.agents.tracker.apply_alter", broken)
+    (change,) = source.run("ALTER TABLE tbl00 ADD z INT", table="tbl00").changes
+    assert "IndexError: oops (test_tracker.py:" in change.error
+    assert "report it" in change.hint
+
+
 def test_an_alter_of_a_table_that_was_never_described_is_an_error():
     (change,) = Source().run("ALTER TABLE tbl00 ADD z INT").changes
     assert "its CREATE TABLE was not seen" in change.error

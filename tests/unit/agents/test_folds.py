@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from shardmerge.agents import coordinator
+from shardmerge.agents.effects import SourceRecord
+from shardmerge.agents.folds import CoordinatorFold, TrackerFold
+from shardmerge.schemas import codec
+from shardmerge.schemas.errors import ContractError
+from shardmerge.schemas.events import Decision, JoinedSchema, Outcome, SchemaChange
+from shardmerge.schemas.pipeline import parse_pipeline
+
+PIPELINE = parse_pipeline(
+    """
+[pipeline]
+name = "p"
+[kafka]
+bootstrap_servers = "x"
+[connect]
+url = "x"
+[target]
+host = "x"
+port = 1
+user = "u"
+password = "p"
+[[routes]]
+database = "shop"
+table = 'tbl\\d\\d'
+target = "merged.tbl"
+[[sources]]
+name = "s1"
+host = "x"
+port = 1
+user = "u"
+password = "p"
+server_id = 1
+""",
+    {},
+)
+CREATE = "CREATE TABLE tbl00 (ID INT PRIMARY KEY)"
+
+
+def statement(ddl: str, offset: int = 0, name: str = "s1") -> SourceRecord:
+    value = {
+        "source": {"name": name, "file": "binlog.000001", "pos": 100 + offset},
+        "databaseName": "shop",
+        "ddl": ddl,
+    }
+    return SourceRecord("s1", 0, offset, None, json.dumps(value).encode())
+
+
+class Rows(dict[bytes, bytes]):
+    """An agent's table."""
+
+    def take(self, effects):
+        for key, value in effects.puts.items():
+            if value is None:
+                self.pop(key, None)
+            else:
+                self[key] = value
+        return effects
+
+
+def log_record(value: bytes, offset: int) -> SourceRecord:
+    return SourceRecord("p.schema-log", 0, offset, None, value)
+
+
+def test_a_routed_change_goes_to_the_schema_log_with_readable_headers():
+    (send,) = TrackerFold(PIPELINE)(Rows(), statement(CREATE)).sends
+    assert (send.topic, send.key) == ("p.schema-log", b"merged.tbl")
+    assert isinstance(codec.decode(send.value), SchemaChange)
+    assert dict(send.headers) == {
+        "id": "s1@0.0", "position": "binlog.000001:100", "shard": "s1/shop.tbl00",
+        "source": "s1", "target": "merged.tbl",
+    }  # fmt: skip
+
+
+def test_an_ignored_statement_is_answered_straight_away():
+    (send,) = TrackerFold(PIPELINE)(Rows(), statement("FLUSH TABLES", 3)).sends
+    assert (send.topic, send.key) == ("p.ddl", b"ignored/s1@3.0")
+    assert dict(send.headers)["outcome"] == "ignored"
+
+
+def test_a_record_of_another_source_stops_the_worker_with_the_remedy():
+    with pytest.raises(ContractError, match="of source 's9'") as caught:
+        TrackerFold(PIPELINE)(Rows(), statement(CREATE, name="s9"))
+    assert "topic.prefix" in caught.value.hint
+
+
+def test_a_change_gives_one_decision_and_the_joined_schema():
+    (change,) = TrackerFold(PIPELINE)(Rows(), statement(CREATE)).sends
+    rows = Rows()
+    fold = CoordinatorFold(PIPELINE)
+    effects = rows.take(fold(rows, log_record(change.value, 0)))
+    assert [(s.topic, s.key) for s in effects.sends] == [
+        ("p.ddl", b"merged.tbl/1"), ("p.joined-schemas", b"merged.tbl"),
+    ]  # fmt: skip
+    decision, joined = (codec.decode(s.value) for s in effects.sends)
+    assert isinstance(decision, Decision) and decision.version == 1
+    assert isinstance(joined, JoinedSchema) and joined.version == 1
+    repeated = fold(rows, log_record(change.value, 1))
+    assert repeated.sends == () and dict(repeated.puts) == {}
+
+
+def test_a_defect_of_our_own_holds_one_shard_and_says_where(monkeypatch):
+    (change,) = TrackerFold(PIPELINE)(Rows(), statement(CREATE)).sends
+    decide = coordinator.decide
+
+    def broken(state, change):
+        if not change.error:
+            raise KeyError("g#1")
+        return decide(state, change)
+
+    monkeypatch.setattr(coordinator, "decide", broken)
+    effects = CoordinatorFold(PIPELINE)(Rows(), log_record(change.value, 0))
+    decision = codec.decode(effects.sends[0].value)
+    assert isinstance(decision, Decision)
+    assert decision.outcome is Outcome.HOLD
+    assert "KeyError: 'g#1' (test_folds.py:" in decision.reason
+    assert decision.hint
