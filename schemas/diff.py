@@ -11,13 +11,13 @@ rows (switching). The statements come in an order in which every one of them is 
 3. columns whose name is needed by another column are dropped, then renames;
 4. steps up and switches of columns that stay;
 5. added columns;
-6. the primary key;
+6. the primary key, then steps up of columns of the key before;
 7. steps down of columns that stay, dropped columns;
 8. generated columns, indexes and checks that come.
 
 One clause per statement, and one text per statement: equal schemas give equal bytes.
 
-Source: DESIGN of the semilattice (transition table) and of the barrier (kinds).
+Source: ARCHITECTURE.md, sections 3 and 5.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from .diff_columns import CannotRender, ColumnMove, column_steps
+from .diff_columns import CannotRender, ColumnMove, Step, column_steps
 from .diff_writer import StatementWriter
 from .events import ShardColumn, TargetStatement
 from .expressions import column_names
@@ -109,19 +109,22 @@ class _Diff:
         for column_id in gone:
             self.write.make_optional(self.before[column_id])
         gone = self._rename(gone)
+        # MySQL wants a key's columns NOT NULL, so those of a key that goes move after it.
+        old_key = self._columns_of_changing_key()
+        stay = [i for i in stay if not moves[i].rebuild]
         for column_id in stay:
-            if not moves[column_id].rebuild:
-                for step in moves[column_id].up:
-                    self.write.move(column_id, step)
+            if column_id not in old_key:
+                self._move(column_id, moves[column_id].up)
         for column_id in come:
             column = self.after[column_id]
             if column.generated is None:
                 self.write.add(column_id, column, ours=column_id in self.to.ours)
         self._switch_primary_key()
         for column_id in stay:
-            if not moves[column_id].rebuild:
-                for step in moves[column_id].down:
-                    self.write.move(column_id, step)
+            if column_id in old_key:
+                self._move(column_id, moves[column_id].up)
+        for column_id in stay:
+            self._move(column_id, moves[column_id].down)
         for column_id in gone:
             self.write.drop(column_id, self.before[column_id], self.current[column_id])
         for column_id in self._base_first([*rebuilt, *come]):
@@ -131,6 +134,10 @@ class _Diff:
         self._add_indexes(lost)
         self._add_checks()
         return self.write.statements
+
+    def _move(self, column_id: str, steps: Sequence[Step]) -> None:
+        for step in steps:
+            self.write.move(column_id, step)
 
     def _drop_indexes(self, lost: set[str]) -> None:
         kept = {i.name.lower(): _plain(i) for i in self.to.schema.indexes}
@@ -175,11 +182,21 @@ class _Diff:
             if _check_key(check) not in kept:
                 self.write.add_check(check, column_names(check.expression))
 
-    def _switch_primary_key(self) -> None:
+    def _columns_of_changing_key(self) -> set[str]:
+        key = self.from_schema.primary_key
+        if key is None or not self._key_changes():
+            return set()
+        names = {name.lower() for name in key.columns}
+        return {i for i, column in self.before.items() if column.name.lower() in names}
+
+    def _key_changes(self) -> bool:
         before, after = self.from_schema.primary_key, self.to.schema.primary_key
         renamed = _plain(self._in_new_names(before)) if before else None
-        if renamed != (_plain(after) if after else None):
-            self.write.switch_primary_key(before, after)
+        return renamed != (_plain(after) if after else None)
+
+    def _switch_primary_key(self) -> None:
+        if self._key_changes():
+            self.write.switch_primary_key(self.from_schema.primary_key, self.to.schema.primary_key)
 
     def _rename(self, gone: list[str]) -> list[str]:
         """Write the renames, and drops that must come before one; the drops still to write."""

@@ -12,6 +12,7 @@ from .model import Check, Column, Default, DefaultKind, Index, IndexKind, IndexP
 from .zero_values import zero_value
 
 NULL_DEFAULT = Default(DefaultKind.NULL)
+_MAX_TABLE_CHARACTERS = 64 - len("_chk_4294967295")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,5 +82,6 @@ def _target_column(joined: JoinedColumn) -> Column:
 def _named(check: Check, table: str) -> Check:
     if check.name:
         return check
-    prefix = f"{table[:40]}_" if table else ""
-    return replace(check, name=f"{prefix}check_{zlib.crc32(check.expression.encode()):08x}")
+    # The form of MySQL's own made-up names, so that it counts as one of them when read back.
+    number = zlib.crc32(check.expression.encode())
+    return replace(check, name=f"{table[:_MAX_TABLE_CHARACTERS] or 't'}_chk_{number}")

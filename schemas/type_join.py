@@ -3,7 +3,7 @@
 ``join_types`` is idempotent, commutative and associative, conflicts included: every rule takes
 the larger of something that is totally ordered, or says that the two have nothing in common.
 
-Source: DESIGN of the semilattice; MySQL Reference Manual, "Data Types" (value ranges).
+Source: ARCHITECTURE.md, section 3; MySQL Reference Manual, "Data Types" (value ranges).
 """
 
 from __future__ import annotations
