@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from types import TracebackType
 
@@ -36,6 +36,16 @@ class SourceEvent:
     offset: int
     database: str
     ddl: str
+
+    def concerns(self, databases: Collection[str]) -> bool:
+        """Whether the statement is about one of these databases.
+
+        Measured: of CREATE INDEX and DROP INDEX Debezium names the session's database, "" without
+        one; the statement itself tells it then.
+        """
+        if self.database:
+            return self.database in databases
+        return any(name in self.ddl for name in databases)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +78,8 @@ class Facts:
                 found.setdefault(decision.shard, decision)
         return found
 
-    def undecided(self, source: str, databases: Iterable[str], up_to: int) -> list[SourceEvent]:
+    def undecided(self, source: str, databases: Collection[str], up_to: int) -> list[SourceEvent]:
         """Events of these databases at offsets up to ``up_to`` that lack a decision."""
-        wanted = set(databases)
         ordinals: dict[int, set[int]] = {}
         counts: dict[int, int] = {}
         for decision in self.decisions:
@@ -81,7 +90,7 @@ class Facts:
             event
             for event in self.events.get(source, ())
             if event.offset <= up_to
-            and event.database in wanted
+            and event.concerns(databases)
             and len(ordinals.get(event.offset, ())) < counts.get(event.offset, 1)
         ]
 

@@ -357,7 +357,7 @@ class Player:
         ]
 
     def _events(self, source: str) -> list[Any]:
-        return [e for e in self._facts.events.get(source, ()) if e.database in self._databases]
+        return [e for e in self._facts.events.get(source, ()) if e.concerns(self._databases)]
 
     def _events_of(self, source: str) -> int:
         return len(self._events(source))
