@@ -98,14 +98,15 @@ def change_columns(
             after = normal_column(action.column, *charset, context)
             described[place] = after
             if action.place is not None:
+                # It stays where it was until its turn: others may be put after it there.
                 moved[place] = (after, column.name)
-                continue
         else:
             after = _altered(column, folded, plan, described)
         kept.append((after, column.name))
     for place, late in plan.late:
         if isinstance(late, ChangeColumn):
             entry = moved[place]
+            kept.remove(entry)
         else:
             if _find(kept, late.column.name) is not None:
                 if late.if_not_exists:
@@ -164,7 +165,7 @@ def _altered(column: Column, folded: str, plan: _Plan, described: dict[int, Colu
         default = alteration.default
         if isinstance(default, WrittenLiteral):
             default = normal_literal(default, column.type)
-        elif default is None and column.nullable:
+        elif default is None and column.nullable and column.generated is None:
             # The server then wants a value in strict mode; the target may accept more.
             default = NULL_DEFAULT
         after = replace(after, default=default)

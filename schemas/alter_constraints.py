@@ -49,9 +49,13 @@ def change_checks(
         if named and changes.dropped.issuperset(name.lower() for name in named):
             continue
         text = rename_columns(check.expression, changes.renamed)
+        name = check.name
+        if context.is_mariadb and named and folded in changes.renamed:
+            # A column's own check, which is named after it.
+            name = changes.renamed[folded]
         enforced = enforcement.get(folded, check.enforced)
-        same = text == check.expression and enforced == check.enforced
-        checks.append(check if same else replace(check, expression=text, enforced=enforced))
+        same = (name, text, enforced) == (check.name, check.expression, check.enforced)
+        checks.append(check if same else Check(name, text, enforced))
     names = {check.name.lower() for check in checks if check.name}
     for place, action in enumerate(alter.actions):
         if place in changes.skipped:

@@ -15,6 +15,7 @@ from .changes import (
     DropIndex,
     RenameIndex,
 )
+from .charsets import max_bytes
 from .errors import UnsupportedDDL
 from .expressions import rename_columns
 from .model import Column, Index, IndexPart, TableSchema
@@ -26,6 +27,7 @@ _STORAGE_BYTES = {
     "tinyint": 1, "smallint": 2, "mediumint": 3, "int": 4, "bigint": 8, "float": 4, "double": 8,
     "year": 1, "date": 3,
 }  # fmt: skip
+_MOMENT_BYTES = {"datetime": 5, "timestamp": 4, "time": 3}
 
 
 def change_indexes(
@@ -128,12 +130,16 @@ def _parts(
             # takes the old column's size as a prefix.
             new = after[folded]
             size = part.length or _size(old.type)
+            if size and old.type.name in ("enum", "set"):
+                size = size // max_bytes(old.type.charset) or None
             parts.append(replace(part, column=new.name, length=size))
     return tuple(parts)
 
 
 def _length(part: IndexPart, old: Column, new: Column) -> int | None:
     if part.length is None:
+        if old.type.name in ("enum", "set") and new.type.name in _PREFIXABLE:
+            return _enumeration_prefix(old.type)
         return None
     if old.type.name not in _PREFIXABLE or new.type.name not in _PREFIXABLE:
         return None
@@ -142,7 +148,40 @@ def _length(part: IndexPart, old: Column, new: Column) -> int | None:
     return part.length
 
 
+def _enumeration_prefix(kind: ColumnType) -> int | None:
+    """What the server takes for the prefix of an enum that becomes a string.
+
+    It compares the stored bytes with the longest text to tell a whole column from a prefix.
+
+    Source: sql_table.cc ``mysql_prepare_alter_table`` (read); measured.
+    """
+    width = max_bytes(kind.charset)
+    stored = _size(kind) or 0
+    lengths = [len(element) for element in kind.elements]
+    shown = max(lengths) if kind.name == "enum" else sum(lengths) + len(lengths) - 1
+    return None if stored == shown * width else stored // width or None
+
+
 def _size(kind: ColumnType) -> int | None:
-    if kind.name in _PREFIXABLE:
+    """The size of a whole column as a key part: characters of strings, bytes of all others."""
+    name = kind.name
+    if name in _PREFIXABLE:
         return kind.length
-    return _STORAGE_BYTES.get(kind.name)
+    if name == "decimal":
+        whole, scale = (kind.length or 0) - (kind.scale or 0), kind.scale or 0
+        return _packed_digits(whole) + _packed_digits(scale)
+    if name in ("datetime", "timestamp", "time"):
+        return _MOMENT_BYTES[name] + (kind.fsp + 1) // 2
+    if name == "bit":
+        return ((kind.length or 1) + 7) // 8
+    if name == "enum":
+        return 1 if len(kind.elements) < 256 else 2
+    if name == "set":
+        size = (len(kind.elements) + 7) // 8
+        return size if size <= 4 else 8
+    return _STORAGE_BYTES.get(name)
+
+
+def _packed_digits(digits: int) -> int:
+    """Bytes of so many decimal digits, nine in four bytes."""
+    return digits // 9 * 4 + (digits % 9 + 1) // 2

@@ -38,7 +38,7 @@ from .events import Lineage
 from .grammar.context import ServerContext
 from .grammar.create_table import merge_charset
 from .model import Check, ForeignKey, TableSchema
-from .normalize import converted_type, normal_charset, normalize, settle
+from .normalize import converted_column, converted_type, normal_charset, normalize, settle
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +207,7 @@ def _convert(
     changes: ColumnChanges, charset: str, collation: str, context: ServerContext
 ) -> ColumnChanges:
     columns = tuple(
-        replace(column, type=kind) if kind != column.type else column
+        converted_column(column, kind) if kind != column.type else column
         for column in changes.columns
         for kind in (converted_type(column.type, charset, collation, context),)
     )

@@ -8,15 +8,20 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 
+from .charsets import max_bytes
 from .model import Column, Index, IndexKind, IndexPart
-from .types import BLOB_NAMES, TEXT_NAMES
+from .types import BLOB_NAMES, TEXT_NAMES, ColumnType
 
 _PREFIXABLE = frozenset({"char", "varchar", "binary", "varbinary", *TEXT_NAMES, *BLOB_NAMES})
 _SIZED = frozenset({"char", "varchar", "binary", "varbinary"})
+_BLOB_BYTES = (255, 65535, 16777215, 4294967295)
+_MAX_KEY_BYTES = 3072
 _FUNCTIONAL = "functional_index"
 
 
-def normal_indexes(columns: tuple[Column, ...], indexes: tuple[Index, ...]) -> tuple[Index, ...]:
+def normal_indexes(
+    columns: tuple[Column, ...], indexes: tuple[Index, ...], *, mariadb: bool
+) -> tuple[Index, ...]:
     """Name unnamed indexes, drop needless prefixes, sort as the server does.
 
     A key part of an unknown column is left as it is; ``apply`` reports it.
@@ -26,6 +31,8 @@ def normal_indexes(columns: tuple[Column, ...], indexes: tuple[Index, ...]) -> t
     taken: set[str] = set()
     for index in indexes:
         parts = tuple(_part(part, by_name, index.kind) for part in index.parts)
+        if mariadb:
+            parts = _mariadb_parts(parts, by_name, index.kind)
         name = index.name or _generated_name(parts, taken)
         same = name == index.name and parts == index.parts
         named.append(index if same else replace(index, name=name, parts=parts))
@@ -55,6 +62,40 @@ def _part(part: IndexPart, by_name: dict[str, Column], kind: IndexKind) -> Index
     return replace(part, column=column.name, length=length)
 
 
+def _mariadb_parts(
+    parts: tuple[IndexPart, ...], by_name: dict[str, Column], kind: IndexKind
+) -> tuple[IndexPart, ...]:
+    """MariaDB's answer to keys that are too long: a prefix, or a hash under a unique key.
+
+    Source: measured on 10.11; "Getting Started with Indexes", unique index on long columns.
+    """
+    sizes = [_whole_bytes(part, by_name) for part in parts]
+    if kind is IndexKind.PLAIN:
+        return tuple(
+            part if size <= 0 else replace(part, length=min(size, _MAX_KEY_BYTES) // width)
+            for part, (size, width) in zip(parts, sizes, strict=True)
+        )
+    if kind is IndexKind.UNIQUE and any(size > 0 for size, _ in sizes):
+        return tuple(replace(part, descending=False) for part in parts)
+    return parts
+
+
+def _whole_bytes(part: IndexPart, by_name: dict[str, Column]) -> tuple[int, int]:
+    """Bytes of a whole column that can't be a key part as it is (else 0), and per character."""
+    column = by_name.get(part.column.lower())
+    if column is None:
+        return 0, 1
+    kind: ColumnType = column.type
+    width = max_bytes(kind.charset)
+    names = TEXT_NAMES if kind.name in TEXT_NAMES else BLOB_NAMES
+    if kind.name in names:
+        return (0 if part.length is not None else _BLOB_BYTES[names.index(kind.name)]), width
+    if kind.name not in _SIZED:
+        return 0, 1
+    size = (part.length or kind.length or 0) * width
+    return (size if size > _MAX_KEY_BYTES else 0), width
+
+
 def _generated_name(parts: tuple[IndexPart, ...], taken: set[str]) -> str:
     base = parts[0].column or _FUNCTIONAL
     if base.lower() not in taken and base.lower() != "primary":
@@ -75,5 +116,7 @@ def _rank(index: Index, by_name: dict[str, Column]) -> tuple[int, int, int]:
     )
     if index.kind is IndexKind.PRIMARY:
         return (0, 0, 0)
-    partial = any(part.length is not None for part in index.parts)
+    partial = any(
+        part.length is not None or _whole_bytes(part, by_name)[0] > 0 for part in index.parts
+    )
     return (0 if not nullable else 1, 1, int(partial))

@@ -64,7 +64,7 @@ def settle(schema: TableSchema, table_name: str, context: ServerContext) -> Tabl
     foreign_keys, extra = normal_foreign_keys(schema, table_name, context)
     return TableSchema(
         columns,
-        normal_indexes(columns, (*schema.indexes, *extra)),
+        normal_indexes(columns, (*schema.indexes, *extra), mariadb=context.is_mariadb),
         normal_checks(schema.checks, columns, table_name, context),
         foreign_keys,
         schema.charset,
@@ -160,6 +160,15 @@ def converted_type(
     return normal_type(
         replace(kind, charset=charset, collation=collation, length=length), "", "", context
     )
+
+
+def converted_column(column: Column, kind: ColumnType) -> Column:
+    """A column after CONVERT TO gave it this type; a text default may become bytes."""
+    default = column.default
+    if default is not None and default.kind is DefaultKind.LITERAL and not kind.charset:
+        literal = WrittenLiteral(DefaultKind.LITERAL, default.text, charset=column.type.charset)
+        default = normal_literal(literal, kind)
+    return replace(column, type=kind, default=default)
 
 
 def _sized(kind: ColumnType, names: tuple[str, ...], size_bytes: int | None) -> ColumnType:
