@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
+from struct import Struct
 from typing import Any, TypeAlias
 
 from shardmerge.schemas.errors import SourceError
@@ -34,6 +35,10 @@ class Form(Enum):
     """Characters; written as a quoted literal."""
     NUMBER = "number"
     """A decimal or floating-point literal, checked to be one."""
+    DATE = "date"
+    TIME = "time"
+    DATETIME = "timestamp"
+    """These three are compared as text unless they are written as literals of their type."""
     HEX = "hex"
     """Bytes as hexadecimal digits."""
     BITS = "bits"
@@ -77,14 +82,14 @@ def encoder(column_type: ColumnType) -> Encoder:
     fsp = column_type.fsp
     simple: dict[str, Encoder] = {
         "decimal": Encoder(Form.NUMBER, _decimals),
-        "float": Encoder(Form.NUMBER, _converter({float, int}, repr)),
+        "float": Encoder(Form.NUMBER, _converter({float, int}, _float_text)),
         "double": Encoder(Form.NUMBER, _converter({float, int}, repr)),
         "bit": Encoder(Form.BITS, _converter({bool, str}, _bits)),
-        "year": Encoder(Form.TEXT, _converter({int}, _year_text)),
-        "date": Encoder(Form.TEXT, _converter({int}, date_text)),
-        "time": Encoder(Form.TEXT, _converter({int}, lambda v: time_text(v, fsp))),
-        "datetime": Encoder(Form.TEXT, _converter({int}, lambda v: datetime_text(v, fsp))),
-        "timestamp": Encoder(Form.TEXT, _converter({str}, _timestamp_text)),
+        "year": Encoder(Form.NUMBER, _converter({int}, _year_text)),
+        "date": Encoder(Form.DATE, _converter({int}, date_text)),
+        "time": Encoder(Form.TIME, _converter({int}, lambda v: time_text(v, fsp))),
+        "datetime": Encoder(Form.DATETIME, _converter({int}, lambda v: datetime_text(v, fsp))),
+        "timestamp": Encoder(Form.DATETIME, _converter({str}, _timestamp_text)),
     }
     if name not in simple:
         raise UnfitValue(f"values of type {name} cannot be applied")
@@ -158,8 +163,19 @@ def _timestamp_text(value: str) -> str:
 _TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d(?:\.\d{1,6})?)(?:Z|\+00:00)")
 
 
+def _float_text(value: float) -> str:
+    """The exact value of the nearest single-precision number.
+
+    The shortest text that names the greatest one, 3.4028235e38, is beyond it: MySQL refuses it.
+    """
+    return repr(_SINGLE.unpack(_SINGLE.pack(value))[0])
+
+
+_SINGLE = Struct("<f")
+
+
 def _year_text(value: int) -> str:
-    """Four digits, because MySQL reads the text '0' as 2000.
+    """Four digits, because MySQL reads the text '0' as 2000 (and the number 0000 as 0000).
 
     1900 is no YEAR: Debezium writes it for 0000 (measured, from the binlog).
     """

@@ -21,6 +21,8 @@ _STALL_S = 60.0
 class RangeCursor:
     """Iterates over ``(offset, value)`` of the committed records of a range, in offset order.
 
+    An iteration that was left goes on where it stood: nothing is read twice or passed over.
+
     Attributes:
         reached: Offset up to which everything was read (exclusive): the range's end after a
             whole iteration, unless a transaction stayed open below it.
@@ -33,9 +35,13 @@ class RangeCursor:
         self._consumer = consumer
         self._where = f"{topic}/{partition}"
         self._end = end
+        self._records = self._read()
         consumer.assign([TopicPartition(topic, partition, start)])
 
     def __iter__(self) -> Iterator[tuple[int, bytes | None]]:
+        return self._records
+
+    def _read(self) -> Iterator[tuple[int, bytes | None]]:
         end, open_since = self._end, None
         heard = monotonic()
         while self.reached < end:

@@ -253,7 +253,7 @@ class RowFold:
     def _batch(self, changes: _Changes) -> Batch:
         deletes: list[Any] = []
         upserts: dict[int, list[Any]] = {}
-        for _, change in sorted(changes.items(), key=itemgetter(0)):
+        for _, change in _sorted(changes):
             if change[2] is None:
                 deletes.append(change)
             else:
@@ -265,6 +265,14 @@ class RowFold:
             _deletes(deletes, self._plans) if deletes else None,
             tuple(_block(rows, self._plans[n].columns) for n, rows in sorted(upserts.items())),
         )
+
+
+def _sorted(changes: _Changes) -> list[tuple[Any, tuple[Any, ...]]]:
+    try:
+        return sorted(changes.items(), key=itemgetter(0))
+    except TypeError:
+        # Keys of several types: one of them does not fit and is found when it is converted.
+        return list(changes.items())
 
 
 def _plan(segment: Segment, bindings: Mapping[str, Binding]) -> _Plan:

@@ -147,6 +147,8 @@ def _fields(form: Form, cells: Cells) -> Sequence[str]:
 
 def _literals(form: Form, cells: Cells) -> Sequence[str]:
     """Cells → SQL literals."""
+    if form in _TEMPORAL:
+        return ["NULL" if c is None else f"{form.value} '{c}'" for c in cells]
     if form is Form.TEXT:
         return ["NULL" if c is None else f"'{c.translate(_SQL_ESCAPES)}'" for c in cells]
     if form is Form.HEX:
@@ -168,6 +170,7 @@ def _parts(values: Iterator[str]) -> Iterator[str]:
         yield ", ".join(part)
 
 
+_TEMPORAL = (Form.DATE, Form.TIME, Form.DATETIME)
 _LOAD_SPECIAL = re.compile("[\\\\\t\n\0]")
 _LOAD_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\0": "\\0"})
 _SQL_ESCAPES = str.maketrans({"\\": "\\\\", "'": "\\'", "\0": "\\0"})

@@ -92,6 +92,12 @@ def test_a_year_has_four_digits(value: int, text: str) -> None:
     assert one(ColumnType("year"), value) == text
 
 
+def test_a_float_is_written_as_the_number_that_it_is() -> None:
+    assert one(ColumnType("float"), 3.4028235e38) == "3.4028234663852886e+38"
+    assert one(ColumnType("float"), -0.1) == "-0.10000000149011612"
+    assert one(ColumnType("double"), -0.1) == "-0.1"
+
+
 def test_bits_are_little_endian_bytes_or_a_boolean() -> None:
     assert one(ColumnType("bit", 1), True) == "1"
     assert one(ColumnType("bit", 64), b64(bytes(range(8, 0, -1)))) == str(0x0102030405060708)

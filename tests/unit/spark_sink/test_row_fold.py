@@ -265,6 +265,16 @@ def test_a_value_that_does_not_fit_is_refused_at_the_lowest_such_offset() -> Non
     assert "column v" in refused.value.refusal.reason
 
 
+def test_a_key_of_another_type_is_refused_and_not_compared() -> None:
+    f = fold(segment(id=INT))
+    f.add(0, row("c", {"id": 9}, at(100)))
+    f.add(1, row("c", {"id": "9"}, at(110)))
+
+    with pytest.raises(RefusedRow) as refused:
+        f.batches()
+    assert refused.value.offset == 1
+
+
 def test_a_refused_row_is_held_when_it_comes_again() -> None:
     f = fold(segment(id=INT), refusals={1: Refusal("too long", "shorten it")})
     f.add(0, row("c", {"id": 1}, at(100)))
