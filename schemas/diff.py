@@ -105,7 +105,7 @@ class _Diff:
         for column_id in self._generated_first([*gone, *rebuilt]):
             if self.before[column_id].generated is not None:
                 self.write.drop(column_id, self.before[column_id], self.current.pop(column_id))
-        gone = [i for i in gone if i in self.current]
+        gone = [i for i in (*gone, *rebuilt) if i in self.current]
         for column_id in gone:
             self.write.make_optional(self.before[column_id])
         gone = self._rename(gone)
@@ -203,7 +203,7 @@ class _Diff:
         pending = {
             i: self.after[i].name
             for i, name in self.current.items()
-            if i in self.after and self.after[i].name != name
+            if i in self.after and i not in gone and self.after[i].name != name
         }
         wanted = {name.lower() for name in pending.values()}
         wanted |= {self.after[i].name.lower() for i in self.after if i not in self.before}

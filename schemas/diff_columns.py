@@ -70,6 +70,8 @@ def column_steps(before: Column, after: Column, *, ours: bool) -> ColumnMove | C
     name = after.name
     if top is None:
         reason = f"{name} accepts other values than before"
+        if before.type == after.type and before.nullable == after.nullable:
+            reason = f"the shards' default of {name} is another one"
         return ColumnMove(up=(Step(before, after, StatementKind.SWITCHING, reason),))
     if top == high:
         reason = _reason_up(before, after, ours=ours)

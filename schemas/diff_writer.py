@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from .diff_columns import Step
 from .events import Binding, StatementKind, TargetStatement
 from .expressions import column_names
-from .model import Check, Column, DefaultKind, Index
+from .model import Check, Column, Default, DefaultKind, Index
 from .names import TargetTable, quote_identifier
 from .render.mysql import (
     check_clause,
@@ -78,12 +79,8 @@ class StatementWriter:
         if not column.is_required:
             return
         zero = zero_value(column.type)
-        name = quote_identifier(column.name)
-        if zero is not None:
-            clause = f"ALTER COLUMN {name} SET DEFAULT {default_value(zero, column.type)}"
-        else:
-            nullable = Column(column.name, column.type, nullable=True)
-            clause = f"MODIFY COLUMN {column_definition(nullable)}"
+        nullable = replace(column, nullable=True, default=Default(DefaultKind.NULL))
+        clause = _move_clause(column, replace(column, default=zero) if zero else nullable)
         reason = f"rows leave {column.name} out before it is dropped"
         self._alter(clause, _EXPANDING, reason, (_column(column.name),))
 
@@ -174,9 +171,9 @@ def _move_clause(before: Column, after: Column) -> str:
         and value_type(before.type) == value_type(after.type)
         and (before.nullable, before.on_update) == (after.nullable, after.on_update)
     )
-    # CURRENT_TIMESTAMP is no literal, and in parentheses it would be another default.
-    now = default is not None and default.text.startswith("CURRENT_TIMESTAMP")
-    if not only_default or (now and default and default.kind is DefaultKind.EXPRESSION):
+    # An expression has no place in ALTER COLUMN: CURRENT_TIMESTAMP in parentheses would be another
+    # default, and MySQL 8.0.15 refuses any for text, blob and JSON (measured).
+    if not only_default or (default and default.kind is DefaultKind.EXPRESSION):
         return f"MODIFY COLUMN {column_definition(after)}"
     name = quote_identifier(after.name)
     if default is None:

@@ -148,7 +148,7 @@ def _names_any(expression: str, partial: AbstractSet[str]) -> bool:
 
 def _name_conflict(what: str, name: str, texts: Sequence[str]) -> Conflict:
     return Conflict(
-        (f"{what} {name}",), texts[0], texts[-1], f"one name for two definitions of a {what}",
+        (f"{what} {name}",), texts[0], texts[-1], "one name for two definitions",
         f"drop or rename {what} {name} on the shards where it differs",
     )  # fmt: skip
 

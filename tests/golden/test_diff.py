@@ -1,0 +1,88 @@
+"""Shards' schemas step by step in, the target's statements out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from shardmerge.schemas.apply import apply_alter
+from shardmerge.schemas.changes import AlterTable
+from shardmerge.schemas.diff import CannotRender, diff
+from shardmerge.schemas.events import ShardColumn
+from shardmerge.schemas.grammar import parse
+from shardmerge.schemas.lattice import Conflict, ShardSchema, join_all, target_schema
+from shardmerge.schemas.model import TableSchema
+from shardmerge.schemas.names import TargetTable
+from tests.strategies import SERVER, table
+
+FILES = sorted((Path(__file__).parent / "diff").glob("*.yaml"))
+TARGET = TargetTable("merged", "t")
+
+
+class Rollout:
+    """Shards with identities by name; a rename keeps the identity and renames the target."""
+
+    def __init__(self, create: str, count: int) -> None:
+        self.shards = [table(create)] * count
+        self.ids: list[list[str]] = [[c.name for c in s.columns] for s in self.shards]
+        self.names = {name: name for name in self.ids[0]}
+        self.schema: TableSchema | None = None
+        self.columns: tuple[ShardColumn, ...] = ()
+        self.move()
+
+    def alter(self, shard: int, sql: str) -> list[str]:
+        statement = parse(f"alter table t {sql}", SERVER)
+        assert isinstance(statement, AlterTable)
+        before = self.shards[shard]
+        result = apply_alter(before, statement, "t", SERVER)
+        old = dict(zip((c.name for c in before.columns), self.ids[shard], strict=True))
+        ids = []
+        for lineage in result.lineage:
+            column_id = old.get(lineage.before, lineage.name)
+            if lineage.before and lineage.before != lineage.name:
+                self.names[column_id] = lineage.name
+            self.names.setdefault(column_id, lineage.name)
+            ids.append(column_id)
+        self.shards[shard], self.ids[shard] = result.schema, ids
+        return self.move()
+
+    def move(self) -> list[str]:
+        shards = [
+            ShardSchema(tuple(map(ShardColumn, ids, schema.columns)), schema)
+            for ids, schema in zip(self.ids, self.shards, strict=True)
+        ]
+        joined = join_all(shards, self.names)
+        if isinstance(joined, Conflict):
+            return [f"conflict: {joined}"]
+        to = target_schema(joined, self.columns, TARGET.table)
+        statements = diff(self.schema, self.columns, to, TARGET)
+        if isinstance(statements, CannotRender):
+            return [f"cannot: {statements.reason}. {statements.hint}"]
+        self.schema, self.columns = to.schema, to.columns
+        prefix = f"ALTER TABLE {TARGET.sql} "
+        return [f"{s.kind}: {s.sql.removeprefix(prefix)}  -- {s.reason}" for s in statements]
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_every_step_emits_the_reviewed_statements(file: Path, update_golden: bool) -> None:
+    cases: list[dict[str, Any]] = yaml.safe_load(file.read_text(encoding="utf-8"))
+    found = []
+    for case in cases:
+        rollout = Rollout(case["create"], case["shards"])
+        steps = [
+            {"shard": step["shard"], "sql": step["sql"],
+             "emits": rollout.alter(step["shard"], step["sql"])}
+            for step in case["steps"]
+        ]  # fmt: skip
+        found.append({**case, "steps": steps})
+    if update_golden:
+        text = yaml.safe_dump(found, sort_keys=False, width=1000, allow_unicode=True)
+        file.write_text(text, encoding="utf-8")
+    assert found == cases or update_golden
+
+
+def test_there_are_cases() -> None:
+    assert len(FILES) >= 2
