@@ -40,10 +40,13 @@ def update_golden(request: pytest.FixtureRequest) -> bool:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A test's level is its folder; integration and e2e tests get the time that servers need."""
+    """A test's level is its folder; laws and servers get the time that they need."""
     for item in items:
         level = item.path.relative_to(HERE).parts[0]
         if level in LEVELS:
             item.add_marker(getattr(pytest.mark, level))
-        if level in ("integration", "e2e") and item.get_closest_marker("timeout") is None:
+        if (
+            level in ("properties", "integration", "e2e")
+            and item.get_closest_marker("timeout") is None
+        ):
             item.add_marker(pytest.mark.timeout(600))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -177,3 +178,7 @@ class CoordinatorMachine(RuleBasedStateMachine):
 
 
 TestCoordinator = CoordinatorMachine.TestCase
+# One history is worth many examples of a law.
+TestCoordinator.settings = settings(
+    max_examples=max(20, settings.default.max_examples // 6), stateful_step_count=25
+)
