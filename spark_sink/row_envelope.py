@@ -76,9 +76,10 @@ def shard_of(source: Mapping[str, Any]) -> ShardId:
     return ShardId(*(str(source.get(part) or "") for part in ("name", "db", "table")))
 
 
-def image_name(column: str) -> str:
-    """A column's name as Debezium writes it into row images.
+def image_names(column: str) -> tuple[str, str]:
+    """A column's name as Debezium writes it into row images: as it is, or quoted.
 
-    Source: measured with Debezium 3.6: a backtick inside a name stays doubled.
+    Source: measured with Debezium 3.6: a backtick inside a name stays doubled when the table was
+    made by a statement, not when a snapshot read it.
     """
-    return column.replace("`", "``")
+    return column, column.replace("`", "``")

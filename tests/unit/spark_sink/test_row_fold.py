@@ -188,6 +188,16 @@ def test_a_composite_key_keeps_the_order_of_the_key() -> None:
     assert [r["b"] for r in rows_of(batch.upserts[0])] == ["y", "z"]
 
 
+def test_a_backtick_in_a_name_may_be_doubled_in_some_images() -> None:
+    f = fold(segment(key="i`d", **{"i`d": INT}), segment(at(200), key="i`d", **{"i`d": INT}))
+    names = ["i`d", "i``d", "i`d", "i``d", "i``d"]
+    for offset, name in enumerate(names):
+        assert f.add(offset, row("c", {name: offset % 4}, at(100 + 50 * offset))), f.end
+
+    rows = [r for block in only(f.batches()).upserts for r in rows_of(block)]
+    assert sorted(str(r["i`d"]) for r in rows) == ["0", "1", "2", "3"]
+
+
 HELD = [
     ("an image with another column", {"id": 1, "w": "x"}, "c", "t", "unknown: w; missing: v"),
     ("an image that lacks a column", {"id": 1}, "c", "t", "missing: v"),

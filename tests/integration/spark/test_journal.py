@@ -1,0 +1,230 @@
+"""The DDL journal against a real target: nothing runs twice, whatever crashes when."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from shardmerge.schemas.errors import TargetError
+from shardmerge.spark_sink.journal import Journal, JournalEntry
+from shardmerge.spark_sink.targets.mysql import MySqlSession
+
+from .rig import Rig, statement
+
+DONE = JournalEntry("done")
+
+
+class Crash(BaseException):
+    """The process ends here."""
+
+
+def create(rig: Rig, columns: str = "id INT NOT NULL PRIMARY KEY, v VARCHAR(20)") -> str:
+    return f"CREATE TABLE {rig.target.sql} ({columns})"
+
+
+def alter(rig: Rig, action: str) -> str:
+    return f"ALTER TABLE {rig.target.sql} {action}"
+
+
+def crash(patch: pytest.MonkeyPatch, when: str, *, after: bool) -> None:
+    """End the process just before, or just after, the statement that begins with ``when``."""
+    real = MySqlSession.execute
+
+    def execute(self: MySqlSession, text: str, arguments: object = ()) -> int:
+        if not text.startswith(when):
+            return real(self, text, arguments)  # type: ignore[arg-type]
+        if after:
+            real(self, text, arguments)  # type: ignore[arg-type]
+        raise Crash
+
+    patch.setattr(MySqlSession, "execute", execute)
+
+
+def test_a_statement_is_executed_once(rig: Rig) -> None:
+    journal = rig.journal()
+
+    assert journal.execute(rig.target, 1, 0, statement(create(rig))) == DONE
+    assert journal.execute(rig.target, 1, 0, statement(create(rig))) == DONE
+    assert journal.execute(rig.target, 2, 0, statement(alter(rig, "ADD COLUMN w INT"))) == DONE
+    assert journal.execute(rig.target, 2, 0, statement(alter(rig, "ADD COLUMN w INT"))) == DONE
+    assert [c.name for c in rig.schema().columns] == ["id", "v", "w"]
+    assert journal.load() == {(rig.target, 1, 0): DONE, (rig.target, 2, 0): DONE}
+
+
+def test_the_targets_database_is_made_when_it_is_missing(rig: Rig) -> None:
+    rig.session.execute(f"DROP DATABASE `{rig.target.database}`")
+
+    assert rig.journal().execute(rig.target, 1, 0, statement(create(rig))) == DONE
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize(
+    "action",
+    [
+        "ADD COLUMN w INT NOT NULL DEFAULT 0",
+        "DROP COLUMN v",
+        "RENAME COLUMN v TO w",
+        "ALTER COLUMN v SET DEFAULT 'x'",
+        "MODIFY v VARCHAR(40) NOT NULL",
+        "ADD UNIQUE KEY u (v)",
+    ],
+)
+def test_a_crash_around_the_statement_runs_it_exactly_once(
+    rig: Rig, action: str, *, after: bool
+) -> None:
+    rig.journal().execute(rig.target, 1, 0, statement(create(rig)))
+    text = alter(rig, action)
+    with pytest.MonkeyPatch.context() as patch:
+        crash(patch, "ALTER", after=after)
+        with pytest.raises(Crash):
+            rig.journal().execute(rig.target, 2, 0, statement(text))
+    assert rig.journal().load()[rig.target, 2, 0] == JournalEntry("intent")
+
+    assert rig.journal().execute(rig.target, 2, 0, statement(text)) == DONE
+    assert rig.journal().load()[rig.target, 2, 0] == DONE
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_a_crash_around_create_table_runs_it_exactly_once(rig: Rig, *, after: bool) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        crash(patch, "CREATE TABLE", after=after)
+        with pytest.raises(Crash):
+            rig.journal().execute(rig.target, 1, 0, statement(create(rig)))
+
+    assert rig.journal().execute(rig.target, 1, 0, statement(create(rig))) == DONE
+
+
+def test_a_target_that_somebody_changed_meanwhile_is_left_alone_until_mended(rig: Rig) -> None:
+    rig.journal().execute(rig.target, 1, 0, statement(create(rig)))
+    text = statement(alter(rig, "ADD COLUMN w INT"))
+    with pytest.MonkeyPatch.context() as patch:
+        crash(patch, "ALTER", after=False)
+        with pytest.raises(Crash):
+            rig.journal().execute(rig.target, 2, 0, text)
+    rig.session.execute(alter(rig, "ADD COLUMN mine INT"))
+
+    for _ in range(2):
+        entry = rig.journal().execute(rig.target, 2, 0, text)
+        assert entry.state == "refused"
+        assert "somebody changed the target" in entry.error
+        assert "mine" in entry.error
+    rig.session.execute(alter(rig, "DROP COLUMN mine"))
+    assert rig.journal().execute(rig.target, 2, 0, text) == DONE
+    assert [c.name for c in rig.schema().columns] == ["id", "v", "w"]
+
+
+def test_what_the_target_refuses_is_journalled_and_may_be_tried_again(rig: Rig) -> None:
+    journal = rig.journal()
+    journal.execute(rig.target, 1, 0, statement(create(rig)))
+    rig.session.execute(f"INSERT INTO {rig.target.sql} VALUES (1, 'x'), (2, 'x')")
+    text = statement(alter(rig, "ADD UNIQUE KEY u (v)"))
+
+    entry = journal.execute(rig.target, 2, 0, text)
+    assert entry.state == "refused"
+    assert "Duplicate entry" in entry.error
+    assert journal.load()[rig.target, 2, 0] == entry
+    rig.session.execute(f"DELETE FROM {rig.target.sql} WHERE id = 2")
+    assert journal.execute(rig.target, 2, 0, text) == DONE
+
+
+def test_a_table_that_is_there_is_taken_when_it_accepts_the_rows(rig: Rig) -> None:
+    rig.create("id BIGINT NOT NULL PRIMARY KEY, v VARCHAR(30), more INT NULL")
+    wanted = create(rig, "id INT NOT NULL PRIMARY KEY, v VARCHAR(20) NOT NULL")
+
+    assert rig.journal().execute(rig.target, 1, 0, statement(wanted)) == DONE
+
+
+@pytest.mark.parametrize(
+    ("there", "word"),
+    [
+        ("id INT NOT NULL PRIMARY KEY", "v"),
+        ("id INT NOT NULL PRIMARY KEY, v VARCHAR(5)", "v"),
+        ("id INT NOT NULL PRIMARY KEY, v VARCHAR(20), more INT NOT NULL", "more"),
+        ("id INT NOT NULL PRIMARY KEY, v VARCHAR(20), UNIQUE (v)", "v"),
+        ("id INT NOT NULL, v VARCHAR(20) PRIMARY KEY", "primary key"),
+        ("id INT NOT NULL PRIMARY KEY, v INT", "v"),
+    ],
+)
+def test_a_table_that_is_there_and_does_not_fit_is_refused(rig: Rig, there: str, word: str) -> None:
+    rig.create(there)
+
+    entry = rig.journal().execute(rig.target, 1, 0, statement(create(rig)))
+    assert entry.state == "refused"
+    assert "does not fit" in entry.error
+    assert word in entry.error
+    rig.session.execute(f"DROP TABLE {rig.target.sql}")
+    assert rig.journal().execute(rig.target, 1, 0, statement(create(rig))) == DONE
+
+
+def test_a_statement_that_cannot_be_verified_is_not_executed(rig: Rig) -> None:
+    rig.journal().execute(rig.target, 1, 0, statement(create(rig)))
+
+    for text in (alter(rig, "DANCE"), f"UPDATE {rig.target.sql} SET v = 1"):
+        entry = rig.journal().execute(rig.target, 2, 0, statement(text))
+        assert entry.state == "refused"
+        assert "not executed" in entry.error
+
+
+def test_a_writer_of_an_older_epoch_executes_nothing(rig: Rig) -> None:
+    older: Journal = rig.journal()
+    rig.control.take_epoch()
+
+    with pytest.raises(TargetError, match="another writer"):
+        older.execute(rig.target, 1, 0, statement(create(rig)))
+    assert rig.session.query(f"SHOW TABLES FROM `{rig.target.database}`") == []
+
+
+def test_a_transaction_that_holds_the_table_delays_the_statement(rig: Rig) -> None:
+    rig.journal().execute(rig.target, 1, 0, statement(create(rig)))
+    text = statement(alter(rig, "ADD COLUMN w INT"))
+    reader = rig.new_session()
+    with reader.transaction():
+        reader.query(f"SELECT * FROM {rig.target.sql}")
+        with pytest.raises(TargetError) as error:
+            rig.journal().execute(rig.target, 2, 0, text)
+        assert error.value.retryable
+        assert "SHOW PROCESSLIST" in error.value.hint
+    reader.close()
+
+    assert rig.journal().execute(rig.target, 2, 0, text) == DONE
+
+
+def test_a_second_driver_waits_for_the_statement_of_the_first(rig: Rig) -> None:
+    rig.journal().execute(rig.target, 1, 0, statement(create(rig)))
+    text = statement(alter(rig, "ADD COLUMN w INT"))
+    reader = rig.new_session()
+    reader.execute("START TRANSACTION")
+    reader.query(f"SELECT * FROM {rig.target.sql}")
+    entries: list[JournalEntry] = []
+    threads = [
+        threading.Thread(
+            target=lambda: entries.append(rig.journal().execute(rig.target, 2, 0, text))
+        )
+        for _ in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    threads[0].join(0.5)
+    reader.execute("COMMIT")
+    for thread in threads:
+        thread.join(30)
+    reader.close()
+
+    assert entries == [DONE, DONE]
+    assert [c.name for c in rig.schema().columns] == ["id", "v", "w"]
+
+
+def test_characters_that_the_target_cannot_show_do_not_count_as_a_difference(rig: Rig) -> None:
+    journal = rig.journal()
+    journal.execute(rig.target, 1, 0, statement(create(rig)))
+
+    for number, action in enumerate(
+        [
+            "ADD COLUMN d VARCHAR(9) NOT NULL DEFAULT 'ñ''😀'",
+            "ADD COLUMN e ENUM('a','😀') DEFAULT '😀'",
+            "ADD COLUMN g VARCHAR(30) AS (CONCAT(v, '😀')) VIRTUAL",
+        ]
+    ):
+        entry = journal.execute(rig.target, 2, number, statement(alter(rig, action)))
+        assert entry == DONE
