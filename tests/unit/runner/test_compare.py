@@ -79,7 +79,7 @@ def test_indexes_are_compared_by_name_columns_and_uniqueness() -> None:
 
 def test_rows_are_compared_as_a_bag() -> None:
     wanted = final(columns=({"name": "a"}, {"name": "b"}), rows=((1, None), (2, "x"), (2, "x")))
-    good = [{"a": 2, "b": "x"}, {"a": 1, "b": None}, {"a": 2, "b": "x"}]
+    good: list[dict[str, object]] = [{"a": 2, "b": "x"}, {"a": 1, "b": None}, {"a": 2, "b": "x"}]
     assert row_faults(wanted, good) == []
     assert row_faults(wanted, good[:2])
     assert row_faults(wanted, [*good, {"a": 3, "b": "x"}])
