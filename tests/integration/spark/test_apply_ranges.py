@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -14,8 +16,9 @@ from shardmerge.spark_sink import apply_ranges
 from shardmerge.spark_sink.apply_ranges import TaskConnection, apply_range, apply_tasks
 from shardmerge.spark_sink.control import ControlStore
 from shardmerge.spark_sink.targets import bulk
+from shardmerge.spark_sink.targets.mysql import MySqlSession
 
-from .rig import FILE, Rig
+from .rig import FILE, Rig, statement
 
 PLAIN = "id INT NOT NULL PRIMARY KEY, v VARCHAR(20)"
 
@@ -196,8 +199,6 @@ def test_a_unique_key_that_the_sink_added_is_noticed(rig: Rig) -> None:
     segment = rig.segment(rig.create("id INT PRIMARY KEY, u INT"))
     rig.produce([rig.event("c", {"id": 1, "u": 1})])
     rig.apply(segment)
-    from .rig import statement
-
     entry = rig.journal().execute(
         rig.target, 1, 0, statement(f"ALTER TABLE {rig.target.sql} ADD UNIQUE KEY u (u)")
     )
@@ -354,21 +355,20 @@ def test_a_crash_before_the_commit_leaves_nothing_and_the_rerun_everything(
 def test_a_lost_acknowledgement_of_commit_is_found_out(rig: Rig, *, committed: bool) -> None:
     segment = rig.segment(rig.create(PLAIN))
     rig.produce(rig.event("c", {"id": n, "v": "x"}) for n in range(20))
-    session_class = type(rig.session)
-    real = session_class.execute
+    real = MySqlSession.execute
     lost: list[str] = []
 
-    def lose(self: object, sql: str, arguments: object = ()) -> int:
+    def lose(self: MySqlSession, sql: str, arguments: Sequence[object] = ()) -> int:
         if sql != "COMMIT" or lost or self is not rig.connection.session:
-            return real(self, sql, arguments)  # type: ignore[arg-type]
+            return real(self, sql, arguments)
         lost.append(sql)
         if committed:
-            real(self, sql)  # type: ignore[arg-type]
-        self.close()  # type: ignore[attr-defined]
+            real(self, sql)
+        self.close()
         raise TargetError("gone", number=2013, statement=sql, retryable=True)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(session_class, "execute", lose)
+        patch.setattr(MySqlSession, "execute", lose)
         result = rig.apply(segment)
 
     assert lost
@@ -392,13 +392,13 @@ def test_a_session_that_the_server_ended_is_made_again(rig: Rig) -> None:
 def test_a_deadlock_is_tried_again(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     segment = rig.segment(rig.create(PLAIN))
     rig.produce([rig.event("c", {"id": 1, "v": "x"})])
-    real = apply_ranges.write_batch
+    real = bulk.write_batch
     errors = [1213, 1205, 1213]
 
-    def write(*arguments: object) -> object:
+    def write(*arguments: Any) -> bulk.Written:
         if errors:
             raise TargetError("again", number=errors.pop(), statement="x", retryable=True)
-        return real(*arguments)  # type: ignore[arg-type]
+        return real(*arguments)
 
     monkeypatch.setattr(apply_ranges, "write_batch", write)
 

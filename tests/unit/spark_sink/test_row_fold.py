@@ -189,7 +189,8 @@ def test_a_composite_key_keeps_the_order_of_the_key() -> None:
 
 
 def test_a_backtick_in_a_name_may_be_doubled_in_some_images() -> None:
-    f = fold(segment(key="i`d", **{"i`d": INT}), segment(at(200), key="i`d", **{"i`d": INT}))
+    columns: dict[str, Any] = {"i`d": INT}
+    f = fold(*(segment(start, key="i`d", **columns) for start in (BEGINNING, at(200))))
     names = ["i`d", "i``d", "i`d", "i``d", "i``d"]
     for offset, name in enumerate(names):
         assert f.add(offset, row("c", {name: offset % 4}, at(100 + 50 * offset))), f.end
