@@ -32,7 +32,7 @@ ALREADY_DONE = (1054, 1060, 1061, 1091)
 """Errors of a statement that was played before: unknown column, column there, index there, gone."""
 QUIET_SECONDS = 12.0
 """Nothing moved for so long: what is missing now will not come."""
-BOUND_SECONDS = 240.0
+BOUND_SECONDS = 300.0
 
 
 class Failed(Exception):
@@ -53,6 +53,7 @@ class Player:
     _played: set[tuple[str, str]] = field(default_factory=set)
     _statements: dict[ShardId, int] = field(default_factory=dict)
     _marks: int = 0
+    _quiet: float = QUIET_SECONDS
     _connections: dict[str, read.Connection] = field(default_factory=dict)
 
     @property
@@ -294,21 +295,26 @@ class Player:
         """Wait until every schema change of this case has its decisions."""
         self._marks += 1
         mark = f"m_{self._marks}"
+        began = time.monotonic()
         for source in self.scenario.sources:
             self._execute(source, f"CREATE TABLE {self.case}_mark.{mark} (id INT PRIMARY KEY)")
         for source in self.scenario.sources:
-            self._poll(
-                lambda source=source: self._reached(source, mark),  # type: ignore[misc]
-                f"{source}: schema changes without a decision",
+            self._poll_faults(
+                lambda source=source: self._undecided_before(source, mark),  # type: ignore[misc]
+                # The line takes the cases in turn: it works for this one as long as it works.
+                picture=lambda: len(self._facts.decisions),
             )
+        # What a statement's way through the line takes now tells what "nothing moves" means.
+        self._quiet = max(QUIET_SECONDS, 4 * (time.monotonic() - began))
 
-    def _reached(self, source: str, mark: str) -> bool:
+    def _undecided_before(self, source: str, mark: str) -> list[str]:
         database = f"{self.case}_mark"
         for event in self._facts.events.get(source, ()):
             if event.database == database and re.search(rf"\b{mark}\b", event.ddl):
                 names = (*self._databases, database)
-                return not self._facts.undecided(source, names, event.offset)
-        return False
+                open_events = self._facts.undecided(source, names, event.offset)
+                return [f"{source}: no decision about {e.ddl[:120]!r}" for e in open_events]
+        return [f"{source}: CREATE TABLE {database}.{mark} has not come to Kafka"]
 
     def _settle(self) -> None:
         """Wait until the target is the union, or until nothing moves any more."""
@@ -320,18 +326,25 @@ class Player:
     def _poll(self, condition: Callable[[], bool], otherwise: str) -> None:
         self._poll_faults(lambda: [] if condition() else [otherwise])
 
-    def _poll_faults(self, faults: Callable[[], list[str]]) -> None:
-        """Poll until there are no faults; give up when nothing has moved for a while."""
+    def _poll_faults(
+        self, faults: Callable[[], list[str]], picture: Callable[[], object] | None = None
+    ) -> None:
+        """Poll until there are no faults; give up when nothing has moved for a while.
+
+        Args:
+            faults: What is not as expected yet.
+            picture: Changes while something moves; by default whatever the line does for the case.
+        """
         begin = moved = time.monotonic()
-        picture: object = None
+        seen: object = None
         while True:
             found = faults()
             if not found:
                 return
             now = time.monotonic()
-            if (latest := self._picture()) != picture or self.line.recovering():
-                picture, moved = latest, now
-            if now - moved > QUIET_SECONDS or now - begin > BOUND_SECONDS:
+            if (latest := (picture or self._picture)()) != seen or self.line.recovering():
+                seen, moved = latest, now
+            if now - moved > self._quiet or now - begin > BOUND_SECONDS:
                 raise Failed("; ".join(found))
             time.sleep(0.2)
 
