@@ -64,10 +64,10 @@ def test_every_event_is_answered_once_and_in_order(line: Line):
 @pytest.mark.parametrize("lose_data", [False, True], ids=["warm", "lost"])
 def test_a_killed_worker_goes_on_with_the_same_decisions(line: Line, lose_data: bool):
     describe(line)
-    history = statements(2 + lose_data, 60)
+    history = statements(2 + lose_data, 48)
     chosen = random.Random(3)
     fed = 0
-    for _ in range(5):
+    for _ in range(4):
         part = history[fed : fed + 12]
         fed += len(part)
         line.start(wait=False)
@@ -125,11 +125,11 @@ def test_a_worker_that_skips_records_stops_and_its_restart_reads_them(line: Line
 
 def test_two_workers_share_the_work_and_take_over_from_each_other(line: Line):
     describe(line)
-    history = statements(10, 60)
+    history = statements(10, 45)
     line.start("a")
     line.start("b")
     chosen = random.Random(11)
-    for round_ in range(4):
+    for round_ in range(3):
         feed(line, history[round_ * 15 : round_ * 15 + 15])
         line.wait_decided(line.events() - chosen.randrange(1, 10))
         victim = "ab"[round_ % 2]
