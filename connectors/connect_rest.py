@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import requests
 
@@ -86,6 +86,8 @@ class ConnectRest:
         self.url = url.rstrip("/")
         self._patience_s = patience_s
         self._session = requests.Session()
+        # A proxy of the environment cannot see this machine's own addresses.
+        self._session.trust_env = urlsplit(url).hostname not in ("127.0.0.1", "localhost")
 
     def close(self) -> None:
         """Give the connection back."""
@@ -99,9 +101,18 @@ class ConnectRest:
         """Give a connector its configuration; returns whether anything changed.
 
         An equal configuration is not sent: it would restart the task for nothing.
+
+        Raises:
+            StackError: Connect or the connector refuses it, with every objection by key. (It is
+                validated first: where a connector leaves one of its keys without an answer,
+                Connect's own refusal is an error 500 that says nothing.)
         """
-        if self.config(name) == {**config, "name": name}:
+        named = {**config, "name": name}
+        if self.config(name) == named:
             return False
+        if objections := self.validate(named):
+            texts = [f"{key}: {' '.join(messages)}" for key, messages in objections.items()]
+            raise StackError(f"connector {name} is refused: {'; '.join(texts)}")
         self._call("PUT", f"/connectors/{quote(name)}/config", dict(config))
         return True
 
@@ -145,6 +156,10 @@ class ConnectRest:
     def restart_failed(self, name: str) -> None:
         """Restart the connector if it failed, and those of its tasks that failed; no others."""
         self._call("POST", f"/connectors/{quote(name)}/restart?includeTasks=true&onlyFailed=true")
+
+    def restart(self, name: str) -> None:
+        """Restart a connector and all of its tasks."""
+        self._call("POST", f"/connectors/{quote(name)}/restart?includeTasks=true")
 
     def validate(self, config: Mapping[str, str]) -> Mapping[str, tuple[str, ...]]:
         """What Connect and the connector have against a configuration: key → messages.
@@ -204,9 +219,9 @@ def _is_passing(answer: requests.Response) -> bool:
     """Whether the worker only asks for patience: a rebalance, or it has not joined its group."""
     if answer.status_code in (requests.codes.conflict, requests.codes.service_unavailable):
         return True
-    return (
-        answer.status_code == requests.codes.internal_server_error
-        and "timed out" in _message(answer).lower()
+    message = _message(answer).lower()
+    return answer.status_code == requests.codes.internal_server_error and (
+        "timed out" in message or "rebalance" in message
     )
 
 

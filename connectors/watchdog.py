@@ -5,11 +5,12 @@ After a restart of a MySQL server a Debezium task stays FAILED whatever its retr
 
 ::
 
-    python -m shardmerge.connectors.watchdog --pipeline FILE [--interval 3]
+    python -m shardmerge.connectors.watchdog --pipeline FILE [--interval 3] [--create]
 
-It runs until TERM or INT. A task that fails again at once is restarted with growing pauses, up
-to a minute, so that a lasting cause (an unparsable statement, a purged binlog) does not load
-the source. Every restart is logged with its reason.
+With ``--create`` it first makes the topics and the connectors. It runs until TERM or INT. A task
+that fails again at once is restarted with growing pauses, up to a minute, so that a lasting
+cause (an unparsable statement, a purged binlog) does not load the source. Every restart is
+logged with its reason.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from shardmerge.schemas.errors import ShardMergeError, StackError
 from shardmerge.schemas.pipeline import parse_pipeline
 
 from .connect_rest import ConnectRest
+from .deploy import deploy_connectors
 from .source_config import connector_name
 
 _LOG = logging.getLogger(__name__)
@@ -91,10 +93,15 @@ class Watchdog:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Watch the connectors of a pipeline file until TERM or INT; 2 when the file is wrong."""
+    """Watch the connectors of a pipeline file until TERM or INT.
+
+    Returns:
+        0; 1 when the connectors cannot be made; 2 when the file is wrong.
+    """
     parser = argparse.ArgumentParser(description="Restart failed connectors of a pipeline.")
     parser.add_argument("--pipeline", type=Path, required=True)
     parser.add_argument("--interval", type=float, default=3.0, help="seconds between two looks")
+    parser.add_argument("--create", action="store_true", help="make topics and connectors first")
     options = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     try:
@@ -107,6 +114,12 @@ def main(arguments: list[str] | None = None) -> int:
         signal.signal(number, lambda *_: stop.set())
     rest = ConnectRest(pipeline.connect.url, patience_s=10.0)
     names = [connector_name(pipeline, source) for source in pipeline.sources]
+    if options.create:
+        try:
+            deploy_connectors(pipeline, rest)
+        except ShardMergeError as error:
+            print(f"error: {error}", file=sys.stderr)
+            return 1
     Watchdog(rest, names, options.interval).run(stop)
     return 0
 

@@ -16,6 +16,8 @@ _LEVELS = {
     # Each poll of an unused configuration key and each plugin class is a warning otherwise.
     "org.apache.kafka.clients.admin.AdminClientConfig": "ERROR",
     "org.apache.kafka.connect.runtime.isolation": "WARN",
+    # One line per request otherwise.
+    "org.apache.kafka.connect.runtime.rest.RestServer": "WARN",
     "org.reflections": "ERROR",
 }
 
@@ -73,7 +75,9 @@ def _health(port: int) -> HealthCheck:
         if not is_listening(port):
             return f"nothing listens on port {port}"
         try:
-            answer = requests.get(f"http://127.0.0.1:{port}/connectors", timeout=5)
+            with requests.Session() as session:
+                session.trust_env = False  # no proxy stands between this machine and itself
+                answer = session.get(f"http://127.0.0.1:{port}/connectors", timeout=5)
         except requests.RequestException as error:
             return f"REST does not answer: {error}"
         # Before it has joined its group a worker answers with an error.

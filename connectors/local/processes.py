@@ -68,8 +68,6 @@ class Supervisor:
     def __init__(self, directory: Path) -> None:
         self.directory = directory.absolute()
         self._children: dict[str, subprocess.Popen[bytes]] = {}
-        for sub in ("logs", "run"):
-            (self.directory / sub).mkdir(parents=True, exist_ok=True)
 
     def log_path(self, name: str) -> Path:
         """Where a process writes; a restart appends."""
@@ -88,6 +86,8 @@ class Supervisor:
         self._stop_orphans(spec.name)
         for port in spec.ports:
             require_free_port(port, spec.name)
+        for sub in ("logs", "run"):
+            (self.directory / sub).mkdir(parents=True, exist_ok=True)
         environment = {**os.environ, **spec.env, _MARKER: str(self.directory)}
         with self.log_path(spec.name).open("ab") as log:
             try:
@@ -137,13 +137,12 @@ class Supervisor:
 
     def pid(self, name: str) -> int | None:
         """The pid of a process that runs and is still the one that was started, else None."""
-        child = self._children.get(name)
-        if child is not None:
-            child.poll()  # reaps it, so that it is not taken for alive
         record = self._record(name)
-        if record is None or _start_time(record["pid"]) != record["start_time"]:
+        child = self._children.get(name)
+        ended = child is not None and child.poll() is not None
+        if record is None or (ended and child is not None and child.pid == record["pid"]):
             return None
-        return record["pid"]
+        return record["pid"] if _start_time(record["pid"]) == record["start_time"] else None
 
     def names(self) -> tuple[str, ...]:
         """Every process that has a pid file, running or not."""
@@ -236,7 +235,9 @@ def _stat(pid: int) -> list[str] | None:
     except (FileNotFoundError, ProcessLookupError):
         return None
     fields = text.rpartition(")")[2].split()
-    return None if fields[0] in "ZX" else fields
+    # A leader that is a zombie while its threads still end holds its ports and files.
+    is_dead = fields[0] in "ZX" and int(fields[17]) <= 1
+    return None if is_dead else fields
 
 
 def _start_time(pid: int) -> int | None:

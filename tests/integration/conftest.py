@@ -1,0 +1,26 @@
+"""The embedded stack, started once per session for every test that asks for it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from shardmerge.connectors.local.stack import LocalStack, Ports
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="session")
+def stack() -> Iterator[LocalStack]:
+    """Two MySQL sources, a target, Kafka and Connect, on free ports in a folder of their own."""
+    (ROOT / ".local").mkdir(exist_ok=True)
+    directory = Path(tempfile.mkdtemp(prefix="integration-", dir=ROOT / ".local"))
+    stack = LocalStack(directory, Ports.free(), cache=ROOT / ".local" / "cache")
+    stack.up()
+    try:
+        yield stack
+    finally:
+        stack.clean()

@@ -1,0 +1,147 @@
+"""Pipelines over the embedded stack, each with names of its own, and readers of their topics."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pymysql
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from pymysql.cursors import Cursor
+
+from shardmerge.connectors.connect_rest import ConnectRest
+from shardmerge.connectors.local.mysql import PASSWORD, USER
+from shardmerge.connectors.local.stack import LocalStack
+from shardmerge.schemas.pipeline import Pipeline, parse_pipeline
+
+_NUMBERS = itertools.count(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Play:
+    """A source of its own: one database on one server, one connector."""
+
+    pipeline: Pipeline
+    database: str
+    port: int
+
+    @property
+    def source(self) -> str:
+        return self.pipeline.sources[0].name
+
+    def topic(self, table: str) -> str:
+        return f"{self.source}.{self.database}.{table}"
+
+    @contextmanager
+    def sql(self) -> Iterator[Callable[[str], None]]:
+        """Runs statements on the source, each committed by itself."""
+        with _connect(self.port) as connection, connection.cursor() as cursor:
+            cursor.execute(f"USE `{self.database}`")
+            yield lambda text: void(cursor.execute(text))
+
+    def reader(self, topic: str) -> Reader:
+        """A reader of a topic from its beginning; the caller closes it."""
+        return Reader(self.pipeline.kafka.bootstrap_servers, topic)
+
+
+class Reader:
+    """Reads committed records of partition 0 of a topic in order."""
+
+    def __init__(self, bootstrap_servers: str, topic: str) -> None:
+        self._partition = TopicPartition(topic, 0, 0)
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": bootstrap_servers,
+                "group.id": f"read-{topic}",
+                "isolation.level": "read_committed",
+                "enable.auto.commit": False,
+                "topic.metadata.refresh.interval.ms": 1000,
+            }
+        )
+        self._consumer.assign([self._partition])
+
+    def __enter__(self) -> Reader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._consumer.close()
+
+    def next(self) -> dict[str, Any]:
+        """The next record's value with its offset; fails after a bound."""
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline:
+            message = self._consumer.poll(0.2)
+            if message is not None and message.error() is None:
+                value: dict[str, Any] = json.loads(message.value())
+                return {**value, "offset": message.offset()}
+        raise AssertionError(f"no further record on {self._partition.topic}")
+
+    def ids(self, count: int) -> list[int]:
+        """The column id of the next rows."""
+        return [self.next()["after"]["id"] for _ in range(count)]
+
+    def high_watermark(self) -> int:
+        """End offset, read uncommitted."""
+        end: int = self._consumer.get_watermark_offsets(self._partition, timeout=30)[1]
+        return end
+
+
+def void(_: object) -> None:
+    """Forget a result."""
+
+
+def _connect(port: int) -> pymysql.Connection[Cursor]:
+    return pymysql.connect(
+        host="127.0.0.1", port=port, user=USER, password=PASSWORD, autocommit=True
+    )
+
+
+@pytest.fixture
+def rest(stack: LocalStack) -> Iterator[ConnectRest]:
+    """Connect's client; connectors that a test leaves behind are deleted."""
+    rest = ConnectRest(stack.connect_url)
+    yield rest
+    for name in rest.connectors():
+        rest.delete(name)
+    rest.close()
+
+
+@pytest.fixture
+def play(stack: LocalStack) -> Play:
+    """A pipeline with one source, whose database is empty."""
+    number = next(_NUMBERS)
+    database = f"play{number}"
+    with _connect(stack.ports.source1) as connection, connection.cursor() as cursor:
+        cursor.execute(f"CREATE DATABASE `{database}`")
+    text = f"""
+        [pipeline]
+        name = "it{number}"
+        [kafka]
+        bootstrap_servers = "{stack.bootstrap_servers}"
+        [connect]
+        url = "{stack.connect_url}"
+        [target]
+        host = "127.0.0.1"
+        port = {stack.ports.target}
+        user = "{USER}"
+        password = "{PASSWORD}"
+        [[sources]]
+        name = "s{number}"
+        host = "127.0.0.1"
+        port = {stack.ports.source1}
+        user = "{USER}"
+        password = "{PASSWORD}"
+        server_id = {5000 + number}
+        databases = "{database}"
+        [[routes]]
+        database = ".*"
+        table = ".*"
+        target = "merged.t"
+    """
+    return Play(parse_pipeline(text, {}), database, stack.ports.source1)

@@ -1,0 +1,274 @@
+"""A computed connector against a real worker, broker and server."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from shardmerge.connectors.connect_rest import ConnectRest
+from shardmerge.connectors.deploy import deploy_connectors
+from shardmerge.connectors.exactly_once import check_connector, check_worker
+from shardmerge.connectors.local.artifacts import resolve
+from shardmerge.connectors.local.connect import connect_spec
+from shardmerge.connectors.local.processes import Supervisor
+from shardmerge.connectors.local.stack import LocalStack, Ports
+from shardmerge.connectors.source_config import connector_config, connector_name
+from shardmerge.connectors.watchdog import Watchdog
+from shardmerge.schemas.errors import StackError
+
+from .conftest import Play
+
+ROWS = 60
+
+
+def test_every_value_arrives_without_a_loss(play: Play, rest: ConnectRest) -> None:
+    with play.sql() as run, play.reader(play.topic("t")) as topic:
+        run(
+            "CREATE TABLE t (id INT PRIMARY KEY, big BIGINT UNSIGNED, price DECIMAL(65,30),"
+            " day DATE, bytes VARBINARY(4), moment DATETIME(6), stamp TIMESTAMP(6) NULL,"
+            " clock TIME(6), doc JSON, kind ENUM('a','b'), flags BIT(10), born YEAR)"
+        )
+        run(
+            "INSERT INTO t VALUES (1, 18446744073709551615, 1.000000000000000000000000000001,"
+            " '0012-01-01', 0x00ff10, '9999-12-31 23:59:59.999999', '2020-02-03 04:05:06.789012',"
+            " '-838:59:58.000001', '{\"k\": [1, null]}', 'b', b'1000000001', 2155)"
+        )
+        deploy_connectors(play.pipeline, rest)
+        values = [topic.next()]
+        run("UPDATE t SET id = 2")
+        values += [topic.next(), topic.next()]
+
+    assert [v["op"] for v in values] == ["r", "d", "c"]
+    for row in (values[0]["after"], values[1]["before"], values[2]["after"]):
+        assert row | {"id": 0, "doc": ""} == {
+            "id": 0,
+            "big": 18446744073709551615,
+            "price": "1.000000000000000000000000000001",
+            "day": -715145,
+            "bytes": "AP8Q",
+            "moment": 253402300799999999,
+            "stamp": "2020-02-03T04:05:06.789012Z",
+            "clock": -3020398000001,
+            "doc": "",
+            "kind": "b",
+            "flags": "AQI=",
+            "born": 2155,
+        }
+        # The binlog's binary JSON is written without the blanks that the server's own text has.
+        assert row["doc"].replace(" ", "") == '{"k":[1,null]}'
+
+
+def test_ddl_and_rows_arrive_in_the_order_of_the_binlog(play: Play, rest: ConnectRest) -> None:
+    with play.sql() as run:
+        run("CREATE TABLE t (id INT PRIMARY KEY)")
+        deploy_connectors(play.pipeline, rest)
+        wait_for_snapshot(play)
+        for i in range(ROWS):
+            run(f"ALTER TABLE t ADD COLUMN c{i} INT")
+            run(f"INSERT INTO t (id, c{i}) VALUES ({i}, {i})")
+        run("TRUNCATE TABLE t")
+
+    with play.reader(play.topic("t")) as rows, play.reader(play.source) as ddl:
+        events = [rows.next() for _ in range(ROWS + 1)]
+        alters = []
+        while len(alters) < ROWS:
+            change = ddl.next()
+            alters += [change] if change["ddl"].startswith("ALTER") else []
+
+    assert [a["ddl"] for a in alters] == [f"ALTER TABLE t ADD COLUMN c{i} INT" for i in range(ROWS)]
+    assert [e["after"]["id"] for e in events[:-1]] == list(range(ROWS))
+    assert events[-1]["op"] == "t", "a TRUNCATE arrives too"
+    pairs = zip(alters, events, strict=False)
+    places = [(x["source"]["file"], x["source"]["pos"]) for pair in pairs for x in pair]
+    assert places == sorted(places)
+
+
+def test_the_barrier_read_after_a_row_covers_its_ddl(play: Play, rest: ConnectRest) -> None:
+    """What the sink rests on: row first, then the end of the schema-change topic."""
+    seen: list[tuple[int, int]] = []
+    with play.sql() as run, play.reader(play.topic("t")) as rows, play.reader(play.source) as ddl:
+        run("CREATE TABLE t (id INT PRIMARY KEY)")
+        deploy_connectors(play.pipeline, rest)
+        wait_for_snapshot(play)
+
+        def read() -> None:
+            for _ in range(ROWS):
+                row = rows.next()
+                seen.append((row["source"]["pos"], ddl.high_watermark()))
+
+        thread = threading.Thread(target=read)
+        thread.start()
+        for i in range(ROWS):
+            run(f"ALTER TABLE t ADD COLUMN c{i} INT")
+            run(f"INSERT INTO t (id) VALUES ({i})")
+        thread.join()
+        offset_of: dict[int, int] = {}
+        while len(offset_of) < ROWS:
+            change = ddl.next()
+            if change["ddl"].startswith("ALTER"):
+                offset_of[change["source"]["pos"]] = change["offset"]
+
+    assert len(seen) == ROWS
+    for row_pos, barrier in seen:
+        assert max(offset for pos, offset in offset_of.items() if pos < row_pos) < barrier
+
+
+def test_a_connector_is_created_once_and_updated_when_it_differs(
+    play: Play, rest: ConnectRest
+) -> None:
+    name = connector_name(play.pipeline, play.pipeline.sources[0])
+    config = connector_config(play.pipeline, play.pipeline.sources[0])
+
+    assert rest.status(name) is None
+    assert deploy_connectors(play.pipeline, rest) == (name,)
+    assert not rest.create_or_update(name, config)
+    assert rest.create_or_update(name, config | {"max.batch.size": "1024"})
+    rest.wait_running(name)
+    assert rest.connectors() == (name,)
+    rest.delete(name)
+    assert rest.connectors() == ()
+    rest.delete(name)
+
+
+def test_a_connector_that_cannot_log_in_is_refused_with_the_reason(
+    play: Play, rest: ConnectRest
+) -> None:
+    source = dataclasses.replace(play.pipeline.sources[0], password="wrong")
+    pipeline = dataclasses.replace(play.pipeline, sources=(source,))
+
+    with pytest.raises(StackError, match="Access denied for user"):
+        deploy_connectors(pipeline, rest)
+
+
+def test_a_connector_that_does_not_require_exactly_once_is_found(
+    play: Play, rest: ConnectRest
+) -> None:
+    name = connector_name(play.pipeline, play.pipeline.sources[0])
+    config = connector_config(play.pipeline, play.pipeline.sources[0])
+    with pytest.raises(StackError, match="no connector"):
+        check_connector(rest, name)
+    rest.create_or_update(name, config | {"exactly.once.support": "requested"})
+
+    with pytest.raises(StackError, match=r"exactly\.once\.support=requested"):
+        check_connector(rest, name)
+
+
+def test_a_worker_without_exactly_once_is_found(
+    play: Play, stack: LocalStack, tmp_path: Path
+) -> None:
+    port = Ports.free().connect
+    spec = connect_spec(resolve(), tmp_path / "worker", port, stack.bootstrap_servers)
+    properties = tmp_path / "worker" / "worker.properties"
+    text = properties.read_text().replace("support=enabled", "support=disabled")
+    # A worker of another cluster: with its own group and topics.
+    text = text.replace("shardmerge-connect", "other").replace("=connect-", "=other-")
+    properties.write_text(text)
+    supervisor = Supervisor(tmp_path)
+    rest = ConnectRest(f"http://127.0.0.1:{port}")
+    try:
+        supervisor.spawn(spec)
+        supervisor.wait_healthy(spec)
+        with pytest.raises(StackError, match="does not have exactly-once source support enabled"):
+            check_worker(rest, connector_config(play.pipeline, play.pipeline.sources[0]))
+    finally:
+        rest.close()
+        supervisor.stop("connect")
+
+
+def test_a_restarted_server_is_read_on_without_loss(
+    play: Play, rest: ConnectRest, stack: LocalStack
+) -> None:
+    """The task fails or its client reconnects, by a matter of moments: both must lose nothing."""
+    with play.reader(play.topic("t")) as topic:
+        with play.sql() as run:
+            run("CREATE TABLE t (id INT PRIMARY KEY)")
+            run("INSERT INTO t VALUES (1)")
+            (name,) = deploy_connectors(play.pipeline, rest)
+            values = topic.ids(1)
+            run("INSERT INTO t VALUES (2), (3)")
+            values += topic.ids(2)
+        stack.kill("source1")
+        stack.start("source1")
+        with play.sql() as run:
+            run("INSERT INTO t VALUES (4), (5)")
+        with watched(Watchdog(rest, [name, "never-made"], interval_s=0.5)):
+            values += topic.ids(2)
+
+    assert values == [1, 2, 3, 4, 5]
+
+
+def test_a_failed_task_is_brought_back_by_the_watchdog(
+    play: Play, rest: ConnectRest, stack: LocalStack
+) -> None:
+    with play.reader(play.topic("t")) as topic:
+        with play.sql() as run:
+            run("CREATE TABLE t (id INT PRIMARY KEY)")
+            run("INSERT INTO t VALUES (1)")
+        (name,) = deploy_connectors(play.pipeline, rest)
+        assert topic.ids(1) == [1]
+        stack.kill("source1")
+        # A task that starts while its server is down fails at once.
+        rest.restart(name)
+        wait_for(lambda: any(s is not None and s.is_failed for s in [rest.status(name)]))
+        with pytest.raises(StackError, match=f"connector {name} failed: "):
+            rest.wait_running(name)
+        stack.start("source1")
+        with play.sql() as run:
+            run("INSERT INTO t VALUES (2)")
+
+        assert Watchdog(rest, [name]).look(0.0) == (name,)
+
+        rest.wait_running(name)
+        assert topic.ids(1) == [2]
+
+
+def test_a_killed_worker_loses_and_repeats_nothing(
+    play: Play, rest: ConnectRest, stack: LocalStack
+) -> None:
+    with play.reader(play.topic("t")) as topic:
+        with play.sql() as run:
+            run("CREATE TABLE t (id INT PRIMARY KEY)")
+            (name,) = deploy_connectors(play.pipeline, rest)
+            for i in range(2 * ROWS):
+                run(f"INSERT INTO t VALUES ({i})")
+                if i == ROWS:
+                    assert topic.ids(1) == [0]
+                    stack.kill("connect")
+        stack.start("connect")
+        rest.wait_running(name)
+
+        assert topic.ids(2 * ROWS - 1) == list(range(1, 2 * ROWS))
+
+
+@contextmanager
+def watched(watchdog: Watchdog) -> Iterator[None]:
+    """Let a watchdog run beside what the test does."""
+    stop = threading.Event()
+    thread = threading.Thread(target=watchdog.run, args=(stop,))
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def wait_for_snapshot(play: Play) -> None:
+    """A running connector may still take its snapshot: wait for the description of table t."""
+    with play.reader(play.source) as ddl:
+        while not ddl.next()["ddl"].startswith("CREATE TABLE"):
+            continue
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    """Poll a condition, within a bound."""
+    deadline = time.monotonic() + 90
+    while not condition():
+        assert time.monotonic() < deadline, "not met within 90 s"
+        time.sleep(0.2)

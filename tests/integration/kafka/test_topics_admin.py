@@ -1,0 +1,62 @@
+"""Topics are made once, and an existing one that would break the order is refused."""
+
+from __future__ import annotations
+
+import dataclasses
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from shardmerge.connectors.local.processes import require_free_port
+from shardmerge.connectors.local.stack import LocalStack, Ports
+from shardmerge.connectors.topics_admin import create_topics
+from shardmerge.schemas.errors import StackError
+from shardmerge.schemas.topics import TopicSpec
+
+LOG = TopicSpec("admin.log", 3, 1, {"cleanup.policy": "delete", "retention.ms": "-1"})
+STATE = TopicSpec("admin.state", 1, 1, {"cleanup.policy": "compact"})
+
+
+def test_topics_are_made_once(stack: LocalStack) -> None:
+    assert create_topics(stack.bootstrap_servers, [LOG, STATE]) == (LOG.name, STATE.name)
+    assert create_topics(stack.bootstrap_servers, [LOG, STATE]) == ()
+    assert create_topics(stack.bootstrap_servers, []) == ()
+
+
+def test_two_processes_may_make_the_same_topics_at_once(stack: LocalStack) -> None:
+    specs = [TopicSpec(f"admin.twice{i}", 1, 1, {"cleanup.policy": "compact"}) for i in range(8)]
+
+    with ThreadPoolExecutor(2) as pool:
+        made = list(pool.map(lambda _: create_topics(stack.bootstrap_servers, specs), range(2)))
+
+    assert sorted(made[0] + made[1]) == [spec.name for spec in specs]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"partitions": 2}, "has 1 partitions instead of 2"),
+        ({"config": {"cleanup.policy": "delete"}}, r"has cleanup\.policy=compact, not delete"),
+    ],
+)
+def test_an_existing_topic_that_differs_is_refused(
+    stack: LocalStack, change: dict[str, object], words: str
+) -> None:
+    spec = TopicSpec("admin.differs", 1, 1, {"cleanup.policy": "compact"})
+    create_topics(stack.bootstrap_servers, [spec])
+
+    with pytest.raises(StackError, match=words):
+        create_topics(stack.bootstrap_servers, [dataclasses.replace(spec, **change)])
+
+
+def test_a_topic_that_kafka_refuses_is_named(stack: LocalStack) -> None:
+    with pytest.raises(StackError, match=r"admin\.many"):
+        create_topics(stack.bootstrap_servers, [TopicSpec("admin.many", 1, 3)])
+
+
+def test_a_broker_that_cannot_be_reached_is_named() -> None:
+    port = Ports.free().kafka
+    require_free_port(port, "nobody")
+
+    with pytest.raises(StackError, match=f"Kafka at 127.0.0.1:{port}"):
+        create_topics(f"127.0.0.1:{port}", [LOG], timeout_s=1)
