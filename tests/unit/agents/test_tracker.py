@@ -217,7 +217,7 @@ def test_a_defect_of_our_own_holds_the_shard_and_says_where(source, monkeypatch)
     def broken(*_):
         raise IndexError("oops")
 
-    monkeypatch.setattr("shardmerge.agents.tracker.apply_alter", broken)
+    monkeypatch.setattr("shardmerge.agents.tracking.apply_alter", broken)
     (change,) = source.run("ALTER TABLE tbl00 ADD z INT", table="tbl00").changes
     assert "IndexError: oops (test_tracker.py:" in change.error
     assert "report it" in change.hint

@@ -1,0 +1,333 @@
+"""One event's statement on the tracked tables: what it changes, and what it makes uncertain. Pure.
+
+The theory of operation is ``tracker``'s; here are its steps 1 to 4.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import PurePath
+
+from shardmerge.connectors.envelope import SchemaChangeEvent
+from shardmerge.schemas.apply import apply_alter, apply_create, apply_rename
+from shardmerge.schemas.changes import (
+    AlterDatabase,
+    AlterTable,
+    CreateDatabase,
+    CreateTable,
+    CreateTableLike,
+    DropDatabase,
+    DropTable,
+    Irrelevant,
+    RenameTable,
+    Statement,
+    TableName,
+    TruncateTable,
+)
+from shardmerge.schemas.errors import SourceError, UnparsableDDL, UnsupportedDDL
+from shardmerge.schemas.events import Lineage
+from shardmerge.schemas.grammar import ServerContext, concerned_tables, parse
+from shardmerge.schemas.model import TableSchema
+from shardmerge.schemas.names import ShardId
+
+from .tracked import DatabaseDefaults, Tracked, Unknown, database_id
+
+_DESCRIBE_ANEW = (
+    "the shard's rows wait; they go on when a CREATE TABLE or a new snapshot describes the table"
+)
+
+
+@dataclass(slots=True)
+class Effect:
+    """What the event did to one table, besides its tracked value."""
+
+    lineage: tuple[Lineage, ...] | None = None
+    actions: list[str] = field(default_factory=list)
+    error: str = ""
+    hint: str = ""
+
+
+class Tracking:
+    """The working state of one event: tracked values before it, and what changed."""
+
+    def __init__(
+        self, before: Mapping[ShardId, Tracked], event: SchemaChangeEvent, context: ServerContext
+    ) -> None:
+        self.before = before
+        self.event = event
+        self.context = replace(context, default_database=event.database)
+        self.puts: dict[ShardId, Tracked | None] = {}
+        self.effects: dict[ShardId, Effect] = {}
+        self.reason = ""
+        """Why the statement concerns no table; "" when it does."""
+
+    def run(self) -> None:
+        """Read the statement, execute it on the tracked tables, compare with Debezium."""
+        if self.event.snapshot and not self._describes():
+            self.reason = "a snapshot's statement describes a starting state and is not executed"
+            return
+        try:
+            statement = parse(self.event.ddl, self.context)
+        except SourceError as error:
+            self.cannot_tell(error)
+            return
+        self._execute(statement)
+        self._cross_check()
+
+    def _describes(self) -> bool:
+        words = self.event.ddl.split(None, 2)
+        return [w.upper() for w in words[:2]] in (["CREATE", "TABLE"], ["CREATE", "DATABASE"])
+
+    # --- statements ---
+
+    def _execute(self, statement: Statement) -> None:
+        match statement:
+            case CreateTable() | CreateTableLike():
+                self._create(statement)
+            case AlterTable():
+                self._alter(statement)
+            case DropTable():
+                self._drop(statement)
+            case RenameTable():
+                for old, new in statement.pairs:
+                    self._rename(self._origins(old, new), self._shard(new))
+            case TruncateTable():
+                self.reason = "TRUNCATE TABLE changes no schema"
+            case CreateDatabase():
+                self._set_defaults(statement)
+            case AlterDatabase():
+                self._set_defaults(statement)
+            case DropDatabase():
+                for shard in self._tables_of(statement.name):
+                    self._end(shard, "DROP DATABASE")
+                self.puts[database_id(self.event.source, statement.name)] = None
+                self.reason = f"database {statement.name!r} has no tracked table"
+            case Irrelevant():
+                self.reason = f"{statement.what} changes no table's schema"
+
+    def _create(self, statement: CreateTable | CreateTableLike) -> None:
+        shard = self._shard(statement.name)
+        if statement.temporary:
+            self.reason = "a temporary table is not replicated"
+            return
+        if statement.if_not_exists and self._exists_already(shard):
+            self.reason = f"table {shard} exists already"
+            return
+        like = None
+        if isinstance(statement, CreateTableLike):
+            origins = self._origins(statement.like, statement.name)
+            found = self._tracked(origins[0])
+            if len(origins) > 1:
+                self._lose(shard, _ambiguous_origin(origins), _DESCRIBE_ANEW)
+                return
+            if not isinstance(found, TableSchema):
+                self._lose(shard, *_not_known(origins[0], found))
+                return
+            like = found
+        defaults = self._tracked(database_id(self.event.source, shard.database))
+        charset, collation = "", ""
+        if isinstance(defaults, DatabaseDefaults):
+            charset, collation = defaults.charset, defaults.collation
+        try:
+            schema = apply_create(
+                statement, self.context, charset, like, database_collation=collation
+            )
+        except SourceError as error:
+            self._lose(shard, _message(error), error.hint or _DESCRIBE_ANEW)
+            return
+        self._put(shard, schema, "CREATE TABLE")
+
+    def _exists_already(self, shard: ShardId) -> bool:
+        """Debezium gives a CREATE … IF NOT EXISTS that did nothing no table change."""
+        known = self._tracked(shard)
+        created = any(change.type == "CREATE" for change in self.event.tables)
+        return known is not None and not created
+
+    def _alter(self, statement: AlterTable) -> None:
+        shard = self._shard(statement.name)
+        schema = self._tracked(shard)
+        if schema is None and statement.if_exists:
+            self.reason = f"table {shard} does not exist"
+            return
+        if not isinstance(schema, TableSchema):
+            self._lose(shard, *_not_known(shard, schema))
+            return
+        try:
+            result = apply_alter(schema, statement, shard.table, self.context)
+        except SourceError as error:
+            self._lose(shard, _message(error), error.hint or _DESCRIBE_ANEW)
+            return
+        to = None if result.renamed_to is None else self._shard(result.renamed_to)
+        effect = self._put(to or shard, result.schema, *result.actions)
+        if to is None or to == shard:
+            effect.lineage = tuple(result.lineage)
+        else:
+            self._end(shard, f"RENAME TO {to.database}.{to.table}")
+
+    def _drop(self, statement: DropTable) -> None:
+        if statement.temporary:
+            self.reason = "a temporary table is not replicated"
+            return
+        for name in statement.names:
+            shard = self._shard(name)
+            if self._tracked(shard) is None:
+                self.reason = f"table {shard} is not tracked"
+            else:
+                self._end(shard, "DROP TABLE")
+
+    def _rename(self, origins: Sequence[ShardId], new: ShardId) -> None:
+        if len(origins) > 1:
+            for shard in (*origins, new):
+                self._lose(shard, _ambiguous_origin(origins), _DESCRIBE_ANEW)
+            return
+        old = origins[0]
+        if old == new:
+            return
+        tracked = self._tracked(old)
+        if isinstance(tracked, TableSchema):
+            moved = apply_rename(tracked, old.table, new.table)
+            self._put(new, moved, f"RENAME FROM {old.database}.{old.table}")
+        else:
+            self._lose(new, *_not_known(old, tracked))
+        self._end(old, f"RENAME TO {new.database}.{new.table}")
+
+    def _set_defaults(self, statement: CreateDatabase | AlterDatabase) -> None:
+        self.reason = "the defaults of a database change no table"
+        if statement.charset or statement.collation:
+            name = statement.name or self.event.database
+            defaults = DatabaseDefaults(statement.charset, statement.collation)
+            self.puts[database_id(self.event.source, name)] = defaults
+
+    # --- what cannot be told ---
+
+    def cannot_tell(self, error: SourceError) -> None:
+        """The statement is not understood: whatever it concerns is unknown from here on."""
+        self.reason = (
+            f"the statement is not understood ({error.message}), and no shard has to do with it"
+        )
+        if self.event.snapshot and not self.event.tables:
+            return
+        names = concerned_tables(self.event.ddl, self.context)
+        shards = dict.fromkeys((*map(self._shard, names), *self.event.named_shards()))
+        hint = error.hint or _DESCRIBE_ANEW
+        if not shards:
+            shards = dict.fromkeys(self._tables_of(self.event.database))
+            hint = f"it is not clear which tables it concerns, so all of its database stand; {hint}"
+        for shard in shards:
+            self._lose(shard, _message(error), hint)
+
+    def _cross_check(self) -> None:
+        """Compare the columns with those that Debezium's own parser sees."""
+        for change in self.event.tables:
+            if change.type == "DROP" or not change.columns:
+                continue
+            shard = ShardId(self.event.source, change.database, change.table)
+            tracked = self._tracked(shard)
+            if not isinstance(tracked, TableSchema):
+                continue
+            ours = [column.name for column in tracked.columns]
+            if _folded(ours) != _folded(change.column_names):
+                self._lose(
+                    shard,
+                    f"the columns after the statement are not certain: {', '.join(ours)} as "
+                    f"tracked, {', '.join(change.column_names)} as Debezium reads it",
+                    _DESCRIBE_ANEW,
+                )
+
+    # --- tables ---
+
+    def _shard(self, name: TableName) -> ShardId:
+        return ShardId(self.event.source, name.database or self.event.database, name.table)
+
+    def _origins(self, name: TableName, beside: TableName) -> list[ShardId]:
+        """Which tables a name can mean that stands beside the name of the changed table.
+
+        The event tells the changed table's database, not the session's: if only the changed table
+        is written with its database, that of the other name is told nowhere. Never empty.
+        """
+        if name.database or not beside.database:
+            return [self._shard(name)]
+        found = [
+            shard
+            for shard in {*self.before, *self.puts}
+            if shard.source == self.event.source
+            and shard.table == name.table
+            and self._tracked(shard) is not None
+        ]
+        return sorted(found) or [self._shard(name)]
+
+    def _tracked(self, shard: ShardId) -> Tracked | None:
+        return self.puts[shard] if shard in self.puts else self.before.get(shard)
+
+    def _tables_of(self, database: str) -> list[ShardId]:
+        return sorted(
+            shard
+            for shard in {*self.before, *self.puts}
+            if shard.source == self.event.source
+            and shard.database == database
+            and shard.table
+            and self._tracked(shard) is not None
+        )
+
+    def _put(self, shard: ShardId, schema: TableSchema, *actions: str) -> Effect:
+        self.puts[shard] = schema
+        effect = self.effects.setdefault(shard, Effect())
+        effect.actions.extend(actions)
+        effect.lineage, effect.error, effect.hint = None, "", ""
+        return effect
+
+    def _end(self, shard: ShardId, action: str) -> None:
+        self.puts[shard] = None
+        effect = self.effects.setdefault(shard, Effect())
+        effect.actions.append(action)
+        effect.lineage, effect.error, effect.hint = None, "", ""
+
+    def _lose(self, shard: ShardId, error: str, hint: str) -> None:
+        known = self._tracked(shard)
+        # The first reason stays: it is what the operator has to look at.
+        self.puts[shard] = known if isinstance(known, Unknown) else Unknown(self._since(error))
+        effect = self.effects.setdefault(shard, Effect())
+        effect.lineage, effect.error, effect.hint = None, error, hint
+
+    def _since(self, error: str) -> str:
+        """An error's headline with the place of the statement, for what comes later."""
+        headline = error.partition("\n")[0]
+        return f"at {self.event.position} {headline}"
+
+
+def _not_known(shard: ShardId, tracked: Tracked | None) -> tuple[str, str]:
+    if isinstance(tracked, Unknown):
+        return f"the schema of {shard} is unknown: {tracked.reason}", _DESCRIBE_ANEW
+    return f"the schema of {shard} is not known: its CREATE TABLE was not seen", (
+        "take a snapshot of the table; capture the whole database from the start"
+    )
+
+
+def defect_of_ours(error: Exception) -> SourceError:
+    """A defect of our own, as the reason why a statement's effect cannot be told."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    where = f"{PurePath(place.filename).name}:{place.lineno}"
+    return SourceError(
+        f"defect of shardmerge: {type(error).__name__}: {error} ({where})",
+        hint=f"report it with the statement; {_DESCRIBE_ANEW}",
+    )
+
+
+def _ambiguous_origin(origins: Sequence[ShardId]) -> str:
+    names = " or ".join(map(str, origins))
+    return f"the statement does not tell which table it means: {names}"
+
+
+def _message(error: SourceError) -> str:
+    if isinstance(error, UnparsableDDL):
+        return f"cannot parse: {error.message}, at character {error.offset + 1}\n{error.caret()}"
+    if isinstance(error, UnsupportedDDL):
+        return f"cannot track: {error.message}"
+    return error.message
+
+
+def _folded(names: Sequence[str]) -> list[str]:
+    """Column names for comparison; Debezium sometimes keeps a name's backtick doubled."""
+    return [name.lower().replace("``", "`") for name in names]
