@@ -1,0 +1,236 @@
+"""The REST client, the exactly-once check and the watchdog against a scripted worker."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from shardmerge.connectors.connect_rest import ConnectRest, shorten_trace
+from shardmerge.connectors.exactly_once import check_connector, check_worker
+from shardmerge.connectors.watchdog import Watchdog
+from shardmerge.schemas.errors import StackError
+
+from .worker import Worker, running_worker
+
+TRACE = """org.apache.kafka.connect.errors.ConnectException: it was stopped.
+\tat io.debezium.pipeline.ErrorHandler.setProducerThrowable(ErrorHandler.java:67)
+\t... 5 more
+Caused by: io.debezium.DebeziumException: no such binlog file
+\tat io.debezium.X.y(X.java:1)
+"""
+CONFIG = {"connector.class": "x.Y", "exactly.once.support": "required"}
+VALIDATE = "/connector-plugins/x.Y/config/validate"
+
+
+def status(connector: str, *tasks: str) -> dict[str, Any]:
+    return {
+        "name": "c",
+        "connector": {"state": connector},
+        "tasks": [
+            {"id": i, "state": t} | ({"trace": TRACE} if t == "FAILED" else {})
+            for i, t in enumerate(tasks)
+        ],
+    }
+
+
+def objections(**errors: list[str]) -> dict[str, Any]:
+    values: list[Any] = [{"value": {"name": key.replace("_", "."), "errors": texts}}
+                         for key, texts in errors.items()]  # fmt: skip
+    # Debezium leaves some keys without a value.
+    return {"configs": [*values, {"value": None}, {"value": {"name": "fine", "errors": []}}]}
+
+
+@pytest.fixture
+def worker() -> Iterator[Worker]:
+    with running_worker() as worker:
+        yield worker
+
+
+@pytest.fixture
+def rest(worker: Worker) -> Iterator[ConnectRest]:
+    rest = ConnectRest(worker.url, patience_s=5.0)
+    yield rest
+    rest.close()
+
+
+def test_a_rebalancing_worker_is_waited_for(worker: Worker, rest: ConnectRest) -> None:
+    worker.on(
+        "GET",
+        "/connectors",
+        (409, {"message": "rebalance"}),
+        (500, {"message": "Request timed out"}),
+        (503, None),
+        (200, ["b", "a"]),
+    )
+
+    assert rest.connectors() == ("a", "b")
+
+
+def test_a_refusal_is_not_repeated(worker: Worker, rest: ConnectRest) -> None:
+    worker.on("GET", "/connectors", (400, {"message": "nonsense"}))
+
+    with pytest.raises(StackError, match="400: nonsense"):
+        rest.connectors()
+
+    assert len(worker.requests) == 1
+
+
+def test_an_unreachable_worker_is_named(worker: Worker) -> None:
+    rest = ConnectRest("http://127.0.0.1:1", patience_s=0.0)
+
+    with pytest.raises(StackError, match=r"http://127\.0\.0\.1:1 cannot be reached") as caught:
+        rest.connectors()
+    rest.close()
+
+    assert caught.value.hint
+
+
+def test_an_equal_configuration_is_not_sent_again(worker: Worker, rest: ConnectRest) -> None:
+    worker.on("GET", "/connectors/c/config", (200, CONFIG | {"name": "c"}))
+
+    assert not rest.create_or_update("c", CONFIG)
+    assert worker.asked("PUT") == []
+
+
+def test_a_different_configuration_is_validated_and_sent(worker: Worker, rest: ConnectRest) -> None:
+    worker.on("GET", "/connectors/c/config", (200, {"name": "c"}))
+    worker.on("PUT", VALIDATE, (200, objections()))
+    worker.on("PUT", "/connectors/c/config", (201, {}))
+
+    assert rest.create_or_update("c", CONFIG)
+    assert worker.requests[-1] == ("PUT", "/connectors/c/config", CONFIG)
+
+
+def test_a_refused_configuration_is_told_with_every_objection(
+    worker: Worker, rest: ConnectRest
+) -> None:
+    worker.on("PUT", VALIDATE, (200, objections(database_user=["missing"], topic_prefix=["bad"])))
+
+    with pytest.raises(StackError, match=r"c is refused: database\.user: missing; topic\.prefix"):
+        rest.create_or_update("c", CONFIG)
+
+    assert worker.asked("PUT") == [VALIDATE]
+
+
+def test_running_means_the_connector_and_all_of_its_tasks(
+    worker: Worker, rest: ConnectRest
+) -> None:
+    worker.on(
+        "GET",
+        "/connectors/c/status",
+        (404, {}),
+        (200, status("RUNNING")),
+        (200, status("RUNNING", "UNASSIGNED")),
+        (200, status("RUNNING", "RUNNING")),
+    )
+
+    assert rest.wait_running("c").is_running
+    assert len(worker.requests) == 4
+
+
+def test_a_failed_task_is_told_with_the_messages_of_its_trace(
+    worker: Worker, rest: ConnectRest
+) -> None:
+    worker.on("GET", "/connectors/c/status", (200, status("RUNNING", "FAILED")))
+
+    with pytest.raises(StackError, match=r"it was stopped\. / Caused by: .*no such binlog file"):
+        rest.wait_running("c")
+
+
+def test_a_connector_that_does_not_come_up_is_told_with_its_state(
+    worker: Worker, rest: ConnectRest
+) -> None:
+    worker.on("GET", "/connectors/c/status", (200, status("RUNNING", "RESTARTING")))
+
+    with pytest.raises(StackError, match="RUNNING, task 0 RESTARTING"):
+        rest.wait_running("c", timeout_s=0.0)
+
+
+def test_a_short_trace_has_messages_and_no_frames() -> None:
+    assert (
+        shorten_trace(TRACE, 1)
+        == "org.apache.kafka.connect.errors.ConnectException: it was stopped."
+    )
+    assert " at " not in shorten_trace(TRACE)
+
+
+def test_a_deleted_connector_is_waited_for(worker: Worker, rest: ConnectRest) -> None:
+    worker.on("DELETE", "/connectors/c", (204, None))
+    worker.on("GET", "/connectors", (200, ["c"]), (200, []))
+
+    rest.delete("c")
+
+    assert len(worker.asked("GET")) == 2
+
+
+def test_a_worker_that_objects_to_exactly_once_is_refused(
+    worker: Worker, rest: ConnectRest
+) -> None:
+    worker.on("PUT", VALIDATE, (200, objections(exactly_once_support=["not enabled"])))
+
+    with pytest.raises(StackError, match=r"no exactly-once source .* not enabled") as caught:
+        check_worker(rest, CONFIG)
+
+    assert "exactly.once.source.support=enabled" in caught.value.hint
+
+
+def test_other_objections_are_not_about_exactly_once(worker: Worker, rest: ConnectRest) -> None:
+    worker.on("PUT", VALIDATE, (200, objections(database_hostname=["down"])))
+
+    check_worker(rest, CONFIG)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"exactly.once.support": "requested"}, {"transaction.boundary": "interval"}]
+)
+def test_a_connector_in_force_must_require_it(
+    worker: Worker, rest: ConnectRest, wrong: dict[str, str]
+) -> None:
+    worker.on("PUT", VALIDATE, (200, objections()))
+    worker.on("GET", "/connectors/good/config", (200, CONFIG))
+    worker.on("GET", "/connectors/bad/config", (200, CONFIG | wrong))
+
+    check_connector(rest, "good")
+    with pytest.raises(StackError, match="connector bad has"):
+        check_connector(rest, "bad")
+
+
+def test_the_watchdog_restarts_only_what_failed(
+    worker: Worker, rest: ConnectRest, caplog: pytest.LogCaptureFixture
+) -> None:
+    worker.on("GET", "/connectors/up/status", (200, status("RUNNING", "RUNNING")))
+    worker.on("GET", "/connectors/down/status", (200, status("RUNNING", "FAILED")))
+    worker.on("POST", "/connectors/down/restart?includeTasks=true&onlyFailed=true", (202, {}))
+
+    with caplog.at_level(logging.WARNING):
+        assert Watchdog(rest, ["up", "down", "absent"]).look(0.0) == ("down",)
+
+    assert len(worker.asked("POST")) == 1
+    assert "connector_restarted connector=down" in caplog.text
+    assert "no such binlog file" in caplog.text
+
+
+def test_the_pauses_grow_while_a_task_keeps_failing(worker: Worker, rest: ConnectRest) -> None:
+    worker.on("GET", "/connectors/c/status", (200, status("RUNNING", "FAILED")))
+    worker.on("POST", "/connectors/c/restart?includeTasks=true&onlyFailed=true", (202, {}))
+    watchdog = Watchdog(rest, ["c"], interval_s=1.0)
+
+    restarts = [t for t in range(16) if watchdog.look(float(t))]
+
+    assert restarts == [0, 1, 3, 7, 15]
+
+
+def test_a_task_that_ran_again_is_restarted_without_a_pause(
+    worker: Worker, rest: ConnectRest
+) -> None:
+    failed, running = (200, status("RUNNING", "FAILED")), (200, status("RUNNING", "RUNNING"))
+    worker.on("GET", "/connectors/c/status", failed, failed, failed, running, failed, failed)
+    worker.on("POST", "/connectors/c/restart?includeTasks=true&onlyFailed=true", (202, {}))
+    watchdog = Watchdog(rest, ["c"], interval_s=1.0)
+
+    restarts = [t for t in (0, 1, 3, 20, 30, 31) if watchdog.look(float(t))]
+
+    assert restarts == [0, 1, 3, 30, 31]
