@@ -23,6 +23,7 @@ from shardmerge.connectors.connect_rest import ConnectRest
 from shardmerge.connectors.local.processes import ProcessSpec, Supervisor
 from shardmerge.connectors.local.stack import LocalStack
 from shardmerge.connectors.source_config import connector_name
+from shardmerge.connectors.watchdog import Watchdog
 from shardmerge.schemas.errors import ShardMergeError
 from shardmerge.schemas.pipeline import Pipeline, parse_pipeline
 
@@ -33,7 +34,6 @@ AGENTS, SINK, CONNECT = "agents", "sink", "connect"
 KEPT = (CONNECT, AGENTS, SINK)
 PIPELINE_FILE = "pipeline.toml"
 _LOOK_SECONDS = 0.5
-_WATCH_SECONDS = 3.0
 _PAUSE_SECONDS = (0.5, 10.0)
 """Shortest and longest pause before a process that ended is started again."""
 _STEADY_SECONDS = 30.0
@@ -128,24 +128,11 @@ def main(directory: Path) -> None:
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
-    threading.Thread(target=_watch, args=(keeper.pipeline, stopping), daemon=True).start()
+    names = [connector_name(keeper.pipeline, source) for source in keeper.pipeline.sources]
+    watchdog = Watchdog(ConnectRest(keeper.pipeline.connect.url, patience_s=2.0), names)
+    threading.Thread(target=watchdog.run, args=(stopping,), daemon=True).start()
     while not stopping.wait(_LOOK_SECONDS):
         keeper.look(time.monotonic())
-
-
-def _watch(pipeline: Pipeline, stopping: threading.Event) -> None:
-    """Have Connect restart connectors that failed: nothing else does after a server's restart."""
-    rest = ConnectRest(pipeline.connect.url, patience_s=2.0)
-    names = [connector_name(pipeline, source) for source in pipeline.sources]
-    while not stopping.wait(_WATCH_SECONDS):
-        for name in names:
-            try:
-                status = rest.status(name)
-                if status is not None and status.is_failed:
-                    log.warning("connector %s failed, restarted: %s", name, status.reason())
-                    rest.restart_failed(name)
-            except ShardMergeError as error:
-                log.warning("connector %s: %s", name, error)
 
 
 if __name__ == "__main__":

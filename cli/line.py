@@ -19,12 +19,10 @@ import requests
 from pymysql.cursors import Cursor
 
 from shardmerge.connectors.connect_rest import ConnectRest
-from shardmerge.connectors.exactly_once import check_connector, check_worker
+from shardmerge.connectors.deploy import deploy_connectors
 from shardmerge.connectors.local.mysql import PASSWORD, USER
 from shardmerge.connectors.local.stack import CONNECTOR_SERVER_IDS, LocalStack, Ports
-from shardmerge.connectors.source_config import connector_config, connector_name
-from shardmerge.connectors.topics_admin import create_topics
-from shardmerge.schemas import topics
+from shardmerge.connectors.source_config import connector_name
 from shardmerge.schemas.errors import StackError
 from shardmerge.schemas.names import TargetTable
 from shardmerge.schemas.pipeline import (
@@ -105,13 +103,14 @@ class Line:
             self.pipeline = self._make_pipeline()
             text = pipeline_text(self.pipeline)
             self.pipeline_path.write_text(text, encoding="utf-8")
-            create_topics(self.pipeline.kafka.bootstrap_servers, topics.own_topics(self.pipeline))
             if prepare is not None:
                 prepare()
             say("agents' worker, sink, connectors")
             for spec in specs(self.directory, self._stack.ports.web):
                 self._stack.add(spec)
-            self._create_connectors()
+            rest = ConnectRest(self.pipeline.connect.url, patience_s=READY_SECONDS)
+            deploy_connectors(self.pipeline, rest, READY_SECONDS)
+            rest.close()
             start_keeper(self._stack.supervisor)
             self._observe()
             self.wait_ready()
@@ -287,18 +286,6 @@ class Line:
         return dict(answer.json())
 
     # --- helpers
-
-    def _create_connectors(self) -> None:
-        rest = ConnectRest(self.pipeline.connect.url)
-        names = [connector_name(self.pipeline, source) for source in self.pipeline.sources]
-        for name, source in zip(names, self.pipeline.sources, strict=True):
-            config = connector_config(self.pipeline, source)
-            check_worker(rest, config)
-            rest.create_or_update(name, config)
-        for name in names:
-            rest.wait_running(name, READY_SECONDS)
-            check_connector(rest, name)
-        rest.close()
 
     @property
     def _stack(self) -> LocalStack:

@@ -32,6 +32,7 @@ ALREADY_DONE = (1054, 1060, 1061, 1091)
 """Errors of a statement that was played before: unknown column, column there, index there, gone."""
 QUIET_SECONDS = 12.0
 """Nothing moved for so long: what is missing now will not come."""
+QUIETEST_SECONDS = 40.0
 BOUND_SECONDS = 300.0
 
 
@@ -53,7 +54,8 @@ class Player:
     _played: set[tuple[str, str]] = field(default_factory=set)
     _statements: dict[ShardId, int] = field(default_factory=dict)
     _marks: int = 0
-    _quiet: float = QUIET_SECONDS
+    # The first wait is for the end of the connectors' snapshots.
+    _quiet: float = BOUND_SECONDS
     _connections: dict[str, read.Connection] = field(default_factory=dict)
 
     @property
@@ -305,7 +307,7 @@ class Player:
                 picture=lambda: len(self._facts.decisions),
             )
         # What a statement's way through the line takes now tells what "nothing moves" means.
-        self._quiet = max(QUIET_SECONDS, 4 * (time.monotonic() - began))
+        self._quiet = min(max(QUIET_SECONDS, 4 * (time.monotonic() - began)), QUIETEST_SECONDS)
 
     def _undecided_before(self, source: str, mark: str) -> list[str]:
         database = f"{self.case}_mark"
