@@ -42,9 +42,37 @@ class Watermarks:
     ends: Mapping[Partition, int] = field(default_factory=dict)
 
 
-def unapplied_before(
-    shard: ShardId, gate: Gate, applied: Mapping[Partition, Applied], watermarks: Watermarks
-) -> str:
+@dataclass(frozen=True, slots=True)
+class RowProgress:
+    """Everything known of how far rows are applied.
+
+    Attributes:
+        applied: Row partition → where it stands; one that is not listed stands at offset 0.
+        watermarks: The latest reading.
+    """
+
+    applied: Mapping[Partition, Applied] = field(default_factory=dict)
+    watermarks: Watermarks = field(default_factory=Watermarks)
+
+    def at(self, partition: Partition) -> Applied:
+        """Where a partition stands."""
+        return self.applied.get(partition, _UNTOUCHED)
+
+    def partitions_of(self, shard: ShardId) -> list[Partition]:
+        """The partitions of a shard's row topic, as far as known."""
+        topic = row_topic(shard)
+        return [(topic, n) for n in range(self.watermarks.partitions.get(topic, 0))]
+
+    def is_parked(self, shard: ShardId) -> bool:
+        """Whether the shard has rows that are not applied, by the latest reading."""
+        ends = self.watermarks.ends
+        return any(self.at(p).offset < ends[p] for p in self.partitions_of(shard))
+
+
+_UNTOUCHED = Applied(0)
+
+
+def unapplied_before(shard: ShardId, gate: Gate, rows: RowProgress) -> str:
     """Whether rows of a shard before a gate may still have to be applied.
 
     Proven otherwise by one of two facts, for each partition of the row topic: the next row that
@@ -58,13 +86,13 @@ def unapplied_before(
     place = gate.position
     if place == BEGINNING:
         return ""
-    topic = row_topic(shard)
+    watermarks, topic = rows.watermarks, row_topic(shard)
     current = watermarks.seen >= gate.seen
     count = watermarks.partitions.get(topic)
     if count is None:
         return "" if current else f"the high watermark of {topic}"
     for number in range(count):
-        state = applied.get((topic, number), Applied(0))
+        state = rows.at((topic, number))
         if state.next_position is not None and state.next_position >= place:
             continue
         if not current:

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from shardmerge.schemas.errors import BarrierRegressed
+from shardmerge.schemas.errors import BarrierRegressed, ContractError
 
 from .decisions import Decisions
 
@@ -105,19 +105,32 @@ def missing(barrier: Barrier, tail: SchemaChangeTail, decisions: Decisions) -> M
     return Missing(barrier.source, barrier.watermark, unread_from, undecided)
 
 
-class BarrierGuard:
-    """Remembers watermarks, so that a topic that was made anew is noticed."""
+class Barriers:
+    """The barriers of all sources: takes ends and watermarks, says which ends are safe.
 
-    def __init__(self) -> None:
+    Args:
+        sources: Names of the pipeline's sources.
+
+    Attributes:
+        tails: Source → what was read of its schema-change topic.
+        safe_ends: Row partition → end offset (exclusive) that is safe.
+        missing: Source → what its barrier waits for, where it does.
+    """
+
+    def __init__(self, sources: Iterable[str]) -> None:
+        self.tails = {source: SchemaChangeTail(source) for source in sources}
+        self.safe_ends: dict[Partition, int] = {}
+        self.missing: dict[str, Missing] = {}
+        self._pending: dict[str, Barrier] = {}
         self._watermarks: dict[Partition, int] = {}
 
-    def check(self, watermarks: Iterable[tuple[Partition, int]]) -> None:
-        """Take new high watermarks.
+    def check(self, watermarks: Mapping[Partition, int]) -> None:
+        """Take new high watermarks of any topics.
 
         Raises:
             BarrierRegressed: One is lower than before.
         """
-        for (topic, partition), watermark in watermarks:
+        for (topic, partition), watermark in watermarks.items():
             before = self._watermarks.get((topic, partition), 0)
             if watermark < before:
                 raise BarrierRegressed(
@@ -127,3 +140,52 @@ class BarrierGuard:
                     "applied is not known any more; merge the source again from a snapshot",
                 )
             self._watermarks[topic, partition] = watermark
+
+    def wanting(self, partitions: Mapping[Partition, str]) -> tuple[Partition, ...]:
+        """The partitions whose ends should be read for a new barrier.
+
+        Those that have grown beyond their safe ends, of sources without a barrier to settle.
+
+        Args:
+            partitions: Row partition → its source; their watermarks were taken by ``check``.
+        """
+        return tuple(
+            partition
+            for partition, source in partitions.items()
+            if source not in self._pending
+            and self._watermarks.get(partition, 0) > self.safe_ends.get(partition, 0)
+        )
+
+    def grown(self, ends: Mapping[Partition, int]) -> tuple[Partition, ...]:
+        """Those of the ends that lie beyond what is safe: worth a barrier."""
+        return tuple(p for p, end in ends.items() if end > self.safe_ends.get(p, 0))
+
+    def take(self, barrier: Barrier) -> None:
+        """Begin to settle a barrier. Its watermark was read after its ends.
+
+        Raises:
+            BarrierRegressed: The watermark is lower than before.
+        """
+        self.check({(barrier.source, 0): barrier.watermark})
+        self._pending[barrier.source] = barrier
+
+    def settle(self, decisions: Decisions) -> None:
+        """Make the ends safe of every barrier whose schema changes are all decided.
+
+        Raises:
+            ContractError: A decision names a source that the pipeline does not have.
+        """
+        self.missing.clear()
+        for source, barrier in list(self._pending.items()):
+            tail = self.tails.get(source)
+            if tail is None:
+                raise ContractError(
+                    f"decisions name source {source!r}, which the pipeline file does not have",
+                    hint="add it to the pipeline file again: its shards are part of the target",
+                )
+            lacking = missing(barrier, tail, decisions)
+            if lacking is None:
+                self.safe_ends.update(barrier.ends)
+                del self._pending[source]
+            else:
+                self.missing[source] = lacking

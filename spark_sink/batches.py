@@ -31,7 +31,12 @@ class BatchRunner:
         self._starter = threading.Thread(target=self._start, name="spark-start", daemon=True)
 
     def start(self) -> None:
+        """Begin to start Spark."""
         self._starter.start()
+
+    def bound(self, records: int) -> int:
+        """At most that many records, fewer while Spark starts: they are applied in the driver."""
+        return min(records, self._min_records - 1) if self._starter.is_alive() else records
 
     def run(self, tasks: Sequence[RangeTask]) -> Iterator[RangeResult | TaskFailure]:
         """Apply the tasks; results come in any order.
@@ -79,6 +84,8 @@ def start_spark(settings: SinkSettings) -> Any:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     local = settings.master.startswith("local")
+    if local:
+        os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     builder = (
         SparkSession.builder.appName("shardmerge-sink")
         .master(settings.master)

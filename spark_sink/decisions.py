@@ -71,6 +71,7 @@ class ShardGates:
     _reached: list[int] = field(default_factory=list)  # greatest effective version so far
 
     def append(self, gate: Gate) -> None:
+        """Add the gate of the shard's next decision."""
         self.gates.append(gate)
         self._versions.append(gate.version)
         self._reach(gate)
@@ -138,6 +139,7 @@ class Decisions:
 
     @property
     def targets(self) -> Mapping[TargetTable, TargetDecisions]:
+        """Every target that a decision names."""
         return self._targets
 
     @property

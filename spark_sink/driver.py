@@ -22,7 +22,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from shardmerge.schemas import codec, topics
 from shardmerge.schemas.errors import ContractError, StackError, TargetError
@@ -30,15 +30,15 @@ from shardmerge.schemas.events import Decision
 from shardmerge.schemas.names import TargetTable
 from shardmerge.schemas.pipeline import Pipeline
 
-from .applied import Applied, Watermarks
-from .barrier import Barrier, BarrierGuard, Missing, Partition, SchemaChangeTail, missing
+from .applied import Applied, RowProgress, Watermarks
+from .barrier import Barrier, Barriers, Partition
 from .batches import BatchRunner
 from .control import ControlStore
 from .decisions import Decisions, StatementKey
 from .journal import Journal
 from .offsets import OffsetReader, TailEnd, TailRecord, TopicTail
 from .plan import BatchPlan, SinkState, TargetPlan, plan
-from .progress import progress_of
+from .progress import Standing, progress_of
 from .publisher import ProgressPublisher
 from .ranges import RangeResult, RowHold
 from .statements import OpenStatement, Refused
@@ -65,20 +65,6 @@ class _Refusal:
     retry_at: float
 
 
-@dataclass(slots=True)
-class _Readings:
-    """What was read of Kafka, besides the fold of the ddl topic."""
-
-    tails: dict[str, SchemaChangeTail]
-    barriers: dict[str, Barrier] = field(default_factory=dict)
-    missing: dict[str, Missing] = field(default_factory=dict)
-    missing_since: dict[str, float] = field(default_factory=dict)
-    safe_ends: dict[Partition, int] = field(default_factory=dict)
-    watermarks: Watermarks = field(default_factory=Watermarks)
-    listed_at: float = 0.0
-    listed_seen: int = -1
-
-
 class Driver:
     """One sink process of a pipeline; see the module's text.
 
@@ -90,6 +76,7 @@ class Driver:
     def __init__(
         self,
         pipeline: Pipeline,
+        *,
         offsets: OffsetReader,
         tail: TopicTail,
         control: ControlStore,
@@ -109,8 +96,10 @@ class Driver:
         self._ddl_topic = topics.ddl(pipeline).name
         self._ddl_read_to = 0
         self._decisions = Decisions()
-        self._guard = BarrierGuard()
-        self._readings = _Readings({s.name: SchemaChangeTail(s.name) for s in pipeline.sources})
+        self._barriers = Barriers(source.name for source in pipeline.sources)
+        self._watermarks = Watermarks()
+        self._listed_at, self._listed_seen = 0.0, -1
+        self._missing_since: dict[str, float] = {}
         self._executed: dict[TargetTable, set[StatementKey]] = {}
         self._refused: dict[TargetTable, dict[StatementKey, _Refusal]] = {}
         self._applied: dict[Partition, Applied] = {}
@@ -163,12 +152,14 @@ class Driver:
         except StackError as error:
             log.warning("kafka does not answer", extra={"error": str(error)})
             return False
-        self._settle()  # 3
+        self._barriers.settle(self._decisions)  # 3
+        self._report_missing()
         now = time.monotonic()
         state = self._state(now)
-        batch = plan(self._decisions, state, self._sink.max_batch_records)  # 4
+        bound = self._runner.bound(self._sink.max_batch_records)
+        batch = plan(self._decisions, state, bound)  # 4
         moved = self._execute(batch) if batch.has_statements else self._apply(batch)  # 5
-        self._publish(batch.targets, state)  # 6
+        self._publish(batch.targets)  # 6
         return moved or news
 
     def _state(self, now: float) -> SinkState:
@@ -178,9 +169,8 @@ class Driver:
                 target: {key: Refused(r.error, now < r.retry_at) for key, r in refusals.items()}
                 for target, refusals in self._refused.items()
             },
-            applied=self._applied,
-            safe_ends=self._readings.safe_ends,
-            watermarks=self._readings.watermarks,
+            rows=RowProgress(self._applied, self._watermarks),
+            safe_ends=self._barriers.safe_ends,
             resting={held.hold.shard for held in self._holds.values() if now < held.retry_at},
             writer_epoch=self._epoch,
         )
@@ -192,9 +182,9 @@ class Driver:
             if event.topic == self._ddl_topic:
                 shown |= self._read_ddl(event)
             elif isinstance(event, TailRecord):
-                self._readings.tails[event.topic].record(event.offset)
+                self._barriers.tails[event.topic].record(event.offset)
             else:
-                self._readings.tails[event.topic].reached(event.offset)
+                self._barriers.tails[event.topic].reached(event.offset)
         return shown
 
     def _read_ddl(self, event: TailRecord | TailEnd) -> bool:
@@ -213,64 +203,41 @@ class Driver:
 
     def _observe(self) -> None:
         """Steps 1 and 2: ends first, the barrier after them."""
-        readings, now = self._readings, time.monotonic()
-        seen = self._decisions.seen
-        known = readings.watermarks
-        counts = known.partitions
-        if seen != readings.listed_seen or now - readings.listed_at >= _RELIST_S:
+        now, seen = time.monotonic(), self._decisions.seen
+        counts = self._watermarks.partitions
+        if seen != self._listed_seen or now - self._listed_at >= _RELIST_S:
             counts = self._offsets.partitions(self._decisions.topics.keys())
-            readings.listed_at, readings.listed_seen = now, seen
-        partitions = [(t, number) for t, count in counts.items() for number in range(count)]
-        ends = self._offsets.high_watermarks(partitions)
-        self._guard.check(ends.items())
-        readings.watermarks = Watermarks(seen, counts, ends)
-        self._take_barriers(self._offsets.stable_ends(p for p in partitions if self._is_behind(p)))
-
-    def _is_behind(self, partition: Partition) -> bool:
-        """Whether the partition has grown since its safe end was read."""
-        end = self._readings.watermarks.ends[partition]
-        return end > self._readings.safe_ends.get(partition, 0)
-
-    def _take_barriers(self, ends: dict[Partition, int]) -> None:
-        """Take a barrier for each source that has new ends and no barrier to settle."""
-        readings = self._readings
+            self._listed_at, self._listed_seen = now, seen
+        partitions = {
+            (topic, number): self._decisions.topics[topic][0][1].source
+            for topic, count in counts.items()
+            for number in range(count)
+        }
+        watermarks = self._offsets.high_watermarks(partitions)
+        self._barriers.check(watermarks)
+        self._watermarks = Watermarks(seen, counts, watermarks)
+        ends = self._offsets.stable_ends(self._barriers.wanting(partitions))
         by_source: dict[str, dict[Partition, int]] = {}
-        for partition, end in ends.items():
-            source = self._decisions.topics[partition[0]][0][1].source
-            if source in readings.barriers or end <= readings.safe_ends.get(partition, 0):
-                continue
-            by_source.setdefault(source, {})[partition] = end
-        watermarks = self._offsets.high_watermarks((source, 0) for source in by_source)
-        self._guard.check(watermarks.items())
+        for partition in self._barriers.grown(ends):
+            by_source.setdefault(partitions[partition], {})[partition] = ends[partition]
+        barriers = self._offsets.high_watermarks((source, 0) for source in by_source)
         for source, source_ends in by_source.items():
-            readings.barriers[source] = Barrier(source, watermarks[source, 0], source_ends)
+            self._barriers.take(Barrier(source, barriers[source, 0], source_ends))
 
-    def _settle(self) -> None:
-        """Step 3: the ends of settled barriers become safe."""
-        readings, now = self._readings, time.monotonic()
-        readings.missing.clear()
-        for source, barrier in list(readings.barriers.items()):
-            tail = readings.tails.get(source)
-            if tail is None:
-                raise ContractError(
-                    f"decisions name source {source!r}, which the pipeline file does not have",
-                    hint="add it to the pipeline file again; its shards are part of the target",
-                )
-            lacking = missing(barrier, tail, self._decisions)
-            if lacking is None:
-                readings.safe_ends.update(barrier.ends)
-                del readings.barriers[source]
-                readings.missing_since.pop(source, None)
-                continue
-            readings.missing[source] = lacking
-            since = readings.missing_since.setdefault(source, now)
-            if now - since >= _LOUD_S:
-                log.warning("barrier waits", extra={"source": source, "for": str(lacking)})
-                readings.missing_since[source] = now
+    def _report_missing(self) -> None:
+        """Say in the log who is waited for, when it takes long."""
+        now = time.monotonic()
+        lacking = self._barriers.missing
+        self._missing_since = {s: t for s, t in self._missing_since.items() if s in lacking}
+        for source, what in lacking.items():
+            if now - self._missing_since.setdefault(source, now) >= _LOUD_S:
+                log.warning("barrier waits", extra={"source": source, "for": str(what)})
+                self._missing_since[source] = now
 
     def _execute(self, batch: BatchPlan) -> bool:
         """Execute what is ready, in order within each target. Returns whether one was tried."""
-        return any([self._execute_one(t, s) for t in batch.targets for s in t.ready])
+        tried = [self._execute_one(t, s) for t in batch.targets for s in t.ready]
+        return any(tried)
 
     def _execute_one(self, target: TargetPlan, ready: OpenStatement) -> bool:
         name, key = target.target, ready.key
@@ -367,11 +334,13 @@ class Driver:
                     "target table and its rows in the control database and merge again",
                 )
 
-    def _publish(self, targets: Iterable[TargetPlan], state: SinkState) -> None:
-        holds = {held.hold.shard: held.hold for held in self._holds.values()}
-        lacking = {source: str(m) for source, m in self._readings.missing.items()}
+    def _publish(self, targets: Iterable[TargetPlan]) -> None:
+        standing = Standing(
+            holds={held.hold.shard: held.hold for held in self._holds.values()},
+            missing={source: str(what) for source, what in self._barriers.missing.items()},
+        )
+        rows = RowProgress(self._applied, self._watermarks)
         for target in targets:
             if self._publisher.is_due(target.target):
-                rows = self._rows.get(target.target, 0)
-                record = progress_of(self._decisions, target, state, holds, rows, lacking)
-                self._publisher.offer(record)
+                count = self._rows.get(target.target, 0)
+                self._publisher.offer(progress_of(self._decisions, target, rows, standing, count))

@@ -24,6 +24,7 @@ class Stop:
 
     @property
     def position(self) -> SourcePosition:
+        """Where the gate stands."""
         return self.gate.position
 
 
@@ -31,6 +32,7 @@ def first_stop(shard: ShardGates, frontier: int) -> Stop | None:
     """The first gate that may not be passed; None when all may.
 
     Args:
+        shard: The shard's gates.
         frontier: Lowest version of the target whose rows must wait (``statements.frontier``).
     """
     index = shard.first_blocked(frontier)

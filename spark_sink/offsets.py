@@ -141,6 +141,7 @@ class TopicTail:
             messages = self._consumer.consume(_CHUNK, timeout=0)
 
     def close(self) -> None:
+        """End the connections."""
         self._consumer.close()
 
 

@@ -6,13 +6,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from shardmerge.schemas.errors import ContractError
-from shardmerge.schemas.events import Binding
+from shardmerge.schemas.events import Binding, ShardColumn
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.position import SourcePosition
 
-from .applied import Applied, Watermarks
+from .applied import RowProgress
 from .barrier import Partition
-from .decisions import Decisions, ShardGates, StatementKey, TargetDecisions
+from .decisions import Decisions, Gate, ShardGates, StatementKey, TargetDecisions
 from .gates import Stop, first_stop
 from .ranges import RangeTask, Segment, ShardStream
 from .statements import (
@@ -55,6 +55,7 @@ class BatchPlan:
 
     @property
     def has_statements(self) -> bool:
+        """Whether any statement may run now; then rows wait for the next plan."""
         return any(target.ready for target in self.targets)
 
 
@@ -64,18 +65,16 @@ class SinkState:
 
     Attributes:
         executed, refused: Per target, from the journal.
-        applied: Row partition → where it stands; one that is not listed stands at offset 0.
+        rows: How far rows are applied.
         safe_ends: Row partition → end offset (exclusive) whose barrier is settled.
-        watermarks: For the proof that a shard has no rows left.
         resting: Shards that stand at a row which cannot be applied, until it is tried again.
         writer_epoch: Of this driver.
     """
 
     executed: Mapping[TargetTable, Collection[StatementKey]] = field(default_factory=dict)
     refused: Mapping[TargetTable, Mapping[StatementKey, Refused]] = field(default_factory=dict)
-    applied: Mapping[Partition, Applied] = field(default_factory=dict)
+    rows: RowProgress = field(default_factory=RowProgress)
     safe_ends: Mapping[Partition, int] = field(default_factory=dict)
-    watermarks: Watermarks = field(default_factory=Watermarks)
     resting: Collection[ShardId] = ()
     writer_epoch: int = 0
 
@@ -88,6 +87,8 @@ def plan(decisions: Decisions, state: SinkState, max_records: int) -> BatchPlan:
     come with the next plan.
 
     Args:
+        decisions: Everything decided, as far as it was read.
+        state: Everything else.
         max_records: Bound of the sum of all ranges, in offsets; shared fairly.
 
     Raises:
@@ -119,7 +120,7 @@ def plan(decisions: Decisions, state: SinkState, max_records: int) -> BatchPlan:
         if shard not in streams:
             stop = plans[target].stops.get(shard)
             streams[shard] = _stream(target, known.shards[shard], stop)
-        start = state.applied.get(partition, Applied(0)).offset
+        start = state.rows.at(partition).offset
         tasks.append(
             RangeTask(
                 topic=partition[0],
@@ -156,7 +157,7 @@ def share_fairly(available: Mapping[Partition, int], bound: int) -> dict[Partiti
 def _plan_target(target: TargetDecisions, state: SinkState) -> TargetPlan:
     executed = state.executed.get(target.target, ())
     refused = state.refused.get(target.target, {})
-    open_now = open_statements(target, executed, refused, state.applied, state.watermarks)
+    open_now = open_statements(target, executed, refused, state.rows)
     reached = frontier(target, executed)
     stops = {}
     for shard in target.shards.values():
@@ -169,7 +170,7 @@ def _available(
     partition: Partition, end: int, shard: ShardId, stop: Stop | None, state: SinkState
 ) -> int:
     """How many offsets of a partition may be read now; 0 for a shard that stands at its stop."""
-    standing = state.applied.get(partition, Applied(0))
+    standing = state.rows.at(partition)
     if end < standing.offset:
         raise ContractError(
             f"{partition[0]}/{partition[1]} ends at {end}, but rows up to {standing.offset} are "
@@ -192,7 +193,7 @@ def _stream(target: TargetTable, shard: ShardGates, stop: Stop | None) -> ShardS
     for gate in shard.gates:
         if stop is not None and gate.version == stop.gate.version:
             break
-        segments.append(Segment(gate.position, gate.columns, gate.key, gate.live))
+        segments.append(Segment(gate.position, _columns(shard, gate), gate.key, gate.live))
     if not segments:
         # The shard's first gate is closed: there is no row before it, but the task finds out.
         assert stop is not None
@@ -203,4 +204,20 @@ def _stream(target: TargetTable, shard: ShardGates, stop: Stop | None) -> ShardS
         target=target,
         segments=tuple(segments),
         stop=None if stop is None else stop.position,
+    )
+
+
+def _columns(shard: ShardGates, gate: Gate) -> tuple[ShardColumn, ...]:
+    """The columns of a segment, without identity where the value is not the target's any more.
+
+    Behind a gate that was held, the shard may have had a column that it dropped again before it
+    was released, under the name of another shard's column of another type: its value is dropped
+    with it.
+    """
+    if gate.released_by is None:
+        return gate.columns
+    last = shard.gates[shard.upto(gate.released_by) - 1]
+    kept = {column.id for column in last.columns}
+    return tuple(
+        column if column.id in kept else ShardColumn("", column.column) for column in gate.columns
     )

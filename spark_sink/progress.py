@@ -3,103 +3,107 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from shardmerge.schemas.events import ShardProgress, SinkProgress, StatementProgress
 from shardmerge.schemas.names import ShardId
 from shardmerge.schemas.topics import row_topic
 
-from .applied import Applied
-from .barrier import Partition
+from .applied import RowProgress
 from .decisions import Decisions
-from .plan import SinkState, TargetPlan
+from .gates import Stop
+from .plan import TargetPlan
 from .ranges import RowHold
-from .statements import StatementState
+from .statements import OpenStatement, StatementState
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Why shards stand, besides their gates.
+
+    Attributes:
+        holds: Rows that could not be applied, by shard.
+        missing: Source → what its barrier waits for, where it does.
+    """
+
+    holds: Mapping[ShardId, RowHold] = field(default_factory=dict)
+    missing: Mapping[str, str] = field(default_factory=dict)
 
 
 def progress_of(
-    decisions: Decisions,
-    plan: TargetPlan,
-    state: SinkState,
-    holds: Mapping[ShardId, RowHold],
-    rows: int,
-    missing: Mapping[str, str],
+    decisions: Decisions, plan: TargetPlan, rows: RowProgress, standing: Standing, row_count: int
 ) -> SinkProgress:
     """The record of one target; equal input gives equal records, so that only changes are sent.
 
     Args:
-        holds: Rows that could not be applied, by shard.
-        rows: Rows applied to the target so far.
-        missing: Source → what its barrier waits for, where it does.
+        decisions: Everything decided.
+        plan: The target as it was planned last.
+        rows: How far rows are applied.
+        standing: Why shards stand, besides their gates.
+        row_count: Rows applied to the target so far.
     """
-    target = decisions.targets[plan.target]
+    shards = decisions.targets[plan.target].shards
     return SinkProgress(
         target=plan.target,
         executed_version=plan.frontier - 1,
-        rows=rows,
-        open=tuple(
-            StatementProgress(
-                version=s.key.version,
-                ordinal=s.key.ordinal,
-                sql=s.statement.sql,
-                kind=s.statement.kind,
-                # A ready one is executed at once: what is seen of it is that it waits its turn.
-                state=(StatementState.WAITING if s.state is StatementState.READY else s.state),
-                detail=s.detail,
-            )
-            for s in plan.open
-        ),
-        shards=tuple(
-            _shard(shard, plan, decisions, state, holds, missing) for shard in sorted(target.shards)
-        ),
+        rows=row_count,
+        open=tuple(_statement(s) for s in plan.open),
+        shards=tuple(_shard(s, decisions, plan, rows, standing) for s in sorted(shards)),
+    )
+
+
+def _statement(open_statement: OpenStatement) -> StatementProgress:
+    # A ready one is executed at once: what is seen of it is that it waits for its turn.
+    state = open_statement.state
+    shown = StatementState.WAITING if state is StatementState.READY else state
+    return StatementProgress(
+        version=open_statement.key.version,
+        ordinal=open_statement.key.ordinal,
+        sql=open_statement.statement.sql,
+        kind=open_statement.statement.kind,
+        state=shown.value,
+        detail=open_statement.detail,
     )
 
 
 def _shard(
-    shard: ShardId,
-    plan: TargetPlan,
-    decisions: Decisions,
-    state: SinkState,
-    holds: Mapping[ShardId, RowHold],
-    missing: Mapping[str, str],
+    shard: ShardId, decisions: Decisions, plan: TargetPlan, rows: RowProgress, standing: Standing
 ) -> ShardProgress:
-    topic = row_topic(shard)
-    partitions = [(topic, number) for number in range(state.watermarks.partitions.get(topic, 0))]
-    standing = [state.applied.get(partition, Applied(0)) for partition in partitions]
-    offset = sum(applied.offset for applied in standing)
-    others = [str(s) for _, s in decisions.topics[topic] if s != shard]
-    stop = plan.stops.get(shard)
-    if len(decisions.topics[topic]) > 1:
-        reason = (
-            f"its row topic {topic} also holds the rows of {', '.join(others)}"
-            if others
-            else "routing rules give it more than one target"
-        )
-        hint = "name the tables, or write the routing rules, so that each has a topic of its own"
+    offset = sum(rows.at(partition).offset for partition in rows.partitions_of(shard))
+    if reason := contradiction(decisions, shard):
+        hint = "write the routing rules, or name the tables, so that each topic has one shard"
         return ShardProgress(shard, offset, reason, hint)
-    if (hold := holds.get(shard)) is not None:
+    if (hold := standing.holds.get(shard)) is not None:
         return ShardProgress(shard, offset, hold.reason, hold.hint, hold.position)
-    if stop is not None and (stop.held or _is_parked(partitions, state)):
-        reason, hint = stop.reason, stop.hint
-        refused = next(
-            (
-                s
-                for s in plan.open
-                if s.state is StatementState.REFUSED and s.key.version == plan.frontier
-            ),
-            None,
-        )
-        if not stop.held and refused is not None:
-            reason += f", whose statement the target refused: {refused.detail}"
-            hint = "change what the target refuses; the statement is tried again"
+    stop = plan.stops.get(shard)
+    if stop is not None and (stop.held or rows.is_parked(shard)):
+        reason, hint = _why(stop, plan)
         return ShardProgress(shard, offset, reason, hint, stop.position)
-    if shard.source in missing and _is_parked(partitions, state):
-        return ShardProgress(shard, offset, f"waits for {missing[shard.source]}")
+    if shard.source in standing.missing and rows.is_parked(shard):
+        return ShardProgress(shard, offset, f"waits for {standing.missing[shard.source]}")
     return ShardProgress(shard, offset)
 
 
-def _is_parked(partitions: list[Partition], state: SinkState) -> bool:
-    """Whether rows are there that are not applied, as far as the last reading tells."""
-    return any(
-        state.applied.get(p, Applied(0)).offset < state.watermarks.ends.get(p, 0)
-        for p in partitions
-    )
+def contradiction(decisions: Decisions, shard: ShardId) -> str:
+    """Why a shard's row topic is not read at all; "" when it is."""
+    topic = row_topic(shard)
+    owners = decisions.topics[topic]
+    others = sorted({str(other) for _, other in owners if other != shard})
+    if others:
+        return f"its row topic {topic} also holds the rows of {', '.join(others)}"
+    if len(owners) > 1:
+        return f"it is routed to {' and to '.join(sorted(str(target) for target, _ in owners))}"
+    return ""
+
+
+def _why(stop: Stop, plan: TargetPlan) -> tuple[str, str]:
+    """Reason and hint for a closed gate."""
+    if not stop.held:
+        for waiting in plan.open:
+            if waiting.state is StatementState.REFUSED and waiting.key.version == plan.frontier:
+                return (
+                    f"{stop.reason}; the target refuses {waiting.statement.sql!r}: "
+                    f"{waiting.detail}",
+                    "change what the target refuses; the statement is tried again",
+                )
+    return stop.reason, stop.hint

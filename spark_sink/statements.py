@@ -17,8 +17,7 @@ from enum import StrEnum
 
 from shardmerge.schemas.events import Binding, StatementKind, TargetStatement
 
-from .applied import Applied, Watermarks, unapplied_before
-from .barrier import Partition
+from .applied import RowProgress, unapplied_before
 from .decisions import Gate, ShardGates, StatementKey, TargetDecisions
 
 WHOLE_TABLE = "table"
@@ -76,21 +75,27 @@ def open_statements(
     target: TargetDecisions,
     executed: Collection[StatementKey],
     refused: Mapping[StatementKey, Refused],
-    applied: Mapping[Partition, Applied],
-    watermarks: Watermarks,
+    rows: RowProgress,
 ) -> tuple[OpenStatement, ...]:
     """Every statement of a target that is not executed, in execution order, with its state.
 
     Args:
+        target: What is decided.
         executed: Keys of the statements that are in the target.
         refused: What the target refused when it was tried last.
+        rows: How far rows are applied.
     """
     found: list[OpenStatement] = []
     earlier: dict[str, StatementKey] = {}
     for key, statement in target.statements.items():
         if key in executed:
             continue
-        found.append(_state_of(target, key, statement, earlier, refused, applied, watermarks))
+        before = _earlier(statement, earlier)
+        if before is not None:
+            detail = f"waits for statement {before.version}.{before.ordinal}"
+            found.append(OpenStatement(key, statement, StatementState.WAITING, detail))
+        else:
+            found.append(_at_its_turn(target, key, statement, refused.get(key), rows))
         for subject in statement.subjects:
             earlier[subject] = key
     return tuple(found)
@@ -121,23 +126,18 @@ def bindings(target: TargetDecisions, executed: Collection[StatementKey]) -> dic
     return bound
 
 
-def _state_of(
+def _at_its_turn(
     target: TargetDecisions,
     key: StatementKey,
     statement: TargetStatement,
-    earlier: Mapping[str, StatementKey],
-    refused: Mapping[StatementKey, Refused],
-    applied: Mapping[Partition, Applied],
-    watermarks: Watermarks,
+    refusal: Refused | None,
+    rows: RowProgress,
 ) -> OpenStatement:
-    if (before := _earlier(statement, earlier)) is not None:
-        detail = f"waits for statement {before.version}.{before.ordinal}"
-        return OpenStatement(key, statement, StatementState.WAITING, detail)
+    """The state of a statement that waits for no earlier one."""
     if statement.kind is not StatementKind.EXPANDING:
-        waits = _unapplied(target, key.version, applied, watermarks)
+        waits = _unapplied(target, key.version, rows)
         if waits:
             return OpenStatement(key, statement, StatementState.DEBT, f"waits for {waits}")
-    refusal = refused.get(key)
     if refusal is not None and refusal.resting:
         return OpenStatement(key, statement, StatementState.REFUSED, refusal.error)
     return OpenStatement(key, statement, StatementState.READY)
@@ -153,19 +153,12 @@ def _earlier(
     return max((earlier[s] for s in common if s in earlier), default=None)
 
 
-def _unapplied(
-    target: TargetDecisions,
-    version: int,
-    applied: Mapping[Partition, Applied],
-    watermarks: Watermarks,
-) -> str:
+def _unapplied(target: TargetDecisions, version: int, rows: RowProgress) -> str:
+    """Whose rows a contracting or switching statement waits for; "" for nobody's."""
     waits = []
     for shard in target.shards.values():
         limit = limit_of(shard, version)
-        if limit is None:
-            continue
-        waited = unapplied_before(shard.shard, limit, applied, watermarks)
-        if waited:
+        if limit is not None and (waited := unapplied_before(shard.shard, limit, rows)):
             waits.append(waited)
     if not waits:
         return ""
