@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -76,7 +77,7 @@ def test_ddl_and_rows_arrive_in_the_order_of_the_binlog(play: Play, rest: Connec
 
     with play.reader(play.topic("t")) as rows, play.reader(play.source) as ddl:
         events = [rows.next() for _ in range(ROWS + 1)]
-        alters = []
+        alters: list[dict[str, Any]] = []
         while len(alters) < ROWS:
             change = ddl.next()
             alters += [change] if change["ddl"].startswith("ALTER") else []

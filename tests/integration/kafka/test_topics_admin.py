@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -33,20 +32,23 @@ def test_two_processes_may_make_the_same_topics_at_once(stack: LocalStack) -> No
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("wanted", "words"),
     [
-        ({"partitions": 2}, "has 1 partitions instead of 2"),
-        ({"config": {"cleanup.policy": "delete"}}, r"has cleanup\.policy=compact, not delete"),
+        (TopicSpec("admin.differs", 2, 1), "has 1 partitions instead of 2"),
+        (
+            TopicSpec("admin.differs", 1, 1, {"cleanup.policy": "delete"}),
+            r"has cleanup\.policy=compact, not delete",
+        ),
     ],
 )
 def test_an_existing_topic_that_differs_is_refused(
-    stack: LocalStack, change: dict[str, object], words: str
+    stack: LocalStack, wanted: TopicSpec, words: str
 ) -> None:
     spec = TopicSpec("admin.differs", 1, 1, {"cleanup.policy": "compact"})
     create_topics(stack.bootstrap_servers, [spec])
 
     with pytest.raises(StackError, match=words):
-        create_topics(stack.bootstrap_servers, [dataclasses.replace(spec, **change)])
+        create_topics(stack.bootstrap_servers, [wanted])
 
 
 def test_a_topic_that_kafka_refuses_is_named(stack: LocalStack) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -121,6 +122,6 @@ def test_mariadb_is_read_by_its_own_connector() -> None:
         ({"snapshot_mode": "sometimes"}, "snapshot_mode 'sometimes' is not known"),
     ],
 )
-def test_what_debezium_would_misread_is_refused(changes: dict[str, str], words: str) -> None:
+def test_what_debezium_would_misread_is_refused(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         config(**changes)
