@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from decimal import Decimal, InvalidOperation
+from decimal import Context, Decimal, InvalidOperation
 from itertools import combinations
 
 from .expressions import rename_columns
@@ -21,6 +21,8 @@ from .types import ColumnType
 from .zero_values import zero_value
 
 _NOW = re.compile(r"CURRENT_TIMESTAMP(?:\([0-6]\))?\Z")
+_DIGITS = Context(prec=400)
+"""More digits than a decimal or a double has before and after the point."""
 _CLOCKS = ("time", "datetime", "timestamp")
 
 
@@ -104,7 +106,7 @@ def fitted_default(default: Default, kind: ColumnType) -> Default:
     text = default.text
     if kind.name == "decimal":
         try:
-            text = f"{Decimal(text).quantize(Decimal(1).scaleb(-(kind.scale or 0))):f}"
+            text = f"{_DIGITS.quantize(Decimal(text), Decimal(1).scaleb(-(kind.scale or 0))):f}"
         except InvalidOperation:
             return default
     elif kind.name in _CLOCKS and kind.fsp:
@@ -170,7 +172,7 @@ def _comparable(default: Default, kind: ColumnType) -> tuple[str, str]:
     if default.kind is DefaultKind.LITERAL:
         if kind.name in ("decimal", "float", "double"):
             try:
-                text = f"{Decimal(text).normalize():f}"
+                text = f"{_DIGITS.normalize(Decimal(text)):f}"
             except InvalidOperation:
                 text = default.text
         elif kind.name in _CLOCKS and "." in text:

@@ -135,8 +135,12 @@ def _join_charsets(a: ColumnType, b: ColumnType) -> tuple[str, str] | str:
     charset = _WIDER_CHARSETS.get(frozenset({a.charset, b.charset}))
     if charset is None:
         return "their character sets differ"
-    suffixes = {t.collation.removeprefix(t.charset) for t in (a, b)}
-    if len(suffixes) > 1:
-        return "their collations differ"
-    suffix = suffixes.pop()
-    return charset, f"{charset}{suffix}" if suffix else ""
+    narrow, wide = (a, b) if a.charset != charset else (b, a)
+    suffix = wide.collation.removeprefix(charset)
+    # The default of utf8mb3 is general_ci on every server, that of utf8mb4 is the server's.
+    allowed = {"", "_general_ci"} if not narrow.collation else {_suffix(narrow)}
+    return (charset, wide.collation) if suffix in allowed else "their collations differ"
+
+
+def _suffix(kind: ColumnType) -> str:
+    return kind.collation.removeprefix(kind.charset)

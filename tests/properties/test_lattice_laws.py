@@ -77,7 +77,11 @@ def test_whatever_accepts_every_shard_accepts_the_join(
     candidate = target_schema(wider).schema
     if all(compare_tables(shard, candidate).is_at_most for shard in shards):
         together, alone = join_tables([*shards, candidate]), join_tables([candidate])
-        assert isinstance(together, JoinedTable) and isinstance(alone, JoinedTable)
+        if isinstance(together, Conflict):
+            # Two definitions under one name conflict until a shard lacks a column they name.
+            assert together.path[0].startswith(("index", "check"))
+            return
+        assert isinstance(alone, JoinedTable)
         assert together.value == alone.value
 
 
