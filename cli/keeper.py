@@ -102,6 +102,13 @@ class Keeper:
                 except ShardMergeError as error:
                     log.warning("%s: %s", name, error)
 
+    def stop_line(self) -> None:
+        """Stop everything but this process."""
+        for name in (SINK, AGENTS, CONNECT):
+            self.stack.stop(name)
+        for name in sorted(set(self.stack.supervisor.names()) - {NAME}):
+            self.stack.stop(name)
+
     def _start(self, name: str) -> None:
         if name == CONNECT:
             self.stack.start(name)
@@ -110,18 +117,25 @@ class Keeper:
         self.stack.add(ours[name])
 
 
-def start_keeper(supervisor: Supervisor) -> None:
-    """Start a keeper for a directory; it outlives its caller."""
-    command = (sys.executable, "-m", "shardmerge.cli.keeper", "--directory")
-    supervisor.spawn(
-        ProcessSpec(NAME, (*command, str(supervisor.directory)), env={"PYTHONSAFEPATH": "1"})
-    )
+def start_keeper(supervisor: Supervisor, owner: int | None) -> None:
+    """Start a keeper for a directory.
+
+    Args:
+        supervisor: Of that directory.
+        owner: Pid of the process with which the line ends, however that ends; None: it stays.
+    """
+    command = [sys.executable, "-m", "shardmerge.cli.keeper"]
+    command += ["--directory", str(supervisor.directory)]
+    if owner is not None:
+        command += ["--owner", str(owner)]
+    supervisor.spawn(ProcessSpec(NAME, tuple(command), env={"PYTHONSAFEPATH": "1"}))
 
 
 @click.command()
 @click.option("--directory", type=click.Path(exists=True, path_type=Path), required=True)
-def main(directory: Path) -> None:
-    """Keep the line of a directory up until told to stop."""
+@click.option("--owner", type=int, help="Pid of the process with which the line ends.")
+def main(directory: Path, owner: int | None) -> None:
+    """Keep the line of a directory up until told to stop, or until its owner is gone."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     text = (directory / PIPELINE_FILE).read_text(encoding="utf-8")
     keeper = Keeper(LocalStack(directory), parse_pipeline(text, os.environ))
@@ -132,7 +146,19 @@ def main(directory: Path) -> None:
     watchdog = Watchdog(ConnectRest(keeper.pipeline.connect.url, patience_s=2.0), names)
     threading.Thread(target=watchdog.run, args=(stopping,), daemon=True).start()
     while not stopping.wait(_LOOK_SECONDS):
+        if owner is not None and not _is_alive(owner):
+            log.warning("process %d is gone: the line is stopped", owner)
+            keeper.stop_line()
+            return
         keeper.look(time.monotonic())
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 if __name__ == "__main__":

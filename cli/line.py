@@ -8,7 +8,9 @@ command that started it returns.
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
+import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -44,6 +46,7 @@ Connection: TypeAlias = "pymysql.Connection[Cursor]"
 SOURCES = {"s1": "source1", "s2": "source2"}
 """Our sources and the stack's servers behind them."""
 READY_SECONDS = 180.0
+_LOOK_SECONDS = 1.0
 _STEADY_POLLS = 3
 """A line that was up this often in a row is up: one look may see a part that is about to end."""
 
@@ -74,6 +77,10 @@ class Line:
         self._name = name
         self._ports = Ports() if fixed_ports else None
         self._known_stack: LocalStack | None = None
+        self._lock = threading.Lock()
+        self._pauses = 0
+        self._looked = 0.0
+        self._found: list[str] = []
         self._session = requests.Session()
         self._session.trust_env = False  # everything is on this machine: no proxy
 
@@ -83,6 +90,7 @@ class Line:
         self,
         prepare: Callable[[], None] | None = None,
         say: Callable[[str], None] = lambda text: None,
+        outlive: bool = False,
     ) -> None:
         """Start everything and wait until it works.
 
@@ -90,6 +98,7 @@ class Line:
             prepare: Called when the MySQL servers are up and nothing reads them yet: what it
                 makes is read by the connectors' snapshot.
             say: Told what is being started.
+            outlive: Whether the line stays when this process ends.
 
         Raises:
             StackError: A port is taken, or a part does not come up; the hint names its log.
@@ -111,7 +120,7 @@ class Line:
             rest = ConnectRest(self.pipeline.connect.url, patience_s=READY_SECONDS)
             deploy_connectors(self.pipeline, rest, READY_SECONDS)
             rest.close()
-            start_keeper(self._stack.supervisor)
+            start_keeper(self._stack.supervisor, None if outlive else os.getpid())
             self._observe()
             self.wait_ready()
         except BaseException:
@@ -190,14 +199,22 @@ class Line:
         self._connect_rest("POST", f"{path}?includeTasks=true&onlyFailed=false")
 
     def pause_connectors(self) -> None:
-        """Stop reading every source."""
-        for source in self.pipeline.sources:
-            self._connect_rest("PUT", f"/connectors/{self._connector(source.name)}/pause")
+        """Stop reading every source, until as many resumes as pauses were asked for."""
+        with self._lock:
+            self._pauses += 1
+            if self._pauses == 1:
+                self._all_connectors("pause")
 
     def resume_connectors(self) -> None:
-        """Read every source again."""
+        """Read every source again, unless somebody else still wants the pause."""
+        with self._lock:
+            self._pauses -= 1
+            if self._pauses == 0:
+                self._all_connectors("resume")
+
+    def _all_connectors(self, command: str) -> None:
         for source in self.pipeline.sources:
-            self._connect_rest("PUT", f"/connectors/{self._connector(source.name)}/resume")
+            self._connect_rest("PUT", f"/connectors/{self._connector(source.name)}/{command}")
 
     def _connector(self, source: str) -> str:
         return connector_name(self.pipeline, self.pipeline.source(source))
@@ -221,8 +238,11 @@ class Line:
         return found
 
     def recovering(self) -> bool:
-        """Whether a part is not up at this moment."""
-        return bool(self.faults())
+        """Whether a part was not up when it was looked last, which is at most a second ago."""
+        with self._lock:
+            if time.monotonic() - self._looked > _LOOK_SECONDS:
+                self._found, self._looked = self.faults(), time.monotonic()
+            return bool(self._found)
 
     def wait_ready(self) -> None:
         """Wait until every part works.

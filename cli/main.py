@@ -54,7 +54,7 @@ def demo(directory: Path, keep: bool, chaos: bool, free_ports: bool) -> None:
     player = Demo(line)
     good = False
     try:
-        line.start(prepare=player.prepare, say=_say)
+        line.start(prepare=player.prepare, say=_say, outlive=keep)
         _say(f"up after {time.monotonic() - started:.0f} s; status pages: {line.web_url}/")
         report = player.play(chaos=chaos)
         good = report.good
@@ -78,7 +78,7 @@ def up(directory: Path, free_ports: bool) -> None:
     """Start the line with the demo's empty shards, to play with by hand."""
     line = _fresh(directory, free_ports)
     try:
-        line.start(prepare=lambda: _empty_shards(line), say=_say)
+        line.start(prepare=lambda: _empty_shards(line), say=_say, outlive=True)
     except ShardMergeError as error:
         _fail(error, directory)
     _tell_where(line, running=True)

@@ -52,7 +52,7 @@ def main(arguments: list[str]) -> int:
     line = Line(directory, routes=CASE_ROUTE)
     results: list[Result] = []
     try:
-        results = play_all(line, scenarios, later, options.threads, report=tell)
+        results = play_all(line, scenarios, later, options.threads, tell, options.keep)
     except ShardMergeError as error:
         print(f"the line did not start: {error}; logs in {directory}")
     finally:

@@ -7,7 +7,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -155,15 +155,16 @@ def play_all(
     later: Sequence[Later],
     threads: int,
     report: Callable[[Result], None],
+    outlive: bool = False,
 ) -> list[Result]:
-    """Start the line, play everything, report each as it ends; in the order given."""
+    """Start the line, play everything, report each as it ends."""
     pool = Pool(line, scenarios, later, threads)
-    line.start(prepare=pool.prepare)
+    line.start(prepare=pool.prepare, outlive=outlive)
     pool.start()
     results = []
     try:
-        for scenario in scenarios:
-            results.append(pool.results[scenario.id].result())
+        for future in as_completed(pool.results.values()):
+            results.append(future.result())
             report(results[-1])
     finally:
         pool.stop()

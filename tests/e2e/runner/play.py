@@ -54,6 +54,7 @@ class Player:
     _played: set[tuple[str, str]] = field(default_factory=set)
     _statements: dict[ShardId, int] = field(default_factory=dict)
     _marks: int = 0
+    _paused: bool = False
     # The first wait is for the end of the connectors' snapshots.
     _quiet: float = BOUND_SECONDS
     _connections: dict[str, read.Connection] = field(default_factory=dict)
@@ -105,6 +106,8 @@ class Player:
             self._drained()
             self._judge()
         finally:
+            if self._paused:
+                self.line.resume_connectors()
             for connection in self._connections.values():
                 connection.close()
             self._connections.clear()
@@ -149,7 +152,8 @@ class Player:
             return
         self._played.add((step.source, step.sql))
         following = next((s for s in later if s.is_ddl), None)
-        if step.is_ddl and following is not None and following.source != step.source:
+        turns = following is not None and following.source != step.source
+        if step.is_ddl and turns and not self._paused:
             # One global order: two sources have none unless this one is decided first.
             self._poll(
                 lambda: self._events_of(step.source) > seen and not self._undecided(step.source),
@@ -168,10 +172,12 @@ class Player:
             raise Failed(f"event {event!r} is not known")
 
     def _operator(self, command: str) -> None:
-        if command == "pause-task test":
+        if command == "pause-task test" and not self._paused:
             self.line.pause_connectors()
-        elif command == "resume-task test":
+            self._paused = True
+        elif command == "resume-task test" and self._paused:
             self.line.resume_connectors()
+            self._paused = False
         else:
             # A way around a limit of the original system; the end tells whether it is needed here.
             self.notes.append(f"operator command not given: {command}")
