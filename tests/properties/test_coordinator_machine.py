@@ -180,5 +180,5 @@ class CoordinatorMachine(RuleBasedStateMachine):
 TestCoordinator = CoordinatorMachine.TestCase
 # One history is worth many examples of a law.
 TestCoordinator.settings = settings(
-    max_examples=max(20, settings.default.max_examples // 6), stateful_step_count=25
+    max_examples=max(20, settings().max_examples // 6), stateful_step_count=25
 )
