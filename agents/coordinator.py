@@ -148,7 +148,8 @@ def _join(state: TargetState, names: Mapping[str, str]) -> _Joined | Refusal:
     joined = join_all([ShardSchema(t.columns, t.schema) for t in effective], live)
     if isinstance(joined, Conflict):
         return Refusal(str(joined), joined.resolve)
-    to = target_schema(joined, state.columns)
+    # Without checks: servers before 8.0.16 cannot drop one, and the shards have checked the rows.
+    to = target_schema(joined, state.columns, table=state.target.table, checks=False)
     statements = diff(state.schema, state.columns, to, state.target)
     if isinstance(statements, CannotRender):
         return Refusal(statements.reason, statements.hint)
