@@ -15,7 +15,7 @@ HERE = Path(__file__).resolve().parent
 settings.register_profile("dev", max_examples=50, deadline=None, print_blob=True)
 settings.register_profile(
     "ci",
-    max_examples=300,
+    max_examples=100,
     deadline=None,
     derandomize=True,
     print_blob=True,
