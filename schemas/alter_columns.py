@@ -20,6 +20,7 @@ from .errors import UnsupportedDDL
 from .events import Lineage
 from .expressions import rename_columns
 from .grammar.context import ServerContext
+from .grammar.types import BINARY_ATTRIBUTE
 from .literals import normal_literal
 from .model import Column, TableSchema
 from .normalize import NULL_DEFAULT, normal_column
@@ -38,6 +39,8 @@ class ColumnChanges:
         dropped: Old names (lower case) of columns that are gone, even if added anew.
         skipped: Places in the statement of actions that IF [NOT] EXISTS made void.
         described: Place in the statement to the definition that it concerns.
+        binary: Names of columns that the statement gives the attribute BINARY, which outlives
+            CONVERT TO.
     """
 
     columns: tuple[Column, ...]
@@ -46,6 +49,7 @@ class ColumnChanges:
     dropped: frozenset[str]
     skipped: frozenset[int] = frozenset()
     described: Mapping[int, Column] = field(default_factory=dict)
+    binary: frozenset[str] = frozenset()
 
 
 class _Plan:
@@ -96,6 +100,7 @@ def change_columns(
         if change is not None:
             place, action = change
             after = normal_column(action.column, *charset, context)
+            after = _altered(after, folded, plan, described)
             described[place] = after
             if action.place is not None:
                 # It stays where it was until its turn: others may be put after it there.
@@ -118,7 +123,15 @@ def change_columns(
             entry = (normal_column(late.column, *charset, context), "")
             described[place] = entry[0]
         _insert(kept, entry, late.place, table_name)
-    return _result(kept, plan, described, table_name)
+    return replace(
+        _result(kept, plan, described, table_name),
+        binary=frozenset(
+            action.column.name
+            for action in alter.actions
+            if isinstance(action, (AddColumn, ChangeColumn))
+            and action.column.type.collation == BINARY_ATTRIBUTE
+        ),
+    )
 
 
 def _plan(schema: TableSchema, alter: AlterTable, table_name: str) -> _Plan:
@@ -151,6 +164,11 @@ def _plan(schema: TableSchema, alter: AlterTable, table_name: str) -> _Plan:
             plan.defaults[folded] = (place, action)
         else:
             plan.visibility[folded] = (place, action)
+    for folded in plan.drops.keys() & plan.changes.keys():
+        raise UnsupportedDDL(
+            f"column {folded} of table {table_name} is dropped and redefined in one statement",
+            hint=_HINT,
+        )
     return plan
 
 

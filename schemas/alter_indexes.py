@@ -18,6 +18,7 @@ from .changes import (
 from .charsets import max_bytes
 from .errors import UnsupportedDDL
 from .expressions import rename_columns
+from .grammar.context import ServerContext
 from .model import Column, Index, IndexPart, TableSchema
 from .types import BLOB_NAMES, TEXT_NAMES, ColumnType
 
@@ -31,7 +32,11 @@ _MOMENT_BYTES = {"datetime": 5, "timestamp": 4, "time": 3}
 
 
 def change_indexes(
-    schema: TableSchema, alter: AlterTable, table_name: str, changes: ColumnChanges
+    schema: TableSchema,
+    alter: AlterTable,
+    table_name: str,
+    changes: ColumnChanges,
+    context: ServerContext,
 ) -> tuple[Index, ...]:
     """The indexes after the statement, new ones last and as written.
 
@@ -50,7 +55,7 @@ def change_indexes(
         folded = index.name.lower()
         if folded in dropped:
             continue
-        parts = index.parts if untouched else _parts(index, before, after, changes)
+        parts = index.parts if untouched else _parts(index, before, after, changes, context)
         if not parts:
             continue
         name = renamed.get(folded, index.name)
@@ -113,6 +118,7 @@ def _parts(
     before: dict[str, Column],
     after: dict[str, Column],
     changes: ColumnChanges,
+    context: ServerContext,
 ) -> tuple[IndexPart, ...]:
     parts: list[IndexPart] = []
     for part in index.parts:
@@ -124,7 +130,7 @@ def _parts(
         old = before[folded]
         if name is not None:
             new = after[name.lower()]
-            parts.append(replace(part, column=new.name, length=_length(part, old, new)))
+            parts.append(replace(part, column=new.name, length=_length(part, old, new, context)))
         elif folded in after:
             # Dropped and added again in one statement: the server looks for the name only, and
             # takes the old column's size as a prefix.
@@ -136,11 +142,10 @@ def _parts(
     return tuple(parts)
 
 
-def _length(part: IndexPart, old: Column, new: Column) -> int | None:
+def _length(part: IndexPart, old: Column, new: Column, context: ServerContext) -> int | None:
     if part.length is None:
-        if old.type.name in ("enum", "set") and new.type.name in _PREFIXABLE:
-            return _enumeration_prefix(old.type)
-        return None
+        from_list = old.type.name in ("enum", "set") and new.type.name in _PREFIXABLE
+        return _enumeration_prefix(old.type) if from_list and not context.is_mariadb else None
     if old.type.name not in _PREFIXABLE or new.type.name not in _PREFIXABLE:
         return None
     if new.type.name not in _UNBOUNDED and (new.type.length or 0) < part.length:

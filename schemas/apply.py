@@ -16,6 +16,7 @@ Source: sql_table.cc ``mysql_prepare_alter_table`` (read); measured (tests/integ
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from .alter_columns import ColumnChanges, change_columns
@@ -37,6 +38,7 @@ from .errors import UnsupportedDDL
 from .events import Lineage
 from .grammar.context import ServerContext
 from .grammar.create_table import merge_charset
+from .grammar.types import BINARY_ATTRIBUTE
 from .model import Check, ForeignKey, TableSchema
 from .normalize import converted_column, converted_type, normal_charset, normalize, settle
 
@@ -116,19 +118,18 @@ def apply_alter(
         UnsupportedDDL: The statement contradicts the schema (an unknown column, a column that
             is there already, …): the tracked schema is not the server's.
     """
-    charset, collation, converted = _charset(schema, alter, context)
-    changes = change_columns(schema, alter, table_name, (charset, collation), context)
-    if converted:
-        changes = _convert(changes, charset, collation, context)
+    charset, conversion = _charset(schema, alter, context)
+    changes = change_columns(schema, alter, table_name, charset, context)
+    if conversion is not None:
+        changes = _convert(changes, *conversion, context)
     renamed_to = next((a.to for a in alter.actions if isinstance(a, RenameTableTo)), None)
     table = _options(schema, alter)
     draft = TableSchema(
         changes.columns,
-        change_indexes(schema, alter, table_name, changes),
+        change_indexes(schema, alter, table_name, changes, context),
         change_checks(schema, alter, table_name, changes, context),
         change_foreign_keys(schema, alter, table_name, changes),
-        charset,
-        collation,
+        *charset,
         table.comment,
         table.options,
         table.partitioning,
@@ -176,31 +177,34 @@ def _like(like: TableSchema, table_name: str, context: ServerContext) -> TableSc
     return settle(replace(like, checks=checks, foreign_keys=no_keys), table_name, context)
 
 
+Charset = tuple[str, str]
+
+
 def _charset(
     schema: TableSchema, alter: AlterTable, context: ServerContext
-) -> tuple[str, str, bool]:
-    """The table's charset and collation after the statement, and whether columns convert."""
-    option_charset = option_collation = ""
-    converted = said = False
-    for action in alter.actions:
-        if isinstance(action, (SetDefaultCharset, ConvertCharset)):
-            said = True
-            converted = converted or isinstance(action, ConvertCharset)
-            option_charset, option_collation = merge_charset(
-                option_charset, option_collation, SetDefaultCharset(action.charset)
-            )
-            if action.collation:
-                option_charset, option_collation = merge_charset(
-                    option_charset,
-                    option_collation,
-                    SetDefaultCharset("", action.collation),
-                )
+) -> tuple[Charset, Charset | None]:
+    """The table's charset and collation after the statement, and what columns convert to."""
+    said = [a for a in alter.actions if isinstance(a, (SetDefaultCharset, ConvertCharset))]
     if not said:
-        return schema.charset, schema.collation, False
-    charset, collation = normal_charset(
-        option_charset, option_collation, context.charset, context.collation, context
-    )
-    return charset, collation, converted
+        return (schema.charset, schema.collation), None
+    conversions = [action for action in said if isinstance(action, ConvertCharset)]
+    defaults = [action for action in said if isinstance(action, SetDefaultCharset)]
+    conversion = _merged(conversions, context) if conversions else None
+    # To MariaDB the default is what was said of it, to MySQL whatever was said last.
+    decisive = defaults if context.is_mariadb and defaults else said
+    return _merged(decisive, context), conversion
+
+
+def _merged(said: Sequence[SetDefaultCharset | ConvertCharset], context: ServerContext) -> Charset:
+    charset = collation = ""
+    for action in said:
+        if action.charset:
+            option = SetDefaultCharset(action.charset)
+            charset, collation = merge_charset(charset, collation, option, context)
+        if action.collation:
+            option = SetDefaultCharset("", action.collation)
+            charset, collation = merge_charset(charset, collation, option, context)
+    return normal_charset(charset, collation, context.charset, context.collation, context)
 
 
 def _convert(
@@ -209,7 +213,8 @@ def _convert(
     columns = tuple(
         converted_column(column, kind) if kind != column.type else column
         for column in changes.columns
-        for kind in (converted_type(column.type, charset, collation, context),)
+        for wanted in (BINARY_ATTRIBUTE if column.name in changes.binary else collation,)
+        for kind in (converted_type(column.type, charset, wanted, context),)
     )
     return replace(changes, columns=columns)
 

@@ -20,10 +20,16 @@ _FUNCTIONAL = "functional_index"
 
 
 def normal_indexes(
-    columns: tuple[Column, ...], indexes: tuple[Index, ...], *, mariadb: bool
+    columns: tuple[Column, ...],
+    indexes: tuple[Index, ...],
+    *,
+    mariadb: bool,
+    made_not_null: frozenset[str] = frozenset(),
 ) -> tuple[Index, ...]:
     """Name unnamed indexes, drop needless prefixes, sort as the server does.
 
+    ``made_not_null`` are columns (lower case) that became NOT NULL by the primary key alone: to
+    the server indexes that stand before it in the statement still count as nullable.
     A key part of an unknown column is left as it is; ``apply`` reports it.
     """
     by_name = {column.name.lower(): column for column in columns}
@@ -37,7 +43,12 @@ def normal_indexes(
         same = name == index.name and parts == index.parts
         named.append(index if same else replace(index, name=name, parts=parts))
         taken.add(name.lower())
-    ranks = [_rank(index, by_name) for index in named]
+    ranks: list[tuple[int, int, int]] = []
+    nullable = made_not_null
+    for index in named:
+        if index.kind is IndexKind.PRIMARY:
+            nullable = frozenset()
+        ranks.append(_rank(index, by_name, nullable))
     if all(a <= b for a, b in pairwise(ranks)):
         return tuple(named)
     order = sorted(range(len(named)), key=ranks.__getitem__)
@@ -89,7 +100,8 @@ def _whole_bytes(part: IndexPart, by_name: dict[str, Column]) -> tuple[int, int]
     width = max_bytes(kind.charset)
     names = TEXT_NAMES if kind.name in TEXT_NAMES else BLOB_NAMES
     if kind.name in names:
-        return (0 if part.length is not None else _BLOB_BYTES[names.index(kind.name)]), width
+        size = _BLOB_BYTES[names.index(kind.name)] * width
+        return (0 if part.length is not None else size), width
     if kind.name not in _SIZED:
         return 0, 1
     size = (part.length or kind.length or 0) * width
@@ -106,17 +118,28 @@ def _generated_name(parts: tuple[IndexPart, ...], taken: set[str]) -> str:
     return f"{base}_{number}"
 
 
-def _rank(index: Index, by_name: dict[str, Column]) -> tuple[int, int, int]:
+def _rank(
+    index: Index, by_name: dict[str, Column], made_not_null: frozenset[str]
+) -> tuple[int, int, int]:
     """Sort key: unique ones first, among them those without NULLs, the primary key, whole ones."""
+    generated = any(
+        part.expression or ((c := by_name.get(part.column.lower())) is not None and _is_virtual(c))
+        for part in index.parts
+    )
     if not index.is_unique:
-        return (2, int(index.kind is IndexKind.FULLTEXT), 0)
+        return (2, int(index.kind is IndexKind.FULLTEXT), int(generated))
     nullable = any(
-        part.column == "" or ((c := by_name.get(part.column.lower())) is not None and c.nullable)
+        part.column == ""
+        or part.column.lower() in made_not_null
+        or ((c := by_name.get(part.column.lower())) is not None and c.nullable)
         for part in index.parts
     )
     if index.kind is IndexKind.PRIMARY:
         return (0, 0, 0)
-    partial = any(
-        part.length is not None or _whole_bytes(part, by_name)[0] > 0 for part in index.parts
-    )
-    return (0 if not nullable else 1, 1, int(partial))
+    partial = any(part.length is not None for part in index.parts)
+    hashed = any(_whole_bytes(part, by_name)[0] > 0 for part in index.parts)
+    return (0 if not nullable else 1, 1, 4 * hashed + 2 * partial + generated)
+
+
+def _is_virtual(column: Column) -> bool:
+    return column.generated is not None and not column.generated.stored

@@ -27,6 +27,8 @@ _CODECS = {
     "latin2": "iso8859_2", "latin5": "iso8859_9", "latin7": "iso8859_13", "greek": "iso8859_7",
     "hebrew": "iso8859_8", "tis620": "tis_620",
 }  # fmt: skip
+_UNIT_BYTES = {"ucs2": 2, "utf16": 2, "utf16le": 2, "utf32": 4}
+"""Bytes that the server fills up with zeros on the left."""
 _FLOAT_DIGITS = 6
 _DATE = re.compile(r"\s*(\d{1,4})[^\d\s](\d{1,2})[^\d\s](\d{1,2})(?:[T\s]+(.*))?$", re.DOTALL)
 _CLOCK = re.compile(r"\s*(-?)(?:(\d+)\s+)?(\d+)(?:[:](\d{1,2}))?(?:[:](\d{1,2}))?(?:\.(\d*))?\s*$")
@@ -73,6 +75,9 @@ def _text(literal: WrittenLiteral, kind: ColumnType) -> str:
         return _year(value, quoted=literal.form == "string")
     if name == "char":
         return value.rstrip(" ")
+    if name == "varchar" and len(value) > (kind.length or 0):
+        # Spaces beyond the length are cut off, anything else the server refuses.
+        return value[: kind.length]
     return value
 
 
@@ -86,8 +91,11 @@ def _raw_bytes(literal: WrittenLiteral) -> bytes:
 
 def _string(literal: WrittenLiteral, charset: str) -> str:
     if literal.form in ("hex", "bit"):
-        codec = _CODECS.get(literal.charset or charset, "latin-1")
-        return _raw_bytes(literal).decode(codec)
+        name = literal.charset or charset
+        raw = _raw_bytes(literal)
+        width = _UNIT_BYTES.get(name, 1)
+        raw = raw.rjust(-(-len(raw) // width) * width, b"\0")
+        return raw.decode(_CODECS.get(name, "latin-1"))
     return literal.text
 
 

@@ -61,10 +61,22 @@ def settle(schema: TableSchema, table_name: str, context: ServerContext) -> Tabl
     The columns themselves must be normal already: ``apply`` normalises only those it touches.
     """
     columns = _primary_key_columns(schema)
+    made_not_null: frozenset[str] = frozenset()
+    if columns is not schema.columns:
+        made_not_null = frozenset(
+            new.name.lower()
+            for old, new in zip(schema.columns, columns, strict=True)
+            if old is not new
+        )
     foreign_keys, extra = normal_foreign_keys(schema, table_name, context)
     return TableSchema(
         columns,
-        normal_indexes(columns, (*schema.indexes, *extra), mariadb=context.is_mariadb),
+        normal_indexes(
+            columns,
+            (*schema.indexes, *extra),
+            mariadb=context.is_mariadb,
+            made_not_null=made_not_null,
+        ),
         normal_checks(schema.checks, columns, table_name, context),
         foreign_keys,
         schema.charset,
@@ -150,7 +162,7 @@ def converted_type(
     kind: ColumnType, charset: str, collation: str, context: ServerContext
 ) -> ColumnType:
     """A string type after CONVERT TO: another charset, and a size class that holds the values."""
-    if kind.name not in _CHARSET_TYPES:
+    if kind.name not in _CHARSET_TYPES or kind.charset == "binary":
         return kind
     length = kind.length
     if kind.name in TEXT_NAMES:

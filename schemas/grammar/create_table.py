@@ -13,6 +13,7 @@ from shardmerge.schemas.errors import UnsupportedDDL
 from shardmerge.schemas.model import Check, ForeignKey, Index, TableSchema
 
 from .columns import Definition, column_definition, promote_timestamps
+from .context import ServerContext
 from .indexes import CONSTRAINT_WORDS, INDEX_WORDS, constraint, table_name
 from .lexer import END, Cursor
 from .options import Option, table_option
@@ -49,7 +50,8 @@ def create_table(cursor: Cursor, *, replaces: bool) -> Statement:
         cursor.fail("column definitions")
     promoted = promote_timestamps(definitions, cursor)
     home = name.database or cursor.context.default_database
-    schema = _schema(promoted, at_home(constraints, home), options, partitions)
+    constraints = at_home(constraints, home)
+    schema = _schema(promoted, constraints, options, partitions, cursor.context)
     return CreateTable(name, schema, if_not_exists and not replaces, temporary)
 
 
@@ -118,13 +120,14 @@ def _schema(
     constraints: list[Index | Check | ForeignKey],
     options: list[Option],
     partitions: str,
+    context: ServerContext,
 ) -> TableSchema:
     charset, collation = "", ""
     comment = ""
     kept: dict[str, str] = {}
     for option in options:
         if isinstance(option, SetDefaultCharset):
-            charset, collation = merge_charset(charset, collation, option)
+            charset, collation = merge_charset(charset, collation, option, context)
         elif option.name == "COMMENT":
             comment = option.value
         elif option.name not in _NOT_SCHEMA:
@@ -154,11 +157,16 @@ def at_home(
     ]
 
 
-def merge_charset(charset: str, collation: str, option: SetDefaultCharset) -> tuple[str, str]:
-    """Add one charset or collation option to those before it; a collation implies its charset."""
+def merge_charset(
+    charset: str, collation: str, option: SetDefaultCharset, context: ServerContext
+) -> tuple[str, str]:
+    """Add one charset or collation option to those before it; a collation implies its charset.
+
+    A charset behind a collation resets it on MySQL and not on MariaDB (measured).
+    """
     if option.collation:
         return charset_of(option.collation) or charset, option.collation
     if option.charset:
-        same = bool(collation) and charset_of(collation) == option.charset
+        same = context.is_mariadb and charset_of(collation) == option.charset
         return option.charset, collation if same else ""
     return charset, ""

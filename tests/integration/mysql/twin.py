@@ -162,7 +162,9 @@ class Twin:
                     f"{key} is {'tracked' if key in self.tracked else 'on the server'} only"
                 )
                 continue
-            found += compare(key, self.tracked[key], self._parsed(key, shown[key]))
+            tracked, server = self.tracked[key], self._parsed(key, shown[key])
+            # The order of indexes depends on the table's history, and means nothing.
+            found += compare(key, _by_name(tracked), _by_name(server))
             if self._shown.get(key) != shown[key]:
                 found += self._against_information_schema(key)
         self._shown = shown
@@ -204,6 +206,11 @@ class Twin:
         ]
         told = [(n, _data_type(t), null, "utf8mb3" if c == "utf8" else c) for n, t, null, c in told]
         return [] if told == ours else [f"{key} columns: tracked {ours}, server {told}"]
+
+
+def _by_name(schema: TableSchema) -> TableSchema:
+    indexes = tuple(sorted(schema.indexes, key=lambda index: index.name.lower()))
+    return dataclasses.replace(schema, indexes=indexes)
 
 
 def quote_string(value: str) -> str:
