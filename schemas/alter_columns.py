@@ -41,6 +41,8 @@ class ColumnChanges:
         described: Place in the statement to the definition that it concerns.
         binary: Names of columns that the statement gives the attribute BINARY, which outlives
             CONVERT TO.
+        only_added: Whether every column of before is there unchanged: indexes and constraints
+            need no second look.
     """
 
     columns: tuple[Column, ...]
@@ -50,6 +52,7 @@ class ColumnChanges:
     skipped: frozenset[int] = frozenset()
     described: Mapping[int, Column] = field(default_factory=dict)
     binary: frozenset[str] = frozenset()
+    only_added: bool = False
 
 
 class _Plan:
@@ -123,15 +126,16 @@ def change_columns(
             entry = (normal_column(late.column, *charset, context), "")
             described[place] = entry[0]
         _insert(kept, entry, late.place, table_name)
-    return replace(
-        _result(kept, plan, described, table_name),
-        binary=frozenset(
-            action.column.name
-            for action in alter.actions
-            if isinstance(action, (AddColumn, ChangeColumn))
-            and action.column.type.collation == BINARY_ATTRIBUTE
-        ),
+    binary = [
+        action.column.name
+        for action in alter.actions
+        if isinstance(action, (AddColumn, ChangeColumn))
+        and action.column.type.collation == BINARY_ATTRIBUTE
+    ]
+    only_added = len(plan.late) == len(kept) - len(schema.columns) and not (
+        plan.changes or plan.renames or plan.defaults or plan.visibility or plan.drops
     )
+    return _result(kept, plan, described, table_name, (frozenset(binary), only_added))
 
 
 def _plan(schema: TableSchema, alter: AlterTable, table_name: str) -> _Plan:
@@ -225,19 +229,16 @@ def _result(
     plan: _Plan,
     described: dict[int, Column],
     table_name: str,
+    told: tuple[frozenset[str], bool],
 ) -> ColumnChanges:
     if not entries:
         raise UnsupportedDDL(f"table {table_name} would have no columns left", hint=_HINT)
-    names: set[str] = set()
-    for column, _ in entries:
-        if column.name.lower() in names:
-            raise UnsupportedDDL(
-                f"table {table_name} would have two columns {column.name}", hint=_HINT
-            )
-        names.add(column.name.lower())
-    renamed = {before.lower(): column.name for column, before in entries if before}
     columns = [column for column, _ in entries]
-    if any(old != new.lower() for old, new in renamed.items()):
+    names: set[str] = {column.name.lower() for column in columns}
+    if len(names) < len(columns):
+        _report_repetition(columns, table_name)
+    renamed = {before.lower(): column.name for column, before in entries if before}
+    if plan.renames or plan.changes:
         columns = [_renamed_expression(column, renamed) for column in columns]
     return ColumnChanges(
         tuple(columns),
@@ -246,7 +247,18 @@ def _result(
         frozenset(plan.drops),
         frozenset(plan.skipped),
         described,
+        *told,
     )
+
+
+def _report_repetition(columns: list[Column], table_name: str) -> None:
+    seen: set[str] = set()
+    for column in columns:
+        if column.name.lower() in seen:
+            raise UnsupportedDDL(
+                f"table {table_name} would have two columns {column.name}", hint=_HINT
+            )
+        seen.add(column.name.lower())
 
 
 def _renamed_expression(column: Column, renamed: Mapping[str, str]) -> Column:

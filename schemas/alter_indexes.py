@@ -46,9 +46,12 @@ def change_indexes(
     dropped, renamed, visibility = _named(schema, alter, table_name)
     before = {column.name.lower(): column for column in schema.columns}
     after = {column.name.lower(): column for column in changes.columns}
-    untouched = not changes.dropped and all(
-        old == new.lower() and after[old].type == before[old].type
-        for old, new in changes.renamed.items()
+    untouched = changes.only_added or (
+        not changes.dropped
+        and all(
+            old == new.lower() and after[old].type == before[old].type
+            for old, new in changes.renamed.items()
+        )
     )
     indexes: list[Index] = []
     for index in schema.indexes:

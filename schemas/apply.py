@@ -23,6 +23,8 @@ from .alter_columns import ColumnChanges, change_columns
 from .alter_constraints import change_checks, change_foreign_keys
 from .alter_indexes import change_indexes
 from .changes import (
+    Action,
+    AddColumn,
     AlterTable,
     ConvertCharset,
     CreateTable,
@@ -123,25 +125,36 @@ def apply_alter(
     if conversion is not None:
         changes = _convert(changes, *conversion, context)
     renamed_to = next((a.to for a in alter.actions if isinstance(a, RenameTableTo)), None)
-    table = _options(schema, alter)
+    comment, options, partitioning = _options(schema, alter)
     draft = TableSchema(
-        changes.columns,
-        change_indexes(schema, alter, table_name, changes, context),
-        change_checks(schema, alter, table_name, changes, context),
-        change_foreign_keys(schema, alter, table_name, changes),
-        *charset,
-        table.comment,
-        table.options,
-        table.partitioning,
-    )
-    result = settle(draft, table_name, context)
-    _refuse_unknown_parts(result, table_name)
+        changes.columns, schema.indexes, schema.checks, schema.foreign_keys, *charset,
+        comment, options, partitioning,
+    )  # fmt: skip
+    if changes.only_added and all(map(_is_apart, alter.actions)):
+        # The usual case: nothing that indexes and constraints could notice.
+        result = draft
+    else:
+        draft = replace(
+            draft,
+            indexes=change_indexes(schema, alter, table_name, changes, context),
+            checks=change_checks(schema, alter, table_name, changes, context),
+            foreign_keys=change_foreign_keys(schema, alter, table_name, changes),
+        )
+        result = settle(draft, table_name, context)
+        _refuse_unknown_parts(result, table_name)
     if renamed_to is not None:
         result = apply_rename(result, table_name, renamed_to.table)
     actions = tuple(
         describe(action, changes.described.get(place)) for place, action in enumerate(alter.actions)
     )
     return AlterResult(result, changes.lineage, actions, renamed_to)
+
+
+def _is_apart(action: Action) -> bool:
+    """Whether the action, as long as it changes no column, leaves indexes and constraints alone."""
+    if isinstance(action, AddColumn):
+        return not (action.indexes or action.checks)
+    return isinstance(action, (SetTableOption, SetDefaultCharset, NoEffect, RenameTableTo))
 
 
 def apply_rename(schema: TableSchema, old_name: str, new_name: str) -> TableSchema:
@@ -219,15 +232,20 @@ def _convert(
     return replace(changes, columns=columns)
 
 
-def _options(schema: TableSchema, alter: AlterTable) -> TableSchema:
+def _options(
+    schema: TableSchema, alter: AlterTable
+) -> tuple[str, tuple[tuple[str, str], ...], str]:
+    """The table's comment, options and partitioning after the statement."""
     comment = schema.comment
     partitioning = schema.partitioning
-    options = dict(schema.options)
+    options: dict[str, str] | None = None
     for action in alter.actions:
         if isinstance(action, SetTableOption):
             if action.name == "COMMENT":
                 comment = action.value
-            elif action.value.upper() == "DEFAULT" or (
+                continue
+            options = dict(schema.options) if options is None else options
+            if action.value.upper() == "DEFAULT" or (
                 action.name == "ENGINE" and action.value.upper() == "INNODB"
             ):
                 options.pop(action.name, None)
@@ -238,8 +256,8 @@ def _options(schema: TableSchema, alter: AlterTable) -> TableSchema:
                 partitioning = action.text
             elif action.text == "REMOVE PARTITIONING":
                 partitioning = ""
-    kept = schema.options if options == dict(schema.options) else tuple(sorted(options.items()))
-    return replace(schema, comment=comment, options=kept, partitioning=partitioning)
+    kept = schema.options if options is None else tuple(sorted(options.items()))
+    return comment, kept, partitioning
 
 
 def _refuse_repeated_columns(schema: TableSchema, table_name: str) -> None:

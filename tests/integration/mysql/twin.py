@@ -100,6 +100,22 @@ class Twin:
             self.query(sql)
             self._apply(parse(sql, self.context), self.context)
 
+    def restore(self, shown: dict[Key, str], tracked: dict[Key, TableSchema]) -> bool:
+        """Bring the tables back to an earlier state; False when only a reset can."""
+        now = self.shown()
+        for key in now.keys() - {key for key, sql in shown.items() if now.get(key) == sql}:
+            self.query(f"DROP TABLE {quote_identifier(key[0])}.{quote_identifier(key[1])}")
+        for key, sql in shown.items():
+            if now.get(key) != sql:
+                if not self.query(f"SHOW DATABASES LIKE '{key[0]}'"):
+                    return False
+                self.query(f"USE {key[0]}")
+                self.query(sql)
+        self.query(f"USE {HOME}")
+        self.tracked = dict(tracked)
+        self._databases = {}
+        return self.shown() == shown
+
     def execute(self, sql: str, context: ServerContext | None = None) -> bool:
         """Execute on both; False when the server refuses, which leaves both unchanged."""
         context = context or self.context
