@@ -50,7 +50,7 @@ def decode_row(value: bytes) -> RowRecord:
             envelope = envelope["payload"]
         op = envelope["op"]
         image = envelope["before" if op == DELETE else "after"] if op != TRUNCATE else None
-        return RowRecord(op, image, envelope["source"])
+        return RowRecord(str(op), image, envelope["source"])
     except orjson.JSONDecodeError as error:
         raise UndecodableRow(f"the record is not JSON: {error}") from None
     except (KeyError, TypeError):

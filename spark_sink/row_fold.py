@@ -13,10 +13,13 @@ Theory of operation:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
+
+from orjson import JSONDecodeError, loads
 
 from shardmerge.schemas.events import Binding
 from shardmerge.schemas.position import BEGINNING, SourcePosition
@@ -34,6 +37,8 @@ from .row_envelope import (
     position_of,
     shard_of,
 )
+
+_CHANGES = UPSERTS | {DELETE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +140,9 @@ class RowFold:
         self.end: Stop | None = None
         self._stream = stream
         self._refusals = refusals or {}
-        # The second half has the names that differ inside images: see ``image_names``.
-        self._plans = [_plan(s, bindings, n) for n in (0, 1) for s in stream.segments]
+        self._bindings = bindings
+        self._plans: dict[int, _Plan] = {}
+        self._starts = [segment.start.sort_key for segment in stream.segments]
         self._groups: list[_Changes] = []
         self._signature: tuple[object, ...] = ()
         self._identity = (stream.shard.source, stream.shard.database, stream.shard.table)
@@ -146,6 +152,10 @@ class RowFold:
         self._low: tuple[float, float] = (0, 0)
         self._high: tuple[float, float] = (0, 0)
         self._position = BEGINNING
+        # Of the segment that the last row was taken into.
+        self._last = _Changes()
+        self._key_of: Callable[[Any], Any] = id
+        self._image: frozenset[str] = frozenset()
 
     def add(self, offset: int, value: bytes | None) -> bool:
         """Take the record at that offset; False when the fold has ended before it."""
@@ -153,6 +163,33 @@ class RowFold:
             return False
         if value is None:
             return True
+        try:
+            # What nearly every record is; whatever is unusual about one is left to _examine.
+            envelope = loads(value)
+            source = envelope["source"]
+            op = envelope["op"]
+            image = envelope["before" if op == DELETE else "after"]
+            if (
+                source["file"] == self._file
+                and self._low <= (source["pos"], source["row"]) < self._high
+                and op in _CHANGES
+                and image.keys() == self._image
+                and (source["name"], source["db"], source["table"]) == self._identity
+                and not self._refusals
+            ):
+                self._last[self._key_of(image)] = (
+                    offset,
+                    self._number,
+                    None if op == DELETE else image,
+                    image,
+                )
+                self.rows += 1
+                return True
+        except (JSONDecodeError, KeyError, TypeError, AttributeError):
+            pass
+        return self._examine(offset, value)
+
+    def _examine(self, offset: int, value: bytes) -> bool:
         try:
             record = decode_row(value)
             source = record.source
@@ -171,7 +208,10 @@ class RowFold:
         if refusal := self._refuse(offset, record):
             self._position = position_of(source)
             return self._hold(offset, refusal.reason, refusal.hint)
-        self._take(offset, record)
+        try:
+            self._take(offset, record)
+        except TypeError:
+            return self._hold(offset, "a primary-key value is no scalar", "check the shard's key")
         return True
 
     def batches(self) -> list[Batch]:
@@ -188,17 +228,19 @@ class RowFold:
         if stop is not None and position >= stop:
             self.end = Stop(offset, position)
             return False
-        starts = [s.start for s in self._stream.segments]
-        number = sum(start <= position for start in starts) - 1
+        segments = self._stream.segments
+        number = bisect_right(self._starts, position.sort_key) - 1
         if number < 0:
             return self._hold(
                 offset,
-                f"the row stands before the first known schema of its shard ({starts[0]})",
+                f"the row stands before the first known schema of its shard ({segments[0].start})",
                 "take a new snapshot of the shard",
             )
-        following = [*starts[number + 1 : number + 2], *([stop] if stop is not None else [])]
-        self._number, self._file = number, position.file
-        start = starts[number]
+        following = [segment.start for segment in segments[number + 1 : number + 2]]
+        if stop is not None:
+            following.append(stop)
+        self._number, self._file, self._image = number, position.file, frozenset()
+        start = segments[number].start
         self._low = (start.pos, start.row) if start.file == position.file else (-1, -1)
         self._high = min(
             ((p.pos, p.row) for p in following if p.file == position.file),
@@ -207,7 +249,7 @@ class RowFold:
         return True
 
     def _refuse(self, offset: int, record: RowRecord) -> Refusal | None:
-        plan, source = self._plans[self._number], record.source
+        plan, source = self._plan_of(self._number), record.source
         if self._refusals and offset in self._refusals:
             return self._refusals[offset]
         if (source.get("name"), source.get("db"), source.get("table")) != self._identity:
@@ -224,8 +266,8 @@ class RowFold:
                     f"operation {record.op!r} without a row image", "set binlog_row_image=FULL"
                 )
             if image.keys() != plan.image:
-                other = (self._number + len(self._stream.segments)) % len(self._plans)
-                if image.keys() != self._plans[other].image:
+                other = (self._number + len(self._starts)) % (2 * len(self._starts))
+                if image.keys() != self._plan_of(other).image:
                     return _differing(image, plan.image)
                 self._number = other
             return None
@@ -237,8 +279,17 @@ class RowFold:
             )
         return Refusal(f"operation {record.op!r} is not known", "see Debezium's release notes")
 
+    def _plan_of(self, number: int) -> _Plan:
+        """The plan of a segment; from their count on with the names that images quote."""
+        plan = self._plans.get(number)
+        if plan is None:
+            naming, segment = divmod(number, len(self._starts))
+            plan = _plan(self._stream.segments[segment], self._bindings, naming)
+            self._plans[number] = plan
+        return plan
+
     def _take(self, offset: int, record: RowRecord) -> None:
-        plan = self._plans[self._number]
+        plan = self._plan_of(self._number)
         if plan.signature != self._signature or not self._groups:
             self._groups.append(_Changes())
             self._signature = plan.signature
@@ -246,7 +297,8 @@ class RowFold:
         assert image is not None
         assert key_of is not None
         kept = None if record.op == DELETE else image
-        self._groups[-1][key_of(image)] = (offset, self._number, kept, image)
+        self._last, self._key_of, self._image = self._groups[-1], key_of, plan.image
+        self._last[key_of(image)] = (offset, self._number, kept, image)
         self.rows += 1
 
     def _hold(self, offset: int, reason: str, hint: str) -> bool:
@@ -263,11 +315,11 @@ class RowFold:
             else:
                 upserts.setdefault(change[1], []).append(change)
         first = next(iter(changes.values()))[1]
-        plan = self._plans[first]
+        plan = self._plan_of(first)
         return Batch(
             plan.key_names,
-            _deletes(deletes, self._plans) if deletes else None,
-            tuple(_block(rows, self._plans[n].columns) for n, rows in sorted(upserts.items())),
+            _deletes(deletes, self._plan_of) if deletes else None,
+            tuple(_block(rows, self._plan_of(n).columns) for n, rows in sorted(upserts.items())),
         )
 
 
@@ -334,9 +386,9 @@ def _differing(image: Mapping[str, Any], expected: frozenset[str]) -> Refusal:
     )
 
 
-def _deletes(rows: Sequence[Any], plans: Sequence[_Plan]) -> Block:
+def _deletes(rows: Sequence[Any], plan_of: Callable[[int], _Plan]) -> Block:
     """Key columns of deleted rows; their segments may name them differently."""
-    plan = plans[rows[0][1]]
+    plan = plan_of(rows[0][1])
     if all(row[1] == rows[0][1] for row in rows):
         wanted = set(plan.key_names)
         return _block(
@@ -345,7 +397,7 @@ def _deletes(rows: Sequence[Any], plans: Sequence[_Plan]) -> Block:
     parts: dict[int, list[Any]] = {}
     for row in rows:
         parts.setdefault(row[1], []).append(row)
-    blocks = [_deletes(part, plans) for part in parts.values()]
+    blocks = [_deletes(part, plan_of) for part in parts.values()]
     order = blocks[0].names
     merged: list[Cells] = [[] for _ in order]
     for block in blocks:

@@ -84,7 +84,7 @@ def write_batch(
             _delete(session, table, batch.key, block)
     for block in batch.upserts:
         if block.rows >= LOAD_FROM_ROWS and session.can_load:
-            _load(session, table, block, replace=replace)
+            session.load(*load_data(table, block, replace=replace))
         else:
             _write(session, table, block, replace=replace)
     return Written(sum(b.rows for b in batch.upserts), deleted)
@@ -110,7 +110,8 @@ def _write(session: MySqlSession, table: TargetTable, block: Block, *, replace: 
         session.execute_strictly(f"{verb} INTO {table.sql} ({names}) VALUES {part}")
 
 
-def _load(session: MySqlSession, table: TargetTable, block: Block, *, replace: bool) -> None:
+def load_data(table: TargetTable, block: Block, *, replace: bool) -> tuple[str, bytes]:
+    """A LOAD DATA statement (see ``MySqlSession.load``) for the rows, and its data."""
     targets: list[str] = []
     sets: list[str] = []
     columns: list[Sequence[str]] = []
@@ -125,13 +126,13 @@ def _load(session: MySqlSession, table: TargetTable, block: Block, *, replace: b
             sets.append(f"{quoted} = CAST(@v{number} AS UNSIGNED)")
         targets.append(f"@v{number}" if form in (Form.HEX, Form.BITS) else quoted)
     data = "\n".join(map("\t".join, zip(*columns, strict=True))) + "\n"
-    session.load(
+    sql = (
         f"LOAD DATA LOCAL INFILE '{{path}}' {'REPLACE ' if replace else ''}INTO TABLE {table.sql}"
         " CHARACTER SET utf8mb4 FIELDS TERMINATED BY '\\t' ESCAPED BY '\\\\'"
         f" LINES TERMINATED BY '\\n' ({', '.join(targets)})"
-        + (f" SET {', '.join(sets)}" if sets else ""),
-        data.encode(),
+        + (f" SET {', '.join(sets)}" if sets else "")
     )
+    return sql, data.encode()
 
 
 def _fields(form: Form, cells: Cells) -> Sequence[str]:
