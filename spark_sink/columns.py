@@ -6,7 +6,7 @@ a few calls into C then. What each conversion expects is what Debezium emits wit
 ``time.precision.mode=adaptive_time_microseconds`` and ``binary.handling.mode=base64``.
 
 Source: Debezium's MySQL connector documentation, "Data type mappings"; measured,
-``tests/integration/mysql/test_target_values.py``.
+``tests/integration/spark/test_apply_values.py``.
 """
 
 from __future__ import annotations
