@@ -10,10 +10,13 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import FrameType
 from typing import Any, TypeAlias
 
 import pymysql
@@ -231,6 +234,11 @@ class Line:
             for source in self.pipeline.sources
             if (state := self.connector_state(source.name)) != "RUNNING"
         ]
+        found += [
+            f"the connector of source {source.name} does not read the binlog"
+            for source in self.pipeline.sources
+            if not self._streams(source.name)
+        ]
         try:
             self._session.get(f"{self.web_url}/healthz", timeout=3).raise_for_status()
         except requests.RequestException as error:
@@ -272,6 +280,19 @@ class Line:
         if not status["tasks"]:
             return "without a task"
         return next((str(state) for state in states if state != "RUNNING"), "RUNNING")
+
+    def _streams(self, source: str) -> bool:
+        """Whether the source's server sends its binlog: the snapshot is over then.
+
+        Before that nothing must change a schema: Debezium lists the tables first and notes the
+        binlog's position later, and a table made in between is in neither.
+        """
+        with self.connect(source) as connection, connection.cursor() as cursor:
+            return bool(
+                cursor.execute(
+                    "SELECT 1 FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%'"
+                )
+            )
 
     def poll(
         self, faults: Callable[[], list[str]], seconds: float, pause: float = 0.2
@@ -348,6 +369,15 @@ class Line:
         if not answer.ok:
             raise StackError(f"Kafka Connect: {method} {path}: {answer.status_code} {answer.text}")
         return answer.json() if answer.content else None
+
+
+def end_on_sigterm() -> None:
+    """Make SIGTERM end this process as an exit does: what is started is stopped on the way."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        sys.exit(128 + number)
+
+    signal.signal(signal.SIGTERM, end)
 
 
 def _connect(host: str, port: int, user: str, password: str, **options: Any) -> Connection:

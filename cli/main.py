@@ -20,7 +20,7 @@ from shardmerge.schemas.pipeline import Pipeline, Source, Target, parse_pipeline
 from shardmerge.schemas.routing import RoutingRule
 
 from .demo import Demo
-from .line import Line
+from .line import Line, end_on_sigterm
 
 DEMO_ROUTES = (RoutingRule(".*", "app", r"tbl\d+", "merged", "tbl"),)
 _FOLDER = click.option(
@@ -40,6 +40,7 @@ _FREE_PORTS = click.option(
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
     """Many MySQL shards, one table, while every shard changes its schema at its own time."""
+    end_on_sigterm()
 
 
 @main.command()

@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from shardmerge.cli.line import Line
+from shardmerge.cli.line import Line, end_on_sigterm
 from shardmerge.schemas.errors import ShardMergeError
 
 from .cases import CASE_ROUTE, Result, load_later, play_all
@@ -33,6 +33,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--threads", type=int, default=8)
     parser.add_argument("--keep", action="store_true", help="leave the line running")
     options = parser.parse_args(arguments)
+    end_on_sigterm()
     paths = sorted(options.folder.glob("*.yaml"))
     if not paths:
         print(f"no scenario in {options.folder}")
@@ -52,7 +53,9 @@ def main(arguments: list[str]) -> int:
     line = Line(directory, routes=CASE_ROUTE)
     results: list[Result] = []
     try:
-        results = play_all(line, scenarios, later, options.threads, tell, options.keep)
+        results = play_all(
+            line, scenarios, later, options.threads, report=tell, outlive=options.keep
+        )
     except ShardMergeError as error:
         print(f"the line did not start: {error}; logs in {directory}")
     finally:

@@ -154,6 +154,7 @@ def play_all(
     scenarios: Sequence[Scenario],
     later: Sequence[Later],
     threads: int,
+    *,
     report: Callable[[Result], None],
     outlive: bool = False,
 ) -> list[Result]:
