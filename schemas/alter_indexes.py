@@ -48,6 +48,7 @@ def change_indexes(
     after = {column.name.lower(): column for column in changes.columns}
     untouched = changes.only_added or (
         not changes.dropped
+        and len(after) == len(before)
         and all(
             old == new.lower() and after[old].type == before[old].type
             for old, new in changes.renamed.items()
@@ -123,25 +124,28 @@ def _parts(
     changes: ColumnChanges,
     context: ServerContext,
 ) -> tuple[IndexPart, ...]:
+    # The first column, in the new order, that had the part's name or is new under it.
+    followed: dict[str, tuple[str, bool]] = {}
+    for line in changes.lineage:
+        followed.setdefault((line.before or line.name).lower(), (line.name, not line.before))
     parts: list[IndexPart] = []
     for part in index.parts:
         if not part.column:
             parts.append(replace(part, expression=rename_columns(part.expression, changes.renamed)))
             continue
         folded = part.column.lower()
-        name = changes.renamed.get(folded)
         old = before[folded]
-        if name is not None:
-            new = after[name.lower()]
-            parts.append(replace(part, column=new.name, length=_length(part, old, new, context)))
-        elif folded in after:
-            # Dropped and added again in one statement: the server looks for the name only, and
-            # takes the old column's size as a prefix.
-            new = after[folded]
-            size = part.length or _size(old.type)
-            if size and old.type.name in ("enum", "set"):
-                size = size // max_bytes(old.type.charset) or None
-            parts.append(replace(part, column=new.name, length=size))
+        name, is_new = followed.get(folded, ("", False))
+        if not name:
+            continue
+        new = after[name.lower()]
+        length = _length(part, old, new, context)
+        if is_new:
+            # The server knows no old field for it: the old column's size becomes a prefix.
+            length = part.length or _size(old.type)
+            if length and old.type.name in ("enum", "set"):
+                length = length // max_bytes(old.type.charset) or None
+        parts.append(replace(part, column=new.name, length=length))
     return tuple(parts)
 
 

@@ -220,7 +220,10 @@ class Twin:
             (c.name, _data_type(c.type.name), c.nullable, c.type.charset.replace("binary", ""))
             for c in self.tracked[key].columns
         ]
-        told = [(n, _data_type(t), null, "utf8mb3" if c == "utf8" else c) for n, t, null, c in told]
+        told = [
+            (n, _data_type(t), null, {"utf8": "utf8mb3", "binary": ""}.get(c, c))
+            for n, t, null, c in told
+        ]
         return [] if told == ours else [f"{key} columns: tracked {ours}, server {told}"]
 
 

@@ -101,6 +101,20 @@ def test_indexes_follow_renamed_columns() -> None:
     assert found == {"PRIMARY": "id", "ub": "y", "ia": "z", "iac": "z,c"}
 
 
+@pytest.mark.parametrize(
+    ("actions", "column"),
+    [
+        ("ADD a INT, RENAME COLUMN a TO z", "z"),
+        ("ADD a INT FIRST, RENAME COLUMN a TO z", "a"),
+        ("ADD a INT FIRST, CHANGE a z INT", "a"),
+        ("DROP a, RENAME COLUMN s TO a", ""),
+    ],
+)
+def test_an_index_follows_the_first_column_with_its_columns_name(actions: str, column: str) -> None:
+    found = keys(alter(f"ALTER TABLE t {actions}").schema)
+    assert found.get("ia", "").partition("(")[0] == column
+
+
 def test_a_longer_column_keeps_its_prefix_and_a_whole_one_stays_whole() -> None:
     before = create("CREATE TABLE t (s VARCHAR(20), u VARCHAR(20), KEY s (s(10)), KEY u (u))")
     found = alter("ALTER TABLE t MODIFY s VARCHAR(50), MODIFY u VARCHAR(50)", before)
