@@ -8,6 +8,7 @@ command that started it returns.
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 import os
 import shutil
 import signal
@@ -50,6 +51,7 @@ SOURCES = {"s1": "source1", "s2": "source2"}
 """Our sources and the stack's servers behind them."""
 READY_SECONDS = 180.0
 _LOOK_SECONDS = 1.0
+_LOG_TAIL_BYTES = 1024 * 1024
 _STEADY_POLLS = 3
 """A line that was up this often in a row is up: one look may see a part that is about to end."""
 
@@ -82,6 +84,7 @@ class Line:
         self._known_stack: LocalStack | None = None
         self._lock = threading.Lock()
         self._pauses = 0
+        self._started_sink: int | None = None
         self._looked = 0.0
         self._found: list[str] = []
         self._session = requests.Session()
@@ -229,6 +232,8 @@ class Line:
             for part in (AGENTS, SINK, NAME)
             if self._stack.supervisor.pid(part) is None
         ]
+        if not found and not self._sink_started():
+            found.append("the sink is still starting")
         found += [
             f"connector {source.name} is {state}"
             for source in self.pipeline.sources
@@ -280,6 +285,24 @@ class Line:
         if not status["tasks"]:
             return "without a task"
         return next((str(state) for state in states if state != "RUNNING"), "RUNNING")
+
+    def _sink_started(self) -> bool:
+        """Whether the sink that runs now has said that it works; its process is up long before."""
+        pid = self._stack.supervisor.pid(SINK)
+        if pid is None or pid == self._started_sink:
+            return pid is not None
+        path = self.log_path(SINK)
+        with path.open("rb") as log:
+            log.seek(max(0, path.stat().st_size - _LOG_TAIL_BYTES))
+            lines = log.read().decode("utf-8", errors="replace").splitlines()
+        since = dt.datetime.fromtimestamp(_started_at(pid), dt.UTC)
+        if any(
+            " sink started " in line and dt.datetime.fromisoformat(line.split()[0]) >= since
+            for line in lines
+        ):
+            self._started_sink = pid
+            return True
+        return False
 
     def _streams(self, source: str) -> bool:
         """Whether the source's server sends its binlog: the snapshot is over then.
@@ -369,6 +392,14 @@ class Line:
         if not answer.ok:
             raise StackError(f"Kafka Connect: {method} {path}: {answer.status_code} {answer.text}")
         return answer.json() if answer.content else None
+
+
+def _started_at(pid: int) -> float:
+    """When a process was started, in seconds since 1970."""
+    try:
+        return Path(f"/proc/{pid}").stat().st_ctime
+    except FileNotFoundError:
+        return time.time()
 
 
 def end_on_sigterm() -> None:

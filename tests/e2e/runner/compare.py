@@ -10,7 +10,7 @@ import datetime as dt
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from .model import Final
@@ -129,12 +129,26 @@ def row_faults(final: Final, found: Sequence[Mapping[str, Any]], limit: int = 3)
     wanted = [tuple(plain_value(value) for value in row) for row in final.rows]
     have = [tuple(plain_value(row.get(name)) for name in names) for row in found]
     for row in wanted[:]:
-        if row in have:
-            have.remove(row)
+        if (found_row := next((h for h in have if _same(row, h)), None)) is not None:
+            have.remove(found_row)
             wanted.remove(row)
     faults += [f"row {row} is missing" for row in wanted[:limit]]
     faults += [f"row {row} should not be there" for row in have[:limit]]
     return faults
+
+
+def _same(wanted: tuple[object, ...], found: tuple[object, ...]) -> bool:
+    return all(_same_value(a, b) for a, b in zip(wanted, found, strict=True))
+
+
+def _same_value(wanted: object, found: object) -> bool:
+    if isinstance(wanted, str) and isinstance(found, Decimal):
+        # A decimal may be written as text, with its zeros.
+        try:
+            return Decimal(wanted) == found
+        except InvalidOperation:
+            return False
+    return wanted == found
 
 
 def plain_type(text: str) -> str:

@@ -110,8 +110,11 @@ class Scenario:
     def ends_in_conflict(self) -> bool:
         """Whether the last expectation is a conflict that nobody resolves."""
         told = [step.expect for step in self.steps if step.expect]
-        return bool(told) and any(
-            key in told[-1] for key in ("conflict", "conflict_or_blocked", "task_error")
+        if not told:
+            return False
+        conflicts = ("conflict", "conflict_or_blocked", "task_error")
+        return any(key in told[-1] for key in conflicts) or not told[-1].get(
+            "target_equals_union", True
         )
 
 

@@ -121,3 +121,10 @@ def test_types_defaults_and_expressions_have_one_form() -> None:
     assert plain_default("'x'") == "x"
     assert plain_default("NULL") is None
     assert plain_expression("(`id` + 1)") == plain_expression("id+1")
+
+
+def test_a_decimal_may_be_written_as_text() -> None:
+    wanted = final(columns=({"name": "a"},), rows=(("2.00",),))
+    assert row_faults(wanted, [{"a": Decimal("2.000000")}]) == []
+    assert row_faults(wanted, [{"a": Decimal("2.01")}])
+    assert row_faults(wanted, [{"a": "2.0"}])

@@ -70,7 +70,13 @@ def test_the_rows_of_the_shards_win_over_those_of_the_original_target() -> None:
 
 @pytest.mark.parametrize(
     ("step", "ends"),
-    [({"conflict": "x"}, True), ({"task_error": "x"}, True), ({"target_rows": 3}, False)],
+    [
+        ({"conflict": "x"}, True),
+        ({"task_error": "x"}, True),
+        ({"target_rows": 3}, False),
+        ({"target_equals_union": False}, True),
+        ({"target_equals_union": True}, False),
+    ],
 )
 def test_a_scenario_ends_in_conflict_when_its_last_expectation_is_one(
     step: dict[str, Any], ends: bool
