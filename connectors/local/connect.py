@@ -35,7 +35,7 @@ def connect_spec(
         argv=java_command(artifacts, directory, heap, _LEVELS, main_class, str(properties)),
         ports=(port,),
         health=_health(port),
-        start_timeout_s=180,
+        start_timeout_s=240,
         stop_timeout_s=30,
     )
 

@@ -12,7 +12,7 @@ status = warn
 appender.console.type = Console
 appender.console.name = console
 appender.console.layout.type = PatternLayout
-appender.console.layout.pattern = %d %-5p %m (%c{1})%n%ex{8}
+appender.console.layout.pattern = %d %-5p %m (%c{1})%n%rEx{10}
 rootLogger.level = WARN
 rootLogger.appenderRef.console.ref = console
 """

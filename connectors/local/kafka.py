@@ -34,7 +34,7 @@ def kafka_spec(
         argv=command,
         ports=(port, controller_port),
         health=_health(port),
-        start_timeout_s=120,
+        start_timeout_s=180,
         stop_timeout_s=30,
     )
 

@@ -146,6 +146,8 @@ class Supervisor:
 
     def names(self) -> tuple[str, ...]:
         """Every process that has a pid file, running or not."""
+        for child in self._children.values():
+            child.poll()  # takes the exit code of what somebody else has stopped
         return tuple(sorted(path.stem for path in (self.directory / "run").glob("*.json")))
 
     def stop(self, name: str, timeout_s: float = 15.0) -> None:

@@ -137,12 +137,20 @@ class LocalStack:
         self.start(spec.name)
 
     def start(self, name: str) -> None:
-        """Start a process of this stack (again) and wait for its health."""
+        """Start a process of this stack (again) and wait for its health.
+
+        Raises:
+            StackError: It did not become healthy; it is stopped then.
+        """
         spec = self._specs.get(name)
         if spec is None:
             spec = self._specs[name] = self._make_spec(resolve(self._cache, self._say), name)
         self.supervisor.spawn(spec)
-        self.supervisor.wait_healthy(spec)
+        try:
+            self.supervisor.wait_healthy(spec)
+        except StackError:
+            self.supervisor.stop(name, spec.stop_timeout_s)
+            raise
 
     def stop(self, name: str) -> None:
         """End one process gently."""

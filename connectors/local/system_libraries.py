@@ -41,39 +41,40 @@ def provide_libraries(binary: Path, directory: Path, say: Callable[[str], None])
     library_dir = directory / "lib"
     library_dir.mkdir(parents=True, exist_ok=True)
     updated = False
-    for _ in range(len(PACKAGES) + 1):
-        missing = _missing_library(binary, library_dir)
-        if missing is None:
-            return
-        packages = PACKAGES.get(missing)
-        if packages is None or (library_dir / missing).exists():
-            break
-        if not updated:
-            say("reading the package lists (privately)")
-            _apt(directory, "update", cwd=directory)
-            updated = True
-        say(f"fetching {missing} from package {' or '.join(packages)}")
-        _fetch(missing, packages, directory, library_dir)
-    raise StackError(
-        f"{binary} cannot run: the shared library {missing} is missing",
-        hint=f"install the package that holds it: {' or '.join(PACKAGES.get(str(missing), ()))}",
-    )
+    while (missing := _missing_library(binary, library_dir)) is not None:
+        packages = PACKAGES.get(missing, ())
+        try:
+            if not packages or (library_dir / missing).exists():
+                raise StackError("no package is known that holds it")
+            if not updated:
+                say("reading the package lists (privately)")
+                _apt(directory, "update", cwd=directory)
+                updated = True
+            say(f"fetching {missing} from package {' or '.join(packages)}")
+            _fetch(missing, packages, directory, library_dir)
+        except StackError as error:
+            raise StackError(
+                f"{binary} needs the shared library {missing}: {error.message}",
+                hint=f"install it: apt-get install {packages[0]}" if packages else "",
+            ) from None
 
 
 def _missing_library(binary: Path, library_dir: Path) -> str | None:
     """The library that the loader misses first; None when the binary runs."""
     environment = {**os.environ, "LD_LIBRARY_PATH": str(library_dir)}
-    result = subprocess.run(
-        [str(binary), "--version"], env=environment, capture_output=True, text=True, check=False
-    )
+    hint = "the embedded stack needs x86-64 Linux with glibc; use docker/compose.yaml"
+    try:
+        result = subprocess.run(
+            [str(binary), "--version"], env=environment, capture_output=True, text=True, check=False
+        )
+    except OSError as error:
+        raise StackError(f"{binary} does not run here: {error}", hint=hint) from None
     if result.returncode == 0:
         return None
     found = re.search(r"shared libraries: (\S+?):", result.stderr)
     if found is None:
-        raise StackError(
-            f"{binary} does not run here: {(result.stderr or result.stdout).strip()[:500]}",
-            hint="the embedded stack needs x86-64 Linux with glibc; use docker/compose.yaml",
-        )
+        text = (result.stderr or result.stdout).strip()[:500]
+        raise StackError(f"{binary} does not run here: {text}", hint=hint)
     return found.group(1)
 
 
@@ -102,10 +103,7 @@ def _fetch(library: str, packages: tuple[str, ...], directory: Path, library_dir
             link.symlink_to(os.path.relpath(found[-1], library_dir))
             return
         errors.append(f"{deb.name} holds no {library}")
-    raise StackError(
-        f"the shared library {library} could not be fetched: {'; '.join(errors)}",
-        hint=f"install it, for example: apt-get install {packages[0]}",
-    )
+    raise StackError("; ".join(errors))
 
 
 def _apt(directory: Path, *arguments: str, cwd: Path) -> None:

@@ -109,7 +109,7 @@ def test_nothing_is_fetched_for_a_binary_that_runs(tmp_path: Path) -> None:
     [
         (
             "echo 'x: error while loading shared libraries: libodd.so.9: no' >&2; exit 127",
-            r"libodd\.so\.9 is missing",
+            r"needs the shared library libodd\.so\.9: no package is known",
         ),
         ("echo 'cannot execute binary file' >&2; exit 126", "does not run here: cannot execute"),
     ],
@@ -117,3 +117,28 @@ def test_nothing_is_fetched_for_a_binary_that_runs(tmp_path: Path) -> None:
 def test_a_binary_that_cannot_run_here_is_told(tmp_path: Path, text: str, words: str) -> None:
     with pytest.raises(StackError, match=words):
         provide_libraries(program(tmp_path / "x", text), tmp_path / "libraries", lambda _: None)
+
+
+def test_a_binary_of_another_machine_is_told(tmp_path: Path) -> None:
+    binary = tmp_path / "mysqld"
+    binary.write_bytes(b"\xcf\xfa\xed\xfe")
+    binary.chmod(0o755)
+
+    with pytest.raises(StackError, match=r"does not run here: .*Exec format error") as caught:
+        provide_libraries(binary, tmp_path / "libraries", lambda _: None)
+
+    assert "x86-64 Linux" in caught.value.hint
+
+
+def test_a_package_that_cannot_be_had_is_told_with_the_command_to_install_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "echo 'x: error while loading shared libraries: libaio.so.1: no' >&2; exit 127"
+    binary = program(tmp_path / "mysqld", text)
+    program(tmp_path / "bin" / "apt-get", "echo 'E: no network' >&2; exit 100")
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/bin:/usr/bin")
+
+    with pytest.raises(StackError, match=r"libaio\.so\.1: apt-get update: E: no network") as caught:
+        provide_libraries(binary, tmp_path / "libraries", lambda _: None)
+
+    assert caught.value.hint == "install it: apt-get install libaio1"
