@@ -1,6 +1,6 @@
 """Play every scenario of a folder against a line of its own.
 
-Usage: ``python -m tests.e2e.runner FOLDER [--only PATTERN] [--threads N] [--keep]``
+Usage: ``python -m tests.e2e.runner FOLDER [--only PATTERN,…] [--threads N] [--keep]``
 
 Prints a line for each and closes with ``N passed, N failed``. Scenarios that ``later.yaml`` lists
 are played too: one that fails as listed is expected, one that passes is a failure until it leaves
@@ -29,7 +29,9 @@ def main(arguments: list[str]) -> int:
     """Play; 0 only if nothing failed and something passed."""
     parser = argparse.ArgumentParser(prog="tests.e2e.runner")
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--only", default="*", help="ids that match this pattern")
+    parser.add_argument(
+        "--only", default="*", help="ids that match one of these patterns, with commas"
+    )
     parser.add_argument("--threads", type=int, default=8)
     parser.add_argument("--keep", action="store_true", help="leave the line running")
     options = parser.parse_args(arguments)
@@ -46,7 +48,9 @@ def main(arguments: list[str]) -> int:
         print(error)
         print("0 passed, 1 failed")
         return 1
-    scenarios = [s for s in scenarios if fnmatch.fnmatch(s.id, options.only)]
+    scenarios = [
+        s for s in scenarios if any(fnmatch.fnmatch(s.id, p) for p in options.only.split(","))
+    ]
     (ROOT / ".local").mkdir(exist_ok=True)
     directory = Path(tempfile.mkdtemp(prefix="scenarios-", dir=ROOT / ".local"))
     started = time.monotonic()

@@ -34,6 +34,8 @@ QUIET_SECONDS = 12.0
 """Nothing moved for so long: what is missing now will not come."""
 QUIETEST_SECONDS = 40.0
 BOUND_SECONDS = 300.0
+DRAIN_SECONDS = 90.0
+"""Longer than a broker keeps a transaction open whose connector was restarted."""
 
 
 class Failed(Exception):
@@ -319,6 +321,7 @@ class Player:
                 lambda source=source: self._undecided_before(source, mark),  # type: ignore[misc]
                 # The line takes the cases in turn: it works for this one as long as it works.
                 picture=lambda: len(self._facts.decisions),
+                quiet=DRAIN_SECONDS,
             )
         # What a statement's way through the line takes now tells what "nothing moves" means.
         self._quiet = min(max(QUIET_SECONDS, 4 * (time.monotonic() - began)), QUIETEST_SECONDS)
@@ -343,13 +346,17 @@ class Player:
         self._poll_faults(lambda: [] if condition() else [otherwise])
 
     def _poll_faults(
-        self, faults: Callable[[], list[str]], picture: Callable[[], object] | None = None
+        self,
+        faults: Callable[[], list[str]],
+        picture: Callable[[], object] | None = None,
+        quiet: float = 0.0,
     ) -> None:
         """Poll until there are no faults; give up when nothing has moved for a while.
 
         Args:
             faults: What is not as expected yet.
             picture: Changes while something moves; by default whatever the line does for the case.
+            quiet: Seconds without a move that are allowed at least.
         """
         begin = moved = time.monotonic()
         seen: object = None
@@ -360,7 +367,7 @@ class Player:
             now = time.monotonic()
             if (latest := (picture or self._picture)()) != seen or self.line.recovering():
                 seen, moved = latest, now
-            if now - moved > self._quiet or now - begin > BOUND_SECONDS:
+            if now - moved > max(quiet, self._quiet) or now - begin > BOUND_SECONDS:
                 raise Failed("; ".join(found))
             time.sleep(0.2)
 
