@@ -7,10 +7,8 @@ code and is meant to be started again: state and place are in Kafka, a restart g
 from __future__ import annotations
 
 import argparse
-import hashlib
 import logging.config
 import os
-import socket
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -62,7 +60,6 @@ def build_app(pipeline: Pipeline, settings: AgentSettings) -> Any:
         stream_wait_empty=True,
         stream_recovery_delay=0.0,
         consumer_auto_offset_reset="earliest",
-        consumer_group_instance_id=_instance_id(settings.data_directory),
         consumer_max_fetch_size=8 * 1024 * 1024,
         broker_session_timeout=float(settings.session_timeout_s),
         broker_heartbeat_interval=settings.session_timeout_s / 3,
@@ -89,16 +86,6 @@ def build_app(pipeline: Pipeline, settings: AgentSettings) -> Any:
     _log_assignment(app)
     _close_with(app, gaps)
     return app
-
-
-def _instance_id(data_directory: Path) -> str:
-    """Names a worker across its restarts: it takes its partitions back without a session timeout.
-
-    Two workers with one data directory would fence each other, which is right: they would write
-    the same tables.
-    """
-    place = f"{socket.gethostname()}:{data_directory.resolve()}"
-    return "worker-" + hashlib.sha256(place.encode()).hexdigest()[:16]
 
 
 def viewed_topics(pipeline: Pipeline) -> tuple[TopicSpec, ...]:
