@@ -259,5 +259,5 @@ def compare(key: Key, tracked: TableSchema, server: TableSchema) -> list[str]:
 def _without_comment(item: object) -> object:
     # A comment passes through the connection's charset and proves nothing about the grammar.
     if dataclasses.is_dataclass(item) and not isinstance(item, type) and hasattr(item, "comment"):
-        return dataclasses.replace(item, comment="")  # type: ignore[call-arg]
+        return dataclasses.replace(item, comment="")
     return item
