@@ -8,7 +8,7 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pymysql
@@ -125,6 +125,19 @@ class Pool:
         if self._executor is not None:
             self._executor.shutdown(wait=True, cancel_futures=True)
 
+    def again(self, first: Result) -> Result:
+        """Play a scenario that failed once more, in this thread."""
+        (scenario,) = [p.scenario for p in self._players if p.scenario.id == first.id]
+        player = Player(scenario, f"sc{len(self._players) + 1}", self._line)
+        self._players.append(player)
+        self._broken.pop(first.id, None)
+        try:
+            player.prepare()
+        except (Failed, pymysql.MySQLError) as error:
+            self._broken[first.id] = str(error)
+        second = self._play(player)
+        return replace(second, detail=f"{second.detail} | played again; first: {first.detail}")
+
     def _play(self, player: Player) -> Result:
         scenario = player.scenario
         threading.current_thread().name = scenario.id
@@ -158,14 +171,26 @@ def play_all(
     report: Callable[[Result], None],
     outlive: bool = False,
 ) -> list[Result]:
-    """Start the line, play everything, report each as it ends."""
+    """Start the line, play everything, report each as it ends.
+
+    A scenario that fails among the others is played again alone, as another case: whether
+    something still moves can be told wrongly while many share the machine. Both tries are told.
+    """
     pool = Pool(line, scenarios, later, threads)
     line.start(prepare=pool.prepare, outlive=outlive)
     pool.start()
     results = []
     try:
+        failed = []
         for future in as_completed(pool.results.values()):
-            results.append(future.result())
+            result = future.result()
+            if result.counts_as_failed and not result.passed:
+                failed.append(result)
+                continue
+            results.append(result)
+            report(result)
+        for result in failed:
+            results.append(pool.again(result))
             report(results[-1])
     finally:
         pool.stop()
