@@ -15,7 +15,7 @@ TARGET = TargetTable("order_merged", "t")
 
 
 def churn(line: Line, source: str, first_id: int, failures: list[str]) -> None:
-    """Each iteration adds a column, writes a row that has it, and drops an older column."""
+    """Each iteration adds a column and writes a row that has it; every fourth drops an older one."""
     with line.connect(source) as connection, connection.cursor() as cursor:
         for number in range(ITERATIONS):
             try:
@@ -24,7 +24,7 @@ def churn(line: Line, source: str, first_id: int, failures: list[str]) -> None:
                     f"INSERT INTO order_app.t_1 (id, c{number}) VALUES (%s, %s)",
                     (first_id + number, number),
                 )
-                if number >= 5:
+                if number % 4 == 3 and number > 5:
                     cursor.execute(f"ALTER TABLE order_app.t_1 DROP COLUMN c{number - 5}")
                     cursor.execute(
                         f"UPDATE order_app.t_1 SET c{number} = -1 WHERE id = %s", (first_id,)
