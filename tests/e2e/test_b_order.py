@@ -15,7 +15,7 @@ TARGET = TargetTable("order_merged", "t")
 
 
 def churn(line: Line, source: str, first_id: int, failures: list[str]) -> None:
-    """Each iteration adds a column and writes a row that has it; every fourth drops an older one."""
+    """Each iteration adds a column and writes a row that has it; each fourth drops an older one."""
     with line.connect(source) as connection, connection.cursor() as cursor:
         for number in range(ITERATIONS):
             try:
