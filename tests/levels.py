@@ -66,7 +66,7 @@ def wheel() -> Result:
 
 def integration() -> Result:
     """One real system per test."""
-    return pytest("integration", ["tests/integration"], minutes=15)
+    return pytest("integration", ["tests/integration"], minutes=20)
 
 
 def e2e() -> Result:
