@@ -1,0 +1,176 @@
+"""Each rule of the barrier has a history that ends well with it and is refused without it.
+
+The control of ``test_barrier_machine``: a check that cannot fail proves nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+import shardmerge.spark_sink.applied as applied_module
+import shardmerge.spark_sink.barrier as barrier_module
+import shardmerge.spark_sink.plan as plan_module
+import shardmerge.spark_sink.statements as statements_module
+from shardmerge.schemas.errors import SourceError
+from shardmerge.schemas.model import TableSchema
+from shardmerge.schemas.names import ShardId
+from shardmerge.spark_sink.applied import RowProgress
+from shardmerge.spark_sink.decisions import Gate, ShardGates
+from tests.properties.test_barrier_machine import SHARDS, BarrierMachine, StaleBarrierMachine
+from tests.toy_sink import ToySink
+
+FIRST, SECOND, OTHER = SHARDS[:3]
+
+
+def _machine(kind: type[BarrierMachine] = BarrierMachine) -> BarrierMachine:
+    machine = kind()
+    machine.start(partitions=1, batch=100)
+    machine.let_everything_arrive()
+    return machine
+
+
+def _write(machine: BarrierMachine, shard: ShardId, key: int, **values: object) -> None:
+    schema: TableSchema = machine.sources[shard.source].schemas[shard]
+    image = {c.name: values.get(c.name) for c in schema.columns}
+    image["id"] = SHARDS.index(shard) * 100 + key
+    machine._send_row(shard, key, schema, image)
+
+
+def _alter(machine: BarrierMachine, shard: ShardId, column: str, definition: str) -> None:
+    verb = "DROP" if definition == "DROP" else "MODIFY"
+    machine.alter(shard, column, definition, column, verb, both=False)
+
+
+def a_null_before_not_null() -> None:
+    machine = _machine()
+    _write(machine, FIRST, 1, a=None)
+    _write(machine, FIRST, 1, a=7)
+    for shard in (FIRST, SECOND, OTHER):
+        _alter(machine, shard, "a", "INT NOT NULL")
+    machine.let_everything_arrive()
+
+
+def a_null_after_the_watermarks_were_read() -> None:
+    machine = _machine(StaleBarrierMachine)
+    read = machine.sink.watermarks
+    while machine.sink.watermarks is read:
+        next(machine.steps)
+    _write(machine, FIRST, 1, a=None)
+    _write(machine, FIRST, 1, a=7)
+    for shard in (FIRST, SECOND, OTHER):
+        _alter(machine, shard, "a", "INT NOT NULL")
+    machine.let_everything_arrive()
+
+
+def a_row_between_two_gates_of_a_hold() -> None:
+    machine = _machine()
+    _alter(machine, OTHER, "a", "DATE")
+    machine.let_everything_arrive()
+    _write(machine, OTHER, 1, a="2020-02-02")
+    _alter(machine, OTHER, "b", "INT")
+    machine.let_everything_arrive()
+    for shard in (FIRST, SECOND):
+        _alter(machine, shard, "a", "DATE")
+    machine.let_everything_arrive()
+    assert machine.target.cells
+
+
+def a_column_that_comes_back_while_its_debt_is_open() -> None:
+    machine = _machine()
+    _alter(machine, FIRST, "c", "INT")
+    machine.let_everything_arrive()
+    _write(machine, FIRST, 1, c=7)
+    _alter(machine, FIRST, "c", "DROP")
+    source = machine.sources["s1"]
+    source.commit()
+    source.land_marker(1)  # the change can be read, the row before it cannot
+    machine._decide("s1")
+    _alter(machine, OTHER, "c", "INT NOT NULL")
+    _write(machine, OTHER, 1, c=7)
+    machine.sources["s2"].settle()
+    machine._decide("s2")
+    while machine.outbox:
+        machine.send_a_decision()
+    machine.run_the_sink(60)
+    machine.let_everything_arrive()
+
+
+def a_row_that_is_readable_before_its_change() -> None:
+    machine = _machine()
+    machine.write_right_after_a_change(FIRST, "c", 60)
+    machine.let_everything_arrive()
+
+
+def a_row_whose_change_is_not_decided() -> None:
+    machine = _machine()
+    _alter(machine, FIRST, "c", "INT")
+    _write(machine, FIRST, 1, c=7)
+    machine.sources["s1"].settle()
+    machine.run_the_sink(60)
+    machine.let_everything_arrive()
+
+
+def _contractions_do_not_wait(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(statements_module, "limit_of", lambda shard, version: None)
+
+
+def _rows_do_not_wait(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(plan_module, "frontier", lambda target, executed: 1 << 40)
+
+
+def _subjects_do_not_order(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(statements_module, "_earlier", lambda statement, earlier: None)
+
+
+def _any_watermark_is_a_proof(patch: pytest.MonkeyPatch) -> None:
+    real = applied_module.unapplied_before
+
+    def careless(shard: ShardId, gate: Gate, rows: RowProgress) -> str:
+        late = replace(rows.watermarks, seen=1 << 40)
+        return real(shard, gate, replace(rows, watermarks=late))
+
+    patch.setattr(statements_module, "unapplied_before", careless)
+
+
+def _held_gates_count_like_others(patch: pytest.MonkeyPatch) -> None:
+    def last_gate(shard: ShardGates, version: int) -> Gate | None:
+        count = shard.upto(version)
+        return shard.gates[count - 1] if count else None
+
+    patch.setattr(statements_module, "limit_of", last_gate)
+
+
+def _the_barrier_is_the_last_stable_offset(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ToySink, "barrier_of", lambda sink, source: sink.kafka.logs[source, 0].stable_end)
+
+
+def _undecided_changes_are_not_missed(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(barrier_module, "missing", lambda barrier, tail, decisions: None)
+
+
+RULES = [
+    (_contractions_do_not_wait, a_null_before_not_null),
+    (_any_watermark_is_a_proof, a_null_after_the_watermarks_were_read),
+    (_held_gates_count_like_others, a_row_between_two_gates_of_a_hold),
+    (_subjects_do_not_order, a_column_that_comes_back_while_its_debt_is_open),
+    (_rows_do_not_wait, a_column_that_comes_back_while_its_debt_is_open),
+    (_the_barrier_is_the_last_stable_offset, a_row_that_is_readable_before_its_change),
+    (_undecided_changes_are_not_missed, a_row_whose_change_is_not_decided),
+]
+
+
+@pytest.mark.parametrize(
+    ("broken", "history"), RULES, ids=[broken.__name__.strip("_") for broken, _ in RULES]
+)
+def test_a_broken_rule_is_noticed(
+    broken: Callable[[pytest.MonkeyPatch], None],
+    history: Callable[[], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    history()
+    broken(monkeypatch)
+    with pytest.raises((AssertionError, SourceError)):
+        history()

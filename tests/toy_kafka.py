@@ -1,0 +1,173 @@
+"""A toy Kafka and toy MySQL sources: lists with watermarks, transactions, late commit markers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from shardmerge.schemas.events import Lineage
+from shardmerge.schemas.model import TableSchema
+from shardmerge.schemas.names import ShardId
+from shardmerge.schemas.position import BEGINNING, SourcePosition
+from shardmerge.schemas.topics import row_topic
+
+Place = tuple[str, int]
+"""Topic and partition."""
+Change = tuple[ShardId, TableSchema | None, tuple[Lineage, ...]]
+"""A shard, its schema after (None: it is gone), where its columns come from."""
+
+
+@dataclass(frozen=True)
+class Ddl:
+    """What one event does to the shards that it concerns; none: it is ignored."""
+
+    position: SourcePosition
+    changes: tuple[Change, ...]
+    snapshot: bool = False
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row change: the image after it; None is a delete. ``number`` is unique."""
+
+    number: int
+    shard: ShardId
+    position: SourcePosition
+    key: int
+    names: tuple[str, ...]
+    image: dict[str, object] | None
+
+
+@dataclass
+class Entry:
+    """What an offset holds: a record of a transaction, or its marker (``value`` None)."""
+
+    value: Ddl | Row | None
+    aborted: bool = False
+
+
+@dataclass
+class Partition:
+    """A log. ``open_from`` is the first offset of a transaction whose marker is not here yet."""
+
+    entries: list[Entry] = field(default_factory=list)
+    open_from: int | None = None
+
+    @property
+    def high_watermark(self) -> int:
+        return len(self.entries)
+
+    @property
+    def stable_end(self) -> int:
+        return len(self.entries) if self.open_from is None else self.open_from
+
+    def committed(self, start: int, end: int) -> Iterator[tuple[int, Ddl | Row]]:
+        """Records in ``[start, end)`` that a read-committed consumer gets."""
+        for offset in range(start, min(end, self.stable_end)):
+            entry = self.entries[offset]
+            if entry.value is not None and not entry.aborted:
+                yield offset, entry.value
+
+
+class ToyKafka:
+    """Topics come into being with their first record."""
+
+    def __init__(self, partitions: int) -> None:
+        self.row_partitions = partitions
+        self.logs: dict[Place, Partition] = {}
+
+    def ensure(self, topic: str, count: int) -> None:
+        for number in range(count):
+            self.logs.setdefault((topic, number), Partition())
+
+    def counts(self) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for topic, _ in self.logs:
+            found[topic] = found.get(topic, 0) + 1
+        return found
+
+
+class ToySource:
+    """A MySQL server with its exactly-once connector.
+
+    Records of a transaction are appended in binlog order before it commits; its markers then
+    land partition by partition, whenever they like. An aborted transaction is sent again.
+    """
+
+    def __init__(self, name: str, kafka: ToyKafka) -> None:
+        self.name = name
+        self.kafka = kafka
+        self.schemas: dict[ShardId, TableSchema] = {}
+        self.rows: dict[ShardId, dict[int, dict[str, object]]] = {}
+        self.sent: list[Ddl | Row] = []
+        self._clock = 0
+        self._unmarked: list[Place] = []
+        self._aborting = False
+        self._open: list[tuple[Place, Ddl | Row]] = []
+        self._again: list[tuple[Place, Ddl | Row]] = []
+        kafka.ensure(name, 1)
+
+    def next_position(self) -> SourcePosition:
+        self._clock += 10
+        return SourcePosition(0, "binlog.000009", self._clock, 0)
+
+    @property
+    def snapshot_position(self) -> SourcePosition:
+        return SourcePosition(0, "binlog.000009", self._clock, 0) if self._clock else BEGINNING
+
+    def send(self, event: Ddl | Row) -> None:
+        """Append an event of the binlog to its topic, in the open transaction."""
+        if isinstance(event, Ddl):
+            place = (self.name, 0)
+        else:
+            topic = row_topic(event.shard)
+            self.kafka.ensure(topic, self.kafka.row_partitions)
+            place = (topic, event.key % self.kafka.row_partitions)
+        if not self._open:
+            self.finish()
+        self._append(place, event)
+        self.sent.append(event)
+
+    def commit(self, *, abort: bool = False) -> None:
+        """Decide the open transaction, if there is one; its markers are still on their way."""
+        if not self._open:
+            return
+        self._unmarked = list(dict.fromkeys(place for place, _ in self._open))
+        self._aborting = abort
+        if abort:
+            self._again = self._open
+        self._open = []
+
+    def land_marker(self, which: int = 0) -> None:
+        """One partition learns how the transaction ended."""
+        if not self._unmarked:
+            return
+        log = self.kafka.logs[self._unmarked.pop(which % len(self._unmarked))]
+        assert log.open_from is not None
+        if self._aborting:
+            for entry in log.entries[log.open_from :]:
+                entry.aborted = True
+        log.entries.append(Entry(None))
+        log.open_from = None
+
+    def finish(self) -> None:
+        """Land every marker, and send again what was aborted (in a transaction that is open)."""
+        while self._unmarked:
+            self.land_marker()
+        again, self._again = self._again, []
+        for place, event in again:
+            self._append(place, event)
+
+    def settle(self) -> None:
+        """Until nothing is open: everything sent is committed and readable."""
+        self.commit()
+        self.finish()
+        self.commit()
+        self.finish()
+
+    def _append(self, place: Place, event: Ddl | Row) -> None:
+        log = self.kafka.logs[place]
+        if log.open_from is None:
+            log.open_from = len(log.entries)
+        log.entries.append(Entry(event))
+        self._open.append((place, event))

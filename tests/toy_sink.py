@@ -1,0 +1,177 @@
+"""The driver's loop over a toy Kafka and a toy target, one atomic step at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from shardmerge.schemas.events import Decision
+from shardmerge.schemas.names import ShardId
+from shardmerge.spark_sink.applied import Applied, RowProgress, Watermarks
+from shardmerge.spark_sink.barrier import Barrier, Barriers
+from shardmerge.spark_sink.decisions import Decisions
+from shardmerge.spark_sink.plan import BatchPlan, SinkState, plan
+from shardmerge.spark_sink.ranges import RangeTask, Segment
+from tests.toy_kafka import Place, Row, ToyKafka
+from tests.toy_target import Rejected, ToyTarget
+
+
+class ToySink:
+    """What a driver keeps in memory. A crash makes a new one.
+
+    ``steps`` is the loop: it yields between any two things that a crash can come between, or
+    that the world can change between.
+
+    Attributes:
+        stale: Read the watermarks before the decisions that a plan uses: slower to prove, but
+            the proof must not be wrong.
+        stuck: Shards that stand for good at a row of a schema that they gave up.
+    """
+
+    stale = False
+
+    def __init__(
+        self,
+        kafka: ToyKafka,
+        ddl: Sequence[Decision | None],
+        target: ToyTarget,
+        sources: Sequence[str],
+        batch: int,
+    ) -> None:
+        self.kafka, self.ddl, self.target, self.batch = kafka, ddl, target, batch
+        self.decisions = Decisions()
+        self.barriers = Barriers(sources)
+        self.watermarks = Watermarks()
+        self.applied = {place: Applied(offset) for place, offset in target.offsets.items()}
+        self.moved = False
+        self.stuck: set[ShardId] = set()
+        self._ddl_read = 0
+
+    def steps(self) -> Iterator[None]:
+        while True:
+            self.moved = False
+            for phase in (self._observe, self._read) if self.stale else (self._read, self._observe):
+                yield from phase()
+            self.barriers.settle(self.decisions)
+            batch = plan(self.decisions, self.state(), self.batch)
+            yield
+            yield from self._execute(batch) if batch.has_statements else self._apply(batch)
+
+    def state(self) -> SinkState:
+        targets = self.decisions.targets
+        return SinkState(
+            executed=dict.fromkeys(targets, self.target.executed),
+            rows=RowProgress(self.applied, self.watermarks),
+            safe_ends=self.barriers.safe_ends,
+            resting=self.stuck,
+        )
+
+    def barrier_of(self, source: str) -> int:
+        """The barrier is the high watermark of the schema-change topic."""
+        return self.kafka.logs[source, 0].high_watermark
+
+    def _read(self) -> Iterator[None]:
+        while self._ddl_read < len(self.ddl):
+            decision = self.ddl[self._ddl_read]
+            if decision is not None:
+                self.decisions.add(decision)
+            self._ddl_read += 1
+            yield
+        for source, tail in self.barriers.tails.items():
+            log = self.kafka.logs[source, 0]
+            end = log.stable_end
+            for offset, _ in log.committed(tail.read_to, end):
+                tail.record(offset)
+            tail.reached(end)
+        yield
+
+    def _observe(self) -> Iterator[None]:
+        seen = self.decisions.seen
+        listed = self.kafka.counts()
+        counts = {t: listed[t] for t in self.decisions.topics if t in listed}
+        yield
+        places: dict[Place, str] = {
+            (topic, number): self.decisions.topics[topic][0][1].source
+            for topic, count in counts.items()
+            for number in range(count)
+        }
+        watermarks = {place: self.kafka.logs[place].high_watermark for place in places}
+        self.barriers.check(watermarks)
+        self.watermarks = Watermarks(seen, counts, watermarks)
+        yield
+        ends = {p: self.kafka.logs[p].stable_end for p in self.barriers.wanting(places)}
+        yield
+        by_source: dict[str, dict[Place, int]] = {}
+        for place in self.barriers.grown(ends):
+            by_source.setdefault(places[place], {})[place] = ends[place]
+        for source, source_ends in by_source.items():
+            self.barriers.take(Barrier(source, self.barrier_of(source), source_ends))
+            yield
+
+    def _execute(self, batch: BatchPlan) -> Iterator[None]:
+        for target in batch.targets:
+            for ready in target.ready:
+                self.target.execute(ready.key, ready.statement.sql)
+                self.moved = True
+                yield
+
+    def _apply(self, batch: BatchPlan) -> Iterator[None]:
+        for task in batch.tasks:
+            self._apply_task(task)
+            yield
+
+    def _apply_task(self, task: RangeTask) -> None:
+        place = (task.topic, task.partition)
+        numbers: list[int] = []
+        standing = Applied(task.end_offset)
+        log = self.kafka.logs[place]
+        for offset, row in log.committed(task.start_offset, task.end_offset):
+            assert isinstance(row, Row)
+            stop = task.stream.stop
+            if stop is not None and row.position >= stop:
+                standing = Applied(offset, row.position)
+                break
+            try:
+                self._write(task, row)
+            except Rejected:
+                if not self._is_passing(row):
+                    raise
+                self.stuck.add(row.shard)
+                standing = Applied(offset, row.position)
+                break
+            numbers.append(row.number)
+        self.target.advance(place, task.start_offset, standing.offset, numbers)
+        self.applied[place] = standing
+        if standing.offset > task.start_offset or standing.next_position is not None:
+            self.moved = True
+
+    def _is_passing(self, row: Row) -> bool:
+        """Whether the row has a schema that its shard gave up before its hold was ended.
+
+        No joined schema counts with such a schema: its rows may not fit, and stand for good.
+        """
+        for target in self.decisions.targets.values():
+            gates = target.shards[row.shard].gates
+            index = sum(g.position <= row.position for g in gates) - 1
+            if index + 1 < len(gates):
+                released = [g.released_by or 0 for g in gates[: index + 1]]
+                return max(released, default=0) >= gates[index + 1].version
+        return False
+
+    def _write(self, task: RangeTask, row: Row) -> None:
+        before = [s for s in task.stream.segments if s.start <= row.position]
+        if not before:
+            raise Rejected(f"{row} stands before every segment")
+        segment: Segment = before[-1]
+        if not segment.live or {c.column.name for c in segment.columns} != set(row.names):
+            raise Rejected(f"{row} does not have the columns of its segment")
+        if row.image is None:
+            self.target.delete(row.key)
+            return
+        self.target.upsert(
+            row.key,
+            {
+                task.bindings[c.id].name: row.image[c.column.name]
+                for c in segment.columns
+                if c.id in task.bindings
+            },
+        )
