@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from shardmerge.schemas.errors import ContractError
+from shardmerge.schemas.events import Binding
+from shardmerge.schemas.names import ShardId, TargetTable
+from shardmerge.schemas.position import BEGINNING
+from shardmerge.spark_sink.applied import Applied, RowProgress
+from shardmerge.spark_sink.plan import SinkState, plan, share_fairly
+
+from .decided import (
+    A_ROWS,
+    B_ROWS,
+    EXPANDING,
+    TARGET,
+    A,
+    B,
+    at,
+    decision,
+    folded,
+    key,
+    statement,
+)
+
+CREATE = statement(EXPANDING, "table", binds=(Binding("id#1", "id"),))
+ADD = statement(EXPANDING, "column:c", binds=(Binding("c#1", "c"),))
+MADE = (key(1),)
+KNOWN = folded(decision(1, A, 10, CREATE, snapshot=True), decision(2, B, 10, snapshot=True))
+
+
+def _state(applied=None, executed=MADE, ends=None, resting=()):
+    return SinkState(
+        executed={TARGET: set(executed)},
+        rows=RowProgress(applied or {}),
+        safe_ends={A_ROWS: 10, B_ROWS: 10} if ends is None else ends,
+        resting=resting,
+        writer_epoch=5,
+    )
+
+
+def _ranges(batch):
+    return {(t.topic, t.partition): (t.start_offset, t.end_offset) for t in batch.tasks}
+
+
+def test_every_partition_is_planned_to_its_safe_end():
+    batch = plan(KNOWN, _state({A_ROWS: Applied(3)}), 100)
+    assert _ranges(batch) == {A_ROWS: (3, 10), B_ROWS: (0, 10)}
+    assert {task.writer_epoch for task in batch.tasks} == {5}
+    assert batch.tasks[0].bindings == {"id#1": Binding("id#1", "id")}
+
+
+def test_nothing_is_planned_where_nothing_is_new():
+    batch = plan(KNOWN, _state({A_ROWS: Applied(10), B_ROWS: Applied(10)}), 100)
+    assert batch.tasks == ()
+
+
+def test_rows_wait_for_their_statements():
+    batch = plan(KNOWN, _state(executed=()), 100)
+    assert batch.has_statements
+    [target] = batch.targets
+    assert [s.key for s in target.ready] == [key(1)]
+    assert all(task.stream.stop == BEGINNING for task in batch.tasks)
+
+
+def test_a_held_shard_that_stands_at_its_gate_costs_nothing():
+    known = folded(decision(1, A, 10, CREATE, snapshot=True), decision(2, A, 20, hold=True))
+    ends = {A_ROWS: 90}
+    [task] = plan(known, _state(ends=ends), 100).tasks
+    assert task.stream.stop == at(20)
+    assert [segment.start for segment in task.stream.segments] == [BEGINNING]
+    standing = {A_ROWS: Applied(40, at(25))}
+    assert plan(known, _state(standing, ends=ends), 100).tasks == ()
+
+
+def test_a_shard_that_stood_at_its_gate_goes_on_when_it_opens():
+    known = folded(decision(1, A, 10, CREATE, snapshot=True), decision(2, A, 20, ADD))
+    standing, ends = {A_ROWS: Applied(4, at(25))}, {A_ROWS: 9}
+    assert plan(known, _state(standing, ends=ends), 100).tasks == ()
+    [task] = plan(known, _state(standing, (key(1), key(2)), ends), 100).tasks
+    assert (task.start_offset, task.stream.stop) == (4, None)
+    assert [segment.start for segment in task.stream.segments] == [BEGINNING, at(20)]
+    assert set(task.bindings) == {"id#1", "c#1"}
+
+
+def test_a_closed_first_gate_gives_a_task_that_only_looks():
+    known = folded(decision(1, A, 10, CREATE))
+    [task] = plan(known, _state(executed=(), ends={A_ROWS: 9}), 100).tasks
+    assert task.stream.stop == at(10)
+    assert task.stream.segments[0].start == at(10)
+
+
+def test_a_column_given_up_behind_a_hold_has_no_identity_any_more():
+    known = folded(
+        decision(1, A, 10, CREATE, snapshot=True),
+        decision(2, A, 20, hold=True, columns=("id", "c")),
+        decision(3, A, 30, releases=(A,)),
+    )
+    [task] = plan(known, _state(ends={A_ROWS: 9}), 100).tasks
+    assert [c.id for c in task.stream.segments[1].columns] == ["id#1", ""]
+
+
+def test_a_resting_shard_is_left_alone():
+    assert set(_ranges(plan(KNOWN, _state(resting={A}), 100))) == {B_ROWS}
+
+
+def test_a_topic_without_a_known_shard_is_left_alone():
+    assert plan(KNOWN, _state(ends={("s1.app.z", 0): 5}), 100).tasks == ()
+
+
+def test_a_topic_of_two_shards_is_left_alone():
+    one, two = ShardId("s1", "app", "a b"), ShardId("s1", "app", "a_b")
+    known = folded(decision(1, one, 1, CREATE), decision(2, two, 2))
+    assert plan(known, _state(ends={("s1.app.a_b", 0): 5}), 100).tasks == ()
+
+
+def test_a_shard_of_two_targets_is_left_alone():
+    other = replace(decision(1, A, 1), target=TargetTable("merged", "u"))
+    known = folded(decision(1, A, 10, CREATE), other)
+    assert plan(known, _state(ends={A_ROWS: 5}), 100).tasks == ()
+
+
+def test_a_topic_made_anew_is_an_error():
+    with pytest.raises(ContractError, match="ends at 10, but rows up to 11"):
+        plan(KNOWN, _state({A_ROWS: Applied(11)}), 100)
+
+
+def test_a_batch_is_bounded():
+    batch = plan(KNOWN, _state(), 6)
+    assert sorted(_ranges(batch).values()) == [(0, 3), (0, 3)]
+
+
+def test_small_partitions_are_read_whole_and_large_ones_share_the_rest():
+    available = {("a", 0): 2, ("b", 0): 100, ("c", 0): 100}
+    assert share_fairly(available, 22) == {("a", 0): 2, ("b", 0): 10, ("c", 0): 10}
+
+
+def test_a_bound_below_the_number_of_partitions_still_moves_some():
+    available = {(name, 0): 5 for name in "abc"}
+    assert sum(share_fairly(available, 2).values()) == 2
+
+
+def test_nothing_to_share_gives_nothing():
+    assert share_fairly({}, 10) == {}
+    assert share_fairly({("a", 0): 3}, 0) == {}

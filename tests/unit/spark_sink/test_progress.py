@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+from shardmerge.schemas.names import ShardId, TargetTable
+from shardmerge.spark_sink.applied import Applied
+from shardmerge.spark_sink.plan import SinkState, plan
+from shardmerge.spark_sink.progress import Standing, progress_of
+from shardmerge.spark_sink.ranges import RowHold
+from shardmerge.spark_sink.statements import Refused
+
+from .decided import (
+    A_ROWS,
+    CONTRACTING,
+    EXPANDING,
+    TARGET,
+    A,
+    B,
+    at,
+    decision,
+    folded,
+    key,
+    rows,
+    statement,
+)
+
+ADD, DROP = statement(EXPANDING, "column:c"), statement(CONTRACTING, "column:d")
+BEHIND = rows({A_ROWS: Applied(4)})
+
+
+def _progress(known, executed=(), refused=None, progress=None, standing=None):
+    state = SinkState({TARGET: set(executed)}, {TARGET: refused or {}}, progress or rows())
+    target = next(t for t in plan(known, state, 100).targets if t.target == TARGET)
+    return progress_of(known, target, state.rows, standing or Standing(), 42)
+
+
+def test_a_shard_that_flows_tells_its_offset_and_nothing_else():
+    record = _progress(folded(decision(1, A, 10)))
+    assert (record.executed_version, record.rows, record.open) == (1, 42, ())
+    [shard] = record.shards
+    assert (shard.offset, shard.waiting, shard.position) == (10, "", None)
+
+
+def test_shards_come_sorted():
+    record = _progress(folded(decision(1, B, 10), decision(2, A, 10)))
+    assert [shard.shard for shard in record.shards] == [A, B]
+
+
+def test_a_held_shard_tells_why_even_without_rows():
+    [shard] = _progress(folded(decision(1, A, 10, hold=True))).shards
+    assert (shard.waiting, shard.hint, shard.position) == ("it conflicts", "undo it", at(10))
+
+
+def test_a_shard_whose_version_is_not_reached_tells_it_when_rows_are_parked():
+    known = folded(decision(1, A, 10, ADD))
+    [parked] = _progress(known, progress=BEHIND).shards
+    assert parked.waiting == "waits for the target to reach version 1"
+    [idle] = _progress(known).shards
+    assert idle.waiting == ""
+
+
+def test_a_refused_statement_is_shown_with_those_who_need_it():
+    known = folded(decision(1, A, 10, ADD))
+    refused = {key(1): Refused("no such type", resting=True)}
+    record = _progress(known, refused=refused, progress=BEHIND)
+    assert [(s.state, s.detail) for s in record.open] == [("refused", "no such type")]
+    assert "no such type" in record.shards[0].waiting
+    assert record.shards[0].hint
+
+
+def test_open_statements_are_shown_with_what_they_wait_for():
+    record = _progress(folded(decision(1, A, 10, DROP), decision(2, A, 20, ADD)), progress=BEHIND)
+    assert [(s.version, s.state) for s in record.open] == [(1, "debt"), (2, "waiting")]
+    assert record.open[0].detail.startswith("waits for rows of")
+
+
+def test_a_row_that_cannot_be_applied_is_shown():
+    hold = RowHold(A, at(15), 4, "column c is unknown", "take a snapshot")
+    known = folded(decision(1, A, 10))
+    [shard] = _progress(known, progress=BEHIND, standing=Standing(holds={A: hold})).shards
+    assert (shard.waiting, shard.hint, shard.position) == (hold.reason, hold.hint, at(15))
+
+
+def test_a_missing_decision_is_shown_with_the_rows_that_wait_for_it():
+    known, standing = folded(decision(1, A, 10)), Standing(missing={"s1": "s1@4"})
+    [shard] = _progress(known, progress=BEHIND, standing=standing).shards
+    assert shard.waiting == "waits for s1@4"
+    [idle] = _progress(known, standing=standing).shards
+    assert idle.waiting == ""
+
+
+def test_two_shards_of_one_topic_tell_each_other():
+    one, two = ShardId("s1", "app", "a b"), ShardId("s1", "app", "a_b")
+    record = _progress(folded(decision(1, one, 1), decision(2, two, 2)))
+    assert str(two) in record.shards[0].waiting
+    assert str(one) in record.shards[1].waiting
+
+
+def test_a_shard_of_two_targets_tells_both():
+    other = replace(decision(1, A, 1), target=TargetTable("merged", "u"))
+    [shard] = _progress(folded(decision(1, A, 10), other)).shards
+    assert shard.waiting == "it is routed to merged.t and to merged.u"
+
+
+def test_equal_input_gives_equal_records():
+    known = folded(decision(1, A, 10, ADD))
+    assert _progress(known) == _progress(known)

@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import pytest
+
+from shardmerge.schemas.events import Binding
+from shardmerge.spark_sink.applied import Applied
+from shardmerge.spark_sink.statements import (
+    Refused,
+    StatementState,
+    bindings,
+    frontier,
+    limit_of,
+    open_statements,
+)
+
+from .decided import (
+    A_ROWS,
+    CONTRACTING,
+    EXPANDING,
+    SWITCHING,
+    TARGET,
+    A,
+    B,
+    at,
+    decision,
+    folded,
+    key,
+    rows,
+    statement,
+)
+
+ADD, DROP, SWITCH = (statement(kind, "column:c") for kind in (EXPANDING, CONTRACTING, SWITCHING))
+BEHIND = rows({A_ROWS: Applied(4)})
+
+
+def _target(*records):
+    return folded(*records).targets[TARGET]
+
+
+def _states(target, executed=(), refused=None, progress=None):
+    found = open_statements(target, executed, refused or {}, progress or rows())
+    return {s.key: (s.state, s.detail) for s in found}
+
+
+def test_an_expanding_statement_runs_at_once():
+    assert _states(_target(decision(1, A, 10, ADD)), progress=BEHIND) == {
+        key(1): (StatementState.READY, "")
+    }
+
+
+@pytest.mark.parametrize("waiting", [DROP, SWITCH])
+def test_others_wait_for_the_rows_before_each_shards_gate(waiting):
+    target = _target(decision(1, A, 10), decision(2, B, 20, waiting))
+    state, detail = _states(target, progress=BEHIND)[key(2)]
+    assert state is StatementState.DEBT
+    assert detail == f"waits for rows of {A} before {at(10)} (s1.app.a/0@4)"
+    assert _states(target)[key(2)] == (StatementState.READY, "")
+
+
+def test_several_shards_in_the_way_are_counted():
+    target = _target(decision(1, A, 10), decision(2, B, 20, DROP))
+    late = rows({A_ROWS: Applied(4), ("s1.app.b", 0): Applied(3)})
+    assert _states(target, progress=late)[key(2)][1].endswith("and 1 more shards")
+
+
+def test_a_next_row_beyond_the_gate_is_a_proof():
+    target = _target(decision(1, A, 10), decision(2, A, 20, DROP))
+    standing = rows({A_ROWS: Applied(4, at(20))})
+    assert _states(target, progress=standing)[key(2)][0] is StatementState.READY
+    before = rows({A_ROWS: Applied(4, at(19))})
+    assert _states(target, progress=before)[key(2)][0] is StatementState.DEBT
+
+
+def test_a_watermark_read_before_the_decision_was_seen_is_no_proof():
+    target = _target(decision(1, A, 10), decision(2, A, 20, DROP))
+    state, detail = _states(target, progress=rows(seen=1))[key(2)]
+    assert state is StatementState.DEBT
+    assert detail == "waits for the high watermark of s1.app.a/0"
+    assert _states(target, progress=rows(seen=2))[key(2)][0] is StatementState.READY
+
+
+def test_a_topic_that_is_not_there_holds_no_rows():
+    target = _target(decision(1, A, 10, DROP))
+    assert _states(target, progress=rows(ends={}))[key(1)][0] is StatementState.READY
+    late = _states(target, progress=rows(ends={}, seen=0))[key(1)]
+    assert late == (StatementState.DEBT, "waits for the high watermark of s1.app.a")
+
+
+def test_nothing_stands_before_a_snapshots_description():
+    target = _target(decision(1, A, 10, DROP, snapshot=True))
+    assert _states(target, progress=BEHIND)[key(1)][0] is StatementState.READY
+
+
+def test_the_last_rows_of_a_shard_that_left_are_waited_for():
+    target = _target(decision(1, A, 10), decision(2, A, 20, live=False), decision(3, B, 5, DROP))
+    assert _states(target, progress=BEHIND)[key(3)][0] is StatementState.DEBT
+
+
+def test_a_shard_that_came_later_is_not_waited_for():
+    target = _target(decision(1, B, 10, DROP), decision(2, A, 10))
+    assert limit_of(target.shards[A], 1) is None
+    assert _states(target, progress=BEHIND)[key(1)][0] is StatementState.READY
+
+
+def test_a_held_shard_counts_with_the_place_of_its_gate():
+    target = _target(
+        decision(1, A, 10), decision(2, A, 20, hold=True), decision(3, A, 30, hold=True),
+        decision(4, B, 5, SWITCH, releases=(A,)), decision(5, A, 50), decision(6, B, 6, DROP),
+    )  # fmt: skip
+    limits = {v: limit_of(target.shards[A], v) for v in (1, 2, 3, 4, 5, 6)}
+    assert {v: gate.position for v, gate in limits.items() if gate} == {
+        1: at(10), 2: at(20), 3: at(20), 4: at(20), 5: at(50), 6: at(50),
+    }  # fmt: skip
+
+
+def test_a_common_subject_keeps_the_order():
+    target = _target(decision(1, A, 10, DROP), decision(2, A, 20, ADD))
+    states = _states(target, progress=BEHIND)
+    assert states[key(2)] == (StatementState.WAITING, "waits for statement 1.0")
+    assert _states(target, executed={key(1)})[key(2)][0] is StatementState.READY
+
+
+def test_an_expanding_statement_overtakes_a_debt_of_another_column():
+    target = _target(decision(1, A, 10, DROP), decision(2, A, 20, statement(EXPANDING, "column:d")))
+    assert _states(target, progress=BEHIND)[key(2)][0] is StatementState.READY
+
+
+@pytest.mark.parametrize("whole", [0, 1])
+def test_the_whole_table_has_every_subject(whole):
+    both = [DROP, statement(EXPANDING, "column:d")]
+    both[whole] = statement(both[whole].kind, "table")
+    target = _target(decision(1, A, 10, both[0]), decision(2, A, 20, both[1]))
+    assert _states(target, progress=BEHIND)[key(2)][0] is StatementState.WAITING
+
+
+def test_a_refused_statement_rests_and_is_tried_again():
+    target = _target(decision(1, A, 10, ADD))
+    resting = _states(target, refused={key(1): Refused("duplicate", resting=True)})
+    assert resting[key(1)] == (StatementState.REFUSED, "duplicate")
+    again = _states(target, refused={key(1): Refused("duplicate", resting=False)})
+    assert again[key(1)][0] is StatementState.READY
+
+
+def test_rows_wait_from_the_first_version_with_an_open_statement_that_is_no_debt():
+    target = _target(decision(1, A, 10, DROP), decision(2, A, 20, ADD), decision(3, A, 30))
+    assert frontier(target, ()) == 2
+    assert frontier(target, {key(2)}) == 4
+    assert frontier(_target(decision(1, A, 10, SWITCH)), ()) == 1
+
+
+def test_bindings_are_those_of_executed_statements_in_version_order():
+    bind = Binding("c#1", "c")
+    renamed, gone = Binding("c#1", "d"), Binding("c#1", "")
+    target = _target(
+        decision(1, A, 10, statement(EXPANDING, binds=(bind,))),
+        decision(2, A, 20, statement(EXPANDING, binds=(renamed,))),
+        decision(3, A, 30, statement(CONTRACTING, binds=(gone,))),
+    )
+    assert bindings(target, {key(1)}) == {"c#1": bind}
+    assert bindings(target, {key(1), key(2)}) == {"c#1": renamed}
+    assert bindings(target, {key(1), key(2), key(3)}) == {}
