@@ -9,7 +9,10 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
+
+from shardmerge.schemas.errors import ConfigError
 
 from .apply_ranges import ApplyConfig
 from .ranges import RangeResult, RangeTask
@@ -27,7 +30,7 @@ class BatchRunner:
         self._config = config
         self._min_records = min_records
         self._session: Any = None
-        self._failure: BaseException | None = None
+        self._failure: Exception | None = None
         self._starter = threading.Thread(target=self._start, name="spark-start", daemon=True)
 
     def start(self) -> None:
@@ -42,7 +45,7 @@ class BatchRunner:
         """Apply the tasks; results come in any order.
 
         Raises:
-            Exception: Spark could not be started, or its job failed outside of our code.
+            ConfigError: Spark could not be started.
         """
         size = sum(task.end_offset - task.start_offset for task in tasks)
         if size < self._min_records:
@@ -53,11 +56,15 @@ class BatchRunner:
         largest_first = sorted(tasks, key=lambda t: t.start_offset - t.end_offset)
         # Every slice gets large and small ranges.
         dealt = [task for first in range(slices) for task in largest_first[first::slices]]
-        yield from (
-            context.parallelize(dealt, slices)
-            .mapPartitions(partial(run_tasks, config=self._config))
-            .collect()
+        job = context.parallelize(dealt, slices).mapPartitions(
+            partial(run_tasks, config=self._config)
         )
+        try:
+            results = job.collect()
+        except Py4JJavaError as error:
+            yield TaskFailure(f"Spark's job failed: {error.java_exception}", "see the log of Spark")
+            return
+        yield from results
 
     def stop(self) -> None:
         """Stop Spark, if it runs."""
@@ -68,7 +75,10 @@ class BatchRunner:
     def _spark(self) -> Any:
         self._starter.join()
         if self._failure is not None:
-            raise self._failure
+            raise ConfigError(
+                f"Spark does not start: {self._failure}",
+                hint="see the lines before this one; the driver's JVM needs Java 17 and 450 MB",
+            ) from self._failure
         return self._session
 
     def _start(self) -> None:
