@@ -84,7 +84,7 @@ class BatchRunner:
     def _start(self) -> None:
         try:
             self._session = start_spark(self._settings)
-        except Exception as error:  # noqa: BLE001 - told by _spark, in the thread that needs it
+        except Exception as error:  # told by _spark, in the thread that needs it
             self._failure = error
 
 
