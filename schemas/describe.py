@@ -31,7 +31,7 @@ from .changes import (
 from .literals import normal_literal
 from .model import Check, Column, Default, DefaultKind, ForeignKey, Index, IndexKind
 from .names import quote_identifier
-from .types import ColumnType
+from .render.mysql import column_type, string_literal
 
 
 def describe(action: Action, column: Column | None) -> str:
@@ -91,7 +91,7 @@ def describe(action: Action, column: Column | None) -> str:
 
 def column_text(column: Column) -> str:
     """A column definition without its comment."""
-    text = f"{_name(column.name)} {type_text(column.type)}"
+    text = f"{_name(column.name)} {column_type(column.type)}"
     if column.generated is not None:
         storage = "STORED" if column.generated.stored else "VIRTUAL"
         text += f" GENERATED ALWAYS AS ({column.generated.expression}) {storage}"
@@ -110,36 +110,8 @@ def column_text(column: Column) -> str:
     return text
 
 
-def type_text(kind: ColumnType) -> str:
-    """A type with everything that belongs to it, in one spelling."""
-    text = kind.name
-    if kind.elements:
-        text += "(" + ",".join(_string(element) for element in kind.elements) + ")"
-    elif kind.scale is not None:
-        text += f"({kind.length},{kind.scale})"
-    elif (kind.length is not None and not kind.is_integer) or kind.length is not None:
-        text += f"({kind.length})"
-    elif kind.fsp:
-        text += f"({kind.fsp})"
-    if kind.unsigned:
-        text += " unsigned"
-    if kind.zerofill:
-        text += " zerofill"
-    if kind.charset:
-        text += f" CHARACTER SET {kind.charset}"
-    if kind.collation:
-        text += f" COLLATE {kind.collation}"
-    if kind.srid is not None:
-        text += f" SRID {kind.srid}"
-    return text
-
-
 def _name(name: str) -> str:
     return quote_identifier(name.lower())
-
-
-def _string(value: str) -> str:
-    return "'" + value.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
 def _default(default: Default | None) -> str:
@@ -148,7 +120,7 @@ def _default(default: Default | None) -> str:
     if default.kind is DefaultKind.NULL:
         return " DEFAULT NULL"
     if default.kind is DefaultKind.LITERAL:
-        return f" DEFAULT {_string(default.text)}"
+        return f" DEFAULT {string_literal(default.text)}"
     return f" DEFAULT ({default.text})"
 
 
