@@ -55,13 +55,16 @@ def progress_of(
 def _statement(open_statement: OpenStatement) -> StatementProgress:
     # A ready one is executed at once: what is seen of it is that it waits for its turn.
     state = open_statement.state
-    shown = StatementState.WAITING if state is StatementState.READY else state
+    if open_statement.is_refused:
+        state = StatementState.REFUSED
+    elif state is StatementState.READY:
+        state = StatementState.WAITING
     return StatementProgress(
         version=open_statement.key.version,
         ordinal=open_statement.key.ordinal,
         sql=open_statement.statement.sql,
         kind=open_statement.statement.kind,
-        state=shown.value,
+        state=state.value,
         detail=open_statement.detail,
     )
 
@@ -100,7 +103,7 @@ def _why(stop: Stop, plan: TargetPlan) -> tuple[str, str]:
     """Reason and hint for a closed gate."""
     if not stop.held:
         for waiting in plan.open:
-            if waiting.state is StatementState.REFUSED and waiting.key.version == plan.frontier:
+            if waiting.is_refused and waiting.key.version == plan.frontier:
                 return (
                     f"{stop.reason}; the target refuses {waiting.statement.sql!r}: "
                     f"{waiting.detail}",

@@ -38,13 +38,20 @@ class OpenStatement:
     """A statement that is decided and not executed.
 
     Attributes:
-        detail: Who waits for whom, or the target's error; "" when it may run now.
+        detail: Who waits for whom, or the target's error when it was tried last.
     """
 
     key: StatementKey
     statement: TargetStatement
     state: StatementState
     detail: str = ""
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the target refused it the last time, also while it is tried again."""
+        return self.state is StatementState.REFUSED or (
+            self.state is StatementState.READY and bool(self.detail)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +145,10 @@ def _at_its_turn(
         waits = _unapplied(target, key.version, rows)
         if waits:
             return OpenStatement(key, statement, StatementState.DEBT, f"waits for {waits}")
-    if refusal is not None and refusal.resting:
-        return OpenStatement(key, statement, StatementState.REFUSED, refusal.error)
-    return OpenStatement(key, statement, StatementState.READY)
+    if refusal is None:
+        return OpenStatement(key, statement, StatementState.READY)
+    state = StatementState.REFUSED if refusal.resting else StatementState.READY
+    return OpenStatement(key, statement, state, refusal.error)
 
 
 def _earlier(

@@ -7,7 +7,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -92,7 +92,8 @@ def reason_of(scenario: Scenario, later: Sequence[Later]) -> str:
 class Pool:
     """Plays scenarios in threads; ``prepare`` makes their shards, ``start`` begins to play.
 
-    Case names are numbers in the order given, so a name in a log leads to its scenario.
+    Case names are numbers in the order given, so a name in a log leads to its scenario. Scenarios
+    that kill parts of the line play after all others, one at a time.
     """
 
     def __init__(
@@ -103,7 +104,7 @@ class Pool:
         self._players = [Player(s, f"sc{n}", line) for n, s in enumerate(scenarios, 1)]
         self._broken: dict[str, str] = {}
         self._threads = threads
-        self._executor: ThreadPoolExecutor | None = None
+        self._executors: list[ThreadPoolExecutor] = []
         self.results: dict[str, Future[Result]] = {}
 
     def prepare(self) -> None:
@@ -116,14 +117,21 @@ class Pool:
 
     def start(self) -> None:
         """Begin to play; ``results`` then has a future for every scenario."""
-        self._executor = ThreadPoolExecutor(self._threads, thread_name_prefix="scenario")
+        many = ThreadPoolExecutor(self._threads, thread_name_prefix="scenario")
+        alone = ThreadPoolExecutor(1, thread_name_prefix="alone")
+        self._executors = [alone, many]
+        killing = [player for player in self._players if player.scenario.kills]
         for player in self._players:
-            self.results[player.scenario.id] = self._executor.submit(self._play, player)
+            if player not in killing:
+                self.results[player.scenario.id] = many.submit(self._play, player)
+        alone.submit(wait, list(self.results.values()))
+        for player in killing:
+            self.results[player.scenario.id] = alone.submit(self._play, player)
 
     def stop(self) -> None:
         """Drop what has not begun, wait for what has."""
-        if self._executor is not None:
-            self._executor.shutdown(wait=True, cancel_futures=True)
+        for executor in self._executors:
+            executor.shutdown(wait=True, cancel_futures=True)
 
     def again(self, first: Result) -> Result:
         """Play a scenario that failed once more, in this thread."""

@@ -107,6 +107,14 @@ class Scenario:
         """Databases that the shards may be in: those that the route names."""
         return ("app1", "app2")
 
+    @property
+    def kills(self) -> bool:
+        """Whether it kills a part that all scenarios share."""
+        return any(
+            step.event and not step.event.startswith(("restart_worker", "start_worker"))
+            for step in self.steps
+        )
+
     def ends_in_conflict(self) -> bool:
         """Whether the last expectation is a conflict that nobody resolves."""
         told = [step.expect for step in self.steps if step.expect]

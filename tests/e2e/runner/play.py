@@ -279,13 +279,19 @@ class Player:
         return [] if wanted in held else [f"{wanted} is not held"]
 
     def _progress_faults(self, facts: Facts) -> list[str]:
-        """Statements that the sink still has to execute, and shards that it lets wait."""
+        """Statements that the sink still has to execute, rows that it has not applied."""
         progress = facts.progress.get(self.target)
         last = max((d.version for d in facts.of_target(self.target)), default=0)
         if progress is None:
             return [f"the sink has said nothing about {self.target}"]
         faults = [f"{s.state}: {s.sql}: {s.detail}" for s in progress.open]
         faults += [f"{s.shard} waits: {s.waiting}" for s in progress.shards if s.waiting]
+        ends = read.row_ends(self.line.pipeline, [s.shard for s in progress.shards])
+        faults += [
+            f"rows of {s.shard} are applied up to {s.offset} of {ends[s.shard]}"
+            for s in progress.shards
+            if not s.waiting and s.offset < ends.get(s.shard, 0)
+        ]
         if progress.executed_version < last:
             faults.append(f"executed up to version {progress.executed_version} of {last}")
         return faults

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import TypeAlias
 
 import pymysql
 from pymysql.cursors import Cursor
 
 from shardmerge.cli.union import Table, read_table
+from shardmerge.schemas import topics
+from shardmerge.schemas.names import ShardId
+from shardmerge.schemas.pipeline import Pipeline
+from shardmerge.spark_sink.offsets import OffsetReader
 
 from .compare import FoundColumn, FoundIndex
 
@@ -76,3 +81,19 @@ def _text(value: object) -> str:
 
 def _text_or_none(value: object) -> str | None:
     return None if value is None else _text(value)
+
+
+def row_ends(pipeline: Pipeline, shards: Sequence[ShardId]) -> dict[ShardId, int]:
+    """Where the row topics end (read committed); shards without a row have none."""
+    reader = _offset_reader(pipeline.kafka.bootstrap_servers)
+    counts = reader.partitions({topics.row_topic(shard) for shard in shards})
+    ends = reader.stable_ends((t, number) for t, count in counts.items() for number in range(count))
+    return {
+        shard: sum(end for (topic, _), end in ends.items() if topic == topics.row_topic(shard))
+        for shard in shards
+    }
+
+
+@cache
+def _offset_reader(bootstrap_servers: str) -> OffsetReader:
+    return OffsetReader(bootstrap_servers)

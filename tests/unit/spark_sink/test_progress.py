@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.spark_sink.applied import Applied
 from shardmerge.spark_sink.plan import SinkState, plan
@@ -59,9 +61,10 @@ def test_a_shard_whose_version_is_not_reached_tells_it_when_rows_are_parked():
     assert idle.waiting == ""
 
 
-def test_a_refused_statement_is_shown_with_those_who_need_it():
+@pytest.mark.parametrize("resting", [True, False])
+def test_a_refused_statement_is_shown_with_those_who_need_it(resting):
     known = folded(decision(1, A, 10, ADD))
-    refused = {key(1): Refused("no such type", resting=True)}
+    refused = {key(1): Refused("no such type", resting)}
     record = _progress(known, refused=refused, progress=BEHIND)
     assert [(s.state, s.detail) for s in record.open] == [("refused", "no such type")]
     assert "no such type" in record.shards[0].waiting
