@@ -114,8 +114,15 @@ def _leave(state: TargetState, change: SchemaChange) -> Step:
         # The others were joined together with the shard that left, so this says that the target
         # itself cannot be brought there; it stays as it is, and accepts what it accepted.
         answer = _Joined(state.schema, state.columns, ())
-    warning = f"rows of {change.shard} stay in the target"
-    step = _emit(released, change, answer, None, releases=opened, warnings=(warning,))
+    warnings = [f"rows of {change.shard} stay in the target"]
+    left = state.shards.get(change.shard)
+    if left and left.hold:
+        # Its table is gone, and with it the schema that its rows waited for.
+        opened = sorted([*opened, change.shard])
+        warnings.append(
+            f"{change.shard} was held at {left.hold.position}: its rows after that are passed over"
+        )
+    step = _emit(released, change, answer, None, releases=opened, warnings=tuple(warnings))
     assert step.decision is not None
     return replace(step, decision=replace(step.decision, live=False))
 

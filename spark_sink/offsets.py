@@ -28,7 +28,11 @@ class OffsetReader:
 
     def __init__(self, bootstrap_servers: str) -> None:
         self._admin = AdminClient(
-            {"bootstrap.servers": bootstrap_servers, "client.id": "shardmerge-sink-offsets"}
+            {
+                "bootstrap.servers": bootstrap_servers,
+                "client.id": "shardmerge-sink-offsets",
+                "log_level": 2,  # a failed query raises, which says it once
+            }
         )
 
     def partitions(self, topics: Collection[str]) -> dict[str, int]:

@@ -193,7 +193,9 @@ def _stream(target: TargetTable, shard: ShardGates, stop: Stop | None) -> ShardS
     for gate in shard.gates:
         if stop is not None and gate.version == stop.gate.version:
             break
-        segments.append(Segment(gate.position, _columns(shard, gate), gate.key, gate.live))
+        passed_over = gate.live and not _last_gate(shard, gate).live
+        columns = _columns(shard, gate)
+        segments.append(Segment(gate.position, columns, gate.key, gate.live, passed_over))
     if not segments:
         # The shard's first gate is closed: there is no row before it, but the task finds out.
         assert stop is not None
@@ -216,8 +218,14 @@ def _columns(shard: ShardGates, gate: Gate) -> tuple[ShardColumn, ...]:
     """
     if gate.released_by is None:
         return gate.columns
-    last = shard.gates[shard.upto(gate.released_by) - 1]
-    kept = {column.id for column in last.columns}
+    kept = {column.id for column in _last_gate(shard, gate).columns}
     return tuple(
         column if column.id in kept else ShardColumn("", column.column) for column in gate.columns
     )
+
+
+def _last_gate(shard: ShardGates, gate: Gate) -> Gate:
+    """The shard's gate that a held one was opened with; a gate that was not held is its own."""
+    if gate.released_by is None:
+        return gate
+    return shard.gates[shard.upto(gate.released_by) - 1]

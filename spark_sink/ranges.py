@@ -21,12 +21,14 @@ class Segment:
             these names.
         key: The shard's primary-key column names there.
         live: False after the shard was dropped: a row here contradicts the tracked schema.
+        passed_over: The shard was dropped while it was held here: its rows are not applied.
     """
 
     start: SourcePosition
     columns: tuple[ShardColumn, ...]
     key: tuple[str, ...]
     live: bool = True
+    passed_over: bool = False
 
 
 @dataclass(frozen=True, slots=True)

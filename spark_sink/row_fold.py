@@ -205,6 +205,9 @@ class RowFold:
             return self._hold(
                 offset, "the record's source block names no binlog position", "as Debezium does"
             )
+        if self._stream.segments[self._number].passed_over:
+            self._image = frozenset()
+            return True
         if refusal := self._refuse(offset, record):
             self._position = position_of(source)
             return self._hold(offset, refusal.reason, refusal.hint)

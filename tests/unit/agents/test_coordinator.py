@@ -160,6 +160,17 @@ def test_a_held_shard_is_released_when_the_other_side_leaves() -> None:
     assert gone.releases == (ShardId("s1", "app", "t"),)
 
 
+def test_a_shard_that_leaves_while_it_is_held_is_released() -> None:
+    line = Line()
+    line.change("s0", table(column("c", "int")))
+    line.change("s1", table(column("c", "date")))
+
+    gone = line.change("s1", None)
+
+    assert gone.releases == (ShardId("s1", "app", "t"),)
+    assert "rows after that are passed over" in gone.warnings[1]
+
+
 def test_a_type_change_of_the_only_shard_is_no_conflict() -> None:
     line = Line()
     line.change("s0", table(column("c", "int")))

@@ -85,6 +85,23 @@ def test_a_shard_that_stood_at_its_gate_goes_on_when_it_opens():
     assert set(task.bindings) == {"id#1", "c#1"}
 
 
+def test_rows_of_a_shard_that_was_dropped_while_it_was_held_are_passed_over():
+    known = folded(
+        decision(1, A, 10, CREATE, snapshot=True),
+        decision(2, A, 20, hold=True),
+        decision(3, A, 30, live=False, releases=(A,), columns=()),
+        decision(4, A, 40),
+    )
+    [task] = plan(known, _state({A_ROWS: Applied(4, at(25))}, ends={A_ROWS: 9}), 100).tasks
+    found = [(s.start, s.live, s.passed_over) for s in task.stream.segments]
+    assert found == [
+        (BEGINNING, True, False),
+        (at(20), True, True),
+        (at(30), False, False),
+        (at(40), True, False),
+    ]
+
+
 def test_a_closed_first_gate_gives_a_task_that_only_looks():
     known = folded(decision(1, A, 10, CREATE))
     [task] = plan(known, _state(executed=(), ends={A_ROWS: 9}), 100).tasks

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -235,6 +236,18 @@ def test_a_record_that_cannot_be_decoded_is_held_at_its_offset() -> None:
     assert f.end is not None
     assert f.end.hold is not None
     assert f.end.hold.offset == 8
+
+
+def test_rows_of_a_segment_that_is_passed_over_are_not_looked_at() -> None:
+    over = replace(segment(at(100), id=INT), passed_over=True)
+    f = fold(segment(id=INT), over, segment(at(200), id=INT))
+
+    for offset, image in enumerate(({"id": 1}, {"other": 2}, {"id": 3})):
+        assert f.add(offset, row("c", image, at(50 + 100 * offset)))
+
+    blocks = only(f.batches()).upserts
+    assert [row for block in blocks for row in rows_of(block)] == [{"id": "1"}, {"id": "3"}]
+    assert (f.rows, f.end) == (2, None)
 
 
 @pytest.mark.parametrize(
