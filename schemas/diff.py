@@ -6,7 +6,8 @@ after (the target accepts more: expanding), then *down* to the definition after 
 accepts less: contracting). Where the two have no join, it moves in one step that accepts other
 rows (switching). The statements come in an order in which every one of them is legal:
 
-1. indexes, checks and generated columns that go, or that a rename would break;
+1. indexes, checks and generated columns that go, or that a rename would break; stored columns
+   that are computed no more;
 2. steps up of columns that are about to go;
 3. columns whose name is needed by another column are dropped, then renames;
 4. steps up and switches of columns that stay;
@@ -15,7 +16,8 @@ rows (switching). The statements come in an order in which every one of them is 
 7. steps down of columns that stay, dropped columns;
 8. generated columns, indexes and checks that come.
 
-One clause per statement, and one text per statement: equal schemas give equal bytes.
+One clause per statement, and one text per statement: equal schemas give equal bytes. What the
+statements say is the dialect's matter (``render``); where it cannot say one, there is no way.
 
 Source: ARCHITECTURE.md, sections 3 and 5.
 """
@@ -25,12 +27,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from .diff_columns import CannotRender, ColumnMove, Step, column_steps
+from .diff_columns import ColumnMove, Step, column_steps
 from .diff_writer import StatementWriter
 from .events import ShardColumn, TargetStatement
 from .expressions import column_names
 from .model import Check, Column, Index, IndexKind, IndexPart, TableSchema
 from .names import TargetTable
+from .render.dialect import CannotRender, Dialect
+from .render.mysql_dialect import MYSQL_8
 from .target_table import TargetSchema
 
 __all__ = ["CannotRender", "diff"]
@@ -44,23 +48,26 @@ def diff(
     from_columns: Sequence[ShardColumn],
     to: TargetSchema,
     target: TargetTable,
+    dialect: Dialect = MYSQL_8,
 ) -> tuple[TargetStatement, ...] | CannotRender:
     """The statements that bring the target to ``to``, in execution order.
 
     Args:
         from_schema: The target's table as it is; None when it does not exist.
         from_columns: Its columns with identities, in its order; empty when it does not exist.
-        to: See ``target_schema``; it must have been made with ``from_columns`` as ``previous``.
+        to: See ``target_schema``; it must have been made with ``from_columns`` as ``previous``,
+            and with the same dialect.
         target: The table's name.
+        dialect: The target's kind and version.
 
     Returns:
-        The statements, empty when nothing is to do; or why MySQL cannot be brought there.
+        The statements, empty when nothing is to do; or why the target cannot be brought there.
     """
-    write = StatementWriter(target)
+    write = StatementWriter(target, to, dialect)
     if from_schema is None:
-        write.create(to)
-        return write.statements
-    return _Diff(from_schema, from_columns, to, write).run()
+        write.create()
+        return write.result
+    return _Diff(from_schema, from_columns, to, write, dialect).run()
 
 
 class _Diff:
@@ -72,8 +79,9 @@ class _Diff:
         from_columns: Sequence[ShardColumn],
         to: TargetSchema,
         write: StatementWriter,
+        dialect: Dialect,
     ) -> None:
-        self.write = write
+        self.write, self.dialect = write, dialect
         self.from_schema, self.to = from_schema, to
         self.before = {c.id: c.column for c in from_columns}
         self.after = {c.id: c.column for c in to.columns}
@@ -82,7 +90,9 @@ class _Diff:
             for i, column in self.after.items()
             if i in self.before
         }
-        self.current = {i: column.name for i, column in self.before.items()}
+        self.current = dict(self.before)
+        key = from_schema.primary_key
+        self.key = {name.lower() for name in key.columns} if key else set[str]()
 
     def run(self) -> tuple[TargetStatement, ...] | CannotRender:
         stay = [i for i in self.after if i in self.before]
@@ -90,9 +100,7 @@ class _Diff:
         come = [i for i in self.after if i not in self.before]
         moves: dict[str, ColumnMove] = {}
         for column_id in stay:
-            move = column_steps(
-                self.before[column_id], self.after[column_id], ours=column_id in self.to.ours
-            )
+            move = self._steps(column_id)
             if isinstance(move, CannotRender):
                 return move
             moves[column_id] = move
@@ -104,14 +112,20 @@ class _Diff:
         self._drop_checks()
         for column_id in self._generated_first([*gone, *rebuilt]):
             if self.before[column_id].generated is not None:
-                self.write.drop(column_id, self.before[column_id], self.current.pop(column_id))
+                self.write.drop(column_id, self.current.pop(column_id))
+        # Before the renames: a column that a computed one names cannot be renamed.
+        freed = [i for i in stay if self._is_freed(i)]
+        for column_id in freed:
+            self._move(column_id, moves[column_id].up)
         gone = [i for i in (*gone, *rebuilt) if i in self.current]
         for column_id in gone:
-            self.write.make_optional(self.before[column_id])
+            column = self.current[column_id]
+            in_key = column.name.lower() in self.key
+            self.current[column_id] = self.write.make_optional(column, in_key=in_key)
         gone = self._rename(gone)
         # MySQL wants a key's columns NOT NULL, so those of a key that goes move after it.
         old_key = self._columns_of_changing_key()
-        stay = [i for i in stay if not moves[i].rebuild]
+        stay = [i for i in stay if not moves[i].rebuild and i not in freed]
         for column_id in stay:
             if column_id not in old_key:
                 self._move(column_id, moves[column_id].up)
@@ -126,18 +140,41 @@ class _Diff:
         for column_id in stay:
             self._move(column_id, moves[column_id].down)
         for column_id in gone:
-            self.write.drop(column_id, self.before[column_id], self.current[column_id])
+            self.write.drop(column_id, self.current[column_id])
         for column_id in self._base_first([*rebuilt, *come]):
             column = self.after[column_id]
             if column_id in rebuilt or column.generated is not None:
                 self.write.add(column_id, column, ours=column_id in self.to.ours)
         self._add_indexes(lost)
         self._add_checks()
-        return self.write.statements
+        return self.write.result
+
+    def _steps(self, column_id: str) -> ColumnMove | CannotRender:
+        before, after = self.before[column_id], self.after[column_id]
+        if before.generated is not None and after.generated is not None:
+            names = column_names(before.generated.expression)
+            if any(self.renamed.get(n.lower(), n) != n for n in names):
+                # MySQL refuses to rename a column that a computed one names.
+                return ColumnMove(rebuild=True)
+        ours = column_id in self.to.ours
+        return column_steps(before, after, ours=ours, dialect=self.dialect)
+
+    def _is_freed(self, column_id: str) -> bool:
+        """Whether the column was computed, and is computed no more."""
+        before, after = self.before[column_id], self.after[column_id]
+        return before.generated is not None and after.generated is None
 
     def _move(self, column_id: str, steps: Sequence[Step]) -> None:
         for step in steps:
-            self.write.move(column_id, step)
+            # A step has the name of after the renames.
+            name = self.current[column_id].name
+            now = Step(
+                replace(step.before, name=name), replace(step.after, name=name),
+                step.kind, step.reason,
+            )  # fmt: skip
+            in_key = self.before[column_id].name.lower() in self.key
+            self.write.move(column_id, now, in_key=in_key)
+            self.current[column_id] = now.after
 
     def _drop_indexes(self, lost: set[str]) -> None:
         kept = {i.name.lower(): _plain(i) for i in self.to.schema.indexes}
@@ -202,37 +239,36 @@ class _Diff:
         """Write the renames, and drops that must come before one; the drops still to write."""
         pending = {
             i: self.after[i].name
-            for i, name in self.current.items()
-            if i in self.after and i not in gone and self.after[i].name != name
+            for i, column in self.current.items()
+            if i in self.after and i not in gone and self.after[i].name != column.name
         }
         wanted = {name.lower() for name in pending.values()}
         wanted |= {self.after[i].name.lower() for i in self.after if i not in self.before}
         still = []
         for column_id in gone:
-            if self.current[column_id].lower() not in wanted:
+            if self.current[column_id].name.lower() not in wanted:
                 still.append(column_id)
             elif len(self.current) > 1:
-                name = self.current.pop(column_id)
-                self.write.drop(column_id, self.before[column_id], name)
+                self.write.drop(column_id, self.current.pop(column_id))
             else:
                 # A table keeps at least one column.
-                self._rename_one(column_id, _TEMPORARY + self.current[column_id])
+                self._rename_one(column_id, _TEMPORARY + self.current[column_id].name)
                 still.append(column_id)
         while pending:
-            taken = {name.lower(): i for i, name in self.current.items()}
+            taken = {column.name.lower(): i for i, column in self.current.items()}
             free = (i for i in pending if taken.get(pending[i].lower(), i) == i)
             ready = next(free, None)
             if ready is not None:
                 self._rename_one(ready, pending.pop(ready))
             else:
                 swapped = next(iter(pending))
-                self._rename_one(swapped, _TEMPORARY + self.current[swapped])
+                self._rename_one(swapped, _TEMPORARY + self.current[swapped].name)
         return still
 
     def _rename_one(self, column_id: str, name: str) -> None:
-        column = self.before[column_id]
-        self.write.rename(column_id, self.current[column_id], name, column.generated is None)
-        self.current[column_id] = name
+        column = self.current[column_id]
+        self.write.rename(column_id, column, name)
+        self.current[column_id] = replace(column, name=name)
 
     def _generated_first(self, ids: Sequence[str]) -> list[str]:
         """Generated columns before those that they compute from, others as they come."""

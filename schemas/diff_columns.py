@@ -7,18 +7,10 @@ from dataclasses import dataclass, field, replace
 from .events import StatementKind
 from .lattice_columns import fitted_default, same_value
 from .model import Column, Default, DefaultKind
+from .render.dialect import CannotRender, Dialect
 from .type_join import join_types, value_type
-from .zero_values import zero_value
 
 NULL_DEFAULT = Default(DefaultKind.NULL)
-
-
-@dataclass(frozen=True, slots=True)
-class CannotRender:
-    """The target cannot be brought to a schema. ``hint``: what the operator can do."""
-
-    reason: str
-    hint: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +40,23 @@ class ColumnMove:
     rebuild: bool = False
 
 
-def column_steps(before: Column, after: Column, *, ours: bool) -> ColumnMove | CannotRender:
+def column_steps(
+    before: Column, after: Column, *, ours: bool, dialect: Dialect
+) -> ColumnMove | CannotRender:
     """The steps from one definition to another.
 
     Args:
         before: The target's definition now.
         after: The one it must have; the name may be another one.
         ours: Whether the default after is a zero value that no shard has.
+        dialect: The target's, for its zero values.
     """
+    if before != after and replace(before, name=after.name, comment=after.comment) == after:
+        if before.comment == after.comment:
+            return ColumnMove()
+        reason = f"a shard gave {after.name} another comment, which touches no row"
+        step = Step(replace(before, name=after.name), after, StatementKind.EXPANDING, reason)
+        return ColumnMove(up=(step,))
     if before.generated is not None or after.generated is not None:
         return _generated_steps(before, after)
     before = replace(before, name=after.name)
@@ -63,7 +64,7 @@ def column_steps(before: Column, after: Column, *, ours: bool) -> ColumnMove | C
         return ColumnMove()
     # A default that is the zero value and is not there any more was ours, or as good as ours: two
     # different defaults of shards conflict, so no shard's rows can have counted on it.
-    is_zero = same_value(before.default, zero_value(before.type), before.type)
+    is_zero = same_value(before.default, dialect.zero_value(before.type), before.type)
     low = _Value.of(before, ours=is_zero)
     high = _Value.of(after, ours=ours)
     top = low.join(high)
@@ -79,7 +80,7 @@ def column_steps(before: Column, after: Column, *, ours: bool) -> ColumnMove | C
     if top == low:
         reason = _reason_down(before, after)
         return ColumnMove(down=(Step(before, after, StatementKind.CONTRACTING, reason),))
-    middle = top.column(after)
+    middle = top.column(after, dialect)
     up = Step(before, middle, StatementKind.EXPANDING, _reason_up(before, middle, ours=False))
     down = Step(middle, after, StatementKind.CONTRACTING, _reason_down(middle, after))
     return ColumnMove(up=(up,), down=(down,))
@@ -154,15 +155,16 @@ class _Value:
         )
         return _Value(joined, self.optional or other.optional)
 
-    def column(self, like: Column) -> Column:
+    def column(self, like: Column, dialect: Dialect) -> Column:
         """The value as a definition that the target can have."""
-        joined = self.definition
-        default = joined.default
-        if default is None and joined.nullable:
-            default = NULL_DEFAULT
-        elif default is None and self.optional:
-            default = zero_value(joined.type)
-        return replace(joined, name=like.name, default=default)
+        joined = replace(self.definition, name=like.name, comment=like.comment)
+        if joined.default is not None:
+            return joined
+        zero = dialect.zero_value(joined.type) if self.optional and not joined.nullable else None
+        if zero is not None:
+            return replace(joined, default=zero)
+        nullable = joined.nullable or self.optional
+        return replace(joined, nullable=nullable, default=NULL_DEFAULT if nullable else None)
 
 
 def _reason_up(before: Column, after: Column, *, ours: bool) -> str:

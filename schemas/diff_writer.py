@@ -5,21 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from .diff_columns import Step
+from .diff_columns import NULL_DEFAULT, Step
 from .events import Binding, StatementKind, TargetStatement
 from .expressions import column_names
-from .model import Check, Column, Default, DefaultKind, Index
-from .names import TargetTable, quote_identifier
-from .render.mysql import (
-    check_clause,
-    column_definition,
-    create_table,
-    default_value,
-    index_clause,
-)
+from .model import Check, Column, Index
+from .names import TargetTable
+from .render.dialect import CannotRender, Dialect, Texts
 from .target_table import TargetSchema
-from .type_join import value_type
-from .zero_values import zero_value
 
 _EXPANDING = StatementKind.EXPANDING
 _CONTRACTING = StatementKind.CONTRACTING
@@ -27,92 +19,111 @@ _SWITCHING = StatementKind.SWITCHING
 
 
 class StatementWriter:
-    """Collects the statements of one ``diff`` in execution order."""
+    """Collects the statements of one ``diff`` in execution order.
 
-    def __init__(self, target: TargetTable) -> None:
-        self._name = target.sql
+    Attributes:
+        refusal: The first step that the dialect cannot take; None while there is none.
+    """
+
+    def __init__(self, target: TargetTable, to: TargetSchema, dialect: Dialect) -> None:
+        self._table, self._to, self._dialect = target, to, dialect
         self._statements: list[TargetStatement] = []
+        self.refusal = to.refusal
 
     @property
-    def statements(self) -> tuple[TargetStatement, ...]:
-        """What was written so far."""
-        return tuple(self._statements)
+    def result(self) -> tuple[TargetStatement, ...] | CannotRender:
+        """What was written so far, or why it cannot be."""
+        return self.refusal or tuple(self._statements)
 
-    def create(self, to: TargetSchema) -> None:
-        """CREATE TABLE without IF NOT EXISTS: whoever executes it looks what is there."""
+    def create(self) -> None:
+        """The whole table, with all that is to be told about it."""
+        to = self._to
         binds = tuple(_bound(c.id, c.column) for c in to.columns)
-        sql = create_table(to.schema, self._name)
-        self._add(sql, _EXPANDING, "the target is new", ("table",), binds)
+        notes = (f"{_told(subject)}{text}" for subject, text in to.notes)
+        reason = "; ".join(["the target is new", *notes])
+        texts = self._dialect.create_table(self._table, to.schema)
+        self._add(texts, _EXPANDING, reason, ("table",), binds)
 
     def add(self, column_id: str, column: Column, *, ours: bool) -> None:
         """Add a column; a generated one is a debt, since it takes values that rows bring."""
         kind, reason = _EXPANDING, f"column {column.name} is new"
         if column.generated is not None:
             kind, reason = _CONTRACTING, f"every shard computes {column.name}"
+        elif ours and column.default == NULL_DEFAULT:
+            reason += "; shards without it get NULL"
         elif ours:
             reason += "; shards without it get its zero value"
-        self._alter(
-            f"ADD COLUMN {column_definition(column)}", kind, reason, _subjects(column),
-            (_bound(column_id, column),),
+        self._add(
+            self._dialect.add_column(self._table, column), kind, self._noted(reason, column.name),
+            _subjects(column), (_bound(column_id, column),),
         )  # fmt: skip
 
-    def drop(self, column_id: str, column: Column, name: str) -> None:
-        """Drop a column that is called ``name`` by now.
+    def drop(self, column_id: str, column: Column) -> None:
+        """Drop a column, ``column`` with the name that it has by now.
 
         A generated column is dropped at once: the target then accepts what it accepted, while
         an ordinary one must wait for the rows that still bring a value.
         """
+        name = column.name
         generated = column.generated is not None
-        self._alter(
-            f"DROP COLUMN {quote_identifier(name)}",
+        self._add(
+            self._dialect.drop_column(self._table, column),
             _EXPANDING if generated else _CONTRACTING,
             f"a shard no longer computes {name}" if generated else f"no shard has {name} any more",
             (_column(name),),
             (Binding(column_id, ""),),
         )
 
-    def make_optional(self, column: Column) -> None:
+    def make_optional(self, column: Column, *, in_key: bool) -> Column:
         """Give a column that will be dropped a default, if rows could not leave it out.
 
         Rows without the column arrive before the drop is executed, which waits for all shards.
+
+        Returns:
+            The column as it is then.
         """
         if not column.is_required:
-            return
-        zero = zero_value(column.type)
-        nullable = replace(column, nullable=True, default=Default(DefaultKind.NULL))
-        clause = _move_clause(column, replace(column, default=zero) if zero else nullable)
+            return column
+        zero = self._dialect.zero_value(column.type)
+        nullable = replace(column, nullable=True, default=NULL_DEFAULT)
+        optional = replace(column, default=zero) if zero else nullable
+        texts = self._dialect.change_column(self._table, column, optional, in_key=in_key)
         reason = f"rows leave {column.name} out before it is dropped"
-        self._alter(clause, _EXPANDING, reason, (_column(column.name),))
+        self._add(texts, _EXPANDING, reason, (_column(column.name),))
+        return optional
 
-    def rename(self, column_id: str, name: str, to: str, writable: bool) -> None:
+    def rename(self, column_id: str, column: Column, to: str) -> None:
         """Rename a column; rows of all shards go to the new name from then on."""
-        self._alter(
-            f"RENAME COLUMN {quote_identifier(name)} TO {quote_identifier(to)}",
+        name = column.name
+        self._add(
+            self._dialect.rename_column(self._table, column, to),
             _EXPANDING,
             f"a shard renamed {name} to {to}; the others' rows go to {to} as well",
             (_column(name), _column(to)),
-            (Binding(column_id, to, writable),),
+            (Binding(column_id, to, column.generated is None),),
         )
 
-    def move(self, column_id: str, step: Step) -> None:
+    def move(self, column_id: str, step: Step, *, in_key: bool) -> None:
         """One step of a column's definition."""
         before, after = step.before, step.after
         binds: tuple[Binding, ...] = ()
         if (before.generated is None) != (after.generated is None):
             binds = (_bound(column_id, after),)
-        self._alter(_move_clause(before, after), step.kind, step.reason, _subjects(after), binds)
+        texts = self._dialect.change_column(self._table, before, after, in_key=in_key)
+        reason = self._noted(step.reason, after.name)
+        self._add(texts, step.kind, reason, _subjects(after), binds)
 
     def drop_index(self, index: Index) -> None:
         """Drop an index that some shard lacks."""
-        self._alter(
-            f"DROP INDEX {quote_identifier(index.name)}", _EXPANDING,
+        self._add(
+            self._dialect.drop_index(self._table, index), _EXPANDING,
             f"not every shard has index {index.name}", (f"index:{index.name.lower()}",),
         )  # fmt: skip
 
     def add_index(self, index: Index, columns: Iterable[str]) -> None:
         """Add an index; also a plain one is a debt, since no row should wait for its making."""
-        self._alter(
-            f"ADD {index_clause(index)}",
+        self._add(
+            self._dialect.add_index(self._table, index),
             _CONTRACTING,
             f"every shard has index {index.name}",
             (f"index:{index.name.lower()}", *dict.fromkeys(_column(name) for name in columns)),
@@ -120,65 +131,50 @@ class StatementWriter:
 
     def drop_check(self, check: Check) -> None:
         """Drop a check that some shard lacks."""
-        self._alter(
-            f"DROP CHECK {quote_identifier(check.name)}", _EXPANDING,
+        self._add(
+            self._dialect.drop_check(self._table, check), _EXPANDING,
             f"not every shard has check {check.name}", (f"check:{check.name.lower()}",),
         )  # fmt: skip
 
     def add_check(self, check: Check, columns: Iterable[str]) -> None:
         """Add a check that every shard has; rows of before it must have been applied."""
-        self._alter(
-            f"ADD {check_clause(check)}",
+        self._add(
+            self._dialect.add_check(self._table, check),
             _CONTRACTING,
             f"every shard has check {check.name}",
             (f"check:{check.name.lower()}", *dict.fromkeys(_column(name) for name in columns)),
         )
 
     def switch_primary_key(self, before: Index | None, after: Index | None) -> None:
-        """Change the primary key in one statement: a table without one would lose its order."""
-        clauses = ["DROP PRIMARY KEY"] if before else []
-        clauses += [f"ADD {index_clause(after)}"] if after else []
+        """Put another primary key in the place of the one there is."""
         reason = "the shards' primary key is another one"
-        self._alter(", ".join(clauses), _SWITCHING, reason, ("table",))
+        texts = self._dialect.change_primary_key(self._table, before, after)
+        self._add(texts, _SWITCHING, reason, ("table",))
 
-    def _alter(
-        self,
-        clause: str,
-        kind: StatementKind,
-        reason: str,
-        subjects: tuple[str, ...],
-        binds: tuple[Binding, ...] = (),
-    ) -> None:
-        self._add(f"ALTER TABLE {self._name} {clause}", kind, reason, subjects, binds)
+    def _noted(self, reason: str, column: str) -> str:
+        return "; ".join([reason, *self._to.notes_on(_column(column))])
 
     def _add(
         self,
-        sql: str,
+        texts: Texts,
         kind: StatementKind,
         reason: str,
         subjects: tuple[str, ...],
         binds: tuple[Binding, ...] = (),
     ) -> None:
-        self._statements.append(TargetStatement(sql, kind, reason, subjects, binds))
+        if isinstance(texts, CannotRender):
+            self.refusal = self.refusal or texts
+            return
+        for place, sql in enumerate(texts, 1):
+            # What binds is true when the last one is executed.
+            bound = binds if place == len(texts) else ()
+            self._statements.append(TargetStatement(sql, kind, reason, subjects, bound))
 
 
-def _move_clause(before: Column, after: Column) -> str:
-    """ALTER COLUMN where only the default changes, since it touches no row; else MODIFY."""
-    default = after.default
-    only_default = (
-        before.generated is None
-        and after.generated is None
-        and value_type(before.type) == value_type(after.type)
-        and (before.nullable, before.on_update) == (after.nullable, after.on_update)
-    )
-    # An expression has no place in ALTER COLUMN: CURRENT_TIMESTAMP in parentheses would be another
-    # default, and MySQL 8.0.15 refuses any for text, blob and JSON (measured).
-    if not only_default or (default and default.kind is DefaultKind.EXPRESSION):
-        return f"MODIFY COLUMN {column_definition(after)}"
-    name = quote_identifier(after.name)
-    if default is None:
-        return f"ALTER COLUMN {name} DROP DEFAULT"
-    return f"ALTER COLUMN {name} SET DEFAULT {default_value(default, after.type)}"
+def _told(subject: str) -> str:
+    """The beginning of a sentence about a column; the others name their subject."""
+    what, _, name = subject.partition(":")
+    return f"{name}: " if what == "column" else ""
 
 
 def _bound(column_id: str, column: Column) -> Binding:

@@ -18,6 +18,8 @@ from .routing import RoutingRule
 T = TypeVar("T")
 MODES = ("optimistic",)
 """Coordination modes that this version knows."""
+TARGETS = {"mysql": ((5, 7), 9), "mariadb": ((10, 2), 12), "tidb": ((6,), 9)}
+"""Kinds of target: the oldest version and the newest major version that their DDL is known of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +53,14 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The MySQL server of the target tables.
+    """The server of the target tables.
 
     Attributes:
         control_database: Where the sink keeps offsets, DDL journal and holds; made if missing.
+        kind: ``mysql``, ``mariadb`` or ``tidb``; with ``version`` it tells which DDL the target
+            takes: what it lacks is rendered otherwise, left out, or refused with the reason.
+        version: One to three numbers, as ``SELECT VERSION()`` begins. The default is the oldest
+            MySQL that the tests run on; a newer one keeps more, CHECK constraints from 8.0.16 on.
     """
 
     host: str
@@ -62,6 +68,8 @@ class Target:
     user: str
     password: str
     control_database: str = "shardmerge"
+    kind: str = "mysql"
+    version: str = "8.0.15"
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +175,7 @@ def parse_pipeline(text: str, env: Mapping[str, str]) -> Pipeline:
         mode=head.get("mode", "optimistic"),
         kafka=_build(Kafka, _table(document, "kafka"), "[kafka]"),
         connect=_build(Connect, _table(document, "connect"), "[connect]"),
-        target=_build(Target, _table(document, "target"), "[target]"),
+        target=_target(_table(document, "target")),
         sink=_build(Sink, document.get("sink", {}), "[sink]"),
         sources=tuple(
             _build(Source, entry, f"[[sources]] {i + 1}")
@@ -198,6 +206,32 @@ def _validate(pipeline: Pipeline) -> None:
             raise ConfigError(
                 f"source {source.name}: flavour {source.flavour!r} is not mysql or mariadb"
             )
+
+
+def _target(entry: Mapping[str, Any]) -> Target:
+    target = _build(Target, entry, "[target]")
+    if target.kind not in TARGETS:
+        raise ConfigError(
+            f"[target]: kind {target.kind!r} is not known", hint=f"known: {', '.join(TARGETS)}"
+        )
+    oldest, newest = TARGETS[target.kind]
+    if target.kind != "mysql" and "version" not in entry:
+        raise ConfigError(
+            f"[target]: key 'version' is missing, kind {target.kind!r} has no default",
+            hint="the numbers that SELECT VERSION() begins with",
+        )
+    if not re.fullmatch(r"\d{1,2}(\.\d{1,2}){0,2}", target.version):
+        raise ConfigError(
+            f"[target]: version must be one to three numbers with dots, not {target.version!r}",
+            hint="the numbers that SELECT VERSION() begins with",
+        )
+    numbers = tuple(int(number) for number in target.version.split("."))
+    if not oldest <= numbers < (newest + 1,):
+        raise ConfigError(
+            f"[target]: version {target.version} of {target.kind} is not supported",
+            hint=f"from {'.'.join(map(str, oldest))} to {newest}.x",
+        )
+    return target
 
 
 def _name(value: object, where: str) -> str:

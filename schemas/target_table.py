@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from .events import ShardColumn
 from .joined import JoinedColumn, JoinedTable
 from .model import Check, Column, Default, DefaultKind, Index, IndexKind, IndexPart, TableSchema
-from .zero_values import zero_value
+from .render.dialect import CannotRender, Dialect, LeftOut, Place
+from .render.mysql_dialect import MYSQL_8
 
 NULL_DEFAULT = Default(DefaultKind.NULL)
 _MAX_TABLE_CHARACTERS = 64 - len("_chk_4294967295")
@@ -23,11 +24,20 @@ class TargetSchema:
         schema: The table; its columns are those of ``columns``.
         columns: With identities, in the target's order.
         ours: Identities whose default is a zero value that no shard has.
+        notes: What the target has otherwise than the join, or does without: subject
+            (``column:<name>``, ``index:<name>``, ``check:<name>``, lower-case) and sentence.
+        refusal: Why this kind of target cannot have such a table at all; ``diff`` returns it.
     """
 
     schema: TableSchema
     columns: tuple[ShardColumn, ...]
     ours: frozenset[str] = field(default=frozenset())
+    notes: tuple[tuple[str, str], ...] = field(default=())
+    refusal: CannotRender | None = None
+
+    def notes_on(self, subject: str) -> tuple[str, ...]:
+        """The sentences on one subject."""
+        return tuple(text for name, text in self.notes if name == subject)
 
 
 def target_schema(
@@ -36,15 +46,19 @@ def target_schema(
     table: str = "",
     *,
     checks: bool = True,
+    dialect: Dialect = MYSQL_8,
+    comments: Mapping[str, str] | None = None,
 ) -> TargetSchema:
     """The schema that the target's table must have for a join.
 
-    * A NOT NULL column that a row may leave out gets its type's zero value as default.
+    * A NOT NULL column that a row may leave out gets its type's zero value as default; where the
+      target takes no such default it is nullable until every shard has it.
     * The target never makes up ids: AUTO_INCREMENT is dropped, rows bring their own.
     * Foreign keys are left out: they name tables of a source, and rows of two targets arrive in
       no common order.
     * A check whose name the servers made up is named by its text, so that it keeps its name
       whichever shards come and go.
+    * What the target cannot have is replaced or left out as ``dialect`` says.
 
     Args:
         joined: See ``lattice.join_all``.
@@ -52,31 +66,105 @@ def target_schema(
             columns follow in the order in which the first shard has them.
         table: The target table's name, part of made-up check names (they are unique in a
             database).
-        checks: Whether the target keeps CHECK constraints (MySQL 8.0.16 and later).
+        checks: Whether the target is to have CHECK constraints, where the dialect can.
+        dialect: The target's kind and version.
+        comments: Comments of columns that a shard's change set, by identity; the other columns
+            keep those they have.
     """
     columns = {c.id: c for c in joined.columns if c.is_in_target}
+    before = {c.id: c.column for c in previous}
     kept = [c.id for c in previous if c.id in columns]
     added = [i for i in joined.order if i in columns and i not in set(kept)]
-    placed = tuple(ShardColumn(i, _target_column(columns[i])) for i in (*kept, *added))
-    key = tuple(IndexPart(columns[i].column.name, length=n or None) for i, n in joined.key)
+    fitting = _Fitting(joined, before, dialect, dict(comments or {}), is_new=not previous)
+    placed = tuple(ShardColumn(i, fitting.column(columns[i])) for i in (*kept, *added))
     schema = TableSchema(
         columns=tuple(c.column for c in placed),
-        indexes=(*([Index("PRIMARY", IndexKind.PRIMARY, key)] if key else []), *joined.indexes),
-        checks=tuple(_named(check, table) for check in joined.checks) if checks else (),
         charset=joined.charset,
         collation=joined.collation,
     )
+    key = tuple(IndexPart(columns[i].column.name, length=n or None) for i, n in joined.key)
+    primary = Index("PRIMARY", IndexKind.PRIMARY, key)
+    schema = replace(schema, indexes=fitting.indexes([primary] if key else [], schema))
+    if checks:
+        schema = replace(schema, checks=fitting.checks(table))
     ours = frozenset(c.id for c in columns.values() if c.needs_zero_value)
-    return TargetSchema(schema, placed, ours)
+    return TargetSchema(schema, placed, ours, tuple(fitting.notes), fitting.refusal)
 
 
-def _target_column(joined: JoinedColumn) -> Column:
-    column = joined.column
-    if joined.needs_zero_value:
-        return replace(column, default=zero_value(column.type))
-    if column.nullable and column.default is None and column.generated is None:
-        return replace(column, default=NULL_DEFAULT)
-    return column
+class _Fitting:
+    """One run of ``target_schema``: asks the dialect, and keeps what it answers."""
+
+    def __init__(
+        self,
+        joined: JoinedTable,
+        before: Mapping[str, Column],
+        dialect: Dialect,
+        comments: Mapping[str, str],
+        *,
+        is_new: bool,
+    ) -> None:
+        self._joined, self._before, self._dialect = joined, before, dialect
+        self._comments, self._is_new = comments, is_new
+        self._primary = {column_id for column_id, _ in joined.key}
+        self._unique = {n.lower() for i in joined.indexes if i.is_unique for n in i.columns}
+        self.notes: list[tuple[str, str]] = []
+        self.refusal: CannotRender | None = None
+
+    def column(self, joined: JoinedColumn) -> Column:
+        """The column as the target has it."""
+        column = joined.column
+        previous = self._before.get(joined.id)
+        kept = previous.comment if previous else ""
+        column = replace(column, comment=self._comments.get(joined.id, kept))
+        if joined.needs_zero_value:
+            # With one, the dialect sees that rows leave the column out.
+            column = replace(column, default=self._dialect.zero_value(column.type))
+        elif column.nullable and column.default is None and column.generated is None:
+            column = replace(column, default=NULL_DEFAULT)
+        unique = "unique" if column.name.lower() in self._unique else ""
+        place = Place(
+            key="primary" if joined.id in self._primary else unique,
+            optional=joined.partial or joined.derived,
+            previous=previous,
+            is_new_table=self._is_new,
+        )
+        fitted = self._dialect.fit_column(column, place)
+        if isinstance(fitted, CannotRender):
+            self.refusal = self.refusal or fitted
+            return column
+        notes = fitted.notes
+        found = fitted.column
+        if joined.needs_zero_value and found.is_required:
+            found = replace(found, nullable=True, default=NULL_DEFAULT)
+            notes += ("the target takes no default for it, rows without it get NULL",)
+        self.notes += [(f"column:{column.name.lower()}", text) for text in notes]
+        return found
+
+    def indexes(self, primary: list[Index], schema: TableSchema) -> tuple[Index, ...]:
+        """The primary key and the indexes that the target has."""
+        found = []
+        for index in (*primary, *self._joined.indexes):
+            fitted = self._dialect.fit_index(index, schema)
+            if isinstance(fitted, LeftOut):
+                what = "the primary key" if index in primary else f"index {index.name}"
+                subject = f"index:{index.name.lower()}"
+                self.notes.append((subject, f"{what} is left out: {fitted.reason}"))
+            else:
+                found.append(fitted)
+        return tuple(found)
+
+    def checks(self, table: str) -> tuple[Check, ...]:
+        """The checks that the target has."""
+        found = []
+        for check in self._joined.checks:
+            named = _named(check, table)
+            fitted = self._dialect.fit_check(named)
+            if isinstance(fitted, LeftOut):
+                text = f"check ({check.expression}) is left out: {fitted.reason}"
+                self.notes.append((f"check:{named.name.lower()}", text))
+            else:
+                found.append(fitted)
+        return tuple(found)
 
 
 def _named(check: Check, table: str) -> Check:

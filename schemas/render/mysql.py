@@ -1,7 +1,10 @@
-"""MySQL 8 text of definitions: what the target's DDL is made of.
+"""MySQL text of definitions: what the target's DDL is made of.
 
 One spelling for one value: equal schemas give equal text, and parsing the text gives the schema
 back. Expressions stand as they are: they are canonical already.
+
+``old_utf8`` asks for the names that servers used before they took up ``utf8mb3``: MySQL before
+8.0.30 knows no collation ``utf8mb3_bin``.
 
 Source: MySQL Reference Manual, "CREATE TABLE Statement", "Data Type Default Values".
 """
@@ -20,10 +23,10 @@ from shardmerge.schemas.model import (
     TableSchema,
 )
 from shardmerge.schemas.names import quote_identifier
-from shardmerge.schemas.types import TEMPORAL_NAMES, ColumnType
+from shardmerge.schemas.types import BLOB_NAMES, TEMPORAL_NAMES, ColumnType
 
 _BARE_LITERAL = re.compile(r"(?:0x(?:[0-9A-Fa-f]{2})+|b'[01]+')\Z")
-_BARE_LITERAL_TYPES = frozenset({"bit", "binary", "varbinary"})
+_BARE_LITERAL_TYPES = frozenset({"bit", "binary", "varbinary", *BLOB_NAMES})
 _NOW = re.compile(r"CURRENT_TIMESTAMP(?:\([0-6]\))?\Z")
 _INDEX_WORDS = {
     IndexKind.PRIMARY: "PRIMARY KEY",
@@ -34,33 +37,39 @@ _INDEX_WORDS = {
 }
 
 
-def create_table(schema: TableSchema, target_name_sql: str) -> str:
+def create_table(schema: TableSchema, target_name_sql: str, *, old_utf8: bool = False) -> str:
     """The whole statement.
 
     Args:
         schema: Normalised.
         target_name_sql: The table's name, quoted and qualified (``TargetTable.sql``).
+        old_utf8: See the module's text.
     """
-    lines = [column_definition(column) for column in schema.columns]
+    lines = [column_definition(column, old_utf8=old_utf8) for column in schema.columns]
     lines += [index_clause(index) for index in schema.indexes]
     lines += [check_clause(check) for check in schema.checks]
-    options = f" DEFAULT CHARACTER SET {schema.charset}" if schema.charset else ""
+    options = ""
+    if schema.charset:
+        options = f" DEFAULT CHARACTER SET {_charset_word(schema.charset, old_utf8)}"
     if schema.collation:
-        options += f" COLLATE {schema.collation}"
+        options += f" COLLATE {_charset_word(schema.collation, old_utf8)}"
+    if schema.comment:
+        options += f" COMMENT {string_literal(schema.comment)}"
     return f"CREATE TABLE {target_name_sql} ({', '.join(lines)}){options}"
 
 
-def column_definition(column: Column) -> str:
+def column_definition(column: Column, *, old_utf8: bool = False) -> str:
     """A column as CREATE TABLE, ADD COLUMN and MODIFY COLUMN take it.
 
     NULL is written out for a timestamp, which some servers make NOT NULL by themselves, and
     DEFAULT NULL is left out, since it is what a nullable column has anyway.
     """
-    text = f"{quote_identifier(column.name)} {column_type(column.type)}"
+    text = f"{quote_identifier(column.name)} {column_type(column.type, old_utf8=old_utf8)}"
+    comment = f" COMMENT {string_literal(column.comment)}" if column.comment else ""
     if column.generated is not None:
         storage = "STORED" if column.generated.stored else "VIRTUAL"
         text += f" GENERATED ALWAYS AS ({column.generated.expression}) {storage}"
-        return text if column.nullable else f"{text} NOT NULL"
+        return text + ("" if column.nullable else " NOT NULL") + comment
     if not column.nullable:
         text += " NOT NULL"
     elif column.type.name == "timestamp":
@@ -69,7 +78,7 @@ def column_definition(column: Column) -> str:
         text += f" DEFAULT {default_value(column.default, column.type)}"
     if column.on_update:
         text += f" ON UPDATE {column.on_update}"
-    return text
+    return text + comment
 
 
 def default_value(default: Default, kind: ColumnType) -> str:
@@ -87,7 +96,7 @@ def default_value(default: Default, kind: ColumnType) -> str:
     return string_literal(default.text)
 
 
-def column_type(kind: ColumnType) -> str:
+def column_type(kind: ColumnType, *, old_utf8: bool = False) -> str:
     """A type with its sign, character set and collation."""
     text = kind.name
     if kind.elements:
@@ -103,9 +112,9 @@ def column_type(kind: ColumnType) -> str:
     if kind.zerofill:
         text += " zerofill"
     if kind.charset:
-        text += f" CHARACTER SET {kind.charset}"
+        text += f" CHARACTER SET {_charset_word(kind.charset, old_utf8)}"
     if kind.collation:
-        text += f" COLLATE {kind.collation}"
+        text += f" COLLATE {_charset_word(kind.collation, old_utf8)}"
     if kind.srid is not None:
         text += f" SRID {kind.srid}"
     return text
@@ -136,3 +145,8 @@ def string_literal(value: str) -> str:
     """A string for a session without NO_BACKSLASH_ESCAPES, on one line of text."""
     text = value.replace("\\", "\\\\").replace("'", "''")
     return "'" + text.replace("\n", "\\n").replace("\r", "\\r").replace("\0", "\\0") + "'"
+
+
+def _charset_word(name: str, old_utf8: bool) -> str:
+    """A character set's or collation's name; before ``utf8mb3`` it was plain ``utf8``."""
+    return name.replace("utf8mb3", "utf8", 1) if old_utf8 else name

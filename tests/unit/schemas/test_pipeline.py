@@ -43,6 +43,23 @@ def test_a_pipeline_file_is_read_with_defaults_and_environment() -> None:
     assert route(pipeline.routes, ShardId("s1", "app", "t_1")) == (TargetTable("merged", "t"),)
 
 
+def test_the_target_is_the_mysql_of_the_tests_unless_the_file_says_otherwise() -> None:
+    assert parse_pipeline(GOOD, ENV).target.kind == "mysql"
+    assert parse_pipeline(GOOD, ENV).target.version == "8.0.15"
+
+
+@pytest.mark.parametrize(
+    ("kind", "version"),
+    [("mysql", "5.7"), ("mysql", "9.7.4"), ("mariadb", "10.11"), ("mariadb", "11.8.9"),
+     ("tidb", "7.5.1")],
+)  # fmt: skip
+def test_kind_and_version_of_the_target_are_settings(kind: str, version: str) -> None:
+    said = f'port = 3306\nkind = "{kind}"\nversion = "{version}"'
+    target = parse_pipeline(GOOD.replace("port = 3306", said), ENV).target
+
+    assert (target.kind, target.version) == (kind, version)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
@@ -54,6 +71,11 @@ def test_a_pipeline_file_is_read_with_defaults_and_environment() -> None:
         ("port = 3306", 'port = "3306"', "port must be of type int"),
         ("port = 3306", "port = true", "port must be of type int"),
         ("port = 3306", "port = 3306\nprot = 1", "unknown key 'prot'"),
+        ("port = 3306", 'port = 3306\nkind = "oracle"', "kind 'oracle' is not known"),
+        ("port = 3306", 'port = 3306\nkind = "mariadb"', "'version' is missing"),
+        ("port = 3306", 'port = 3306\nversion = "8.0.15-log"', "numbers with dots"),
+        ("port = 3306", 'port = 3306\nversion = "5.6.51"', "5.6.51 of mysql is not supported"),
+        ("port = 3306", 'port = 3306\nkind = "mariadb"\nversion = "13.1"', "not supported"),
         ('target = "merged.t"', 'target = "t"', "database.table"),
         ('database = "app"', "", "database is missing"),
         ('database = "app"', 'database = "("', "regular expression"),
