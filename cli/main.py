@@ -19,6 +19,7 @@ from shardmerge.schemas.errors import ConfigError, ShardMergeError
 from shardmerge.schemas.pipeline import Pipeline, Source, Target, parse_pipeline
 from shardmerge.schemas.routing import RoutingRule
 
+from .ddl import ddl
 from .demo import Demo
 from .line import Line, end_on_sigterm
 
@@ -41,6 +42,9 @@ _FREE_PORTS = click.option(
 def main() -> None:
     """Many MySQL shards, one table, while every shard changes its schema at its own time."""
     end_on_sigterm()
+
+
+main.add_command(ddl)
 
 
 @main.command()
@@ -229,7 +233,7 @@ def _tell_targets(line: Line) -> None:
         _say(f"{target}: version {joined.version}, {rows:,} rows applied")
         held = facts.held(target)
         waiting = {s.shard: s.waiting for s in progress.shards if s.waiting} if progress else {}
-        for shard in joined.shards:
+        for shard in facts.live(target):
             if shard in held:
                 _say(f"  {shard}: held at {held[shard].position}: {held[shard].reason}")
                 _say(f"    {held[shard].hint}")

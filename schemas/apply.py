@@ -80,7 +80,8 @@ def apply_create(
         database_collation: Its collation; "" is the charset's default.
 
     Raises:
-        UnsupportedDDL: LIKE names a table that is not tracked, or a key a column that isn't.
+        UnsupportedDDL: LIKE names a table that is not tracked, a query gives columns that are
+            not defined, or a key names a column that isn't there.
     """
     if isinstance(statement, CreateTableLike):
         if like is None:
@@ -90,6 +91,13 @@ def apply_create(
                 hint="capture that table's schema too, or set the shard's schema by hand",
             )
         return _like(like, statement.name.table, context)
+    if statement.from_query:
+        raise UnsupportedDDL(
+            f"CREATE TABLE {statement.name.table} takes columns from a query, and their types "
+            "are not in the statement",
+            hint="replicate with binlog_format=ROW, where the server logs the definitions, or "
+            "set the shard's schema by hand",
+        )
     schema = statement.schema
     charset, collation = normal_charset(
         schema.charset,

@@ -226,16 +226,19 @@ Action: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class CreateTable:
-    """CREATE TABLE with definitions.
+    """CREATE TABLE with definitions or a query.
 
-    ``schema`` holds what was written, not yet normalised: unnamed indexes and checks have the
-    name "", inherited charsets are "".
+    Attributes:
+        schema: What was written, not yet normalised: unnamed indexes and checks have the name
+            "", inherited charsets are "".
+        from_query: Whether a query gives it columns that are not defined in the statement.
     """
 
     name: TableName
     schema: TableSchema
     if_not_exists: bool = False
     temporary: bool = False
+    from_query: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,7 +136,7 @@ def _index(index: Index) -> str:
     words = {
         IndexKind.PRIMARY: "PRIMARY KEY", IndexKind.UNIQUE: "UNIQUE INDEX",
         IndexKind.PLAIN: "INDEX", IndexKind.FULLTEXT: "FULLTEXT INDEX",
-        IndexKind.SPATIAL: "SPATIAL INDEX",
+        IndexKind.SPATIAL: "SPATIAL INDEX", IndexKind.VECTOR: "VECTOR INDEX",
     }  # fmt: skip
     text = words[index.kind]
     if index.name and index.kind is not IndexKind.PRIMARY:

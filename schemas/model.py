@@ -84,6 +84,7 @@ class IndexKind(StrEnum):
     PLAIN = "plain"
     FULLTEXT = "fulltext"
     SPATIAL = "spatial"
+    VECTOR = "vector"
 
 
 @dataclass(frozen=True, slots=True)

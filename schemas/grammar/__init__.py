@@ -33,6 +33,7 @@ from .search import search_tables
 __all__ = ["ServerContext", "concerned_tables", "parse"]
 
 _DATABASE = ("DATABASE", "SCHEMA")
+_INDEX_STATEMENTS = ("INDEX", "UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR")
 
 
 def parse(sql: str, context: ServerContext) -> Statement:
@@ -47,7 +48,6 @@ def parse(sql: str, context: ServerContext) -> Statement:
 
     Raises:
         UnparsableDDL: The text is not a statement that the grammar knows.
-        UnsupportedDDL: It is, but the text does not tell the schema (CREATE … SELECT).
     """
     cursor = Cursor(sql, context)
     try:
@@ -113,6 +113,6 @@ def _create(cursor: Cursor) -> Statement:
     cursor.accept_any(("ONLINE", "OFFLINE"))
     if cursor.word in _DATABASE:
         return create_database(cursor, replaces=replaces)
-    if cursor.word in ("INDEX", "UNIQUE", "FULLTEXT", "SPATIAL"):
+    if cursor.word in _INDEX_STATEMENTS:
         return create_index(cursor, replaces=replaces)
     return create_table(cursor, replaces=replaces)

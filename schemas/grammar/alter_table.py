@@ -38,10 +38,11 @@ from .columns import (
     default_value,
     promote_timestamps,
 )
-from .indexes import CONSTRAINT_WORDS, INDEX_WORDS, constraint, table_name
+from .indexes import begins_constraint, constraint, lock_wait
 from .lexer import END, Cursor
 from .options import charset_value, table_option
 from .partitions import partition_action, spaced
+from .qualified import field_name, table_name
 
 
 def alter_table(cursor: Cursor) -> AlterTable:
@@ -67,16 +68,6 @@ def _at_home(action: Action, home: str) -> Action:
     if isinstance(action, AddForeignKey) and action.foreign_key.parent_database == home:
         return AddForeignKey(replace(action.foreign_key, parent_database=""))
     return action
-
-
-def lock_wait(cursor: Cursor) -> None:
-    """Step over MariaDB's WAIT n and NOWAIT."""
-    if not cursor.context.is_mariadb:
-        return
-    if cursor.accept("WAIT"):
-        cursor.integer("a number of seconds")
-    else:
-        cursor.accept("NOWAIT")
 
 
 def _may_follow_without_comma(cursor: Cursor) -> bool:
@@ -122,14 +113,16 @@ def _action(cursor: Cursor) -> list[Action]:
 
 def _add(cursor: Cursor) -> list[Action]:
     cursor.expect("ADD")
-    if cursor.word in INDEX_WORDS or cursor.word in CONSTRAINT_WORDS:
+    if begins_constraint(cursor):
         return [_added(*constraint(cursor))]
     if cursor.context.is_mariadb and cursor.word in ("SYSTEM", "PERIOD"):
         if cursor.accept("SYSTEM", "VERSIONING"):
             return [NoEffect("ADD SYSTEM VERSIONING")]
-        if cursor.ahead() == "FOR":
+        if cursor.ahead() in ("FOR", "IF"):
             start = cursor.index
-            cursor.expect("PERIOD", "FOR")
+            cursor.expect("PERIOD")
+            cursor.accept("IF", "NOT", "EXISTS")
+            cursor.expect("FOR")
             cursor.identifier("a period name")
             cursor.expect("(")
             cursor.identifier("a column name")
@@ -143,7 +136,7 @@ def _add(cursor: Cursor) -> list[Action]:
         return _added_column(cursor, column_definition(cursor), _place(cursor), quiet)
     actions: list[Action] = []
     while True:
-        if cursor.word in INDEX_WORDS or cursor.word in CONSTRAINT_WORDS:
+        if begins_constraint(cursor):
             actions.append(_added(*constraint(cursor)))
         else:
             actions += _added_column(cursor, column_definition(cursor), None, quiet)
@@ -188,7 +181,7 @@ def _change(cursor: Cursor) -> list[Action]:
     cursor.expect("CHANGE")
     cursor.accept("COLUMN")
     quiet = cursor.accept("IF", "EXISTS")
-    name = cursor.identifier("a column name")
+    name = field_name(cursor, "a column name")
     return _changed(cursor, name, column_definition(cursor), quiet)
 
 
@@ -204,7 +197,7 @@ def _drop(cursor: Cursor) -> list[Action]:
     if cursor.word in ("INDEX", "KEY"):
         cursor.advance()
         quiet = cursor.accept("IF", "EXISTS")
-        return [DropIndex(cursor.identifier("an index name"), quiet)]
+        return [DropIndex(field_name(cursor, "an index name"), quiet)]
     if cursor.word in ("FOREIGN", "CHECK", "CONSTRAINT"):
         kind = {"FOREIGN": "foreign key", "CHECK": "check", "CONSTRAINT": "any"}[cursor.word]
         if cursor.accept("FOREIGN"):
@@ -214,14 +207,17 @@ def _drop(cursor: Cursor) -> list[Action]:
         quiet = cursor.accept("IF", "EXISTS")
         if kind == "any" and cursor.accept("PRIMARY"):
             return [DropIndex("PRIMARY", quiet)]
-        return [DropConstraint(cursor.identifier("a constraint name"), kind, quiet)]
+        return [DropConstraint(field_name(cursor, "a constraint name"), kind, quiet)]
     if cursor.context.is_mariadb and cursor.accept("SYSTEM", "VERSIONING"):
         return [NoEffect("DROP SYSTEM VERSIONING")]
-    if cursor.context.is_mariadb and cursor.accept("PERIOD", "FOR"):
+    if cursor.context.is_mariadb and cursor.word == "PERIOD" and cursor.ahead() in ("FOR", "IF"):
+        cursor.advance()
+        cursor.accept("IF", "EXISTS")
+        cursor.expect("FOR")
         return [NoEffect(f"DROP PERIOD FOR {cursor.identifier()}")]
     cursor.accept("COLUMN")
     quiet = cursor.accept("IF", "EXISTS")
-    name = cursor.identifier("a column name")
+    name = field_name(cursor, "a column name")
     cursor.accept_any(("RESTRICT", "CASCADE"))
     return [DropColumn(name, quiet)]
 

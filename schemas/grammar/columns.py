@@ -22,11 +22,13 @@ from shardmerge.schemas.model import (
 )
 
 from .charset_words import collation_word
+from .engine_options import engine_option
 from .expression import expression, parenthesised
 from .indexes import check_constraint, references
 from .lexer import BIT, HEX, NATIONAL, NUMBER, STRING, Cursor
 from .literal_text import number
-from .types import BINARY_ATTRIBUTE, column_type
+from .qualified import field_name
+from .types import BINARY_ATTRIBUTE, accept_compressed, column_type
 
 NULL_DEFAULT = Default(DefaultKind.NULL)
 _NOW = frozenset({"CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP"})
@@ -70,8 +72,7 @@ class _Draft:
 
 def column_definition(cursor: Cursor) -> Definition:
     """Read ``name type attributes`` up to the comma, parenthesis or FIRST/AFTER behind it."""
-    name = cursor.identifier("a column name")
-    return definition_of(cursor, name)
+    return definition_of(cursor, field_name(cursor, "a column name"))
 
 
 def definition_of(cursor: Cursor, name: str) -> Definition:
@@ -86,7 +87,10 @@ def definition_of(cursor: Cursor, name: str) -> Definition:
     while True:
         word = cursor.word
         reader = _ATTRIBUTES.get(word)
-        if reader is None or not reader(cursor, draft):
+        if reader is not None:
+            if not reader(cursor, draft):
+                break
+        elif engine_option(cursor) is None:
             break
     if kind.name == "json" and cursor.context.is_mariadb:
         kind = replace(kind, name="longtext", charset="utf8mb4", collation="utf8mb4_bin")
@@ -316,7 +320,10 @@ def _collate(cursor: Cursor, draft: _Draft) -> bool:
 
 def _word_option(cursor: Cursor, draft: _Draft) -> bool:
     cursor.advance()
-    if not cursor.accept_any(("FIXED", "DYNAMIC", "DEFAULT", "DISK", "MEMORY")):
+    if cursor.accept("COMPRESSED"):  # Percona Server's.
+        if cursor.accept("WITH", "COMPRESSION_DICTIONARY"):
+            cursor.identifier("a dictionary")
+    elif not cursor.accept_any(("FIXED", "DYNAMIC", "DEFAULT", "DISK", "MEMORY")):
         cursor.fail("a storage option")
     return True
 
@@ -380,12 +387,7 @@ def _generated(cursor: Cursor, draft: _Draft) -> bool:
 
 
 def _compressed(cursor: Cursor, draft: _Draft) -> bool:
-    if not cursor.context.is_mariadb:
-        return False
-    cursor.advance()
-    if cursor.accept("="):
-        cursor.identifier("a compression method")
-    return True
+    return accept_compressed(cursor)
 
 
 def _versioning(cursor: Cursor, draft: _Draft) -> bool:

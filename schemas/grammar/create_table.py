@@ -9,25 +9,22 @@ from dataclasses import replace
 
 from shardmerge.schemas.changes import CreateTable, CreateTableLike, SetDefaultCharset, Statement
 from shardmerge.schemas.charsets import charset_of
-from shardmerge.schemas.errors import UnsupportedDDL
 from shardmerge.schemas.model import Check, ForeignKey, Index, TableSchema
 
 from .columns import Definition, column_definition, promote_timestamps
 from .context import ServerContext
-from .indexes import CONSTRAINT_WORDS, INDEX_WORDS, constraint, table_name
+from .indexes import begins_constraint, constraint
 from .lexer import END, Cursor
 from .options import Option, table_option
 from .partitions import partitioning
+from .qualified import table_name
+from .query import in_parentheses, query_columns
 
 _NOT_SCHEMA = frozenset({"AUTO_INCREMENT", "START TRANSACTION", "COMMENT"})
 
 
 def create_table(cursor: Cursor, *, replaces: bool) -> Statement:
-    """Read a CREATE TABLE statement from the word TABLE (or TEMPORARY) on.
-
-    Raises:
-        UnsupportedDDL: It takes columns from a query, whose types the text does not tell.
-    """
+    """Read a CREATE TABLE statement from the word TABLE (or TEMPORARY) on."""
     temporary = cursor.accept("TEMPORARY")
     cursor.expect("TABLE")
     if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
@@ -41,18 +38,30 @@ def create_table(cursor: Cursor, *, replaces: bool) -> Statement:
         return CreateTableLike(name, like, if_not_exists, temporary)
     definitions: list[Definition] = []
     constraints: list[Index | Check | ForeignKey] = []
-    if cursor.word == "(" and cursor.ahead() != "SELECT":
+    if cursor.word == "(" and not in_parentheses(cursor):
         _elements(cursor, definitions, constraints)
     options = _options(cursor)
     partitions = partitioning(cursor) if cursor.word == "PARTITION" else ""
-    _refuse_query(cursor)
-    if not definitions:
-        cursor.fail("column definitions")
-    promoted = promote_timestamps(definitions, cursor)
+    queried = query_columns(cursor)
+    if queried is None:
+        if cursor.word not in (END, ";"):
+            cursor.fail("a table option")
+        if not definitions:
+            cursor.fail("column definitions")
+        queried = ()
+    names = {definition.column.name.lower() for definition in definitions}
+    from_query = not names.issuperset(name.lower() for name in queried)
+    promoted = _behind_others(promote_timestamps(definitions, cursor), queried)
     home = name.database or cursor.context.default_database
     constraints = at_home(constraints, home)
     schema = _schema(promoted, constraints, options, partitions, cursor.context)
-    return CreateTable(name, schema, if_not_exists and not replaces, temporary)
+    return CreateTable(name, schema, if_not_exists and not replaces, temporary, from_query)
+
+
+def _behind_others(definitions: list[Definition], queried: tuple[str, ...]) -> list[Definition]:
+    """The definitions in the table's order: those that the query gives a value come last."""
+    order = {name.lower(): place for place, name in enumerate(queried)}
+    return sorted(definitions, key=lambda d: order.get(d.column.name.lower(), -1))
 
 
 def _elements(
@@ -62,7 +71,7 @@ def _elements(
 ) -> None:
     cursor.expect("(")
     while True:
-        if cursor.word in INDEX_WORDS or cursor.word in CONSTRAINT_WORDS:
+        if begins_constraint(cursor):
             constraints.append(constraint(cursor)[0])
         elif cursor.word == "PERIOD" and cursor.ahead() == "FOR" and cursor.context.is_mariadb:
             _period(cursor, definitions)
@@ -99,20 +108,6 @@ def _options(cursor: Cursor) -> list[Option]:
         options.append(option)
         cursor.accept(",")
     return options
-
-
-def _refuse_query(cursor: Cursor) -> None:
-    if cursor.word in (END, ";"):
-        return
-    cursor.accept_any(("IGNORE", "REPLACE"))
-    cursor.accept("AS")
-    if cursor.word in ("SELECT", "TABLE", "VALUES", "WITH", "("):
-        raise UnsupportedDDL(
-            "CREATE TABLE … SELECT takes its columns from a query",
-            hint="set the shard's schema by hand, or replicate with binlog_format=ROW, "
-            "where the server logs the definitions",
-        )
-    cursor.fail("a table option")
 
 
 def _schema(

@@ -24,6 +24,7 @@ from .functions import (
     arguments,
     call,
     interval,
+    sequence_value,
 )
 from .lexer import BIT, HEX, NATIONAL, NUMBER, STRING, Cursor
 from .literal_text import binary_literal, number, quote_string
@@ -246,6 +247,8 @@ def _operand(cursor: Cursor, notes: Notes) -> str:
         text = interval(cursor, notes, _read)
         cursor.expect("+")
         text = f"({_read(cursor, notes, 11)} + {text})"
+    elif word in ("NEXT", "PREVIOUS") and cursor.ahead() == "VALUE" and cursor.context.is_mariadb:
+        text = sequence_value(cursor)
     elif word == "@@":
         cursor.fail("a value that does not depend on the session")
     elif cursor.ahead() == "(" and (cursor.is_name() or word in RESERVED_FUNCTIONS):

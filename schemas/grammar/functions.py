@@ -9,9 +9,10 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from .charset_words import accept_charset, charset_word
-from .lexer import NAME, Cursor
+from .lexer import NAME, STRING, Cursor
 from .literal_text import quote_string
 from .notes import Notes
+from .qualified import table_name
 from .words import words
 
 Read: TypeAlias = Callable[[Cursor, Notes, int], str]
@@ -232,6 +233,8 @@ def _json_value(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
     cursor.expect("(")
     text = read(cursor, notes, 0)
     cursor.expect(",")
+    if cursor.word.startswith("_") and cursor.ahead() == STRING:
+        cursor.advance()  # SHOW CREATE TABLE writes an introducer that nobody wrote.
     text += f", {quote_string(cursor.string('a JSON path'))}"
     if cursor.accept("RETURNING"):
         text += f" returning {_cast_type(cursor)}"
@@ -282,6 +285,57 @@ def _modulo(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
     return f"({left} % {right})"
 
 
+def _date_format(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
+    cursor.expect("(")
+    kind = cursor.accept_any(("DATE", "TIME", "DATETIME", "TIMESTAMP")).lower()
+    if not kind:
+        cursor.fail("DATE, TIME or DATETIME")
+    cursor.expect(",")
+    text = f"get_format({kind},{read(cursor, notes, 0)})"
+    cursor.expect(")")
+    return text
+
+
+def _sequence(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
+    """Read ``NEXTVAL(sequence)``: what stands there is no column."""
+    cursor.expect("(")
+    name = table_name(cursor)
+    text = f"{word.lower()}({_plain(name.database or cursor.context.default_database, name.table)}"
+    while cursor.accept(","):
+        text += f",{read(cursor, notes, 0)}"
+    cursor.expect(")")
+    return text + ")"
+
+
+def sequence_value(cursor: Cursor) -> str:
+    """Read MariaDB's ``NEXT VALUE FOR sequence`` and ``PREVIOUS VALUE FOR sequence``."""
+    function = "nextval" if cursor.word == "NEXT" else "lastval"
+    cursor.advance()
+    cursor.expect("VALUE", "FOR")
+    name = table_name(cursor)
+    return f"{function}({_plain(name.database or cursor.context.default_database, name.table)})"
+
+
+def _plain(database: str, name: str) -> str:
+    """A sequence's name without backticks, which in expressions stand around columns only."""
+    return f"{database}.{name}" if database else name
+
+
+def _dynamic_columns(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
+    """Read MariaDB's COLUMN_CREATE, COLUMN_ADD and COLUMN_GET, whose values may have a type."""
+    cursor.expect("(")
+    text = ""
+    while True:
+        text += read(cursor, notes, 0)
+        if cursor.context.is_mariadb and cursor.accept("AS"):
+            text += f" as {_cast_type(cursor)}"
+        if not cursor.accept(","):
+            break
+        text += ","
+    cursor.expect(")")
+    return f"{word.lower()}({text})"
+
+
 _SPECIAL = {
     "CAST": _cast,
     "CONVERT": _cast,
@@ -304,4 +358,7 @@ _SPECIAL = {
     "DATE": _as_type,
     "TIME": _as_type,
     "TIMESTAMP": _as_type,
+    "GET_FORMAT": _date_format,
+    **dict.fromkeys(("NEXTVAL", "LASTVAL", "SETVAL"), _sequence),
+    **dict.fromkeys(("COLUMN_CREATE", "COLUMN_ADD", "COLUMN_GET"), _dynamic_columns),
 }

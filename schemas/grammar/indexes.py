@@ -6,25 +6,30 @@ Source: MySQL Reference Manual, "CREATE INDEX Statement", "FOREIGN KEY Constrain
 
 from __future__ import annotations
 
-from shardmerge.schemas.changes import TableName, WrittenForeignKey
+from shardmerge.schemas.changes import WrittenForeignKey
 from shardmerge.schemas.model import Check, ForeignKey, Index, IndexKind, IndexPart
 
+from .engine_options import engine_option
 from .expression import parenthesised
 from .lexer import Cursor
+from .qualified import field_name, table_name
 
-INDEX_WORDS = frozenset({"INDEX", "KEY", "UNIQUE", "PRIMARY", "FULLTEXT", "SPATIAL"})
-CONSTRAINT_WORDS = frozenset({"CONSTRAINT", "FOREIGN", "CHECK"})
+INDEX_WORDS = {
+    "PRIMARY": IndexKind.PRIMARY, "UNIQUE": IndexKind.UNIQUE, "FULLTEXT": IndexKind.FULLTEXT,
+    "SPATIAL": IndexKind.SPATIAL, "VECTOR": IndexKind.VECTOR, "INDEX": IndexKind.PLAIN,
+    "KEY": IndexKind.PLAIN,
+}  # fmt: skip
+"""Words with which an index begins; VECTOR may also be a column."""
+_CONSTRAINT_WORDS = frozenset({"CONSTRAINT", "FOREIGN", "CHECK"})
 _PRIMARY = "PRIMARY"
 
 
-def table_name(cursor: Cursor) -> TableName:
-    """Read ``[database.]table``."""
-    if cursor.accept("."):
-        return TableName("", cursor.identifier("a table name", reserved=True))
-    first = cursor.identifier("a table name")
-    if cursor.accept("."):
-        return TableName(first, cursor.identifier("a table name", reserved=True))
-    return TableName("", first)
+def begins_constraint(cursor: Cursor) -> bool:
+    """Whether an index or constraint begins here, and not a column."""
+    word = cursor.word
+    if word == "VECTOR":
+        return cursor.context.is_mariadb and cursor.ahead() in ("INDEX", "KEY")
+    return word in INDEX_WORDS or word in _CONSTRAINT_WORDS
 
 
 def constraint(cursor: Cursor) -> tuple[Index | Check | ForeignKey, bool]:
@@ -34,26 +39,24 @@ def constraint(cursor: Cursor) -> tuple[Index | Check | ForeignKey, bool]:
     if cursor.accept("CONSTRAINT"):
         if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
         if cursor.word not in ("PRIMARY", "UNIQUE", "FOREIGN", "CHECK"):
-            name = cursor.identifier("a constraint name")
+            name = field_name(cursor, "a constraint name")
     word = cursor.word
     if word == "CHECK":
         return check_constraint(cursor, name), if_not_exists
     if word == "FOREIGN":
         cursor.expect("FOREIGN", "KEY")
         if_not_exists = cursor.accept("IF", "NOT", "EXISTS") or if_not_exists
-        index_name = cursor.identifier("an index name") if cursor.word != "(" else ""
-        columns = _names(cursor)
+        index_name = field_name(cursor, "an index name") if cursor.word != "(" else ""
+        columns = _key_columns(cursor)
         return references(cursor, name, index_name, columns), if_not_exists
     index, quiet = _index(cursor, name)
     return index, if_not_exists or quiet
 
 
 def _index(cursor: Cursor, constraint_name: str) -> tuple[Index, bool]:
-    word = cursor.accept_any(INDEX_WORDS)
-    kind = {
-        "PRIMARY": IndexKind.PRIMARY, "UNIQUE": IndexKind.UNIQUE, "FULLTEXT": IndexKind.FULLTEXT,
-        "SPATIAL": IndexKind.SPATIAL, "INDEX": IndexKind.PLAIN, "KEY": IndexKind.PLAIN,
-    }.get(word)  # fmt: skip
+    kind = INDEX_WORDS.get(cursor.word)
+    if kind is not None:
+        cursor.advance()
     if kind is None or (constraint_name and kind not in (IndexKind.PRIMARY, IndexKind.UNIQUE)):
         cursor.fail("an index or constraint")
     if kind is IndexKind.PRIMARY:
@@ -65,7 +68,7 @@ def _index(cursor: Cursor, constraint_name: str) -> tuple[Index, bool]:
     if cursor.word not in ("(", "USING") and not (
         cursor.word == "TYPE" and cursor.ahead() in ("BTREE", "HASH", "RTREE")
     ):
-        name = cursor.identifier("an index name")
+        name = field_name(cursor, "an index name")
     _method(cursor)
     index = index_body(cursor, name or constraint_name, kind)
     return index, quiet
@@ -78,6 +81,7 @@ def index_body(cursor: Cursor, name: str, kind: IndexKind) -> Index:
     while cursor.accept(","):
         parts.append(_part(cursor))
     cursor.expect(")")
+    lock_wait(cursor)
     comment, invisible, parser = _options(cursor)
     if kind is IndexKind.PRIMARY:
         name = _PRIMARY
@@ -145,8 +149,34 @@ def _options(cursor: Cursor) -> tuple[str, bool, str]:
             cursor.advance()
             cursor.accept("=")
             cursor.advance()
-        else:
+        elif engine_option(cursor) is None:
             return comment, invisible, parser
+
+
+def lock_wait(cursor: Cursor) -> None:
+    """Step over MariaDB's WAIT n and NOWAIT."""
+    if not cursor.context.is_mariadb:
+        return
+    if cursor.accept("WAIT"):
+        cursor.integer("a number of seconds")
+    else:
+        cursor.accept("NOWAIT")
+
+
+def _key_columns(cursor: Cursor) -> tuple[str, ...]:
+    """The columns of a foreign key; a prefix length or an order means nothing there."""
+    cursor.expect("(")
+    names = []
+    while True:
+        names.append(cursor.identifier("a column name"))
+        if cursor.accept("("):
+            cursor.integer("a prefix length")
+            cursor.expect(")")
+        cursor.accept_any(("ASC", "DESC"))
+        if not cursor.accept(","):
+            break
+    cursor.expect(")")
+    return tuple(names)
 
 
 def _names(cursor: Cursor) -> tuple[str, ...]:

@@ -58,7 +58,7 @@ def irrelevant(cursor: Cursor) -> Irrelevant | None:
             return _rest(cursor, f"{word} {found}")
         if found == "DEFINER":
             defining = True
-        elif found == END or not (found in _MODIFIERS or (defining and found.isidentifier())):
+        elif found == END or not (defining or found in _MODIFIERS):
             return None
         if found in ("TABLE", "DATABASE", "SCHEMA", "INDEX", "TEMPORARY"):
             return None

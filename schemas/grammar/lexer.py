@@ -29,6 +29,7 @@ HEX = "0x'"
 BIT = "0b'"
 END = ""
 """``Cursor.word`` behind the last token."""
+_LITERALS = frozenset({STRING, NATIONAL, NUMBER, HEX, BIT, END})
 
 _OPERATORS = {
     "||": TokenType.DPIPE, "&&": TokenType.DAMP, "<=>": TokenType.NULLSAFE_EQ,
@@ -71,7 +72,8 @@ _MARKS = {
     TokenType.BIT_STRING: BIT,
 }
 _ESCAPES = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
-_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_NAME_LIKE_A_NUMBER = re.compile(r"\d+[eE]")
+"""``1e`` without an exponent is a name."""
 
 
 class Cursor:
@@ -97,7 +99,7 @@ class Cursor:
         words: list[str] = []
         for token in tokens:
             mark = _MARKS.get(token.token_type)
-            words.append(token.text.upper() if mark is None else mark)
+            words.append(_word(token.text) if mark is None else mark)
         words.append(END)
         self._words = words
         self._texts = [token.text for token in tokens]
@@ -197,19 +199,25 @@ class Cursor:
         word = self.word
         if word == NAME:
             return True
-        if word in RESERVED or not word:
+        if word == NUMBER:
+            return _NAME_LIKE_A_NUMBER.fullmatch(self._texts[self.index]) is not None
+        if word in RESERVED or word in _LITERALS:
             return False
         first = word[0]
-        return (first.isalnum() and word != NUMBER) or first in "_$" or ord(first) > 127
+        return first.isalnum() or first in "_$" or ord(first) > 127
 
     def identifier(self, what: str = "a name", *, reserved: bool = False) -> str:
-        """Read an identifier; ``reserved`` allows reserved words (after a dot they are names)."""
-        if self.word == NAME or self.is_name() or (reserved and self.word.isalpha()):
-            value = self._texts[self.index]
-        else:
+        """Read an identifier; ``reserved``: after a dot reserved words and digits are names."""
+        if not self.is_name() and not (reserved and self._is_word()):
             self.fail(what)
+        value = self._texts[self.index]
         self.advance()
         return value
+
+    def _is_word(self) -> bool:
+        if self.word == NUMBER:
+            return self._texts[self.index].isalnum()
+        return self.word in RESERVED
 
     def is_string(self) -> bool:
         """Whether a string literal stands here."""
@@ -254,6 +262,11 @@ class Cursor:
             self.fail(what)
         self.advance()
         return value
+
+
+def _word(text: str) -> str:
+    """``:=`` means ``=`` wherever the grammar has one."""
+    return "=" if text == ":=" else text.upper()
 
 
 def _unescape(piece: str) -> str:

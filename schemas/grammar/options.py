@@ -8,8 +8,9 @@ from __future__ import annotations
 from shardmerge.schemas.changes import SetDefaultCharset, SetTableOption
 
 from .charset_words import accept_charset, charset_word, collation_word
-from .indexes import table_name
-from .lexer import NAME, NUMBER, Cursor
+from .engine_options import engine_option
+from .lexer import NUMBER, Cursor
+from .qualified import table_name
 from .words import words
 
 _NUMBERS = words(
@@ -17,7 +18,7 @@ _NUMBERS = words(
     AUTO_INCREMENT AVG_ROW_LENGTH CHECKSUM TABLE_CHECKSUM DELAY_KEY_WRITE KEY_BLOCK_SIZE
     MAX_ROWS MIN_ROWS PACK_KEYS STATS_AUTO_RECALC STATS_PERSISTENT STATS_SAMPLE_PAGES
     AUTOEXTEND_SIZE TRANSACTIONAL PAGE_CHECKSUM PAGE_COMPRESSED PAGE_COMPRESSION_LEVEL
-    ENCRYPTION_KEY_ID RAID_CHUNKS RAID_CHUNKSIZE
+    ENCRYPTION_KEY_ID RAID_CHUNKS RAID_CHUNKSIZE SEQUENCE
     """
 )
 _TEXTS = frozenset(
@@ -34,7 +35,7 @@ _TEXTS = frozenset(
 _NAMES = words(
     """
     ENGINE TYPE ROW_FORMAT TABLESPACE INSERT_METHOD SECONDARY_ENGINE STORAGE RAID_TYPE ENCRYPTED
-    SEQUENCE IETF_QUOTES
+    IETF_QUOTES
     """
 )
 Option = SetTableOption | SetDefaultCharset
@@ -52,6 +53,9 @@ def table_option(cursor: Cursor) -> Option | None:
     if word in _TEXTS:
         cursor.advance()
         cursor.accept("=")
+        if word == "COMPRESSION":
+            # TokuDB's is a name.
+            return SetTableOption(word, cursor.name_or_string("a compression method"))
         return SetTableOption(word, cursor.string())
     if word in _NAMES:
         cursor.advance()
@@ -71,13 +75,8 @@ def table_option(cursor: Cursor) -> Option | None:
     if word in ("WITH", "WITHOUT") and cursor.ahead() == "SYSTEM" and cursor.context.is_mariadb:
         cursor.expect(word, "SYSTEM", "VERSIONING")
         return SetTableOption("SYSTEM VERSIONING", "1" if word == "WITH" else "0")
-    if word == NAME and cursor.ahead() == "=" and cursor.context.is_mariadb:
-        # An engine's own option, as SHOW CREATE TABLE writes it.
-        name = cursor.identifier().upper()
-        cursor.expect("=")
-        value = cursor.string() if cursor.is_string() else _value(cursor)
-        return SetTableOption(name, value)
-    return None
+    found = engine_option(cursor)
+    return None if found is None else SetTableOption(*found)
 
 
 def _charset_option(cursor: Cursor) -> SetDefaultCharset | None:
@@ -115,10 +114,6 @@ def _number(cursor: Cursor) -> str:
         cursor.fail("a number")
     cursor.advance()
     return text
-
-
-def _value(cursor: Cursor) -> str:
-    return _number(cursor) if cursor.word == NUMBER else _name(cursor)
 
 
 def _name(cursor: Cursor) -> str:

@@ -20,17 +20,11 @@ from shardmerge.schemas.changes import (
 from shardmerge.schemas.charsets import charset_of
 from shardmerge.schemas.model import IndexKind
 
-from .alter_table import lock_wait
 from .charset_words import accept_charset, collation_word
-from .indexes import index_body, table_name
+from .indexes import INDEX_WORDS, index_body, lock_wait
 from .lexer import END, Cursor
 from .options import charset_value
-
-_KINDS = {
-    "UNIQUE": IndexKind.UNIQUE,
-    "FULLTEXT": IndexKind.FULLTEXT,
-    "SPATIAL": IndexKind.SPATIAL,
-}
+from .qualified import table_name
 
 
 def drop_table(cursor: Cursor) -> DropTable:
@@ -73,7 +67,7 @@ def truncate_table(cursor: Cursor) -> TruncateTable:
 
 def create_index(cursor: Cursor, *, replaces: bool) -> AlterTable:
     """Read CREATE INDEX from the kind or the word INDEX on."""
-    kind = _KINDS.get(cursor.word, IndexKind.PLAIN)
+    kind = INDEX_WORDS[cursor.word]
     if kind is not IndexKind.PLAIN:
         cursor.advance()
     cursor.expect("INDEX")

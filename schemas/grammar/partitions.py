@@ -9,8 +9,10 @@ Operations"; MariaDB's for SYSTEM_TIME.
 
 from __future__ import annotations
 
+from .engine_options import engine_option
 from .expression import expression
 from .lexer import NAME, NUMBER, STRING, Cursor
+from .qualified import table_name
 from .words import words
 
 _KEYWORDS = words(
@@ -65,7 +67,7 @@ def _method(cursor: Cursor, *, subpartition: bool) -> None:
         _columns(cursor)
     elif word == "SYSTEM_TIME":
         _system_time(cursor)
-    elif cursor.accept("COLUMNS"):
+    elif cursor.accept_any(("COLUMNS", "FIELDS")):
         _columns(cursor)
     else:
         _expression(cursor)
@@ -170,7 +172,7 @@ def _options(cursor: Cursor) -> None:
         elif cursor.accept("TABLESPACE"):
             cursor.accept("=")
             cursor.name_or_string("a tablespace")
-        else:
+        elif engine_option(cursor) is None:
             return
 
 
@@ -183,6 +185,8 @@ def partition_action(cursor: Cursor) -> str:
         return partitioning(cursor)
     if word in ("REMOVE", "UPGRADE") and after == "PARTITIONING":
         cursor.expect(word, "PARTITIONING")
+    elif word == "CONVERT" and after in ("PARTITION", "TABLE") and cursor.context.is_mariadb:
+        _convert(cursor)
     elif after != "PARTITION":
         return ""
     elif word == "ADD":
@@ -203,8 +207,6 @@ def partition_action(cursor: Cursor) -> str:
         _reorganize(cursor)
     elif word == "EXCHANGE":
         _exchange(cursor)
-    elif word == "CONVERT" and cursor.context.is_mariadb:
-        _convert(cursor)
     else:
         return ""
     return spaced(cursor, start)
@@ -244,17 +246,24 @@ def _exchange(cursor: Cursor) -> None:
     cursor.expect("EXCHANGE", "PARTITION")
     cursor.identifier("a partition name")
     cursor.expect("WITH", "TABLE")
-    cursor.identifier("a table name")
-    if cursor.accept("."):
-        cursor.identifier("a table name", reserved=True)
+    table_name(cursor)
+    _validation(cursor)
+
+
+def _validation(cursor: Cursor) -> None:
     if not cursor.accept("WITH", "VALIDATION"):
         cursor.accept("WITHOUT", "VALIDATION")
 
 
 def _convert(cursor: Cursor) -> None:
-    cursor.expect("CONVERT", "PARTITION")
-    cursor.identifier("a partition name")
-    cursor.expect("TO", "TABLE")
-    cursor.identifier("a table name")
-    if cursor.accept("."):
-        cursor.identifier("a table name", reserved=True)
+    cursor.expect("CONVERT")
+    if cursor.accept("TABLE"):
+        table_name(cursor)
+        cursor.expect("TO")
+        _definition(cursor)
+        _validation(cursor)
+    else:
+        cursor.expect("PARTITION")
+        cursor.identifier("a partition name")
+        cursor.expect("TO", "TABLE")
+        table_name(cursor)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from shardmerge.schemas.changes import TableName
 from shardmerge.schemas.errors import UnparsableDDL
 
-from .indexes import table_name
 from .lexer import END, Cursor
+from .qualified import table_name
 
 _SKIPPED = (
     ("IF", "NOT", "EXISTS"),

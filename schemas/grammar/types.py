@@ -9,12 +9,14 @@ Source: MySQL Reference Manual, "Data Types"; sql_yacc.yy, rule ``type``.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from shardmerge.schemas.types import ColumnType
 
 from .charset_words import accept_charset, charset_word
-from .lexer import Cursor
+from .lexer import BIT, HEX, NUMBER, Cursor
+from .literal_text import binary_literal
 
 BINARY_ATTRIBUTE = "_bin"
 """Collation of a raw type that was written with the attribute BINARY."""
@@ -42,6 +44,7 @@ _PLAIN = {
     "GEOMETRYCOLLECTION": "geometrycollection", "GEOMCOLLECTION": "geometrycollection",
 }  # fmt: skip
 _MARIADB = {"UUID": "uuid", "INET4": "inet4", "INET6": "inet6"}
+_DECIMAL_NUMBER = re.compile(r"(\d+)\.\d+")
 _SINGLE_PRECISION = 24
 """FLOAT(p) with more bits than this is a double."""
 
@@ -153,7 +156,8 @@ def _blob(cursor: Cursor, word: str) -> ColumnType:
 def _long(cursor: Cursor, word: str) -> ColumnType:
     if cursor.accept("VARBINARY"):
         return ColumnType("mediumblob")
-    if cursor.accept("CHAR") or cursor.accept("CHARACTER"):
+    if cursor.word in ("CHAR", "CHARACTER") and cursor.ahead() != "SET":
+        cursor.advance()
         cursor.expect("VARYING")
     elif not cursor.accept("VARCHAR"):
         cursor.accept("VARCHARACTER")
@@ -182,19 +186,25 @@ def _enumeration(cursor: Cursor, word: str) -> ColumnType:
 
 
 def _element(cursor: Cursor) -> str:
-    if cursor.word == "0x'":
-        value = bytes.fromhex(cursor.text().strip("xX'").removeprefix("0x")).decode("latin-1")
-        cursor.advance()
-        return value
+    if cursor.word in (HEX, BIT):
+        return bytes.fromhex(binary_literal(cursor).removeprefix("0x")).decode("latin-1")
     return cursor.string("a quoted value").rstrip(" ")
 
 
 def _length(cursor: Cursor) -> int | None:
     if not cursor.accept("("):
         return None
-    length = cursor.integer("a length")
+    length = _whole("a length", cursor)
     cursor.expect(")")
     return length
+
+
+def _whole(what: str, cursor: Cursor) -> int:
+    """Read a length; the server takes one like ``19.5`` too, and cuts it off."""
+    if cursor.word == NUMBER and (cut := _DECIMAL_NUMBER.fullmatch(cursor.text())) is not None:
+        cursor.advance()
+        return int(cut[1])
+    return cursor.integer(what)
 
 
 def _string_length(cursor: Cursor, name: str) -> int:
@@ -209,8 +219,9 @@ def _string_length(cursor: Cursor, name: str) -> int:
 def _precision(cursor: Cursor) -> tuple[int | None, int | None]:
     if not cursor.accept("("):
         return None, None
-    precision = cursor.integer("a precision")
-    scale = cursor.integer("a scale") if cursor.accept(",") else None
+    cut = "." in cursor.text()
+    precision = _whole("a precision", cursor)
+    scale = cursor.integer("a scale") if not cut and cursor.accept(",") else None
     cursor.expect(")")
     return precision, scale
 
@@ -228,6 +239,8 @@ def _numeric(cursor: Cursor, found: ColumnType, *, keep: bool = True) -> ColumnT
 def _charset(cursor: Cursor, found: ColumnType) -> ColumnType:
     charset = ""
     binary = False
+    if cursor.word == "COMPRESSED":
+        accept_compressed(cursor)
     while True:
         if accept_charset(cursor):
             charset = charset_word(cursor)
@@ -246,6 +259,16 @@ def _charset(cursor: Cursor, found: ColumnType) -> ColumnType:
     return replace(found, charset=charset, collation=BINARY_ATTRIBUTE if binary else "")
 
 
+def accept_compressed(cursor: Cursor) -> bool:
+    """Step over MariaDB's COMPRESSED[=method], which stands before or behind the charset."""
+    if not cursor.context.is_mariadb:
+        return False
+    cursor.expect("COMPRESSED")
+    if cursor.accept("="):
+        cursor.identifier("a compression method")
+    return True
+
+
 _READERS = {
     **dict.fromkeys(_INTEGERS, _integer),
     **dict.fromkeys(("BOOL", "BOOLEAN"), _boolean),
@@ -254,7 +277,7 @@ _READERS = {
     **dict.fromkeys(_FLOATS, _float),
     "BIT": _bit,
     **dict.fromkeys(_FRACTIONAL, _temporal),
-    "YEAR": _year,
+    **dict.fromkeys(("YEAR", "SQL_TSI_YEAR"), _year),
     **dict.fromkeys(_PLAIN, _plain),
     **dict.fromkeys(("CHAR", "CHARACTER"), _char),
     **dict.fromkeys(("VARCHAR", "VARCHARACTER"), _varchar),

@@ -100,7 +100,7 @@ RECORDED = [
         (ShardColumn("c#1", COLUMN),), ("id",), True, (SHARD,), ("w",), False, "ddl", 1,
     ),
     Decision(ChangeId("s1", 6), None, 0, None, POSITION, Outcome.IGNORED),
-    JoinedSchema(TARGET, 3, (ShardColumn("c#1", COLUMN),), SCHEMA, (SHARD,), ()),
+    JoinedSchema(TARGET, 3, (ShardColumn("c#1", COLUMN),), SCHEMA, 1, 0),
     SinkProgress(
         TARGET, 3, 17,
         (StatementProgress(3, 0, "sql", StatementKind.SWITCHING, "debt", "waits"),),

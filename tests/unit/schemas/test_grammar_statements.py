@@ -26,7 +26,7 @@ from shardmerge.schemas.changes import (
     TableName,
     TruncateTable,
 )
-from shardmerge.schemas.errors import UnparsableDDL, UnsupportedDDL
+from shardmerge.schemas.errors import UnparsableDDL
 from shardmerge.schemas.grammar import ServerContext, concerned_tables, parse
 from shardmerge.schemas.model import Column, IndexKind, IndexPart
 from shardmerge.schemas.types import ColumnType
@@ -137,12 +137,6 @@ def test_what_the_grammar_does_not_know_is_never_skipped(sql: str) -> None:
         return
     with pytest.raises(UnparsableDDL):
         parse(sql, MYSQL)
-
-
-def test_columns_from_a_query_are_refused_with_a_remedy() -> None:
-    with pytest.raises(UnsupportedDDL) as caught:
-        parse("CREATE TABLE t AS SELECT * FROM u", MYSQL)
-    assert "binlog_format" in caught.value.hint
 
 
 def test_the_form_in_which_a_server_logs_create_select_is_read() -> None:

@@ -1,0 +1,175 @@
+"""``shardmerge ddl``: what the grammar makes of files of statements."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import click
+
+from shardmerge.schemas.catalog import Catalog
+from shardmerge.schemas.changes import Irrelevant
+from shardmerge.schemas.errors import UnparsableDDL, UnsupportedDDL
+from shardmerge.schemas.grammar import ServerContext, parse
+
+_NEWEST = {"mysql": (9, 7), "mariadb": (11, 8)}
+_END = re.compile(r";;[ \t\r]*(?:\n|\Z)")
+_GROUP = re.compile(r"\s*-- @group \S+([^\n]*)(?:\n|\Z)")
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """One statement of a file.
+
+    Attributes:
+        number: From 1 on.
+        line: Of its first character, from 1 on.
+        flags: Of its group: ``ansi`` for sql_mode ANSI_QUOTES, ``maria`` for MariaDB.
+    """
+
+    number: int
+    line: int
+    sql: str
+    flags: frozenset[str]
+
+    def context(self, base: ServerContext) -> ServerContext:
+        """The server that it is for: ``base``, unless its group says otherwise."""
+        if "ansi" in self.flags:
+            base = replace(base, sql_mode=base.sql_mode | {"ANSI_QUOTES"})
+        if "maria" in self.flags and not base.is_mariadb:
+            base = replace(base, flavour="mariadb", version=_NEWEST["mariadb"])
+        return base
+
+
+def statements(text: str) -> Iterator[Written]:
+    """The statements of a text: ``;;`` at a line's end ends one.
+
+    A line ``-- @group name flags`` before a statement gives flags to it and those that follow.
+    """
+    number = 0
+    flags = frozenset[str]()
+    at = 0
+    while at < len(text):
+        end = _END.search(text, at)
+        piece_end, following = (end.start(), end.end()) if end else (len(text), len(text))
+        while (head := _GROUP.match(text, at, piece_end)) is not None:
+            flags = frozenset(head[1].split())
+            at = head.end()
+        sql = text[at:piece_end].strip()
+        if sql:
+            start = text.index(sql, at)
+            number += 1
+            yield Written(number, text.count("\n", 0, start) + 1, sql, flags)
+        at = following
+
+
+@click.group()
+def ddl() -> None:
+    """Work with DDL statements, without any server."""
+
+
+@ddl.command()
+@click.argument("file", type=click.Path(dir_okay=False, exists=True, allow_dash=True))
+@click.option("--flavour", type=click.Choice(sorted(_NEWEST)), default="mysql", show_default=True)
+@click.option("--server-version", metavar="X.Y[.Z]", help="The newest of the flavour by default.")
+@click.option("--sql-mode", default="", metavar="MODES", help="Separated by commas.")
+@click.option("--charset", default="utf8mb4", show_default=True, help="Of the server.")
+@click.option("--database", default="", help="Of tables that are named without one.")
+@click.option(
+    "--fixture",
+    type=click.Path(dir_okay=False, exists=True),
+    help="Statements that make tables; each statement of FILE is applied to them on its own.",
+)
+def check(
+    file: str,
+    *,
+    flavour: str,
+    server_version: str | None,
+    sql_mode: str,
+    charset: str,
+    database: str,
+    fixture: str | None,
+) -> None:
+    """Parse every statement of FILE ("-" is standard input); ";;" at a line's end ends one.
+
+    Prints each statement that is not understood with its place, and at last how many were parsed,
+    ignored because they concern no table's schema, and failed. Ends with 1 if any failed.
+    """
+    context = ServerContext(
+        flavour=flavour,
+        version=_version(server_version) if server_version else _NEWEST[flavour],
+        sql_mode=frozenset(mode.strip().upper() for mode in sql_mode.split(",") if mode.strip()),
+        charset=charset,
+        default_database=database,
+    )
+    base = None if fixture is None else _fixture(fixture, context)
+    counts: Counter[str] = Counter()
+    for written in statements(_text(file)):
+        counts[_check(written, written.context(context), base)] += 1
+    if base is not None:
+        click.echo(f"{counts['applied']} applied, {counts['refused']} not applicable")
+    parsed = counts["parsed"] + counts["applied"] + counts["refused"]
+    click.echo(f"{parsed} parsed, {counts['ignored']} ignored, {counts['failed']} failed")
+    raise SystemExit(1 if counts["failed"] else 0)
+
+
+def _check(written: Written, context: ServerContext, base: Catalog | None) -> str:
+    """Parse and perhaps apply one statement; what became of it."""
+    try:
+        statement = parse(written.sql, context)
+    except UnparsableDDL as error:
+        click.echo(_failure(written, error))
+        return "failed"
+    if isinstance(statement, Irrelevant):
+        return "ignored"
+    if base is None:
+        return "parsed"
+    try:
+        base.copy().execute(statement, context)
+    except UnsupportedDDL as error:
+        click.echo(f"not applicable: statement {written.number}, line {written.line}: {error}")
+        return "refused"
+    return "applied"
+
+
+def _failure(written: Written, error: UnparsableDDL) -> str:
+    before = written.sql[: error.offset]
+    line = written.line + before.count("\n")
+    column = error.offset - (before.rfind("\n") + 1) + 1
+    caret = "\n".join(f"    {each}" for each in error.caret().split("\n"))
+    place = f"statement {written.number}, line {line}, column {column}"
+    return f"failed: {place}: {error.message}\n{caret}"
+
+
+def _fixture(path: str, context: ServerContext) -> Catalog:
+    """The tables that a file's statements make."""
+    catalog = Catalog()
+    for written in statements(_text(path)):
+        each = written.context(context)
+        try:
+            catalog.execute(parse(written.sql, each), each)
+        except UnparsableDDL as error:
+            raise click.UsageError(f"{path}: {_failure(written, error)}") from error
+        except UnsupportedDDL as error:
+            raise click.UsageError(f"{path}, line {written.line}: {error}") from error
+    return catalog
+
+
+def _text(file: str) -> str:
+    data = click.get_binary_stream("stdin").read() if file == "-" else Path(file).read_bytes()
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise click.UsageError(
+            f"{file} is not UTF-8 (byte {error.start + 1}): convert it first"
+        ) from error
+
+
+def _version(text: str) -> tuple[int, ...]:
+    parts = text.split(".")
+    if not 1 <= len(parts) <= 3 or not all(part.isdecimal() for part in parts):
+        raise click.UsageError(f"--server-version {text}: expected numbers like 8.0 or 10.11.6")
+    return tuple(map(int, parts))

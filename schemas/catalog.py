@@ -1,0 +1,123 @@
+"""The tables of one server, and what DDL statements make of them.
+
+What the tracker does with events, without what only events have: snapshots, statements of which
+something is not known, lineage. For checking files of statements, benchmarks and tests.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from .apply import apply_alter, apply_create, apply_rename
+from .changes import (
+    AlterDatabase,
+    AlterTable,
+    CreateDatabase,
+    CreateTable,
+    CreateTableLike,
+    DropDatabase,
+    DropTable,
+    Irrelevant,
+    RenameTable,
+    Statement,
+    TableName,
+    TruncateTable,
+)
+from .errors import UnsupportedDDL
+from .grammar.context import ServerContext
+from .model import TableSchema
+
+Key: TypeAlias = tuple[str, str]
+"""Database and table."""
+
+
+@dataclass(slots=True)
+class Catalog:
+    """Databases and tables.
+
+    Attributes:
+        tables: Normalised schemas.
+        databases: Default charset and collation of databases that state one.
+    """
+
+    tables: dict[Key, TableSchema] = field(default_factory=dict)
+    databases: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+    def copy(self) -> Catalog:
+        """Another catalog with the same contents."""
+        return Catalog(dict(self.tables), dict(self.databases))
+
+    def execute(self, statement: Statement, context: ServerContext) -> None:
+        """Apply one statement; temporary tables are left out, as they are not replicated.
+
+        Raises:
+            UnsupportedDDL: It contradicts the tables, or its effect cannot be told; nothing is
+                changed then, except by a RENAME TABLE of several tables or a DROP TABLE.
+        """
+        match statement:
+            case CreateTable() | CreateTableLike():
+                self._create(statement, context)
+            case AlterTable():
+                self._alter(statement, context)
+            case DropTable():
+                self._drop(statement, context)
+            case RenameTable(pairs):
+                for old, new in pairs:
+                    self._move(_key(old, context), _key(new, context))
+            case CreateDatabase() | AlterDatabase():
+                name = statement.name or context.default_database
+                if statement.charset or statement.collation:
+                    self.databases[name] = (statement.charset, statement.collation)
+            case DropDatabase(name):
+                self.databases.pop(name, None)
+                self.tables = {key: t for key, t in self.tables.items() if key[0] != name}
+            case TruncateTable() | Irrelevant():
+                pass
+
+    def _create(self, statement: CreateTable | CreateTableLike, context: ServerContext) -> None:
+        key = _key(statement.name, context)
+        if statement.temporary or (statement.if_not_exists and key in self.tables):
+            return
+        like = None
+        if isinstance(statement, CreateTableLike):
+            like = self.tables.get(_key(statement.like, context))
+        charset, collation = self.databases.get(key[0], ("", ""))
+        self.tables[key] = apply_create(
+            statement, context, charset, like, database_collation=collation
+        )
+
+    def _alter(self, statement: AlterTable, context: ServerContext) -> None:
+        key = _key(statement.name, context)
+        if statement.if_exists and key not in self.tables:
+            return
+        result = apply_alter(self._known(key), statement, key[1], context)
+        self.tables[key] = result.schema
+        if result.renamed_to is not None:
+            del self.tables[key]
+            self.tables[_key(result.renamed_to, context)] = result.schema
+
+    def _drop(self, statement: DropTable, context: ServerContext) -> None:
+        for name in () if statement.temporary else statement.names:
+            key = _key(name, context)
+            if not statement.if_exists:
+                self._known(key)
+            self.tables.pop(key, None)
+
+    def _move(self, old: Key, new: Key) -> None:
+        schema = self._known(old)
+        del self.tables[old]
+        self.tables[new] = apply_rename(schema, old[1], new[1])
+
+    def _known(self, key: Key) -> TableSchema:
+        schema = self.tables.get(key)
+        if schema is None:
+            raise UnsupportedDDL(
+                f"there is no table {'.'.join(filter(None, key))}",
+                hint="its CREATE TABLE must come before",
+            )
+        return schema
+
+
+def _key(name: TableName, context: ServerContext) -> Key:
+    return (name.database or context.default_database, name.table)

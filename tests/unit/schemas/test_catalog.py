@@ -1,0 +1,70 @@
+"""Statements executed on a catalog of tables."""
+
+from __future__ import annotations
+
+import pytest
+
+from shardmerge.schemas.catalog import Catalog
+from shardmerge.schemas.errors import UnsupportedDDL
+from shardmerge.schemas.grammar import ServerContext, parse
+
+SERVER = ServerContext(default_database="d")
+
+
+def executed(*statements: str, base: Catalog | None = None) -> Catalog:
+    catalog = Catalog() if base is None else base.copy()
+    for sql in statements:
+        catalog.execute(parse(sql, SERVER), SERVER)
+    return catalog
+
+
+@pytest.mark.parametrize(
+    ("statements", "tables"),
+    [
+        (["CREATE TABLE t (a INT)", "CREATE TABLE x.u LIKE t"], ["d.t", "x.u"]),
+        (["CREATE TABLE t (a INT)", "CREATE TABLE IF NOT EXISTS t (b INT)"], ["d.t"]),
+        (["CREATE TEMPORARY TABLE t (a INT)", "DROP TEMPORARY TABLE t"], []),
+        (["CREATE TABLE t (a INT)", "CREATE TABLE u (a INT)", "DROP TABLE t, u"], []),
+        (["DROP TABLE IF EXISTS t"], []),
+        (["CREATE TABLE t (a INT)", "ALTER TABLE t RENAME x.u"], ["x.u"]),
+        (
+            ["CREATE TABLE t (a INT)", "CREATE TABLE u (a INT)", "RENAME TABLE t TO v, u TO t"],
+            ["d.t", "d.v"],
+        ),
+        (["CREATE TABLE t (a INT)", "CREATE TABLE x.t (a INT)", "DROP DATABASE d"], ["x.t"]),
+        (["CREATE TABLE t (a INT)", "TRUNCATE t", "CREATE VIEW v AS SELECT 1"], ["d.t"]),
+    ],
+)
+def test_tables_come_and_go(statements: list[str], tables: list[str]) -> None:
+    assert sorted(".".join(key) for key in executed(*statements).tables) == tables
+
+
+def test_a_tables_columns_follow_its_statements() -> None:
+    catalog = executed("CREATE TABLE t (a INT)", "ALTER TABLE t ADD b INT", "ALTER TABLE t DROP a")
+    assert [column.name for column in catalog.tables["d", "t"].columns] == ["b"]
+
+
+def test_a_databases_charset_is_inherited() -> None:
+    catalog = executed("ALTER DATABASE CHARSET latin1", "CREATE TABLE t (a CHAR(5))")
+    assert catalog.tables["d", "t"].columns[0].type.charset == "latin1"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "ALTER TABLE t ADD a INT",
+        "DROP TABLE t",
+        "RENAME TABLE t TO u",
+        "CREATE TABLE u LIKE t",
+        "CREATE TABLE u SELECT 1",
+    ],
+)
+def test_what_contradicts_the_tables_is_refused(sql: str) -> None:
+    with pytest.raises(UnsupportedDDL):
+        executed(sql)
+
+
+def test_a_copy_is_apart() -> None:
+    base = executed("CREATE TABLE t (a INT)")
+    executed("DROP TABLE t", base=base)
+    assert ("d", "t") in base.tables

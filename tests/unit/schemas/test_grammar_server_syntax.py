@@ -1,0 +1,194 @@
+"""What servers accept and few people write; beside it, what they refuse."""
+
+from __future__ import annotations
+
+import pytest
+
+from shardmerge.schemas.changes import AddForeignKey, AddIndex, AlterTable, CreateTable, Irrelevant
+from shardmerge.schemas.errors import UnparsableDDL
+from shardmerge.schemas.expressions import canonical, column_names
+from shardmerge.schemas.grammar import ServerContext, parse
+from shardmerge.schemas.model import IndexKind
+from shardmerge.schemas.types import ColumnType
+
+MYSQL = ServerContext(version=(8, 0))
+MARIADB = ServerContext("mariadb", (11, 8), default_database="d")
+
+
+def column_type(written: str, context: ServerContext = MYSQL) -> ColumnType:
+    statement = parse(f"CREATE TABLE t (c {written})", context)
+    assert isinstance(statement, CreateTable)
+    return statement.schema.columns[0].type
+
+
+def alter(sql: str, context: ServerContext) -> AlterTable:
+    statement = parse(sql, context)
+    assert isinstance(statement, AlterTable)
+    return statement
+
+
+@pytest.mark.parametrize(
+    ("written", "kind"),
+    [
+        ("DECIMAL(19.5)", ColumnType("decimal", 19, 0)),
+        ("DECIMAL(0.2)", ColumnType("decimal", 10, 0)),
+        ("FLOAT(7.4)", ColumnType("float")),
+        ("LONG CHARACTER SET latin1", ColumnType("mediumtext", charset="latin1")),
+        ("LONG CHAR VARYING", ColumnType("mediumtext")),
+        ("SQL_TSI_YEAR(4)", ColumnType("year")),
+        ("ENUM(0b01100001, 0x62, x'63', 'd')", ColumnType("enum", elements=("a", "b", "c", "d"))),
+        ("TEXT COLUMN_FORMAT COMPRESSED WITH COMPRESSION_DICTIONARY x", ColumnType("text")),
+    ],
+)
+def test_a_type_in_an_odd_spelling_is_read(written: str, kind: ColumnType) -> None:
+    assert column_type(written) == kind
+
+
+@pytest.mark.parametrize(
+    ("sql", "name"),
+    [
+        ("CREATE TABLE t (t.c INT)", "c"),
+        ("CREATE TABLE d.t (d.t.index INT)", "index"),
+        ("CREATE TABLE t (.c INT)", "c"),
+        ("CREATE TABLE d.20200101 (1e INT)", "1e"),
+        ("CREATE TABLE t (`1` INT)", "1"),
+        ("CREATE TABLE t (vector INT)", "vector"),
+        ("CREATE TABLE t (next INT) ENGINE := InnoDB", "next"),
+    ],
+)
+def test_a_column_may_have_an_odd_name(sql: str, name: str) -> None:
+    statement = parse(sql, MYSQL)
+    assert isinstance(statement, CreateTable)
+    assert statement.schema.columns[0].name == name
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CREATE TABLE t (1 INT)",
+        "CREATE TABLE 20200101 (c INT)",
+        "CREATE TABLE t (0x41 INT)",
+        "CREATE TABLE t (N'c' INT)",
+        "CREATE TABLE t (a.b.c.d INT)",
+        "CREATE TABLE t (c DECIMAL(1.2, 3))",
+        "CREATE TABLE t (c INT(-1))",
+    ],
+)
+def test_what_is_no_name_and_no_length_is_an_error(sql: str) -> None:
+    with pytest.raises(UnparsableDDL):
+        parse(sql, MYSQL)
+
+
+def test_names_with_their_table_lose_it() -> None:
+    found = alter("ALTER TABLE t DROP t.a, DROP FOREIGN KEY t.k, DROP INDEX d.t.i", MYSQL)
+    assert [action.name for action in found.actions] == ["a", "k", "i"]  # type: ignore[union-attr]
+
+
+def test_a_foreign_keys_columns_may_have_a_length_and_an_order() -> None:
+    found = alter("ALTER TABLE t ADD CONSTRAINT t.k FOREIGN KEY (a(5), b ASC) REFERENCES p", MYSQL)
+    (action,) = found.actions
+    assert isinstance(action, AddForeignKey)
+    assert (action.foreign_key.name, action.foreign_key.columns) == ("k", ("a", "b"))
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CREATE TABLE t (c INT FLAGS='X') ENGINE=Mroonga DEFAULT CHARSET=utf8 TOKENIZER='y'",
+        "CREATE TABLE t (c INT, FULLTEXT KEY (c) NORMALIZER='n' COMMENT 'x')",
+        "CREATE TABLE t (c INT) ENGINE=CONNECT TABLE_TYPE=ODBC `PAGE_COMPRESSED`=ON BLOCKS=4",
+        "CREATE TABLE t (c TEXT COMPRESSED=zlib CHARACTER SET utf8mb4 DEFAULT '')",
+        "CREATE TABLE t (c TEXT CHARACTER SET utf8mb4 COMPRESSED)",
+        "CREATE TABLE t (c INT) COMPRESSION=zlib FOO='x'",
+        "CREATE TABLE t (c INT DEFAULT NEXT VALUE FOR s, e INT DEFAULT (nextval(d.s)))",
+        "CREATE TABLE t (a INT, c CHAR(9) AS (COLUMN_GET(b, 1 AS CHAR)) PERSISTENT, b BLOB)",
+        "CREATE INDEX i ON t (c) NOWAIT COMMENT 'x' USING BTREE",
+        "CREATE INDEX i ON t (c) WAIT 5",
+        "ALTER TABLE t ADD PERIOD IF NOT EXISTS FOR p (a, b)",
+        "ALTER TABLE t DROP PERIOD IF EXISTS FOR p",
+        "ALTER TABLE t CONVERT TABLE u TO PARTITION p VALUES LESS THAN (5) WITH VALIDATION",
+        "ALTER TABLE t CONVERT PARTITION p TO TABLE d.u",
+        "ALTER TABLE t PARTITION BY RANGE (c) (PARTITION p VALUES LESS THAN (3) REMOTE_SERVER='s')",
+    ],
+)
+def test_mariadbs_syntax_is_read_from_mariadb_only(sql: str) -> None:
+    assert not isinstance(parse(sql, MARIADB), Irrelevant)
+    with pytest.raises(UnparsableDDL):
+        parse(sql, MYSQL)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CREATE TABLE t (c INT) FROBNICATE 5",
+        "CREATE TABLE t (c INT FROBNICATE)",
+        "ALTER TABLE t REMOVE FOO",
+        "ALTER TABLE t ADD PERIOD IF FOR p (a, b)",
+    ],
+)
+def test_an_engines_option_needs_its_equals_sign(sql: str) -> None:
+    with pytest.raises(UnparsableDDL):
+        parse(sql, MARIADB)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "ALTER TABLE t ADD VECTOR INDEX v (c) M=6 DISTANCE=cosine",
+        "CREATE VECTOR INDEX v ON t (c) M=6",
+    ],
+)
+def test_mariadbs_vector_index_is_an_index(sql: str) -> None:
+    (action,) = alter(sql, MARIADB).actions
+    assert isinstance(action, AddIndex)
+    assert (action.index.name, action.index.kind) == ("v", IndexKind.VECTOR)
+    with pytest.raises(UnparsableDDL):
+        parse(sql, MYSQL)
+
+
+@pytest.mark.parametrize("method", ["RANGE FIELDS (c)", "LIST FIELDS (c, e)"])
+def test_fields_is_another_word_for_columns(method: str) -> None:
+    values = "IN ((1, 2))" if "LIST" in method else "LESS THAN (1)"
+    parse(f"ALTER TABLE t PARTITION BY {method} (PARTITION p VALUES {values})", MYSQL)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CREATE DEFINER=a@..b$c. FUNCTION f() RETURNS INT RETURN 1",
+        "CREATE DEFINER=x*y@% PROCEDURE p() SELECT 1",
+    ],
+)
+def test_a_definer_may_be_any_text(sql: str) -> None:
+    assert isinstance(parse(sql, MYSQL), Irrelevant)
+
+
+def test_a_definer_without_an_object_is_an_error() -> None:
+    with pytest.raises(UnparsableDDL):
+        parse("CREATE DEFINER=a@b", MYSQL)
+
+
+@pytest.mark.parametrize(
+    ("written", "text", "columns"),
+    [
+        ("NEXT VALUE FOR s", "nextval(d.s)", ()),
+        ("PREVIOUS VALUE FOR x.s + a", "(lastval(x.s) + `a`)", ("a",)),
+        ("SETVAL(s, a)", "setval(d.s,`a`)", ("a",)),
+        ("COLUMN_CREATE('x', a AS INT)", "column_create('x',`a` as signed)", ("a",)),
+        (
+            "DATE_FORMAT(a, GET_FORMAT(DATE, 'ISO'))",
+            "date_format(`a`,get_format(date,'ISO'))",
+            None,
+        ),
+    ],
+)
+def test_words_in_an_expression_that_are_no_columns(
+    written: str, text: str, columns: tuple[str, ...] | None
+) -> None:
+    assert canonical(written, MARIADB) == text
+    assert column_names(text) == (("a",) if columns is None else columns)
+
+
+def test_an_introducer_before_a_json_path_says_nothing() -> None:
+    plain = canonical("JSON_VALUE(a, '$.b' RETURNING CHAR(3))", MYSQL)
+    assert canonical("JSON_VALUE(a, _utf8mb4'$.b' RETURNING CHAR(3))", MYSQL) == plain
