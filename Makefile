@@ -99,9 +99,10 @@ scenarios: $(ARTIFACTS) | java ## Play DIR (default: our own scenarios) against 
 	@PYTHONPATH=. $(PY) -m tests.e2e.runner $(if $(DIR),$(DIR),$(SCENARIOS)) $(ARGS)
 
 .PHONY: bench
-bench: $(ARTIFACTS) | java ## Rows per second Kafka to target; latency commit to visible
+bench: $(ARTIFACTS) | java ## Rows per second Kafka to target; latency commit to visible; DDL per second
 	$(PY) benchmarks/sink_throughput.py
 	$(PY) benchmarks/latency.py
+	$(PY) benchmarks/ddl_speed.py
 
 # --- packages -------------------------------------------------------------------------------------
 
