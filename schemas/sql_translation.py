@@ -77,7 +77,7 @@ def is_same_expression(a: str, b: str) -> bool:
     if a == b:
         return True
     try:
-        return _bare(_parsed(a)) == _bare(_parsed(b))
+        return _shape(_parsed(a)) == _shape(_parsed(b))
     except SqlglotError:
         return False
 
@@ -116,17 +116,18 @@ def _parsed(text: str) -> exp.Expression:
     return found
 
 
-def _bare(tree: exp.Expression) -> exp.Expression:
-    """The tree without parentheses, names in lower case and quoted alike."""
-
-    def plain(node: exp.Expression) -> exp.Expression:
-        while isinstance(node, exp.Paren):
-            node = node.this
-        if isinstance(node, exp.Identifier):
-            return exp.Identifier(this=node.name.lower(), quoted=True)
-        return node
-
-    return tree.transform(plain)
+def _shape(node: object) -> object:
+    """The tree as nested tuples, without parentheses, names in lower case."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    if isinstance(node, exp.Identifier):
+        return node.name.lower()
+    if isinstance(node, exp.Expression):
+        parts = ((key, _shape(value)) for key, value in node.args.items() if value)
+        return type(node).__name__, *sorted(parts, key=lambda part: part[0])
+    if isinstance(node, list):
+        return tuple(map(_shape, node))
+    return node
 
 
 def _write(node: exp.Expression) -> str:

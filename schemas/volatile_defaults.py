@@ -1,0 +1,95 @@
+"""Defaults whose value for existing rows no binlog tells.
+
+ADD COLUMN fills the rows that are there. With a constant the target's own ADD COLUMN fills the
+same; with the time, a random number or a UUID the shard's rows hold values that no row event
+carries, and that the target cannot compute again. What to do about it is a policy: accept it,
+with this reason as a warning, or hold the shard until the column was read again.
+
+Source: MySQL Reference Manual, "Data Type Default Values", "Replication and Default Values".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from .events import Lineage
+from .grammar.words import words
+from .model import Column, DefaultKind, TableSchema
+
+_EACH_ROW = words(
+    """
+    uuid uuid_short uuid_v4 uuid_v7 rand random_bytes sys_guid sysdate nextval gen_random_uuid
+    """
+)
+"""Functions with another value for each row."""
+_EACH_STATEMENT = words(
+    """
+    now current_timestamp localtime localtimestamp curdate current_date curtime current_time
+    utc_date utc_time utc_timestamp connection_id current_user user session_user system_user
+    current_role database schema version last_insert_id row_count found_rows
+    """
+)
+"""Functions whose value depends on when, where or by whom the ALTER was executed."""
+_NOW_WITHOUT_ARGUMENTS = "unix_timestamp()"
+_WORDS = re.compile(r"'(?:[^'\\]|\\.|'')*'|`(?:[^`]|``)*`|([A-Za-z_][A-Za-z_0-9]*)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class VolatileDefault:
+    """A default that existing rows of a shard were filled with, and no one can repeat.
+
+    Attributes:
+        column: The column's name on the shard.
+        expression: Canonical text of the default.
+        function: The function that makes it volatile, in lower case.
+        differs_by_row: Whether two rows of one statement have different values.
+        reason: A sentence for people.
+    """
+
+    column: str
+    expression: str
+    function: str
+    differs_by_row: bool
+    reason: str
+
+
+def volatile_default(column: Column) -> VolatileDefault | None:
+    """What is volatile about a column's default; None when a constant fills existing rows."""
+    default = column.default
+    if default is None or default.kind is not DefaultKind.EXPRESSION:
+        return None
+    function = _volatile_function(default.text)
+    if not function:
+        return None
+    by_row = function in _EACH_ROW
+    what = "of its own for each row" if by_row else "of the moment of the ALTER"
+    reason = (
+        f"{column.name} was added with DEFAULT {default.text}: the shard's existing rows got a "
+        f"value {what}, which no row event carries and the target cannot compute again; they "
+        "differ there until they are written again or the column is read again"
+    )
+    return VolatileDefault(column.name, default.text, function, by_row, reason)
+
+
+def volatile_additions(
+    after: TableSchema, lineage: Iterable[Lineage]
+) -> tuple[VolatileDefault, ...]:
+    """The volatile defaults of the columns that a change added.
+
+    Args:
+        after: The shard's schema after the change.
+        lineage: Where its columns come from; a column from nowhere is new. Empty for a new
+            table, which has no rows.
+    """
+    added = [after.column(item.name) for item in lineage if not item.before]
+    found = (volatile_default(column) for column in added if column is not None)
+    return tuple(item for item in found if item is not None)
+
+
+def _volatile_function(expression: str) -> str:
+    if _NOW_WITHOUT_ARGUMENTS in expression:
+        return "unix_timestamp"
+    found = (m[1].lower() for m in _WORDS.finditer(expression) if m[1])
+    return next((w for w in found if w in _EACH_ROW or w in _EACH_STATEMENT), "")

@@ -1,0 +1,182 @@
+"""Laws of the target's DDL on every MySQL-like kind of target, in its own reading."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from shardmerge.schemas.apply import apply_alter, apply_create
+from shardmerge.schemas.changes import AlterTable, CreateTable
+from shardmerge.schemas.diff import diff
+from shardmerge.schemas.events import StatementKind, TargetStatement
+from shardmerge.schemas.grammar import ServerContext, parse
+from shardmerge.schemas.lattice import JoinedTable, compare_tables, join_tables
+from shardmerge.schemas.model import TableSchema
+from shardmerge.schemas.names import TargetTable
+from shardmerge.schemas.render.dialect import CannotRender
+from shardmerge.schemas.render.mysql_dialect import MySqlDialect
+from shardmerge.schemas.render.tidb import TiDbDialect
+from shardmerge.schemas.target_table import TargetSchema, target_schema
+from tests.strategies import shard_tables
+
+TARGET = TargetTable("merged", "t")
+DIALECTS = (
+    *(MySqlDialect(ServerContext("mysql", version))
+      for version in ((5, 7, 44), (8, 0, 15), (8, 0, 36), (8, 4), (9, 4))),
+    *(MySqlDialect(ServerContext("mariadb", version))
+      for version in ((10, 4, 30), (10, 11), (11, 8))),
+    TiDbDialect(),
+)  # fmt: skip
+dialects = st.sampled_from(DIALECTS)
+
+
+def executed(
+    schema: TableSchema | None, statement: TargetStatement, server: ServerContext
+) -> TableSchema:
+    parsed = parse(statement.sql, server)
+    if isinstance(parsed, CreateTable):
+        assert schema is None
+        return apply_create(parsed, server)
+    assert isinstance(parsed, AlterTable) and schema is not None
+    return apply_alter(schema, parsed, TARGET.table, server).schema
+
+
+def to_target(
+    shards: list[TableSchema], dialect: MySqlDialect, previous: TargetSchema | None = None
+) -> TargetSchema:
+    joined = join_tables(shards)
+    assume(isinstance(joined, JoinedTable))
+    assert isinstance(joined, JoinedTable)
+    columns = previous.columns if previous else ()
+    return target_schema(joined, columns, TARGET.table, dialect=dialect)
+
+
+@given(dialects, shard_tables())
+def test_parsing_a_created_table_in_its_own_flavour_gives_it_back(
+    dialect: MySqlDialect, shards: list[TableSchema]
+) -> None:
+    target = to_target(shards, dialect)
+    created = diff(None, (), target, TARGET, dialect)
+    if isinstance(created, CannotRender):
+        assert created == target.refusal
+        return
+    (statement,) = created
+    found = executed(None, statement, dialect.server)
+    assert found.columns == target.schema.columns
+    assert set(found.indexes) == set(target.schema.indexes)
+    assert found.checks == target.schema.checks
+
+
+@given(dialects, shard_tables(), shard_tables())
+def test_every_target_is_brought_to_the_decided_schema_by_statements_that_it_reads(
+    dialect: MySqlDialect, before: list[TableSchema], after: list[TableSchema]
+) -> None:
+    old = to_target(before, dialect)
+    new = to_target(after, dialect, old)
+    statements = diff(old.schema, old.columns, new, TARGET, dialect)
+    if isinstance(statements, CannotRender):
+        assert statements.reason and statements.hint
+        return
+    schema = old.schema
+    for statement in statements:
+        schema = executed(schema, statement, dialect.server)
+        assert statement.sql.count("ALTER TABLE") == 1
+    assert compare_tables(schema, new.schema).is_equal, statements
+    assert [c.name for c in schema.columns if not c.generated] == [
+        c.column.name for c in new.columns if not c.column.generated
+    ]
+
+
+@given(dialects, shard_tables(), shard_tables())
+def test_expanding_statements_only_widen_every_target_and_contracting_ones_only_narrow_it(
+    dialect: MySqlDialect, before: list[TableSchema], after: list[TableSchema]
+) -> None:
+    """So every schema between two steps accepts the rows of one of its ends at least."""
+    old = to_target(before, dialect)
+    new = to_target(after, dialect, old)
+    statements = diff(old.schema, old.columns, new, TARGET, dialect)
+    assume(not isinstance(statements, CannotRender))
+    assert not isinstance(statements, CannotRender)
+    schema = old.schema
+    for statement in statements:
+        moved = executed(schema, statement, dialect.server)
+        smaller, larger = schema, moved
+        if statement.kind is StatementKind.CONTRACTING:
+            smaller, larger = moved, schema
+        if statement.kind is not StatementKind.SWITCHING and not _concerns_other_columns(
+            statement, schema
+        ):
+            # A default of our own looks like a shard's, by name alone: compared without, too.
+            pairs = ((smaller, larger), (_bare(smaller, dialect), _bare(larger, dialect)))
+            assert any(compare_tables(a, b).is_at_most for a, b in pairs), statement
+        schema = moved
+
+
+def _concerns_other_columns(statement: TargetStatement, schema: TableSchema) -> bool:
+    """Statements after which the table has other columns, or others that take values."""
+    words = ("ADD COLUMN", "DROP COLUMN", "RENAME COLUMN", "CHANGE COLUMN", "GENERATED")
+    freed = any(
+        c.generated and f"MODIFY COLUMN `{c.name}`" in statement.sql for c in schema.columns
+    )
+    return freed or any(word in statement.sql for word in words)
+
+
+def _bare(schema: TableSchema, dialect: MySqlDialect) -> TableSchema:
+    columns = tuple(
+        replace(c, default=None) if c.default == dialect.zero_value(c.type) else c
+        for c in schema.columns
+    )
+    return replace(schema, columns=columns)
+
+
+@given(dialects, shard_tables(), shard_tables())
+def test_identities_are_bound_to_the_columns_of_every_target(
+    dialect: MySqlDialect, before: list[TableSchema], after: list[TableSchema]
+) -> None:
+    old = to_target(before, dialect)
+    new = to_target(after, dialect, old)
+    statements = diff(old.schema, old.columns, new, TARGET, dialect)
+    assume(not isinstance(statements, CannotRender))
+    assert not isinstance(statements, CannotRender)
+    names = {c.id: c.column.name for c in old.columns}
+    for statement in statements:
+        for bind in statement.binds:
+            names[bind.column_id] = bind.name
+    assert {i: n for i, n in names.items() if n} == {c.id: c.column.name for c in new.columns}
+
+
+@given(dialects, shard_tables())
+def test_a_target_that_is_there_already_needs_nothing(
+    dialect: MySqlDialect, shards: list[TableSchema]
+) -> None:
+    target = to_target(shards, dialect)
+    assume(target.refusal is None)
+    again = to_target(shards, dialect, target)
+    assert diff(target.schema, target.columns, again, TARGET, dialect) == ()
+
+
+@given(shard_tables(), shard_tables())
+def test_tidb_gets_one_action_per_statement_and_columns_before_indexes(
+    before: list[TableSchema], after: list[TableSchema]
+) -> None:
+    dialect = TiDbDialect()
+    old = to_target(before, dialect)
+    new = to_target(after, dialect, old)
+    statements = diff(old.schema, old.columns, new, TARGET, dialect)
+    if isinstance(statements, CannotRender):
+        return
+    actions = []
+    for statement in statements:
+        parsed = parse(statement.sql, dialect.server)
+        assert isinstance(parsed, AlterTable) and len(parsed.actions) == 1
+        actions.append(type(parsed.actions[0]).__name__)
+    if "AddIndex" in actions:
+        assert not set(actions[actions.index("AddIndex") :]) & {"AddColumn", "DropColumn"}
+
+
+@pytest.mark.parametrize("dialect", DIALECTS, ids=lambda d: d.name)
+def test_every_dialect_has_a_name_of_its_own(dialect: MySqlDialect) -> None:
+    assert sum(d.name == dialect.name for d in DIALECTS) == 1
