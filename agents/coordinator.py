@@ -19,7 +19,7 @@ effective ones, whose join exists by construction.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from shardmerge.schemas.diff import CannotRender, diff
@@ -31,13 +31,14 @@ from shardmerge.schemas.events import (
     ShardColumn,
     TargetStatement,
 )
-from shardmerge.schemas.lattice import Conflict, ShardSchema, join_all
+from shardmerge.schemas.join_index import JoinIndex
+from shardmerge.schemas.joined import Conflict, JoinedTable, ShardSchema
 from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.target_table import target_schema
 
-from .identities import assign, known_names, prune
-from .state import Hold, ShardState, TargetState, TrackedSchema
+from .identities import assign, known_names
+from .state import Hold, ShardState, TargetState
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +70,11 @@ def decide(state: TargetState, change: SchemaChange) -> Step:
     place = (change.id.offset, change.id.ordinal)
     if place <= state.seen.get(change.id.source, (-1, -1)):
         return Step(state, None, None)
-    state = replace(state, version=state.version + 1, seen={**state.seen, change.id.source: place})
+    seen = state.seen.set(change.id.source, place)
+    state = replace(state, version=state.version + 1, seen=seen)
     if change.error:
-        return _hold(state, change, None, Refusal(change.error, change.hint))
+        why = Refusal(change.error, change.hint)
+        return _hold(state, change, None, known_names(state), why)
     if change.after is None:
         return _leave(state, change)
     return _move(state, change)
@@ -79,41 +82,42 @@ def decide(state: TargetState, change: SchemaChange) -> Step:
 
 def _move(state: TargetState, change: SchemaChange) -> Step:
     assigned = assign(state, change)
-    tracked = assigned.tracked
+    tracked, names, warnings = assigned.tracked, assigned.names, assigned.warnings
     state = replace(state, generations=assigned.generations)
     known = state.shards.get(change.shard)
-    moved = ShardState(change.shard, tracked, change.position, state.version)
-
-    released = _release_all(state.with_shard(moved))
-    answer = _join(released, assigned.names)
-    warnings = assigned.warnings
+    moved = state.with_shard(ShardState(change.shard, tracked, change.position, state.version))
+    answer = _join(moved, moved.final, names, tracked.ids)
     if not isinstance(answer, Refusal):
-        opened = {s.shard for s in state.shards.values() if s.hold and s.hold.post}
+        opened = {shard.shard for shard in state.opened()}
         if known and known.hold:
             opened.add(change.shard)
-        return _emit(released, change, answer, tracked, releases=sorted(opened), warnings=warnings)
+        moved = moved.with_all_released()
+        return _emit(
+            moved, change, answer, tracked, names, releases=sorted(opened), warnings=warnings
+        )
     refusal = answer
-    if not (known and known.hold):
-        answer = _join(state.with_shard(moved), assigned.names)
+    if not (known and known.hold) and moved.effective is not moved.final:
+        answer = _join(moved, moved.effective, names, tracked.ids)
         if not isinstance(answer, Refusal):
-            return _emit(state.with_shard(moved), change, answer, tracked, warnings=warnings)
-    return _hold(state, change, tracked, refusal)
+            return _emit(moved, change, answer, tracked, names, warnings=warnings)
+    return _hold(state, change, tracked, names, refusal)
 
 
 def _leave(state: TargetState, change: SchemaChange) -> Step:
-    """The shard is gone: the join is computed anew over the others."""
+    """The shard is gone: the join is that of the others."""
     remaining = state.without_shard(change.shard)
     names = known_names(state)
-    released = _release_all(remaining)
-    answer = _join(released, names)
-    opened = sorted(s.shard for s in remaining.shards.values() if s.hold and s.hold.post)
-    if isinstance(answer, Refusal):
-        released, opened = remaining, []
-        answer = _join(remaining, names)
+    opened = [shard.shard for shard in remaining.opened()]
+    answer = _join(remaining, remaining.final, names)
+    if not isinstance(answer, Refusal):
+        remaining = remaining.with_all_released()
+    else:
+        opened = []
+        answer = _join(remaining, remaining.effective, names)
     if isinstance(answer, Refusal):
         # The others were joined together with the shard that left, so this says that the target
         # itself cannot be brought there; it stays as it is, and accepts what it accepted.
-        answer = _Joined(state.schema, state.columns, ())
+        answer = _Joined(state.schema, state.columns, (), state.joined)
     warnings = [f"rows of {change.shard} stay in the target"]
     left = state.shards.get(change.shard)
     if left and left.hold:
@@ -122,7 +126,7 @@ def _leave(state: TargetState, change: SchemaChange) -> Step:
         warnings.append(
             f"{change.shard} was held at {left.hold.position}: its rows after that are passed over"
         )
-    step = _emit(released, change, answer, None, releases=opened, warnings=tuple(warnings))
+    step = _emit(remaining, change, answer, None, names, releases=opened, warnings=tuple(warnings))
     assert step.decision is not None
     return replace(step, decision=replace(step.decision, live=False))
 
@@ -142,25 +146,39 @@ class _Joined:
     schema: TableSchema | None
     columns: tuple[ShardColumn, ...]
     statements: tuple[TargetStatement, ...]
+    joined: JoinedTable | None
 
 
-def _join(state: TargetState, names: Mapping[str, str]) -> _Joined | Refusal:
-    """The move from the target as it is to the join of the shards' effective schemas."""
-    effective = [s.effective for s in _sorted(state.shards.values()) if s.effective]
-    if not effective:
-        return _Joined(state.schema, state.columns, ())
-    live = prune(names, state)
-    if clash := _clash(live):
+def _join(
+    state: TargetState, index: JoinIndex, names: Mapping[str, str], first: Sequence[str] = ()
+) -> _Joined | Refusal:
+    """The move from the target as it is to the join of some of its shards' schemas.
+
+    Args:
+        state: With the shards as they would be.
+        index: Of the schemas that are joined: the effective or the final ones.
+        names: Identity → name in the target.
+        first: Identities whose columns come first among those that are new in the target.
+    """
+    if not index.shards:
+        return _Joined(state.schema, state.columns, (), state.joined)
+    if clash := _clash({i: names[i] for i in (*index.ids, *state.final.ids)}):
         return clash
-    joined = join_all([ShardSchema(t.columns, t.schema) for t in effective], live)
+    joined = index.join(names, first)
     if isinstance(joined, Conflict):
         return Refusal(str(joined), joined.resolve)
+    if joined == state.joined and _default_charset(joined) == _default_charset(state.joined):
+        return _Joined(state.schema, state.columns, (), state.joined)
     # Without checks: servers before 8.0.16 cannot drop one, and the shards have checked the rows.
     to = target_schema(joined, state.columns, table=state.target.table, checks=False)
     statements = diff(state.schema, state.columns, to, state.target)
     if isinstance(statements, CannotRender):
         return Refusal(statements.reason, statements.hint)
-    return _Joined(to.schema, to.columns, statements)
+    return _Joined(to.schema, to.columns, statements, joined)
+
+
+def _default_charset(joined: JoinedTable) -> tuple[str, str]:
+    return joined.charset, joined.collation
 
 
 def _clash(names: Mapping[str, str]) -> Refusal | None:
@@ -179,24 +197,26 @@ def _clash(names: Mapping[str, str]) -> Refusal | None:
 def _emit(
     state: TargetState,
     change: SchemaChange,
-    joined: _Joined,
-    tracked: TrackedSchema | None,
+    answer: _Joined,
+    tracked: ShardSchema | None,
+    names: Mapping[str, str],
     *,
     releases: Iterable[ShardId] = (),
     warnings: tuple[str, ...] = (),
 ) -> Step:
-    state = replace(state, schema=joined.schema, columns=joined.columns)
+    state = replace(state, schema=answer.schema, columns=answer.columns, joined=answer.joined)
+    state = _with_names(state, names)
     releases = tuple(releases)
-    if joined.statements:
-        reason = "; ".join(dict.fromkeys(s.reason for s in joined.statements))
+    if answer.statements:
+        reason = "; ".join(dict.fromkeys(s.reason for s in answer.statements))
     else:
         reason = "the target's schema already is the join of its shards' schemas"
     if releases:
         reason += f"; the conflict is over, released: {', '.join(map(str, releases))}"
     decision = replace(
         _decision(state, change, tracked),
-        outcome=Outcome.EMIT if joined.statements else Outcome.NOOP,
-        statements=joined.statements,
+        outcome=Outcome.EMIT if answer.statements else Outcome.NOOP,
+        statements=answer.statements,
         reason=reason,
         releases=releases,
         warnings=warnings,
@@ -205,7 +225,11 @@ def _emit(
 
 
 def _hold(
-    state: TargetState, change: SchemaChange, post: TrackedSchema | None, why: Refusal
+    state: TargetState,
+    change: SchemaChange,
+    post: ShardSchema | None,
+    names: Mapping[str, str],
+    why: Refusal,
 ) -> Step:
     """The shard stands at its gate; its effective schema and the target stay as they are."""
     known = state.shards.get(change.shard)
@@ -221,6 +245,7 @@ def _hold(
     state = state.with_shard(
         ShardState(change.shard, effective, change.position, state.version, hold)
     )
+    state = _with_names(state, names)
     decision = replace(
         _decision(state, change, post),
         outcome=Outcome.HOLD,
@@ -231,20 +256,14 @@ def _hold(
     return Step(state, decision, _joined_record(state))
 
 
-def _release_all(state: TargetState) -> TargetState:
-    """The state in which every held shard with a known post schema counts with it."""
-    return replace(
-        state,
-        shards={
-            shard.shard: replace(shard, effective=shard.final, hold=None)
-            if shard.hold and shard.hold.post
-            else shard
-            for shard in state.shards.values()
-        },
-    )
+def _with_names(state: TargetState, names: Mapping[str, str]) -> TargetState:
+    """The state that knows the names of the columns that only its shards have."""
+    in_target = {c.id for c in state.columns}
+    ids = {*state.effective.ids, *state.final.ids} - in_target
+    return replace(state, names={column_id: names[column_id] for column_id in sorted(ids)})
 
 
-def _decision(state: TargetState, change: SchemaChange, tracked: TrackedSchema | None) -> Decision:
+def _decision(state: TargetState, change: SchemaChange, tracked: ShardSchema | None) -> Decision:
     key = tracked.schema.primary_key if tracked else None
     return Decision(
         id=change.id,
@@ -262,16 +281,11 @@ def _decision(state: TargetState, change: SchemaChange, tracked: TrackedSchema |
 
 
 def _joined_record(state: TargetState) -> JoinedSchema:
-    shards = _sorted(state.shards.values())
     return JoinedSchema(
         target=state.target,
         version=state.version,
         columns=state.columns,
         schema=state.schema,
-        shards=tuple(s.shard for s in shards),
-        held=tuple(s.shard for s in shards if s.hold),
+        shards=len(state.shards),
+        held=len(state.held),
     )
-
-
-def _sorted(shards: Iterable[ShardState]) -> list[ShardState]:
-    return sorted(shards, key=lambda s: s.shard)

@@ -96,8 +96,9 @@ class CoordinatorFold:
         step = _decide(state, change)
         if step.decision is None or step.joined is None:
             return Effects()
+        touched = {change.shard, *step.decision.releases}
         return Effects(
-            self._states.puts(step.state),
+            self._states.puts(state, step.state, sorted(touched), change.id.source),
             (_decision_send(self._ddl, step.decision), _joined_send(self._joined, step.joined)),
         )
 

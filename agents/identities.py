@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from shardmerge.schemas.events import Lineage, SchemaChange
+from shardmerge.schemas.joined import ShardSchema
 
-from .state import TargetState, TrackedSchema
+from .state import TargetState
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,23 +28,17 @@ class Assigned:
         warnings: Renames that the target does not follow, for people.
     """
 
-    tracked: TrackedSchema
+    tracked: ShardSchema
     names: Mapping[str, str]
     generations: Mapping[str, int]
     warnings: tuple[str, ...]
 
 
 def known_names(state: TargetState) -> dict[str, str]:
-    """Identity → target name: the target's columns, and those that only shards have.
-
-    Only a shard has the columns of a held change, and generated columns that another shard lacks.
-    """
-    names: dict[str, str] = {}
-    for _, shard in sorted(state.shards.items()):
-        for tracked in (shard.effective, shard.final):
-            for column in tracked.columns if tracked else ():
-                names.setdefault(column.id, column.column.name)
-    names.update({c.id: c.column.name for c in state.columns})
+    """Identity → target name: the target's columns, then those that only shards have."""
+    names = {c.id: c.column.name for c in state.columns}
+    for column_id in sorted(state.names):
+        names.setdefault(column_id, state.names[column_id])
     return names
 
 
@@ -58,63 +53,62 @@ def assign(state: TargetState, change: SchemaChange) -> Assigned:
     """
     assert change.after is not None
     shard = state.shards.get(change.shard)
-    before = shard.final if shard else None
-    book = _NameBook(known_names(state), dict(state.generations))
+    before = shard.final.by_name if shard and shard.final else {}
+    book = _NameBook(known_names(state), state.generations)
+    lineages = _lineage(change, before)
+    kept = [before.get(x.before.lower()) if x.before else None for x in lineages]
+    taken = {column_id for column_id in kept if column_id is not None}
     ids: list[str] = []
     warnings: list[str] = []
-    for lineage in _lineage(change, before):
-        column_id = before.id_of(lineage.before) if before and lineage.before else None
-        if column_id is None:
-            column_id = book.find(lineage.name)
-            if column_id is None or column_id in ids:
-                column_id = book.give_birth(lineage.name)
-        elif warning := book.rename(column_id, lineage):
-            warnings.append(warning)
-        ids.append(column_id)
-    tracked = TrackedSchema(change.after, tuple(ids))
+    for lineage, column_id in zip(lineages, kept, strict=True):
+        if column_id is not None:
+            ids.append(column_id)
+            if warning := book.rename(column_id, lineage):
+                warnings.append(warning)
+            continue
+        found = book.find(lineage.name)
+        if found is None or found in taken:
+            found = book.give_birth(lineage.name)
+        taken.add(found)
+        ids.append(found)
+    tracked = ShardSchema(change.after, tuple(ids))
     return Assigned(tracked, book.names, book.generations, tuple(warnings))
 
 
-def prune(names: Mapping[str, str], state: TargetState) -> dict[str, str]:
-    """``names`` without the identities that no shard has any more."""
-    used = {
-        column_id
-        for shard in state.shards.values()
-        for tracked in (shard.effective, shard.final)
-        if tracked
-        for column_id in tracked.ids
-    }
-    return {column_id: name for column_id, name in names.items() if column_id in used}
-
-
-def _lineage(change: SchemaChange, before: TrackedSchema | None) -> tuple[Lineage, ...]:
+def _lineage(change: SchemaChange, before: Mapping[str, str]) -> tuple[Lineage, ...]:
     """The change's lineage; by name when the change only describes a known shard anew."""
     assert change.after is not None
     if change.lineage:
         return change.lineage
     return tuple(
-        Lineage(c.name, c.name if before and before.id_of(c.name) else "")
-        for c in change.after.columns
+        Lineage(c.name, c.name if c.name.lower() in before else "") for c in change.after.columns
     )
 
 
 class _NameBook:
     """Target names by identity while one change is worked through."""
 
-    def __init__(self, names: dict[str, str], generations: dict[str, int]) -> None:
+    def __init__(self, names: dict[str, str], generations: Mapping[str, int]) -> None:
         self.names = names
         self.generations = generations
+        self._index()
+
+    def _index(self) -> None:
+        self._ids: dict[str, str] = {}
+        for column_id, name in self.names.items():
+            self._ids.setdefault(name.lower(), column_id)
 
     def find(self, name: str) -> str | None:
         """The identity whose target column has that name, without regard to case."""
-        folded = name.lower()
-        return next((i for i, known in self.names.items() if known.lower() == folded), None)
+        return self._ids.get(name.lower())
 
     def give_birth(self, name: str) -> str:
         folded = name.lower()
-        self.generations[folded] = self.generations.get(folded, 0) + 1
-        column_id = f"{name}#{self.generations[folded]}"
+        generation = self.generations.get(folded, 0) + 1
+        self.generations = {**self.generations, folded: generation}
+        column_id = f"{name}#{generation}"
         self.names[column_id] = name
+        self._ids.setdefault(folded, column_id)
         return column_id
 
     def rename(self, column_id: str, lineage: Lineage) -> str:
@@ -133,4 +127,5 @@ class _NameBook:
                 f"since the target has another column {new!r}"
             )
         self.names[column_id] = new
+        self._index()
         return ""

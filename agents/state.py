@@ -1,48 +1,26 @@
-"""What the coordinator knows of one target, as a frozen value, and its bytes.
+"""What the coordinator knows of one target, as a frozen value.
 
-Nothing here decides; ``coordinator`` does.
+Nothing here decides; ``coordinator`` does. A changed state shares its structure with the one before
+it, and what is computed from the shards (the indexes of the two joins, the pool of schemas) is
+changed along with them: a change costs what it touches, not the number of shards. ``state_rows``
+has the stored form.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
-from shardmerge.schemas.errors import ContractError
+from immutables import Map
+
 from shardmerge.schemas.events import ShardColumn
+from shardmerge.schemas.join_index import JoinIndex
+from shardmerge.schemas.joined import JoinedTable, ShardSchema
 from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId, TargetTable
-from shardmerge.schemas.plain import from_plain, to_plain
 from shardmerge.schemas.position import SourcePosition
-
-FORMAT = 1
-"""Version of the bytes; a change of it needs a reader of the older ones."""
-
-
-@dataclass(frozen=True, slots=True)
-class TrackedSchema:
-    """A shard's schema with the identity of each column, in column order."""
-
-    schema: TableSchema
-    ids: tuple[str, ...]
-
-    @property
-    def columns(self) -> tuple[ShardColumn, ...]:
-        """The columns with their identities, in column order."""
-        return tuple(
-            ShardColumn(column_id, column)
-            for column_id, column in zip(self.ids, self.schema.columns, strict=True)
-        )
-
-    def id_of(self, name: str) -> str | None:
-        """The identity of the column of that name, without regard to case."""
-        folded = name.lower()
-        for column_id, column in zip(self.ids, self.schema.columns, strict=True):
-            if column.name.lower() == folded:
-                return column_id
-        return None
+from shardmerge.schemas.schema_pool import SchemaPool
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +36,7 @@ class Hold:
     position: SourcePosition
     reason: str
     hint: str
-    post: TrackedSchema | None
+    post: ShardSchema | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +50,26 @@ class ShardState:
     """
 
     shard: ShardId
-    effective: TrackedSchema | None
+    effective: ShardSchema | None
     position: SourcePosition
     version: int
     hold: Hold | None = None
 
     @property
-    def final(self) -> TrackedSchema | None:
+    def final(self) -> ShardSchema | None:
         """The schema after all its changes: post where there is one, else the effective one."""
         return self.hold.post if self.hold and self.hold.post else self.effective
+
+    @property
+    def schemas(self) -> tuple[ShardSchema, ...]:
+        """The schemas that it refers to."""
+        post = self.hold.post if self.hold else None
+        return tuple(schema for schema in (self.effective, post) if schema is not None)
+
+    @property
+    def released(self) -> ShardState:
+        """The same shard, counting with its schema after all its changes."""
+        return replace(self, effective=self.final, hold=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,117 +78,109 @@ class TargetState:
 
     Attributes:
         version: Of the latest decision; 0 before the first.
-        shards: Live shards by identity.
+        shards: Live shards by identity, in no order.
         columns: The target's columns with identities, as of the latest decision; the column
             definitions are the target's, with the target's names.
         schema: The target's schema as of the latest decision; None before it exists.
+        names: Identity → name in the target, of the columns that only shards have: those of a held
+            change, and generated columns that another shard lacks.
         generations: Highest generation given so far, by folded name at birth.
         seen: Per source the (offset, ordinal) of the latest schema change decided.
+        held: The held shards, as the keys of a mapping.
+        effective, final: Of the shards' effective and final schemas; the same value when no shard
+            is held with a schema of its own.
+        pool: The schemas that the shards refer to.
+        joined: The join whose schema the target has, to see that nothing changed; None when it is
+            not known, as after a restart.
     """
 
     target: TargetTable
     version: int = 0
-    shards: Mapping[ShardId, ShardState] = field(default_factory=dict)
+    shards: Map[ShardId, ShardState] = field(default_factory=Map)
     columns: tuple[ShardColumn, ...] = ()
     schema: TableSchema | None = None
+    names: Mapping[str, str] = field(default_factory=dict)
     generations: Mapping[str, int] = field(default_factory=dict)
-    seen: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    seen: Map[str, tuple[int, int]] = field(default_factory=Map)
+    held: Map[ShardId, None] = field(default_factory=Map, compare=False)
+    effective: JoinIndex = field(default_factory=JoinIndex, compare=False)
+    final: JoinIndex = field(default_factory=JoinIndex, compare=False)
+    pool: SchemaPool = field(default_factory=SchemaPool, compare=False)
+    joined: JoinedTable | None = field(default=None, compare=False)
 
     def with_shard(self, shard: ShardState) -> TargetState:
         """The state with that shard as given."""
-        return replace(self, shards={**self.shards, shard.shard: shard})
+        return self._with(shard.shard, shard)
 
     def without_shard(self, shard: ShardId) -> TargetState:
         """The state after that shard left."""
-        return replace(self, shards={s: v for s, v in self.shards.items() if s != shard})
+        return self._with(shard, None)
+
+    def opened(self) -> list[ShardState]:
+        """The held shards with a schema of their own, which the end of the conflict releases."""
+        held = (self.shards[shard] for shard in sorted(self.held))
+        return [shard for shard in held if shard.hold and shard.hold.post]
+
+    def with_all_released(self) -> TargetState:
+        """The state in which every held shard with a known schema counts with it."""
+        state = self
+        for shard in self.opened():
+            state = state.with_shard(shard.released)
+        return replace(state, effective=state.final)
+
+    def _with(self, name: ShardId, new: ShardState | None) -> TargetState:
+        old = self.shards.get(name)
+        pool = self.pool.exchanged(old.schemas if old else (), new.schemas if new else ())
+        if new is not None:
+            new = _pooled(new, pool)
+        effective = self.effective.with_shard(
+            old.effective if old else None, new.effective if new else None
+        )
+        both = self.effective is self.final and not (old and old.hold) and not (new and new.hold)
+        final = (
+            effective
+            if both
+            else self.final.with_shard(old.final if old else None, new.final if new else None)
+        )
+        shards = self.shards.delete(name) if new is None and old is not None else self.shards
+        held = self.held.delete(name) if name in self.held else self.held
+        if new is not None:
+            shards = shards.set(name, new)
+            held = held.set(name, None) if new.hold else held
+        return replace(self, shards=shards, held=held, effective=effective, final=final, pool=pool)
 
 
-def to_bytes(state: TargetState) -> bytes:
-    """Canonical bytes: equal states give equal bytes.
+def assembled(state: TargetState, shards: Iterable[ShardState]) -> TargetState:
+    """A state with these shards, and everything that is computed from them.
 
-    Equal schemas are stored once: many shards share few.
+    Args:
+        state: Without shards.
+        shards: All of them. The cost is one look at each, and one at each column of each
+            different schema.
     """
-    pool: dict[TrackedSchema, int] = {}
-
-    def number(tracked: TrackedSchema | None) -> int | None:
-        return None if tracked is None else pool.setdefault(tracked, len(pool))
-
-    shards = []
-    for shard in sorted(state.shards.values(), key=lambda s: s.shard):
-        hold = shard.hold
-        shards.append(
-            {
-                "shard": to_plain(shard.shard),
-                "effective": number(shard.effective),
-                "position": to_plain(shard.position),
-                "version": shard.version,
-                "hold": None
-                if hold is None
-                else {
-                    "version": hold.version,
-                    "position": to_plain(hold.position),
-                    "reason": hold.reason,
-                    "hint": hold.hint,
-                    "post": number(hold.post),
-                },
-            }
-        )
-    plain = {
-        "format": FORMAT,
-        "target": to_plain(state.target),
-        "version": state.version,
-        "columns": to_plain(state.columns),
-        "schema": to_plain(state.schema),
-        "generations": dict(state.generations),
-        "seen": to_plain(state.seen),
-        "shards": shards,
-        "pool": [to_plain(tracked) for tracked in pool],
-    }
-    return json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
-
-
-def from_bytes(data: bytes) -> TargetState:
-    """Read what ``to_bytes`` wrote.
-
-    Raises:
-        ContractError: Another format version, or not a target's state.
-    """
-    plain: dict[str, Any] = json.loads(data)
-    if plain.get("format") != FORMAT:
-        raise ContractError(
-            f"the stored state of a target has format {plain.get('format')!r}, not {FORMAT}",
-            hint="it was written by another version of shardmerge: run that version or a newer one",
-        )
-    pool = [from_plain(TrackedSchema, entry) for entry in plain["pool"]]
-
-    def numbered(number: int | None) -> TrackedSchema | None:
-        return None if number is None else pool[number]
-
-    shards = {}
-    for entry in plain["shards"]:
-        shard = from_plain(ShardId, entry["shard"])
-        held = entry["hold"]
-        hold = (
-            None
-            if held is None
-            else Hold(
-                held["version"],
-                from_plain(SourcePosition, held["position"]),
-                held["reason"],
-                held["hint"],
-                numbered(held["post"]),
-            )
-        )
-        position = from_plain(SourcePosition, entry["position"])
-        shards[shard] = ShardState(
-            shard, numbered(entry["effective"]), position, entry["version"], hold
-        )
-    return TargetState(
-        target=from_plain(TargetTable, plain["target"]),
-        version=plain["version"],
-        shards=shards,
-        columns=tuple(from_plain(ShardColumn, c) for c in plain["columns"]),
-        schema=None if plain["schema"] is None else from_plain(TableSchema, plain["schema"]),
-        generations=plain["generations"],
-        seen={source: (place[0], place[1]) for source, place in plain["seen"].items()},
+    pool = SchemaPool()
+    found: dict[ShardId, ShardState] = {}
+    for shard in shards:
+        pool = pool.exchanged((), shard.schemas)
+        found[shard.shard] = _pooled(shard, pool)
+    held = {name: None for name, shard in found.items() if shard.hold}
+    opened = [shard for name in held if (shard := found[name]).final is not shard.effective]
+    effective = JoinIndex()
+    for schema, times in Counter(s.effective for s in found.values() if s.effective).items():
+        effective = effective.with_shard(None, schema, times)
+    final = effective
+    for shard in opened:
+        final = final.with_shard(shard.effective, shard.final)
+    return replace(
+        state, shards=Map(found), held=Map(held), effective=effective, final=final, pool=pool
     )
+
+
+def _pooled(shard: ShardState, pool: SchemaPool) -> ShardState:
+    """The shard with the pool's objects for its schemas."""
+    effective, hold = shard.effective, shard.hold
+    if effective is not None:
+        effective = pool.one(effective)
+    if hold is not None and hold.post is not None:
+        hold = replace(hold, post=pool.one(hold.post))
+    return ShardState(shard.shard, effective, shard.position, shard.version, hold)

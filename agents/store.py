@@ -6,12 +6,12 @@ statement touches few of the tracked tables, and a target's state is read for ea
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Generic, TypeVar
 
 from shardmerge.schemas.names import ShardId, TargetTable
 
-from . import coordinator, state, tracked
+from . import coordinator, state_rows, tracked
 from .effects import Rows
 from .state import TargetState
 from .tracked import Tracked
@@ -85,28 +85,58 @@ def tracked_puts(puts: Mapping[ShardId, Tracked | None]) -> dict[bytes, bytes | 
 
 
 class TargetStates:
-    """The coordinator's rows: one per target."""
+    """The coordinator's rows as states, see ``state_rows``.
+
+    A target's state is read from its rows once, and kept while its header row stays the same.
+    """
 
     def __init__(self) -> None:
         self._decoded: _Decoded[TargetState] = _Decoded()
+        self._listed: dict[TargetTable, tuple[bytes, list[bytes]]] = {}
+        """Header, and keys of the other rows, of targets whose state was not read since."""
 
     def get(self, rows: Rows, target: TargetTable) -> TargetState:
         """The state of a target; the initial one if it has none."""
-        key = _target_key(target)
-        data = rows.get(key)
-        if data is None:
+        key = state_rows.header_key(target)
+        header = rows.get(key)
+        if header is None:
             return coordinator.initial(target)
-        known = self._decoded.get(key, data)
+        known = self._decoded.get(key, header)
         if known is not None:
             return known
-        return self._decoded.put(key, data, state.from_bytes(data))
+        keys = self._keys(rows, target, header)
+        return self._decoded.put(key, header, state_rows.stored_state(target, rows.get, keys))
 
-    def puts(self, new: TargetState) -> dict[bytes, bytes | None]:
-        """The row of a new state."""
-        key, data = _target_key(new.target), state.to_bytes(new)
-        self._decoded.put(key, data, new)
-        return {key: data}
+    def puts(
+        self, old: TargetState, new: TargetState, shards: Iterable[ShardId], source: str
+    ) -> dict[bytes, bytes | None]:
+        """The rows that a decision changes.
 
+        Args:
+            old: As ``get`` gave it.
+            new: After the decision.
+            shards: Those whose state changed.
+            source: Of the schema change.
+        """
+        puts = state_rows.changed_rows(old, new, shards, [source])
+        key = state_rows.header_key(new.target)
+        header = puts[key]
+        assert header is not None
+        self._decoded.put(key, header, new)
+        return puts
 
-def _target_key(target: TargetTable) -> bytes:
-    return f"target/{target}".encode()
+    def _keys(self, rows: Rows, target: TargetTable, header: bytes) -> list[bytes]:
+        """Keys of a target's rows. The table is looked through once for all its targets."""
+        listed = self._listed.pop(target, None)
+        if listed is None or listed[0] != header:
+            found: dict[TargetTable, list[bytes]] = {}
+            for key in rows.keys():  # noqa: SIM118 — a Faust table is no plain dict
+                parsed = state_rows.parsed_key(key)
+                if parsed is not None:
+                    found.setdefault(parsed[0], []).append(key)
+            self._listed = {
+                other: (rows.get(state_rows.header_key(other)) or b"", keys)
+                for other, keys in found.items()
+            }
+            listed = self._listed.pop(target, None)
+        return listed[1] if listed else []

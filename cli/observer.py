@@ -68,6 +68,11 @@ class Facts:
         """The target's decisions in version order."""
         return sorted((d for d in self.decisions if d.target == target), key=lambda d: d.version)
 
+    def live(self, target: TargetTable) -> list[ShardId]:
+        """The shards that did not leave, sorted."""
+        latest = {d.shard: d.live for d in self.of_target(target) if d.shard is not None}
+        return sorted(shard for shard, live in latest.items() if live)
+
     def held(self, target: TargetTable) -> dict[ShardId, Decision]:
         """Shards at a gate which nothing has opened, each with the decision that holds it."""
         found: dict[ShardId, Decision] = {}

@@ -196,16 +196,16 @@ class JoinedSchema:
     Attributes:
         columns: The joined columns with identities, in the target's order.
         schema: The same as a table schema, with indexes and checks; None when no shard lives.
-        shards: Live shards, sorted.
-        held: Those of them that are held, sorted.
+        shards: How many shards live; which ones, the decisions tell.
+        held: How many of them are held.
     """
 
     target: TargetTable
     version: int
     columns: tuple[ShardColumn, ...]
     schema: TableSchema | None
-    shards: tuple[ShardId, ...]
-    held: tuple[ShardId, ...] = ()
+    shards: int
+    held: int = 0
 
 
 @dataclass(frozen=True, slots=True)

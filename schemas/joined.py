@@ -34,14 +34,28 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class ShardSchema:
-    """A shard's schema: its columns with identities, and the table they are of.
+    """A shard's schema with the identity of each column.
 
     Attributes:
-        columns: One per column of ``table``; names in ``table`` are the shard's own.
+        schema: Names in it are the shard's own.
+        ids: One per column of ``schema``, in column order; unique without regard to case.
     """
 
-    columns: tuple[ShardColumn, ...]
-    table: TableSchema
+    schema: TableSchema
+    ids: tuple[str, ...]
+
+    @property
+    def columns(self) -> tuple[ShardColumn, ...]:
+        """The columns with their identities, in column order."""
+        return tuple(map(ShardColumn, self.ids, self.schema.columns))
+
+    @property
+    def by_name(self) -> dict[str, str]:
+        """Column name in lower case → identity, in column order."""
+        return {
+            column.name.lower(): column_id
+            for column_id, column in zip(self.ids, self.schema.columns, strict=True)
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +133,7 @@ class JoinedTable:
         checks: Those of every shard, in the target's names, sorted; the name is "" when the
             servers made it up.
         foreign_keys: Those of every shard, sorted.
-        order: Identities in the order of the first shard's columns, then of the others'.
+        order: Identities in the order in which columns come into the target.
         charset, collation: The target's default for columns, not part of the value: each
             column says its own.
     """

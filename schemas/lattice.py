@@ -17,14 +17,14 @@ Reading order: ``joined`` (the values), this module, then ``lattice_columns``, `
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from .events import ShardColumn
 from .joined import Conflict, JoinedColumn, JoinedTable, ShardSchema
-from .lattice_columns import in_target_names, join_columns
-from .lattice_keys import LocalKeys, join_checks, join_foreign_keys, join_indexes, join_keys
+from .lattice_columns import default_charset, in_target_names, join_columns
+from .lattice_keys import Constraint, constraints_of, join_constraints
 from .model import Column, TableSchema
 from .target_table import TargetSchema, target_schema
 
@@ -42,8 +42,6 @@ __all__ = [
     "join_tables",
     "target_schema",
 ]
-
-_WIDEST_CHARSET = "utf8mb4"
 
 
 class Order(StrEnum):
@@ -95,38 +93,34 @@ def join_all(shards: Sequence[ShardSchema], names: Mapping[str, str]) -> JoinedT
     Returns:
         The join; or a conflict, the same one for every order of the shards.
     """
-    tables = [LocalKeys(shard, names) for shard in shards]
     found: dict[str, list[Column]] = {}
-    for shard, table in zip(shards, tables, strict=True):
-        for item in shard.columns:
-            found.setdefault(item.id, []).append(in_target_names(item.column, table.names))
+    constraints: Counter[Constraint] = Counter()
+    for shard in shards:
+        local = {name: names[column_id] for name, column_id in shard.by_name.items()}
+        constraints.update(constraints_of(shard, local))
+        for column_id, column in zip(shard.ids, shard.schema.columns, strict=True):
+            found.setdefault(column_id, []).append(in_target_names(column, local))
     columns: list[JoinedColumn] = []
     for column_id in sorted(found):
         definitions = found[column_id]
-        column = join_columns(
+        joined = join_columns(
             column_id, names[column_id], definitions, partial=len(definitions) < len(shards)
         )
-        if isinstance(column, Conflict):
-            return column
-        columns.append(column)
+        if isinstance(joined, Conflict):
+            return joined
+        columns.append(joined)
     partial = {c.column.name.lower() for c in columns if c.partial}
-    key = join_keys(tables, names)
-    if isinstance(key, Conflict):
-        return key
-    indexes = join_indexes(tables, partial)
-    if isinstance(indexes, Conflict):
-        return indexes
-    checks = join_checks(tables, partial)
-    if isinstance(checks, Conflict):
-        return checks
-    charset, collation = _table_charset(shards)
+    rest = join_constraints(constraints, len(shards), partial, names)
+    if isinstance(rest, Conflict):
+        return rest
+    charset, collation = default_charset((s.schema.charset, s.schema.collation) for s in shards)
     return JoinedTable(
         tuple(columns),
-        key,
-        indexes,
-        checks,
-        join_foreign_keys(tables),
-        order=tuple(dict.fromkeys(c.id for shard in shards for c in shard.columns)),
+        rest.key,
+        rest.indexes,
+        rest.checks,
+        rest.foreign_keys,
+        order=tuple(dict.fromkeys(column_id for shard in shards for column_id in shard.ids)),
         charset=charset,
         collation=collation,
     )
@@ -163,20 +157,14 @@ def compare_tables(a: TableSchema, b: TableSchema) -> Order:
 
 
 def _by_name(table: TableSchema) -> ShardSchema:
-    return ShardSchema(tuple(ShardColumn(c.name.lower(), c) for c in table.columns), table)
+    return ShardSchema(table, tuple(c.name.lower() for c in table.columns))
 
 
 def _names(shards: Iterable[ShardSchema]) -> dict[str, str]:
     """The spelling that sorts first, so that it doesn't depend on the order of the shards."""
     spelled: dict[str, str] = {}
     for shard in shards:
-        for item in shard.columns:
-            name = item.column.name
-            spelled[item.id] = min(spelled.get(item.id, name), name)
+        for column_id, column in zip(shard.ids, shard.schema.columns, strict=True):
+            name = column.name
+            spelled[column_id] = min(spelled.get(column_id, name), name)
     return spelled
-
-
-def _table_charset(shards: Sequence[ShardSchema]) -> tuple[str, str]:
-    """The target's default for columns to come; every column says its own, so none conflicts."""
-    found = {(shard.table.charset, shard.table.collation) for shard in shards}
-    return found.pop() if len(found) == 1 else (_WIDEST_CHARSET, "")

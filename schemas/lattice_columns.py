@@ -24,6 +24,7 @@ _NOW = re.compile(r"CURRENT_TIMESTAMP(?:\([0-6]\))?\Z")
 _DIGITS = Context(prec=400)
 """More digits than a decimal or a double has before and after the point."""
 _CLOCKS = ("time", "datetime", "timestamp")
+_WIDEST_CHARSET = "utf8mb4"
 
 
 def in_target_names(column: Column, names: Mapping[str, str]) -> Column:
@@ -88,6 +89,16 @@ def join_columns(
             f"make {name} nullable, or add it on every shard",
         )  # fmt: skip
     return joined
+
+
+def default_charset(found: Iterable[tuple[str, str]]) -> tuple[str, str]:
+    """The target's default for columns to come; every column says its own, so none conflicts.
+
+    Args:
+        found: Default character set and collation of every shard, at least one.
+    """
+    different = set(found)
+    return different.pop() if len(different) == 1 else (_WIDEST_CHARSET, "")
 
 
 def same_value(a: Default | None, b: Default | None, kind: ColumnType) -> bool:

@@ -1,7 +1,7 @@
 """The join of primary keys, indexes, checks and foreign keys: fewer is more compatible.
 
 All of them name columns; here they are read by the columns' identities, and written in the
-target's names.
+target's names. The rules look at how many shards have which definition, never at a single shard.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import TypeAlias, TypeVar
 
 from .expressions import column_names, rename_columns
 from .joined import Conflict, ShardSchema
@@ -21,58 +22,122 @@ _MADE_UP_CHECK = re.compile(r".+_chk_\d+\Z|CONSTRAINT_\d+\Z")
 """Names that MySQL and MariaDB make up. They hold the shard's table name or a number that
 depends on history, so they say nothing about which checks are the same."""
 _MADE_UP_FOREIGN_KEY = re.compile(r".+_ibfk_\d+\Z")
+_Named = TypeVar("_Named", Index, Check)
 
 
-class LocalKeys:
-    """One shard's keys and constraints in the target's column names.
+@dataclass(frozen=True, slots=True)
+class PrimaryKey:
+    """A shard's primary key: identities and prefix lengths; no parts without one."""
 
-    Attributes:
-        names: The shard's column names in lower case → the target's names.
-        key: The primary key: identities and prefix lengths.
-        indexes, checks: By lower-case name; checks with a made-up name are ``unnamed``.
+    parts: Key = ()
+
+
+Constraint: TypeAlias = PrimaryKey | Index | Check | ForeignKey
+"""One of a shard's. Made-up names of checks and foreign keys are "", and no index is primary."""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedConstraints:
+    """The constraints of the join, see ``JoinedTable``."""
+
+    key: Key
+    indexes: tuple[Index, ...]
+    checks: tuple[Check, ...]
+    foreign_keys: tuple[ForeignKey, ...]
+
+
+def constraints_of(shard: ShardSchema, names: Mapping[str, str]) -> frozenset[Constraint]:
+    """A shard's keys and constraints.
+
+    Args:
+        shard: Any.
+        names: The shard's column names in lower case → the names that the result uses.
     """
-
-    def __init__(self, shard: ShardSchema, names: Mapping[str, str]) -> None:
-        ids = {item.column.name.lower(): item.id for item in shard.columns}
-        self.names = {name: names[column_id] for name, column_id in ids.items()}
-        primary = shard.table.primary_key
-        self.key: Key = ()
-        if primary is not None:
-            self.key = tuple((ids[p.column.lower()], p.length or 0) for p in primary.parts)
-        self.indexes = {
-            index.name.lower(): self._index(index)
-            for index in shard.table.indexes
-            if index.kind is not IndexKind.PRIMARY
-        }
-        self.checks: dict[str, Check] = {}
-        self.unnamed: set[tuple[str, bool]] = set()
-        for check in shard.table.checks:
-            text = rename_columns(check.expression, self.names)
-            if not check.name or _MADE_UP_CHECK.match(check.name):
-                self.unnamed.add((text, check.enforced))
-            else:
-                self.checks[check.name.lower()] = replace(check, expression=text)
-        self.foreign_keys = {self._foreign_key(key) for key in shard.table.foreign_keys}
-
-    def _index(self, index: Index) -> Index:
-        parts = tuple(
-            replace(
-                part,
-                column=self.names[part.column.lower()] if part.column else "",
-                expression=rename_columns(part.expression, self.names),
-            )
-            for part in index.parts
-        )
-        return Index(index.name, index.kind, parts, parser=index.parser)
-
-    def _foreign_key(self, key: ForeignKey) -> ForeignKey:
-        name = "" if _MADE_UP_FOREIGN_KEY.match(key.name) else key.name.lower()
-        return replace(key, name=name, columns=tuple(self.names[c.lower()] for c in key.columns))
+    table = shard.schema
+    found: list[Constraint] = [
+        *(index for index in table.indexes if index.kind is not IndexKind.PRIMARY),
+        *(_without_made_up_name(check) for check in table.checks),
+        *(_with_settled_name(key) for key in table.foreign_keys),
+    ]
+    primary, key = table.primary_key, PrimaryKey()
+    if primary is not None:
+        ids = shard.by_name
+        key = PrimaryKey(tuple((ids[p.column.lower()], p.length or 0) for p in primary.parts))
+    return frozenset((key, *(renamed(constraint, names) for constraint in found)))
 
 
-def join_keys(tables: Sequence[LocalKeys], names: Mapping[str, str]) -> Key | Conflict:
+def renamed(constraint: Constraint, names: Mapping[str, str]) -> Constraint:
+    """The constraint with its columns renamed; properties that decide nothing are left out.
+
+    Args:
+        constraint: Any; a primary key stays as it is, it has identities.
+        names: Column names in lower case → new names, of every column that it names.
+    """
+    match constraint:
+        case PrimaryKey():
+            return constraint
+        case Index():
+            parts = tuple(_renamed_part(part, names) for part in constraint.parts)
+            return Index(constraint.name, constraint.kind, parts, parser=constraint.parser)
+        case Check():
+            return replace(constraint, expression=rename_columns(constraint.expression, names))
+        case ForeignKey():
+            columns = tuple(names[column.lower()] for column in constraint.columns)
+            return replace(constraint, columns=columns)
+
+
+def join_constraints(
+    counts: Mapping[Constraint, int],
+    shards: int,
+    partial: AbstractSet[str],
+    names: Mapping[str, str],
+) -> JoinedConstraints | Conflict:
+    """The constraints that every shard has.
+
+    Args:
+        counts: How many shards have which constraint, in the target's names.
+        shards: How many there are, at least one.
+        partial: Target names in lower case of the columns that some shard lacks.
+        names: Identity → name in the target.
+    """
+    key = _join_keys([c for c in counts if isinstance(c, PrimaryKey)], names)
+    if isinstance(key, Conflict):
+        return key
+    indexes = _join_indexes(
+        {c: n for c, n in counts.items() if isinstance(c, Index)}, shards, partial
+    )
+    if isinstance(indexes, Conflict):
+        return indexes
+    checks = _join_checks(
+        {c: n for c, n in counts.items() if isinstance(c, Check)}, shards, partial
+    )
+    if isinstance(checks, Conflict):
+        return checks
+    # They name parents of their own shard, so two that differ are no conflict.
+    common = [c for c, n in counts.items() if isinstance(c, ForeignKey) and n == shards]
+    return JoinedConstraints(key, indexes, checks, tuple(sorted(common, key=repr)))
+
+
+def _renamed_part(part: IndexPart, names: Mapping[str, str]) -> IndexPart:
+    return replace(
+        part,
+        column=names[part.column.lower()] if part.column else "",
+        expression=rename_columns(part.expression, names),
+    )
+
+
+def _without_made_up_name(check: Check) -> Check:
+    return replace(check, name="") if _MADE_UP_CHECK.match(check.name) else check
+
+
+def _with_settled_name(key: ForeignKey) -> ForeignKey:
+    made_up = _MADE_UP_FOREIGN_KEY.match(key.name)
+    return replace(key, name="" if made_up else key.name.lower())
+
+
+def _join_keys(keys: Iterable[PrimaryKey], names: Mapping[str, str]) -> Key | Conflict:
     """The one primary key. A different one would make other rows the same row."""
-    found = sorted({table.key for table in tables})
+    found = [key.parts for key in keys]
     if len(found) == 1:
         return found[0]
     texts = sorted(_key_text(key, names) for key in found)
@@ -82,23 +147,18 @@ def join_keys(tables: Sequence[LocalKeys], names: Mapping[str, str]) -> Key | Co
     )  # fmt: skip
 
 
-def join_indexes(
-    tables: Sequence[LocalKeys], partial: AbstractSet[str]
+def _join_indexes(
+    counts: Mapping[Index, int], shards: int, partial: AbstractSet[str]
 ) -> tuple[Index, ...] | Conflict:
     """The indexes of every shard.
 
     Two indexes of one name must be the same index, but for columns that a shard has not (yet or
     any more): MySQL takes a dropped column out of its indexes, so such an index waits, or goes.
-
-    Args:
-        tables: At least one.
-        partial: Target names in lower case of the columns that some shard lacks.
     """
     joined = []
-    for folded in sorted({name for table in tables for name in table.indexes}):
-        found = [table.indexes[folded] for table in tables if folded in table.indexes]
+    for folded, found in sorted(_by_folded_name(counts).items()):
         definitions = {replace(index, name=folded) for index in found}
-        if len(definitions) == 1 and len(found) == len(tables):
+        if len(definitions) == 1 and sum(counts[index] for index in found) == shards:
             joined.append(min(found, key=lambda index: index.name))
         settled = {_settled(index, partial) for index in definitions} - {None}
         if len(settled) > 1:
@@ -107,29 +167,27 @@ def join_indexes(
     return tuple(joined)
 
 
-def join_checks(
-    tables: Sequence[LocalKeys], partial: AbstractSet[str]
+def _join_checks(
+    counts: Mapping[Check, int], shards: int, partial: AbstractSet[str]
 ) -> tuple[Check, ...] | Conflict:
-    """The checks of every shard; made-up names do not count. See ``join_indexes``."""
+    """The checks of every shard; made-up names do not count. See ``_join_indexes``."""
     joined = []
-    for folded in sorted({name for table in tables for name in table.checks}):
-        found = [table.checks[folded] for table in tables if folded in table.checks]
+    by_name = _by_folded_name(counts)
+    unnamed = [check for check in by_name.pop("", ()) if counts[check] == shards]
+    for folded, found in sorted(by_name.items()):
         definitions = {replace(check, name=folded) for check in found}
-        if len(definitions) == 1 and len(found) == len(tables):
+        if len(definitions) == 1 and sum(counts[check] for check in found) == shards:
             joined.append(min(found, key=lambda check: check.name))
         if len({c for c in definitions if not _names_any(c.expression, partial)}) > 1:
             return _name_conflict("check", folded, sorted(map(check_clause, definitions)))
-    unnamed = set.intersection(*(table.unnamed for table in tables))
-    return (*joined, *(Check("", text, enforced) for text, enforced in sorted(unnamed)))
+    return (*joined, *sorted(unnamed, key=lambda check: (check.expression, check.enforced)))
 
 
-def join_foreign_keys(tables: Sequence[LocalKeys]) -> tuple[ForeignKey, ...]:
-    """The foreign keys of every shard.
-
-    They name parents of their own shard, so two that differ are no conflict.
-    """
-    common = set.intersection(*(table.foreign_keys for table in tables))
-    return tuple(sorted(common, key=repr))
+def _by_folded_name(found: Iterable[_Named]) -> dict[str, list[_Named]]:
+    grouped: dict[str, list[_Named]] = {}
+    for constraint in found:
+        grouped.setdefault(constraint.name.lower(), []).append(constraint)
+    return grouped
 
 
 def _settled(index: Index, partial: AbstractSet[str]) -> Index | None:

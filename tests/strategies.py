@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from shardmerge.schemas.apply import apply_create
 from shardmerge.schemas.changes import CreateTable
-from shardmerge.schemas.events import ShardColumn
 from shardmerge.schemas.grammar import ServerContext, parse
 from shardmerge.schemas.lattice import ShardSchema
 from shardmerge.schemas.model import TableSchema
@@ -33,7 +32,7 @@ def table(sql: str) -> TableSchema:
 
 def by_name(schema: TableSchema) -> ShardSchema:
     """A shard whose columns are identified by their names."""
-    return ShardSchema(tuple(ShardColumn(c.name.lower(), c) for c in schema.columns), schema)
+    return ShardSchema(schema, tuple(c.name.lower() for c in schema.columns))
 
 
 def names_of(shards: Sequence[ShardSchema]) -> dict[str, str]:

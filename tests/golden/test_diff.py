@@ -51,7 +51,7 @@ class Rollout:
 
     def move(self) -> list[str]:
         shards = [
-            ShardSchema(tuple(map(ShardColumn, ids, schema.columns)), schema)
+            ShardSchema(schema, tuple(ids))
             for ids, schema in zip(self.ids, self.shards, strict=True)
         ]
         joined = join_all(shards, self.names)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from immutables import Map
 
 from shardmerge.agents import coordinator
-from shardmerge.agents.state import TargetState, from_bytes, to_bytes
+from shardmerge.agents.identities import known_names
+from shardmerge.agents.state import TargetState, assembled
+from shardmerge.agents.state_rows import changed_rows
+from shardmerge.agents.store import TargetStates
 from shardmerge.schemas.apply import apply_alter, apply_create
 from shardmerge.schemas.changes import AlterTable, CreateTable
 from shardmerge.schemas.events import ChangeId, Decision, Lineage, Outcome, SchemaChange
@@ -42,6 +48,8 @@ class CoordinatorMachine(RuleBasedStateMachine):
         self.log: list[SchemaChange] = []
         self.decisions: list[Decision] = []
         self.target: TableSchema | None = None
+        self.rows: dict[bytes, bytes] = {}
+        self.states = TargetStates()
 
     @initialize()
     def start(self) -> None:
@@ -89,7 +97,10 @@ class CoordinatorMachine(RuleBasedStateMachine):
 
     @rule()
     def restart(self) -> None:
-        self.state = from_bytes(to_bytes(self.state))
+        self.states = TargetStates()
+        again = self.states.get(self.rows, TARGET)
+        assert again == self.state
+        self.state = again
 
     @rule()
     def fold_the_whole_log_again(self) -> None:
@@ -102,6 +113,25 @@ class CoordinatorMachine(RuleBasedStateMachine):
             again.append(step.decision)
         assert again == self.decisions
         assert state == self.state
+
+    @invariant()
+    def what_is_kept_of_the_shards_is_what_they_are(self) -> None:
+        state = self.state
+        anew = assembled(replace(state, shards=Map()), state.shards.values())
+        names = known_names(state)
+        assert set(state.held) == set(anew.held)
+        assert state.pool.counts() == anew.pool.counts()
+        for kept, made in ((state.effective, anew.effective), (state.final, anew.final)):
+            assert set(kept.ids) == set(made.ids)
+            assert kept.shards == made.shards
+            assert not kept.shards or kept.join(names) == made.join(names)
+
+    @invariant()
+    def the_rows_are_those_of_the_state_and_no_others(self) -> None:
+        everything = changed_rows(
+            coordinator.initial(TARGET), self.state, self.state.shards, self.state.seen
+        )
+        assert self.rows == everything
 
     @invariant()
     def the_target_accepts_every_effective_schema(self) -> None:
@@ -160,6 +190,12 @@ class CoordinatorMachine(RuleBasedStateMachine):
         assert step.decision is not None
         assert step.decision.version == self.state.version + 1
         assert bool(step.decision.statements) == (step.decision.outcome is Outcome.EMIT)
+        shards = {shard, *step.decision.releases}
+        for key, row in self.states.puts(self.state, step.state, shards, shard.source).items():
+            if row is None:
+                del self.rows[key]
+            else:
+                self.rows[key] = row
         self.state = step.state
         self.log.append(change)
         self.decisions.append(step.decision)

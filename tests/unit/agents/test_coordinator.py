@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from shardmerge.agents import coordinator
-from shardmerge.agents.state import TargetState, from_bytes, to_bytes
+from shardmerge.agents.state import TargetState
 from shardmerge.schemas.events import ChangeId, Decision, Lineage, Outcome, SchemaChange
 from shardmerge.schemas.model import (
     Column,
@@ -266,17 +266,26 @@ def test_an_unreadable_change_holds_until_the_table_is_described_again() -> None
     assert again.releases == (ShardId("s1", "app", "t"),)
 
 
-def test_a_state_survives_its_bytes_and_stores_equal_schemas_once() -> None:
+def test_a_new_column_before_an_old_one_does_not_take_its_identity() -> None:
     line = Line()
-    for source in ("s0", "s1", "s2", "s3"):
-        line.change(source, table(column("c", "int")))
-    line.change("s3", table(column("c", "date")))
+    line.change("s0", table(column("a")))
+    line.change("s1", table(column("a")))
+    line.change("s0", table(column("b")), renames={"a": "b"})
 
-    data = to_bytes(line.state)
+    clash = line.change("s1", table(column("b"), column("a")))
 
-    assert from_bytes(data) == line.state
-    assert to_bytes(from_bytes(data)) == data
-    assert data.count(b'"date"') == 1
+    assert [c.id for c in clash.columns] == ["id#1", "b#1", "a#1"]
+    assert clash.outcome is Outcome.HOLD
+
+
+def test_columns_that_are_new_come_in_the_order_of_the_shard_that_changed() -> None:
+    line = Line()
+    line.change("s9", table())
+    line.change("s0", table())
+
+    first = line.change("s9", table(column("z"), column("a")))
+
+    assert sql(first) == ["ADD COLUMN `z` int", "ADD COLUMN `a` int"]
 
 
 def test_the_last_shard_to_leave_leaves_the_target_as_it_is() -> None:

@@ -47,7 +47,7 @@ def decision(version: int, shard: ShardId, outcome: Outcome = Outcome.NOOP, **fi
 
 def joined(version: int, *columns: ShardColumn) -> JoinedSchema:
     schema = TableSchema(tuple(c.column for c in columns))
-    return JoinedSchema(TARGET, version, columns, schema, (ONE, TWO))
+    return JoinedSchema(TARGET, version, columns, schema, 2)
 
 
 def viewed(*records) -> StatusView:
@@ -130,7 +130,7 @@ def full_view(text: str) -> StatusView:
     return viewed(
         decision(1, shard, Outcome.EMIT, target=table, statements=(statement,), ddl=text),
         decision(2, shard, Outcome.HOLD, target=table, reason=text, hint=text, warnings=(text,)),
-        JoinedSchema(table, 2, (column,), TableSchema((column.column,)), (shard,)),
+        JoinedSchema(table, 2, (column,), TableSchema((column.column,)), 1),
         SinkProgress(
             table,
             1,

@@ -1,0 +1,227 @@
+"""A target's state ⇄ rows of the coordinator's table: the only place that knows their form.
+
+=============================================  ==================================================
+row key                                        what it holds
+=============================================  ==================================================
+``target/<target>``                            the header: version, counts, names, generations
+``state/["<database>","<table>","target"]``    the target's schema with identities
+``state/[…,"source","<source>"]``              the latest schema change of that source decided
+``state/[…,"shard","<source>","<db>","<t>"]``  one live shard; its schemas by fingerprint
+``state/[…,"schema","<fingerprint>"]``         one schema that some shard refers to
+=============================================  ==================================================
+
+A decision changes the header, the row of its source and the row of its shard (of more shards when
+it ends a conflict), a schema's row when the first shard comes to it or the last one leaves it, and
+the target's when its schema changes. So what is written does not grow with the number of shards.
+The header changes with every decision: an equal header means that every other row is equal too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import blake2b
+
+from immutables import Map
+
+from shardmerge.schemas.errors import ContractError
+from shardmerge.schemas.joined import ShardSchema
+from shardmerge.schemas.names import ShardId, TargetTable
+from shardmerge.schemas.plain import dump, from_plain, load
+from shardmerge.schemas.position import SourcePosition
+
+from .state import Hold, ShardState, TargetState, assembled
+
+FORMAT = 2
+"""Version of the rows; a change of it needs a reader of the older ones."""
+
+_PREFIX = b"state/"
+_RESTORE = (
+    "stop this worker and delete its data directory: its tables are read again from their changelog"
+)
+
+
+def header_key(target: TargetTable) -> bytes:
+    """The row key of a target's header."""
+    return f"target/{target}".encode()
+
+
+def parsed_key(key: bytes) -> tuple[TargetTable, str, tuple[str, ...]] | None:
+    """Target, kind and names of a row; None for a header, and for what is no part of a state."""
+    if not key.startswith(_PREFIX):
+        return None
+    database, table, kind, *names = json.loads(key[len(_PREFIX) :])
+    return TargetTable(database, table), kind, tuple(names)
+
+
+def changed_rows(
+    old: TargetState, new: TargetState, shards: Iterable[ShardId], sources: Iterable[str]
+) -> dict[bytes, bytes | None]:
+    """The rows that make the stored old state the new one; None deletes a row.
+
+    Args:
+        old: What is stored; the initial state when nothing is.
+        new: Made from it.
+        shards: At least those that changed; comparing all would cost their number.
+        sources: Likewise.
+    """
+    target = new.target
+    rows: dict[bytes, bytes | None] = {header_key(target): dump(_header(new))}
+    if new.schema is not None and (new.schema, new.columns) != (old.schema, old.columns):
+        ids = tuple(column.id for column in new.columns)
+        rows[_key(target, "target")] = _schema_bytes(ShardSchema(new.schema, ids))
+    for source in sources:
+        rows[_key(target, "source", source)] = dump(new.seen[source])
+    for name in shards:
+        before, after = old.shards.get(name), new.shards.get(name)
+        for schema in before.schemas if before else ():
+            if schema not in new.pool:
+                rows[_key(target, "schema", _fingerprint(schema))] = None
+        for schema in after.schemas if after else ():
+            if schema not in old.pool:
+                rows[_key(target, "schema", _fingerprint(schema))] = _schema_bytes(schema)
+        key = _key(target, "shard", name.source, name.database, name.table)
+        rows[key] = dump(_stored(after)) if after else None
+    return rows
+
+
+def stored_state(
+    target: TargetTable, get: Callable[[bytes], bytes | None], keys: Iterable[bytes]
+) -> TargetState:
+    """Read the state of a target whose header is stored.
+
+    Args:
+        target: Any.
+        get: Gives a row by its key.
+        keys: Of the target's other rows.
+
+    Raises:
+        ContractError: The rows have another format, or do not belong together.
+    """
+    header = _read_header(target, get(header_key(target)) or b"")
+    seen: dict[str, tuple[int, int]] = {}
+    stored: dict[ShardId, _StoredShard] = {}
+    for key in keys:
+        parsed, data = parsed_key(key), get(key)
+        if parsed is None or data is None:
+            continue
+        _, kind, names = parsed
+        if kind == "source":
+            offset, ordinal = json.loads(data)
+            seen[names[0]] = (offset, ordinal)
+        elif kind == "shard":
+            stored[ShardId(*names)] = load(_StoredShard, data)
+    if len(stored) != header.shards:
+        raise ContractError(
+            f"the stored state of {target} has {header.shards} shards, but there are rows of "
+            f"{len(stored)}",
+            hint=_RESTORE,
+        )
+
+    schemas: dict[str, ShardSchema] = {}
+
+    def schema(fingerprint: str) -> ShardSchema | None:
+        if fingerprint and fingerprint not in schemas:
+            data = get(_key(target, "schema", fingerprint))
+            schemas[fingerprint] = _read_schema(target, fingerprint, data)
+        return schemas.get(fingerprint)
+
+    shards = []
+    for name in sorted(stored):
+        row = stored[name]
+        held, hold = row.hold, None
+        if held is not None:
+            hold = Hold(held.version, held.position, held.reason, held.hint, schema(held.post))
+        shards.append(ShardState(name, schema(row.effective), row.position, row.version, hold))
+    table = get(_key(target, "target"))
+    merged = None if table is None else load(ShardSchema, table)
+    state = TargetState(
+        target=target,
+        version=header.version,
+        columns=merged.columns if merged else (),
+        schema=merged.schema if merged else None,
+        names=header.names,
+        generations=header.generations,
+        seen=Map(seen),
+    )
+    return assembled(state, shards)
+
+
+@dataclass(frozen=True, slots=True)
+class _StoredHeader:
+    format: int
+    version: int
+    shards: int
+    names: Mapping[str, str]
+    generations: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _StoredHold:
+    version: int
+    position: SourcePosition
+    reason: str
+    hint: str
+    post: str
+
+
+@dataclass(frozen=True, slots=True)
+class _StoredShard:
+    """A ``ShardState`` with fingerprints for schemas, "" for none."""
+
+    effective: str
+    position: SourcePosition
+    version: int
+    hold: _StoredHold | None
+
+
+def _header(state: TargetState) -> _StoredHeader:
+    return _StoredHeader(FORMAT, state.version, len(state.shards), state.names, state.generations)
+
+
+def _stored(shard: ShardState) -> _StoredShard:
+    held, hold = shard.hold, None
+    if held is not None:
+        post = _fingerprint(held.post) if held.post else ""
+        hold = _StoredHold(held.version, held.position, held.reason, held.hint, post)
+    effective = _fingerprint(shard.effective) if shard.effective else ""
+    return _StoredShard(effective, shard.position, shard.version, hold)
+
+
+@lru_cache(maxsize=4096)
+def _fingerprint(schema: ShardSchema) -> str:
+    """Equal schemas have equal fingerprints; of 128 bits, so that different ones differ."""
+    return blake2b(_schema_bytes(schema), digest_size=16).hexdigest()
+
+
+@lru_cache(maxsize=16)
+def _schema_bytes(schema: ShardSchema) -> bytes:
+    return dump(schema)
+
+
+def _read_header(target: TargetTable, data: bytes) -> _StoredHeader:
+    plain = json.loads(data)
+    found = plain.get("format") if isinstance(plain, dict) else None
+    if found != FORMAT:
+        raise ContractError(
+            f"the stored state of {target} has format {found!r}, not {FORMAT}",
+            hint="it was written by another version of shardmerge: run that version",
+        )
+    return from_plain(_StoredHeader, plain)
+
+
+def _read_schema(target: TargetTable, fingerprint: str, data: bytes | None) -> ShardSchema:
+    if data is None:
+        raise ContractError(
+            f"the stored state of {target} lacks the schema {fingerprint} that a shard refers to",
+            hint=_RESTORE,
+        )
+    return load(ShardSchema, data)
+
+
+def _key(target: TargetTable, *names: str) -> bytes:
+    """A row key; JSON, since names may hold any character."""
+    parts = [target.database, target.table, *names]
+    return _PREFIX + json.dumps(parts, ensure_ascii=False, separators=(",", ":")).encode()

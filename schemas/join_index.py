@@ -1,0 +1,239 @@
+"""The join of many shards, kept up to date: a shard's change costs what it touches.
+
+``JoinIndex.join`` is ``lattice.join_all`` of the shards that it stands for, conflicts included (a
+law, see tests/properties/test_join_index.py). What makes it cheap:
+
+* The rules look at which definitions there are and how many shards have each, so the index counts
+  definitions, per identity of a column, and constraints. It keeps no shard.
+* Definitions stand in identities instead of names: expressions name ``a#1``, not ``a``. A rename of
+  the target's column, which concerns every shard, therefore changes nothing in the index.
+* A column's definitions that did not change are the same object in the next index, and a join that
+  was computed from them stays with them.
+
+Values share their structure; a changed index is a new value, the old one stays as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from immutables import Map
+
+from .counts import Counts, recounted
+from .joined import Conflict, JoinedColumn, JoinedTable, ShardSchema
+from .lattice_columns import default_charset, in_target_names, join_columns
+from .lattice_keys import (
+    Constraint,
+    JoinedConstraints,
+    constraints_of,
+    join_constraints,
+    renamed,
+)
+from .model import Column
+
+
+class _Definitions:
+    """The definitions of one column, without names and what else decides nothing.
+
+    Immutable but for the latest join, which is a function of what is asked and kept for the next
+    time it is asked.
+    """
+
+    __slots__ = ("_answer", "_question", "counts", "names_columns", "shards")
+
+    def __init__(self, counts: Counts[Column], shards: int) -> None:
+        self.counts = counts
+        self.shards = shards
+        self.names_columns = any(map(_names_columns, counts))
+        self._question: tuple[str, bool, Mapping[str, str] | None] | None = None
+        self._answer: JoinedColumn | Conflict | None = None
+
+    def join(
+        self, column_id: str, names: Mapping[str, str], local: Mapping[str, str], *, partial: bool
+    ) -> JoinedColumn | Conflict:
+        question = (names[column_id], partial, local if self.names_columns else None)
+        if self._answer is None or question != self._question:
+            definitions = [in_target_names(column, local) for column in self.counts]
+            self._answer = join_columns(column_id, names[column_id], definitions, partial=partial)
+            self._question = question
+        return self._answer
+
+
+class _Constraints:
+    """The constraints of all shards, in identities; see ``_Definitions``."""
+
+    __slots__ = ("_answer", "_question", "counts")
+
+    def __init__(self, counts: Counts[Constraint]) -> None:
+        self.counts = counts
+        self._question: tuple[int, frozenset[str], Mapping[str, str]] | None = None
+        self._answer: JoinedConstraints | Conflict | None = None
+
+    def join(
+        self,
+        shards: int,
+        partial: frozenset[str],
+        names: Mapping[str, str],
+        local: Mapping[str, str],
+    ) -> JoinedConstraints | Conflict:
+        question = (shards, partial, local)
+        if self._answer is None or question != self._question:
+            counts = {renamed(item, local): count for item, count in self.counts.items()}
+            self._answer = join_constraints(counts, shards, partial, names)
+            self._question = question
+        return self._answer
+
+
+@dataclass(frozen=True, slots=True)
+class JoinIndex:
+    """What the join of some shards is computed from.
+
+    Attributes:
+        shards: How many there are.
+    """
+
+    shards: int = 0
+    _columns: Map[str, _Definitions] = field(default_factory=Map, repr=False)
+    _constraints: _Constraints = field(default_factory=lambda: _Constraints(Map()), repr=False)
+    _charsets: Counts[tuple[str, str]] = field(default_factory=Map, repr=False)
+
+    @property
+    def ids(self) -> Mapping[str, object]:
+        """The identities that some shard has, as the keys of a mapping, in no order."""
+        return self._columns
+
+    def with_shard(
+        self, old: ShardSchema | None, new: ShardSchema | None, times: int = 1
+    ) -> JoinIndex:
+        """The index after a shard's change.
+
+        Args:
+            old: The schema with which it counts so far; None when it does not.
+            new: The schema with which it counts from now on; None when it does not.
+            times: How many shards change alike.
+        """
+        if old is new:
+            return self
+        before, after = _Local(old), _Local(new)
+        return JoinIndex(
+            self.shards + times * ((new is not None) - (old is not None)),
+            self._with_columns(before, after, times),
+            self._with_constraints(before, after, times),
+            recounted(self._charsets, _charset(old), _charset(new), times),
+        )
+
+    def join(self, names: Mapping[str, str], order: Sequence[str] = ()) -> JoinedTable | Conflict:
+        """The join of the shards, of which there must be at least one.
+
+        Args:
+            names: See ``lattice.join_all``.
+            order: Identities that come into the target in this order, before the others, which
+                come by identity.
+        """
+        ids = sorted(self._columns)
+        local = {column_id.lower(): names[column_id] for column_id in ids}
+        columns: list[JoinedColumn] = []
+        for column_id in ids:
+            found = self._columns[column_id]
+            column = found.join(column_id, names, local, partial=found.shards < self.shards)
+            if isinstance(column, Conflict):
+                return column
+            columns.append(column)
+        partial = frozenset(c.column.name.lower() for c in columns if c.partial)
+        rest = self._constraints.join(self.shards, partial, names, local)
+        if isinstance(rest, Conflict):
+            return rest
+        charset, collation = default_charset(self._charsets)
+        return JoinedTable(
+            tuple(columns),
+            rest.key,
+            rest.indexes,
+            rest.checks,
+            rest.foreign_keys,
+            order=tuple(dict.fromkeys((*order, *ids))),
+            charset=charset,
+            collation=collation,
+        )
+
+    def _with_columns(self, before: _Local, after: _Local, times: int) -> Map[str, _Definitions]:
+        changed = self._columns.mutate()
+        for column_id in before.columns.keys() | after.columns.keys():
+            minus = before.definition(column_id, after)
+            plus = after.definition(column_id, before)
+            if minus == plus:
+                continue
+            known = changed.get(column_id)
+            counts = recounted(known.counts if known else Map(), minus, plus, times)
+            shards = (known.shards if known else 0) + times * (len(plus) - len(minus))
+            if counts:
+                changed[column_id] = _Definitions(counts, shards)
+            else:
+                del changed[column_id]
+        return changed.finish()
+
+    def _with_constraints(self, before: _Local, after: _Local, times: int) -> _Constraints:
+        if before.has_constraints_of(after):
+            return self._constraints
+        minus, plus = before.constraints(), after.constraints()
+        if minus == plus:
+            return self._constraints
+        counts = recounted(self._constraints.counts, minus - plus, plus - minus, times)
+        return _Constraints(counts)
+
+
+class _Local:
+    """One side of a shard's change; the shard is None where it does not count."""
+
+    def __init__(self, shard: ShardSchema | None) -> None:
+        self.shard = shard
+        self.columns: dict[str, Column] = {}
+        self.ids: dict[str, str] = {}
+        if shard is not None:
+            self.columns = dict(zip(shard.ids, shard.schema.columns, strict=True))
+            self.ids = shard.by_name
+
+    def definition(self, column_id: str, other: _Local) -> list[Column]:
+        """The column's definition, if it has one; none on both sides when it did not change."""
+        column = self.columns.get(column_id)
+        if column is None or (
+            column == other.columns.get(column_id) and not _names_columns(column)
+        ):
+            return []
+        named = in_target_names(column, self.ids)
+        return [
+            Column(
+                "",
+                named.type,
+                named.nullable,
+                named.default,
+                named.on_update,
+                generated=named.generated,
+            )
+        ]
+
+    def constraints(self) -> frozenset[Constraint]:
+        return constraints_of(self.shard, self.ids) if self.shard else frozenset()
+
+    def has_constraints_of(self, other: _Local) -> bool:
+        """Whether both sides are seen at once to have the same: columns came or went at most."""
+        if self.shard is None or other.shard is None:
+            return False
+        a, b = self.shard.schema, other.shard.schema
+        if (a.indexes, a.checks, a.foreign_keys) != (b.indexes, b.checks, b.foreign_keys):
+            return False
+        here, there = self.ids.items(), other.ids.items()
+        return here <= there or there <= here
+
+
+def _charset(shard: ShardSchema | None) -> list[tuple[str, str]]:
+    return [(shard.schema.charset, shard.schema.collation)] if shard else []
+
+
+def _names_columns(column: Column) -> bool:
+    """Whether it has an expression that names columns, which stand in backticks."""
+    texts = (
+        column.generated.expression if column.generated else "",
+        column.default.text if column.default else "",
+    )
+    return any("`" in text for text in texts)
