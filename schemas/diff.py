@@ -112,7 +112,8 @@ class _Diff:
         self._drop_checks()
         for column_id in self._generated_first([*gone, *rebuilt]):
             if self.before[column_id].generated is not None:
-                self.write.drop(column_id, self.current.pop(column_id))
+                column = self.current.pop(column_id)
+                self.write.drop(column_id, column, returns=column_id in rebuilt)
         # Before the renames: a column that a computed one names cannot be renamed.
         freed = [i for i in stay if self._is_freed(i)]
         for column_id in freed:
@@ -140,7 +141,7 @@ class _Diff:
         for column_id in stay:
             self._move(column_id, moves[column_id].down)
         for column_id in gone:
-            self.write.drop(column_id, self.current[column_id])
+            self.write.drop(column_id, self.current[column_id], returns=column_id in rebuilt)
         for column_id in self._base_first([*rebuilt, *come]):
             column = self.after[column_id]
             if column_id in rebuilt or column.generated is not None:
@@ -181,7 +182,8 @@ class _Diff:
         for index in self._secondary(self.from_schema):
             same = kept.get(index.name.lower()) == _plain(self._in_new_names(index))
             if not same or lost.intersection(_columns_of(index)):
-                self.write.drop_index(index)
+                returns = self.to.schema.index(index.name) is not None
+                self.write.drop_index(index, returns=returns)
 
     def _add_indexes(self, lost: set[str]) -> None:
         lost_after = {self.renamed.get(name, name).lower() for name in lost}

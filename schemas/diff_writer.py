@@ -49,27 +49,35 @@ class StatementWriter:
         kind, reason = _EXPANDING, f"column {column.name} is new"
         if column.generated is not None:
             kind, reason = _CONTRACTING, f"every shard computes {column.name}"
-        elif ours and column.default == NULL_DEFAULT:
-            reason += "; shards without it get NULL"
-        elif ours:
+        elif ours and column.default != NULL_DEFAULT:
             reason += "; shards without it get its zero value"
         self._add(
             self._dialect.add_column(self._table, column), kind, self._noted(reason, column.name),
             _subjects(column), (_bound(column_id, column),),
         )  # fmt: skip
 
-    def drop(self, column_id: str, column: Column) -> None:
+    def drop(self, column_id: str, column: Column, *, returns: bool = False) -> None:
         """Drop a column, ``column`` with the name that it has by now.
 
         A generated column is dropped at once: the target then accepts what it accepted, while
         an ordinary one must wait for the rows that still bring a value.
+
+        Args:
+            column_id: Its identity.
+            column: Its definition by now.
+            returns: Whether it is added again as a computed column.
         """
         name = column.name
         generated = column.generated is not None
+        reason = (
+            f"a shard no longer computes {name}" if generated else f"no shard has {name} any more"
+        )
+        if returns:
+            reason = f"{name} is added again, computed otherwise or from a renamed column"
         self._add(
             self._dialect.drop_column(self._table, column),
             _EXPANDING if generated else _CONTRACTING,
-            f"a shard no longer computes {name}" if generated else f"no shard has {name} any more",
+            reason,
             (_column(name),),
             (Binding(column_id, ""),),
         )
@@ -113,12 +121,13 @@ class StatementWriter:
         reason = self._noted(step.reason, after.name)
         self._add(texts, step.kind, reason, _subjects(after), binds)
 
-    def drop_index(self, index: Index) -> None:
-        """Drop an index that some shard lacks."""
-        self._add(
-            self._dialect.drop_index(self._table, index), _EXPANDING,
-            f"not every shard has index {index.name}", (f"index:{index.name.lower()}",),
-        )  # fmt: skip
+    def drop_index(self, index: Index, *, returns: bool = False) -> None:
+        """Drop an index that some shard lacks, or that ``returns`` with its columns."""
+        reason = f"not every shard has index {index.name}"
+        if returns:
+            reason = f"index {index.name} is made again with what it is of"
+        texts = self._dialect.drop_index(self._table, index)
+        self._add(texts, _EXPANDING, reason, (f"index:{index.name.lower()}",))
 
     def add_index(self, index: Index, columns: Iterable[str]) -> None:
         """Add an index; also a plain one is a debt, since no row should wait for its making."""
@@ -130,11 +139,10 @@ class StatementWriter:
         )
 
     def drop_check(self, check: Check) -> None:
-        """Drop a check that some shard lacks."""
-        self._add(
-            self._dialect.drop_check(self._table, check), _EXPANDING,
-            f"not every shard has check {check.name}", (f"check:{check.name.lower()}",),
-        )  # fmt: skip
+        """Drop a check that some shard lacks, or that names a renamed column."""
+        texts = self._dialect.drop_check(self._table, check)
+        reason = f"not every shard has check {check.name}"
+        self._add(texts, _EXPANDING, reason, (f"check:{check.name.lower()}",))
 
     def add_check(self, check: Check, columns: Iterable[str]) -> None:
         """Add a check that every shard has; rows of before it must have been applied."""

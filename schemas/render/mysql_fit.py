@@ -127,13 +127,15 @@ def _fit_default(column: Column, place: Place, server: ServerContext, notes: lis
     elif default is not None and default.kind is DefaultKind.LITERAL:
         default = _fit_literal(default, column.type, server, notes)
     if default is None and column.default is not None and column.default != NULL_DEFAULT:
-        column = replace(column, default=None)
-        return relaxed(column) if place.optional else column
+        return without_default(column, place, notes)
     return replace(column, default=default)
 
 
-def relaxed(column: Column) -> Column:
-    """The column for rows that leave it out, where it can have no default: NULL."""
+def without_default(column: Column, place: Place, notes: list[str]) -> Column:
+    """The column without its default: NULL for rows that leave it out."""
+    if not place.optional:
+        return replace(column, default=NULL_DEFAULT if column.nullable else None)
+    notes.append("rows without it get NULL")
     return replace(column, nullable=True, default=NULL_DEFAULT)
 
 
@@ -144,10 +146,10 @@ def _fit_expression(
     if default.text.startswith("CURRENT_TIMESTAMP") and column.type.name in TEMPORAL_NAMES:
         return default
     if not EXPRESSION_DEFAULTS.is_in(server):
-        notes.append("the target takes no expression as a default, rows without it get NULL")
+        notes.append("the target takes no expression as a default")
         return None
     if missing := missing_function(default.text, server):
-        notes.append(f"the target has no {missing} for its default, rows without it get NULL")
+        notes.append(f"the target has no {missing} for its default")
         return None
     if server.is_mariadb:
         return _as_literal(default, column.type, server)
@@ -161,7 +163,7 @@ def _fit_literal(
     if kind.name not in _WITHOUT_LITERALS or TEXT_LITERAL_DEFAULTS.is_in(server):
         return default
     if not EXPRESSION_DEFAULTS.is_in(server):
-        notes.append(f"the target takes no default for {kind.name}, rows without it get NULL")
+        notes.append(f"the target takes no default for {kind.name}")
         return None
     if default.text.startswith("0x") and kind.name in BLOB_NAMES:
         text = "''" if default.text == "0x" else default.text

@@ -32,7 +32,7 @@ from shardmerge.schemas.types import (
 
 from .dialect import CannotRender, FittedColumn, LeftOut, Place, Texts
 from .mysql_dialect import MySqlDialect
-from .mysql_fit import NULL_DEFAULT, relaxed
+from .mysql_fit import NULL_DEFAULT, without_default
 
 _CHARSETS = frozenset({"utf8mb3", "utf8mb4", "ascii", "latin1", "binary", "gbk"})
 _COLLATIONS = frozenset({
@@ -108,9 +108,8 @@ class TiDbDialect(MySqlDialect):
         is_now = default.text.startswith("CURRENT_TIMESTAMP")
         is_expression = default.kind is DefaultKind.EXPRESSION and not is_now
         if is_expression or column.type.name in _WITHOUT_DEFAULTS:
-            notes.append("TiDB takes no such default, rows without it get NULL")
-            column = replace(column, default=None)
-            column = relaxed(column) if place.optional else column
+            notes.append("TiDB takes no such default")
+            column = without_default(column, place, notes)
         return FittedColumn(column, tuple(notes))
 
     def fit_index(self, index: Index, schema: TableSchema) -> Index | LeftOut:

@@ -16,6 +16,7 @@ from shardmerge.schemas.grammar import parse
 from shardmerge.schemas.lattice import Conflict, ShardSchema, join_all, target_schema
 from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import TargetTable
+from shardmerge.schemas.render.dialects import dialect_of
 from tests.strategies import SERVER, table
 
 FILES = sorted((Path(__file__).parent / "diff").glob("*.yaml"))
@@ -23,15 +24,21 @@ TARGET = TargetTable("merged", "t")
 
 
 class Rollout:
-    """Shards with identities by name; a rename keeps the identity and renames the target."""
+    """Shards with identities by name; a rename keeps the identity and renames the target.
 
-    def __init__(self, create: str, count: int) -> None:
+    ``target`` is kind and version, such as ``mariadb 10.4``.
+    """
+
+    def __init__(self, create: str, count: int, target: str = "mysql 8.0.36") -> None:
+        kind, _, version = target.partition(" ")
+        self.dialect = dialect_of(kind, version)
+        self.created: list[str] = []
         self.shards = [table(create)] * count
         self.ids: list[list[str]] = [[c.name for c in s.columns] for s in self.shards]
         self.names = {name: name for name in self.ids[0]}
         self.schema: TableSchema | None = None
         self.columns: tuple[ShardColumn, ...] = ()
-        self.move()
+        self.created = self.move()
 
     def alter(self, shard: int, sql: str) -> list[str]:
         statement = parse(f"alter table t {sql}", SERVER)
@@ -57,8 +64,8 @@ class Rollout:
         joined = join_all(shards, self.names)
         if isinstance(joined, Conflict):
             return [f"conflict: {joined}"]
-        to = target_schema(joined, self.columns, TARGET.table)
-        statements = diff(self.schema, self.columns, to, TARGET)
+        to = target_schema(joined, self.columns, TARGET.table, dialect=self.dialect)
+        statements = diff(self.schema, self.columns, to, TARGET, self.dialect)
         if isinstance(statements, CannotRender):
             return [f"cannot: {statements.reason}. {statements.hint}"]
         self.schema, self.columns = to.schema, to.columns
@@ -71,13 +78,15 @@ def test_every_step_emits_the_reviewed_statements(file: Path, update_golden: boo
     cases: list[dict[str, Any]] = yaml.safe_load(file.read_text(encoding="utf-8"))
     found = []
     for case in cases:
-        rollout = Rollout(case["create"], case["shards"])
+        rollout = Rollout(case["create"], case["shards"], case.get("target", "mysql 8.0.36"))
         steps = [
             {"shard": step["shard"], "sql": step["sql"],
              "emits": rollout.alter(step["shard"], step["sql"])}
             for step in case["steps"]
         ]  # fmt: skip
-        found.append({**case, "steps": steps})
+        # Where another target is meant, its CREATE TABLE is part of the answer.
+        created = {"creates": rollout.created} if "target" in case else {}
+        found.append({**case, **created, "steps": steps})
     if update_golden:
         text = yaml.safe_dump(found, sort_keys=False, width=1000, allow_unicode=True)
         file.write_text(text, encoding="utf-8")
