@@ -34,9 +34,6 @@ from .workers import add_coordinator, add_tracker
 
 log = logging.getLogger("shardmerge.agents.app")  # not __name__: this module runs as __main__
 
-MAX_RECORD_BYTES = 32 * 1024 * 1024
-"""Before compression. A journal row holds a target's state and its sends."""
-
 
 def build_app(pipeline: Pipeline, settings: AgentSettings) -> Any:
     """The Faust app with both agents; its topics must exist before it starts."""
@@ -66,7 +63,7 @@ def build_app(pipeline: Pipeline, settings: AgentSettings) -> Any:
         broker_commit_interval=float(settings.commit_interval_s),
         producer_acks=-1,
         producer_compression_type="gzip",
-        producer_max_request_size=MAX_RECORD_BYTES,
+        producer_max_request_size=topics.MAX_RECORD_BYTES,
         topic_disable_leader=True,
         topic_allow_declare=True,
         topic_partitions=1,

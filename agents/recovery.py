@@ -30,6 +30,8 @@ from faust.tables.manager import TableManager as FaustTableManager
 from faust.tables.table import Table as FaustTable
 from faust.transport.drivers import aiokafka as driver
 
+from shardmerge.schemas.topics import MAX_RECORD_BYTES
+
 IN_FLIGHT_POLL_S = 1.2
 """A poll of the fetcher ends after 1 s at most (``getmany(timeout=1.0)``), plus scheduling."""
 
@@ -164,6 +166,11 @@ class Table(FaustTable):  # type: ignore[misc]
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._under_way: list[Any] = []
+
+    def _new_changelog_topic(self, **options: Any) -> Any:
+        topic = super()._new_changelog_topic(**options)
+        topic.config = {**topic.config, "max.message.bytes": str(MAX_RECORD_BYTES)}
+        return topic
 
     def send_changelog(self, *args: Any, **kwargs: Any) -> Any:
         """Called by Faust for every put and delete."""

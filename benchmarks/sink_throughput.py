@@ -36,7 +36,7 @@ from shardmerge.spark_sink.columns import encoder
 from shardmerge.spark_sink.control import ControlStore
 from shardmerge.spark_sink.range_reader import row_consumer
 from shardmerge.spark_sink.ranges import RangeResult, RangeTask, Segment, ShardStream
-from shardmerge.spark_sink.row_fold import Block
+from shardmerge.spark_sink.row_batches import Block
 from shardmerge.spark_sink.settings import SinkSettings
 from shardmerge.spark_sink.targets.bulk import load_data
 from shardmerge.spark_sink.targets.introspection import schema_of, server_context, show_create

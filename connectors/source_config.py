@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 from shardmerge.schemas.errors import ConfigError
 from shardmerge.schemas.pipeline import Pipeline, Source
+from shardmerge.schemas.topics import MAX_ROW_BYTES
 
 _CLASSES: Mapping[str, str] = {
     "mysql": "io.debezium.connector.mysql.MySqlConnector",
@@ -70,6 +71,14 @@ _EXACTLY_ONCE: Mapping[str, str] = {
     # A killed worker's open transaction hides later rows until it times out. One transaction is
     # one poll, so that a few seconds are plenty; the default is a minute.
     "producer.override.transaction.timeout.ms": "10000",
+}
+_SIZES: Mapping[str, str] = {
+    # Kafka's own bound is 1 MiB: a longer row would stop the connector for good.
+    "producer.override.max.request.size": str(MAX_ROW_BYTES),
+    "producer.override.buffer.memory": str(MAX_ROW_BYTES),
+    "topic.creation.default.max.message.bytes": str(MAX_ROW_BYTES),
+    # Debezium reads events ahead; by number alone they could be gigabytes.
+    "max.queue.size.in.bytes": str(64 * 1024 * 1024),
 }
 _LATENCY: Mapping[str, str] = {
     "poll.interval.ms": "10",
@@ -133,6 +142,7 @@ def connector_config(pipeline: Pipeline, source: Source) -> dict[str, str]:
         **_VALUES,
         **_NOTHING_IS_SKIPPED,
         **_EXACTLY_ONCE,
+        **_SIZES,
         **_LATENCY,
     }
     if source.tables:

@@ -8,6 +8,11 @@ from dataclasses import dataclass, field
 from .names import ShardId, TargetTable
 from .pipeline import Pipeline
 
+MAX_RECORD_BYTES = 32 * 1024 * 1024
+"""Of a record of our own topics: the schema of a wide table, the journal row of an agent."""
+MAX_ROW_BYTES = 256 * 1024 * 1024
+"""Of a row record: an update carries two images, and 3 bytes of a blob take 4 of them."""
+
 
 @dataclass(frozen=True, slots=True)
 class TopicSpec:
@@ -80,5 +85,6 @@ def decision_key(target: TargetTable | None, version: int, change_id: str) -> st
     return f"ignored/{change_id}" if target is None else f"{target}/{version}"
 
 
-_KEEP = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
-_COMPACT = {"cleanup.policy": "compact"}
+_SIZE = {"max.message.bytes": str(MAX_RECORD_BYTES)}
+_KEEP = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1", **_SIZE}
+_COMPACT = {"cleanup.policy": "compact", **_SIZE}

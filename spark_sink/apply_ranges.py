@@ -26,10 +26,13 @@ from shardmerge.schemas.errors import TargetError
 from shardmerge.schemas.names import TargetTable
 
 from .control import Advance, ControlStore
+from .keyless import KeylessBatch
 from .range_reader import RangeCursor, row_consumer
 from .ranges import RangeResult, RangeTask
-from .row_fold import Refusal, RefusedRow, RowFold
-from .targets.bulk import TableShape, Written, read_shape, write_batch
+from .row_batches import RefusedRow
+from .row_fold import RowFold
+from .segment_plan import Refusal
+from .targets.bulk import TableShape, Written, read_shape, write_batch, write_keyless
 from .targets.mysql import DEADLOCK, LOCK_WAIT_TIMEOUT, LOST, MySqlAddress, MySqlSession
 
 ROUND_RECORDS = 100_000
@@ -130,6 +133,12 @@ def apply_tasks(tasks: Iterable[RangeTask], config: ApplyConfig) -> Iterator[Ran
             # Whatever state the connections are in: the next task makes new ones.
             connection.close()
             raise
+
+
+def close_connections() -> None:
+    """Close what this process kept open for its tasks."""
+    while _connections:
+        _connections.popitem()[1].close()
 
 
 def apply_range(task: RangeTask, connection: TaskConnection) -> RangeResult:
@@ -239,7 +248,10 @@ def _write(task: RangeTask, fold: RowFold, connection: TaskConnection) -> Writte
     if batches:
         shape = connection.shape(target)
         for batch in batches:
-            written = write_batch(connection.session, target, shape, batch)
+            if isinstance(batch, KeylessBatch):
+                written = write_keyless(connection.session, target, batch)
+            else:
+                written = write_batch(connection.session, target, shape, batch)
             upserted += written.upserted
             deleted += written.deleted
     return Written(upserted, deleted)
@@ -248,10 +260,15 @@ def _write(task: RangeTask, fold: RowFold, connection: TaskConnection) -> Writte
 def _counts(current: _Round) -> Written:
     """What a round that was committed wrote."""
     batches = current.fold.batches()
-    return Written(
-        sum(block.rows for batch in batches for block in batch.upserts),
-        sum(batch.deletes.rows for batch in batches if batch.deletes is not None),
-    )
+    upserted = deleted = 0
+    for batch in batches:
+        if isinstance(batch, KeylessBatch):
+            upserted += batch.added.rows if batch.added is not None else 0
+            deleted += sum(batch.removed_counts)
+        else:
+            upserted += sum(block.rows for block in batch.upserts)
+            deleted += batch.deletes.rows if batch.deletes is not None else 0
+    return Written(upserted, deleted)
 
 
 def _advance(task: RangeTask, current: _Round, written: Written) -> Advance:

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from shardmerge.schemas.errors import ConfigError
 
-from .apply_ranges import ApplyConfig
+from .apply_ranges import ApplyConfig, close_connections
 from .ranges import RangeResult, RangeTask
 from .settings import SinkSettings
 from .task_runs import TaskFailure, run_tasks
@@ -67,7 +67,8 @@ class BatchRunner:
         yield from results
 
     def stop(self) -> None:
-        """Stop Spark, if it runs."""
+        """Close the driver's own connections; stop Spark, if it runs."""
+        close_connections()
         self._starter.join()
         if self._session is not None:
             self._session.stop()

@@ -9,7 +9,8 @@ Theory of operation; the numbers are those of the offset barrier's design. One c
 3. Ends are safe when every schema change below their barrier has all its decisions. Nothing
    blocks on that: the sources are independent, and earlier safe ends stay safe.
 4. Place the gates: which statements are ready, up to where each shard's rows may go (``plan``).
-5. Execute the ready statements, or else apply the rows up to the gates.
+5. Begin to execute the ready statements, beside this loop; apply the rows of all other targets
+   up to their gates. What ended is seen by the next call.
 6. Every task committed its offsets with its rows; publish the progress.
 
 ``step`` says whether anything moved; the caller repeats it at once until nothing does. After a
@@ -41,7 +42,8 @@ from .plan import BatchPlan, SinkState, TargetPlan, plan
 from .progress import Standing, progress_of
 from .publisher import ProgressPublisher
 from .ranges import RangeResult, RowHold
-from .statements import OpenStatement, Refused
+from .statement_runs import StatementResult, StatementRunner
+from .statements import Refused
 from .task_runs import TaskFailure
 
 log = logging.getLogger(__name__)
@@ -70,6 +72,7 @@ class Driver:
 
     Args:
         control, journal: On a session that nothing else uses.
+        statements: Its threads are started as needed.
         epoch: The writer epoch that was taken.
     """
 
@@ -81,6 +84,7 @@ class Driver:
         tail: TopicTail,
         control: ControlStore,
         journal: Journal,
+        statements: StatementRunner,
         runner: BatchRunner,
         publisher: ProgressPublisher,
         epoch: int,
@@ -90,6 +94,7 @@ class Driver:
         self._tail = tail
         self._control = control
         self._journal = journal
+        self._statements = statements
         self._runner = runner
         self._publisher = publisher
         self._epoch = epoch
@@ -137,7 +142,8 @@ class Driver:
         """One round of the barrier.
 
         Args:
-            wait_s: Longest wait for a decision before the round begins.
+            wait_s: Longest wait for a decision, or for the end of a statement that runs, before
+                the round begins.
 
         Returns:
             Whether anything moved, so that another round is worth it at once.
@@ -146,7 +152,8 @@ class Driver:
             ShardMergeError: The sink must stop: another writer took over, or a topic breaks its
                 contract.
         """
-        news = self._read_topics(wait_s)
+        ended = self._take_statements(wait_s) if self._statements.busy else False
+        news = self._read_topics(0 if ended or self._statements.busy else wait_s)
         try:
             self._observe()  # 1, 2
         except StackError as error:
@@ -158,9 +165,10 @@ class Driver:
         state = self._state(now)
         bound = self._runner.bound(self._sink.max_batch_records)
         batch = plan(self._decisions, state, bound)  # 4
-        moved = self._execute(batch) if batch.has_statements else self._apply(batch)  # 5
+        self._execute(batch)  # 5
+        moved = self._apply(batch)
         self._publish(batch.targets)  # 6
-        return moved or news
+        return ended or moved or news
 
     def _state(self, now: float) -> SinkState:
         return SinkState(
@@ -171,6 +179,7 @@ class Driver:
             },
             rows=RowProgress(self._applied, self._watermarks),
             safe_ends=self._barriers.safe_ends,
+            busy=self._statements.busy,
             resting={held.hold.shard for held in self._holds.values() if now < held.retry_at},
             writer_epoch=self._epoch,
         )
@@ -234,38 +243,39 @@ class Driver:
                 log.warning("barrier waits", extra={"source": source, "for": str(what)})
                 self._missing_since[source] = now
 
-    def _execute(self, batch: BatchPlan) -> bool:
-        """Execute what is ready, in order within each target. Returns whether one was tried."""
-        tried = [self._execute_one(t, s) for t in batch.targets for s in t.ready]
-        return any(tried)
+    def _execute(self, batch: BatchPlan) -> None:
+        """Begin to execute what is ready."""
+        for target in batch.targets:
+            if target.ready:
+                self._statements.start(target.target, target.ready)
 
-    def _execute_one(self, target: TargetPlan, ready: OpenStatement) -> bool:
-        name, key = target.target, ready.key
-        facts = {"target": str(name), "statement": f"{key.version}.{key.ordinal}"}
-        started = time.monotonic()
-        try:
-            entry = self._journal.execute(name, key.version, key.ordinal, ready.statement)
-        except TargetError as error:
-            if not error.retryable:
-                raise
+    def _take_statements(self, wait_s: float) -> bool:
+        """Note how statements ended. Returns whether one did."""
+        results = self._statements.finished(wait_s)
+        for result in results:
+            self._take_statement(result)
+        return bool(results)
+
+    def _take_statement(self, result: StatementResult) -> None:
+        name, key, entry = result.target, result.statement.key, result.entry
+        sql = result.statement.statement.sql
+        facts = {"target": str(name), "statement": f"{key.version}.{key.ordinal}", "sql": sql}
+        if entry is None:
+            error = result.error
+            assert error is not None
+            if not isinstance(error, TargetError) or not error.retryable:
+                raise error
             log.warning("statement postponed", extra={**facts, "error": str(error)})
             refusal = _Refusal(error.message, time.monotonic() + _FAILURE_PAUSE_S)
             self._refused.setdefault(name, {})[key] = refusal
-            return False
-        if entry.state == "done":
+        elif entry.state == "done":
             self._executed.setdefault(name, set()).add(key)
             self._refused.get(name, {}).pop(key, None)
-            elapsed_ms = round((time.monotonic() - started) * 1000)
-            sql = ready.statement.sql
-            log.info("statement executed", extra={**facts, "sql": sql, "elapsed_ms": elapsed_ms})
-            return True
-        retry_at = time.monotonic() + self._sink.retry_interval_s
-        self._refused.setdefault(name, {})[key] = _Refusal(entry.error, retry_at)
-        log.error(
-            "statement refused",
-            extra={**facts, "sql": ready.statement.sql, "error": entry.error},
-        )
-        return False
+            log.info("statement executed", extra={**facts, "elapsed_ms": result.elapsed_ms})
+        else:
+            retry_at = time.monotonic() + self._sink.retry_interval_s
+            self._refused.setdefault(name, {})[key] = _Refusal(entry.error, retry_at)
+            log.error("statement refused", extra={**facts, "error": entry.error})
 
     def _apply(self, batch: BatchPlan) -> bool:
         """Apply the planned ranges. Returns whether an offset moved."""

@@ -27,6 +27,7 @@ from .journal import Journal
 from .offsets import OffsetReader, TopicTail
 from .publisher import ProgressPublisher
 from .settings import SinkSettings, settings_from
+from .statement_runs import StatementRunner
 from .targets.mysql import MySqlAddress, MySqlSession
 
 log = logging.getLogger(__name__)
@@ -90,7 +91,13 @@ def run(settings: SinkSettings, pipeline: Pipeline, stopped: Stopped) -> None:
     session = MySqlSession(address, lock_wait_timeout_s=pipeline.sink.lock_wait_timeout_s)
     control = ControlStore(session, config.control_database, pipeline.name)
     epoch = _take_over(control, stopped)
-    journal = Journal(session, control, pipeline.name, epoch, pipeline.sink.lock_wait_timeout_s)
+
+    def open_journal() -> Journal:
+        own = MySqlSession(address, lock_wait_timeout_s=pipeline.sink.lock_wait_timeout_s)
+        store = ControlStore(own, config.control_database, pipeline.name)
+        return Journal(own, store, pipeline.name, epoch, pipeline.sink.lock_wait_timeout_s)
+
+    statements = StatementRunner(open_journal)
     tailed = [topics.ddl(pipeline).name, *(source.name for source in pipeline.sources)]
     tail = TopicTail(bootstrap, tailed)
     publisher = ProgressPublisher(bootstrap, topics.sink_progress(pipeline).name)
@@ -99,7 +106,8 @@ def run(settings: SinkSettings, pipeline: Pipeline, stopped: Stopped) -> None:
         offsets=OffsetReader(bootstrap),
         tail=tail,
         control=control,
-        journal=journal,
+        journal=open_journal(),
+        statements=statements,
         runner=runner,
         publisher=publisher,
         epoch=epoch,
@@ -109,6 +117,7 @@ def run(settings: SinkSettings, pipeline: Pipeline, stopped: Stopped) -> None:
         log.info("sink started", extra={"pipeline": pipeline.name, "writer_epoch": epoch})
         _turn(driver, pipeline.sink.poll_interval_ms / 1000, stopped)
     finally:
+        statements.stop()
         publisher.close()
         tail.close()
         session.close()

@@ -2,7 +2,7 @@
 
 DDL is not transactional in MySQL. Theory of operation of ``execute``:
 
-1. Take the pipeline's DDL lock (a named lock of the server). A statement whose connection was
+1. Take the target's DDL lock (a named lock of the server). A statement whose connection was
    lost keeps it until the server is done with it, so nobody looks at a half-way state.
 2. Look the statement up in the journal. ``done`` and it is over. Without an entry, or after the
    target refused it: journal ``intent`` with the table's CREATE statement of now.
@@ -72,7 +72,7 @@ class Journal:
         session: No transaction may be open on it.
         control: On the same session.
         epoch: The writer epoch: an older writer executes nothing.
-        lock_wait_timeout_s: Bound of the wait for another statement of this pipeline.
+        lock_wait_timeout_s: Bound of the wait for another statement on the same target.
     """
 
     def __init__(
@@ -89,8 +89,6 @@ class Journal:
         self._epoch = epoch
         self._wait_s = lock_wait_timeout_s
         self._table = control.table("ddl_journal")
-        digest = hashlib.sha256(pipeline.encode()).hexdigest()[:32]
-        self._lock = f"shardmerge-ddl-{digest}"
 
     def load(self) -> dict[tuple[TargetTable, int, int], JournalEntry]:
         """(target, version, ordinal) → entry, of every statement that was ever begun."""
@@ -116,7 +114,7 @@ class Journal:
                 when another writer took over.
         """
         place = (self._pipeline, target.database, target.table, version, ordinal)
-        with self._locked():
+        with self._locked(target):
             with self._session.transaction():
                 self._control.fence(self._epoch)
             stored = self._session.query(
@@ -178,11 +176,13 @@ class Journal:
         )
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
-        ((taken,),) = self._session.query("SELECT GET_LOCK(%s, %s)", (self._lock, self._wait_s))
+    def _locked(self, target: TargetTable) -> Iterator[None]:
+        digest = hashlib.sha256(f"{self._pipeline} {target}".encode()).hexdigest()[:32]
+        lock = f"shardmerge-ddl-{digest}"
+        ((taken,),) = self._session.query("SELECT GET_LOCK(%s, %s)", (lock, self._wait_s))
         if taken != 1:
             raise TargetError(
-                "another DDL statement of this pipeline is still running on the target",
+                f"another DDL statement of this pipeline is still running on {target}",
                 retryable=True,
                 hint="wait for it: see SHOW PROCESSLIST there",
             )
@@ -191,7 +191,7 @@ class Journal:
         finally:
             # A lost connection gave the lock back when the server was done with its statement.
             if self._session.is_open:
-                self._session.query("SELECT RELEASE_LOCK(%s)", (self._lock,))
+                self._session.query("SELECT RELEASE_LOCK(%s)", (lock,))
 
 
 def _accept(target: TargetTable, wanted: TableSchema, there: TableSchema | None) -> _Outcome:

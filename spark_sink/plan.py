@@ -20,6 +20,7 @@ from .statements import (
     Refused,
     StatementState,
     bindings,
+    executing,
     frontier,
     open_statements,
 )
@@ -42,21 +43,16 @@ class TargetPlan:
 
     @property
     def ready(self) -> tuple[OpenStatement, ...]:
-        """The statements that may run now, in execution order."""
+        """The statements that may run now, in execution order; none while others run."""
         return tuple(s for s in self.open if s.state is StatementState.READY)
 
 
 @dataclass(frozen=True, slots=True)
 class BatchPlan:
-    """One step of the sink: first the ready statements, then the ranges."""
+    """One step of the sink: the ready statements, and the ranges of targets that have none."""
 
     targets: tuple[TargetPlan, ...]
     tasks: tuple[RangeTask, ...]
-
-    @property
-    def has_statements(self) -> bool:
-        """Whether any statement may run now; then rows wait for the next plan."""
-        return any(target.ready for target in self.targets)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +63,7 @@ class SinkState:
         executed, refused: Per target, from the journal.
         rows: How far rows are applied.
         safe_ends: Row partition → end offset (exclusive) whose barrier is settled.
+        busy: Targets on which statements run: nothing else is done with them meanwhile.
         resting: Shards that stand at a row which cannot be applied, until it is tried again.
         writer_epoch: Of this driver.
     """
@@ -75,6 +72,7 @@ class SinkState:
     refused: Mapping[TargetTable, Mapping[StatementKey, Refused]] = field(default_factory=dict)
     rows: RowProgress = field(default_factory=RowProgress)
     safe_ends: Mapping[Partition, int] = field(default_factory=dict)
+    busy: Collection[TargetTable] = ()
     resting: Collection[ShardId] = ()
     writer_epoch: int = 0
 
@@ -83,8 +81,8 @@ def plan(decisions: Decisions, state: SinkState, max_records: int) -> BatchPlan:
     """Choose the statements to run now and the ranges to apply.
 
     Calling it again after a crash with what is stored gives a plan that goes on from there. A
-    range is planned as if the ready statements were not executed yet: rows that wait for them
-    come with the next plan.
+    target with statements to run has no ranges: rows that wait for them come with a later plan,
+    and a statement would only wait for the locks of the others.
 
     Args:
         decisions: Everything decided, as far as it was read.
@@ -104,6 +102,8 @@ def plan(decisions: Decisions, state: SinkState, max_records: int) -> BatchPlan:
         if len(owners) != 1:
             continue
         target, shard = owners[0]
+        if plans[target].ready or target in state.busy:
+            continue
         size = _available(partition, end, shard, plans[target].stops.get(shard), state)
         if size > 0:
             wanted[partition] = (target, shard)
@@ -119,7 +119,8 @@ def plan(decisions: Decisions, state: SinkState, max_records: int) -> BatchPlan:
             bound[target] = bindings(known, state.executed.get(target, ()))
         if shard not in streams:
             stop = plans[target].stops.get(shard)
-            streams[shard] = _stream(target, known.shards[shard], stop)
+            count = state.rows.watermarks.partitions.get(partition[0], 1)
+            streams[shard] = _stream(target, known.shards[shard], stop, count)
         start = state.rows.at(partition).offset
         tasks.append(
             RangeTask(
@@ -158,6 +159,8 @@ def _plan_target(target: TargetDecisions, state: SinkState) -> TargetPlan:
     executed = state.executed.get(target.target, ())
     refused = state.refused.get(target.target, {})
     open_now = open_statements(target, executed, refused, state.rows)
+    if target.target in state.busy:
+        open_now = tuple(executing(statement) for statement in open_now)
     reached = frontier(target, executed)
     stops = {}
     for shard in target.shards.values():
@@ -188,7 +191,9 @@ def _stands_at(next_position: SourcePosition | None, stop: SourcePosition) -> bo
     return next_position is not None and next_position >= stop
 
 
-def _stream(target: TargetTable, shard: ShardGates, stop: Stop | None) -> ShardStream:
+def _stream(
+    target: TargetTable, shard: ShardGates, stop: Stop | None, partitions: int
+) -> ShardStream:
     segments = []
     for gate in shard.gates:
         if stop is not None and gate.version == stop.gate.version:
@@ -206,6 +211,7 @@ def _stream(target: TargetTable, shard: ShardGates, stop: Stop | None) -> ShardS
         target=target,
         segments=tuple(segments),
         stop=None if stop is None else stop.position,
+        partitions=partitions,
     )
 
 

@@ -53,12 +53,12 @@ def progress_of(
 
 
 def _statement(open_statement: OpenStatement) -> StatementProgress:
-    # A ready one is executed at once: what is seen of it is that it waits for its turn.
+    # A ready one is executed at once.
     state = open_statement.state
     if open_statement.is_refused:
         state = StatementState.REFUSED
     elif state is StatementState.READY:
-        state = StatementState.WAITING
+        state = StatementState.EXECUTING
     return StatementProgress(
         version=open_statement.key.version,
         ordinal=open_statement.key.ordinal,

@@ -11,6 +11,7 @@ from shardmerge.schemas import codec
 from shardmerge.schemas.errors import StackError
 from shardmerge.schemas.events import SinkProgress
 from shardmerge.schemas.names import TargetTable
+from shardmerge.schemas.topics import MAX_RECORD_BYTES
 
 _PAUSE_S = 0.2
 """Least time between two records of one target: people read them."""
@@ -33,6 +34,7 @@ class ProgressPublisher:
                 "client.id": "shardmerge-sink-progress",
                 "acks": "all",
                 "linger.ms": 0,
+                "message.max.bytes": MAX_RECORD_BYTES,
             }
         )
 

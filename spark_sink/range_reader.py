@@ -9,6 +9,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from shardmerge.schemas.errors import ContractError, StackError
+from shardmerge.schemas.topics import MAX_ROW_BYTES
 
 _CHUNK = 10_000
 _POLL_S = 0.2
@@ -118,6 +119,7 @@ def row_consumer(bootstrap_servers: str) -> Consumer:
             "fetch.wait.max.ms": 1,  # ranges end below what is there: waiting only costs
             "max.partition.fetch.bytes": 8 << 20,  # a range is one partition: fewer round trips
             "fetch.queue.backoff.ms": 5,
+            "receive.message.max.bytes": MAX_ROW_BYTES + (1 << 20),
             "queued.max.messages.kbytes": 65_536,
             "socket.nagle.disable": True,
         }

@@ -38,12 +38,14 @@ class ShardStream:
     Attributes:
         segments: In position order; never empty.
         stop: Position of the first gate that may not be passed; None when all may.
+        partitions: How many partitions the row topic has.
     """
 
     shard: ShardId
     target: TargetTable
     segments: tuple[Segment, ...]
     stop: SourcePosition | None
+    partitions: int = 1
 
 
 @dataclass(frozen=True, slots=True)

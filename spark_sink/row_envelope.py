@@ -29,11 +29,13 @@ class RowRecord(NamedTuple):
         image: Column name → value: the row after an upsert, before a delete; None when the
             envelope has none.
         source: Debezium's ``source`` block.
+        before: The row before an update or a delete.
     """
 
     op: str
     image: dict[str, Any] | None
     source: Mapping[str, Any]
+    before: dict[str, Any] | None = None
 
 
 def decode_row(value: bytes) -> RowRecord:
@@ -50,7 +52,7 @@ def decode_row(value: bytes) -> RowRecord:
             envelope = envelope["payload"]
         op = envelope["op"]
         image = envelope["before" if op == DELETE else "after"] if op != TRUNCATE else None
-        return RowRecord(str(op), image, envelope["source"])
+        return RowRecord(str(op), image, envelope["source"], envelope.get("before"))
     except orjson.JSONDecodeError as error:
         raise UndecodableRow(f"the record is not JSON: {error}") from None
     except (KeyError, TypeError):

@@ -3,7 +3,8 @@
 Theory of operation:
 
 1. ``add`` takes records in offset order. It finds each row's segment by the row's position,
-   checks the row image against it, and keeps the last change per primary key.
+   checks the row image against it, and keeps the last change per primary key; of a shard without
+   one it sums up whole rows (``keyless``).
 2. At the first row that stands at or beyond the stream's stop, or that cannot be applied, the
    fold ends: ``end`` tells where, and every later ``add`` is refused.
 3. ``batches`` converts what was kept to cells per target column, sorted by primary key.
@@ -14,9 +15,8 @@ Theory of operation:
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import Any
 
 from orjson import JSONDecodeError, loads
@@ -24,8 +24,9 @@ from orjson import JSONDecodeError, loads
 from shardmerge.schemas.events import Binding
 from shardmerge.schemas.position import BEGINNING, SourcePosition
 
-from .columns import Cells, Encoder, Form, UnfitValue, encoder
-from .ranges import RowHold, Segment, ShardStream
+from .keyless import KeylessBatch, KeylessChanges
+from .ranges import RowHold, ShardStream
+from .row_batches import Batch, Changes, batch_of
 from .row_envelope import (
     DELETE,
     TRUNCATE,
@@ -33,29 +34,12 @@ from .row_envelope import (
     RowRecord,
     UndecodableRow,
     decode_row,
-    image_names,
     position_of,
     shard_of,
 )
+from .segment_plan import Refusal, SegmentPlan, plan_segment
 
 _CHANGES = UPSERTS | {DELETE}
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """Why a row cannot be applied, and what the operator can do."""
-
-    reason: str
-    hint: str
-
-
-class RefusedRow(Exception):
-    """The row at ``offset`` cannot be applied; the rows before it can."""
-
-    def __init__(self, offset: int, refusal: Refusal) -> None:
-        super().__init__(offset, refusal)
-        self.offset = offset
-        self.refusal = refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,56 +49,6 @@ class Stop:
     offset: int
     position: SourcePosition
     hold: RowHold | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """Rows with the same target columns, column by column.
-
-    Attributes:
-        names: Target columns; ``forms`` and ``cells`` follow their order.
-        cells: One list per column, all of length ``rows``.
-    """
-
-    names: tuple[str, ...]
-    forms: tuple[Form, ...]
-    cells: tuple[Cells, ...]
-    rows: int
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """Changes of distinct keys: write the deletes first, then the upserts.
-
-    A key that differs only for this side from another one ('a' and 'A' under the target's
-    collation) is deleted before it is written again, so this order is right for both.
-
-    Attributes:
-        key: Target columns of the primary key.
-        deletes: Key columns only; None when there is nothing to delete.
-        upserts: Each block has at least the key columns, and one row or more.
-    """
-
-    key: tuple[str, ...]
-    deletes: Block | None
-    upserts: tuple[Block, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """A segment, prepared: how to read a row's key and how to write its columns."""
-
-    segment: Segment
-    image: frozenset[str]
-    key_of: itemgetter[Any] | None
-    key_names: tuple[str, ...]
-    signature: tuple[object, ...]
-    columns: tuple[tuple[str, str, Encoder], ...]
-    refusal: Refusal | None
-
-
-class _Changes(dict[Any, tuple[int, int, dict[str, Any] | None, dict[str, Any]]]):
-    """Key → (offset, number of the segment, image or None for a delete, image with the key)."""
 
 
 class RowFold:
@@ -141,9 +75,9 @@ class RowFold:
         self._stream = stream
         self._refusals = refusals or {}
         self._bindings = bindings
-        self._plans: dict[int, _Plan] = {}
+        self._plans: dict[int, SegmentPlan] = {}
         self._starts = [segment.start.sort_key for segment in stream.segments]
-        self._groups: list[_Changes] = []
+        self._groups: list[Changes | KeylessChanges] = []
         self._signature: tuple[object, ...] = ()
         self._identity = (stream.shard.source, stream.shard.database, stream.shard.table)
         # The place of the last row and the bounds of its segment within its binlog file.
@@ -153,7 +87,7 @@ class RowFold:
         self._high: tuple[float, float] = (0, 0)
         self._position = BEGINNING
         # Of the segment that the last row was taken into.
-        self._last = _Changes()
+        self._last = Changes()
         self._key_of: Callable[[Any], Any] = id
         self._image: frozenset[str] = frozenset()
 
@@ -217,13 +151,18 @@ class RowFold:
             return self._hold(offset, "a primary-key value is no scalar", "check the shard's key")
         return True
 
-    def batches(self) -> list[Batch]:
+    def batches(self) -> list[Batch | KeylessBatch]:
         """What has to be written, in order.
 
         Raises:
             RefusedRow: A value cannot be converted.
         """
-        return [self._batch(changes) for changes in self._groups if changes]
+        return [
+            group.batch(self._plan_of(group.number))
+            if isinstance(group, KeylessChanges)
+            else batch_of(group, self._plan_of)
+            for group in self._groups
+        ]
 
     def _locate(self, offset: int) -> bool:
         """Find the segment of ``self._position``, and its bounds in that position's file."""
@@ -268,6 +207,8 @@ class RowFold:
                 return Refusal(
                     f"operation {record.op!r} without a row image", "set binlog_row_image=FULL"
                 )
+            if plan.key_of is None and (refusal := self._refuse_keyless(record)):
+                return refusal
             if image.keys() != plan.image:
                 other = (self._number + len(self._starts)) % (2 * len(self._starts))
                 if image.keys() != self._plan_of(other).image:
@@ -282,96 +223,63 @@ class RowFold:
             )
         return Refusal(f"operation {record.op!r} is not known", "see Debezium's release notes")
 
-    def _plan_of(self, number: int) -> _Plan:
+    def _refuse_keyless(self, record: RowRecord) -> Refusal | None:
+        if self._stream.partitions > 1:
+            return Refusal(
+                "the table has no primary key, so its rows are spread over the partitions of its "
+                "topic without an order",
+                "add a primary key on the shard, or give the topic one partition and a snapshot",
+            )
+        if record.op == "u" and not isinstance(record.before, dict):
+            return Refusal(
+                "an update of a table without a primary key has no image of the row before",
+                "set binlog_row_image=FULL",
+            )
+        return None
+
+    def _plan_of(self, number: int) -> SegmentPlan:
         """The plan of a segment; from their count on with the names that images quote."""
         plan = self._plans.get(number)
         if plan is None:
             naming, segment = divmod(number, len(self._starts))
-            plan = _plan(self._stream.segments[segment], self._bindings, naming)
+            plan = plan_segment(self._stream.segments[segment], self._bindings, naming)
             self._plans[number] = plan
         return plan
 
     def _take(self, offset: int, record: RowRecord) -> None:
         plan = self._plan_of(self._number)
-        if plan.signature != self._signature or not self._groups:
-            self._groups.append(_Changes())
-            self._signature = plan.signature
-        image, key_of = record.image, plan.key_of
+        image = record.image
         assert image is not None
-        assert key_of is not None
-        kept = None if record.op == DELETE else image
-        self._last, self._key_of, self._image = self._groups[-1], key_of, plan.image
-        self._last[key_of(image)] = (offset, self._number, kept, image)
         self.rows += 1
+        if plan.key_of is None:
+            self._sum_up(offset, record, image)
+            return
+        last = self._groups[-1] if self._groups else None
+        if not isinstance(last, Changes) or plan.signature != self._signature:
+            last = Changes()
+            self._groups.append(last)
+            self._signature = plan.signature
+        kept = None if record.op == DELETE else image
+        last[plan.key_of(image)] = (offset, self._number, kept, image)
+        # From here on such rows take the short way.
+        self._last, self._key_of, self._image = last, plan.key_of, plan.image
+
+    def _sum_up(self, offset: int, record: RowRecord, image: dict[str, Any]) -> None:
+        """Take a row of a shard without a primary key."""
+        last = self._groups[-1] if self._groups else None
+        if not isinstance(last, KeylessChanges) or last.number != self._number:
+            last = KeylessChanges(self._number)
+            self._groups.append(last)
+        self._image = frozenset()
+        if record.op == DELETE:
+            last.add(offset, image, None)
+        else:
+            last.add(offset, record.before, image)
 
     def _hold(self, offset: int, reason: str, hint: str) -> bool:
         hold = RowHold(self._stream.shard, self._position, offset, reason, hint)
         self.end = Stop(offset, self._position, hold)
         return False
-
-    def _batch(self, changes: _Changes) -> Batch:
-        deletes: list[Any] = []
-        upserts: dict[int, list[Any]] = {}
-        for _, change in _sorted(changes):
-            if change[2] is None:
-                deletes.append(change)
-            else:
-                upserts.setdefault(change[1], []).append(change)
-        first = next(iter(changes.values()))[1]
-        plan = self._plan_of(first)
-        return Batch(
-            plan.key_names,
-            _deletes(deletes, self._plan_of) if deletes else None,
-            tuple(_block(rows, self._plan_of(n).columns) for n, rows in sorted(upserts.items())),
-        )
-
-
-def _sorted(changes: _Changes) -> list[tuple[Any, tuple[Any, ...]]]:
-    try:
-        return sorted(changes.items(), key=itemgetter(0))
-    except TypeError:
-        # Keys of several types: one of them does not fit and is found when it is converted.
-        return list(changes.items())
-
-
-def _plan(segment: Segment, bindings: Mapping[str, Binding], naming: int) -> _Plan:
-    columns: list[tuple[str, str, Encoder]] = []
-    bound: dict[str, str] = {}
-    refusal: Refusal | None = None
-    by_name = {c.column.name.lower(): c for c in segment.columns}
-    for shard_column in segment.columns:
-        binding = bindings.get(shard_column.id)
-        if binding is None or not binding.name or not binding.writable:
-            continue
-        name = shard_column.column.name
-        bound[name.lower()] = binding.name
-        try:
-            columns.append(
-                (image_names(name)[naming], binding.name, encoder(shard_column.column.type))
-            )
-        except UnfitValue as error:
-            refusal = Refusal(f"column {name}: {error.message}", "drop the column on the shard")
-    if not segment.live:
-        refusal = Refusal(
-            "the row stands after its table was dropped", "take a new snapshot of the shard"
-        )
-    elif not segment.key:
-        refusal = Refusal("table has no primary key", "add a primary key on the shard")
-    elif missing := [k for k in segment.key if k.lower() not in bound]:
-        refusal = Refusal(
-            f"primary-key column {missing[0]} of the shard is not in the target",
-            "give the target a column for it",
-        )
-    keys = [by_name[k.lower()] for k in segment.key if k.lower() in by_name]
-    return _Plan(
-        segment,
-        frozenset(image_names(c.column.name)[naming] for c in segment.columns),
-        itemgetter(*(image_names(c.column.name)[naming] for c in keys)) if keys else None,
-        tuple(bound.get(k.lower(), "") for k in segment.key),
-        tuple((c.id, c.column.type.name, c.column.type.scale) for c in keys),
-        tuple(columns),
-        refusal,
-    )
 
 
 def _differing(image: Mapping[str, Any], expected: frozenset[str]) -> Refusal:
@@ -387,56 +295,3 @@ def _differing(image: Mapping[str, Any], expected: frozenset[str]) -> Refusal:
         f"the row's columns are not those of the shard's tracked schema ({'; '.join(parts)})",
         "the tracked schema is wrong here: set the shard's schema, or snapshot the shard anew",
     )
-
-
-def _deletes(rows: Sequence[Any], plan_of: Callable[[int], _Plan]) -> Block:
-    """Key columns of deleted rows; their segments may name them differently."""
-    plan = plan_of(rows[0][1])
-    if all(row[1] == rows[0][1] for row in rows):
-        wanted = set(plan.key_names)
-        return _block(
-            [(r[0], r[1], r[3]) for r in rows], [c for c in plan.columns if c[1] in wanted]
-        )
-    parts: dict[int, list[Any]] = {}
-    for row in rows:
-        parts.setdefault(row[1], []).append(row)
-    blocks = [_deletes(part, plan_of) for part in parts.values()]
-    order = blocks[0].names
-    merged: list[Cells] = [[] for _ in order]
-    for block in blocks:
-        for number, name in enumerate(order):
-            merged[number].extend(block.cells[block.names.index(name)])
-    return Block(order, blocks[0].forms, tuple(merged), len(rows))
-
-
-def _block(rows: Sequence[Any], columns: Sequence[tuple[str, str, Encoder]]) -> Block:
-    images = [row[2] for row in rows]
-    cells: list[Cells] = []
-    for image, _, enc in columns:
-        try:
-            cells.append(enc.encode([i[image] for i in images]))
-        except UnfitValue:
-            raise _first_refused(rows, columns) from None
-    return Block(
-        tuple(name for _, name, _ in columns),
-        tuple(enc.form for _, _, enc in columns),
-        tuple(cells),
-        len(images),
-    )
-
-
-def _first_refused(rows: Sequence[Any], columns: Sequence[tuple[str, str, Encoder]]) -> RefusedRow:
-    """The row with the lowest offset that has a value that does not fit."""
-    for offset, _, values, *_ in sorted(rows, key=itemgetter(0)):
-        for image, _, enc in columns:
-            try:
-                enc.encode([values[image]])
-            except UnfitValue as error:
-                return RefusedRow(
-                    offset,
-                    Refusal(
-                        f"column {image}: {error.message}",
-                        "check the connector's value modes and the shard's tracked schema",
-                    ),
-                )
-    raise AssertionError("a column was refused, none of its values is")

@@ -12,7 +12,7 @@ The rules (``StatementKind``; why they are right: DESIGN of the offset barrier):
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from shardmerge.schemas.events import Binding, StatementKind, TargetStatement
@@ -28,6 +28,7 @@ class StatementState(StrEnum):
     """Where a statement that is not executed stands."""
 
     READY = "ready"
+    EXECUTING = "executing"
     DEBT = "debt"
     WAITING = "waiting"
     REFUSED = "refused"
@@ -50,7 +51,7 @@ class OpenStatement:
     def is_refused(self) -> bool:
         """Whether the target refused it the last time, also while it is tried again."""
         return self.state is StatementState.REFUSED or (
-            self.state is StatementState.READY and bool(self.detail)
+            self.state in (StatementState.READY, StatementState.EXECUTING) and bool(self.detail)
         )
 
 
@@ -106,6 +107,13 @@ def open_statements(
         for subject in statement.subjects:
             earlier[subject] = key
     return tuple(found)
+
+
+def executing(statement: OpenStatement) -> OpenStatement:
+    """The statement as it stands while its target executes what was ready."""
+    if statement.state is StatementState.READY:
+        return replace(statement, state=StatementState.EXECUTING)
+    return statement
 
 
 def frontier(target: TargetDecisions, executed: Collection[StatementKey]) -> int:

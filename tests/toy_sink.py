@@ -54,7 +54,8 @@ class ToySink:
             self.barriers.settle(self.decisions)
             batch = plan(self.decisions, self.state(), self.batch)
             yield
-            yield from self._execute(batch) if batch.has_statements else self._apply(batch)
+            yield from self._execute(batch)
+            yield from self._apply(batch)
 
     def state(self) -> SinkState:
         targets = self.decisions.targets

@@ -6,9 +6,11 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from shardmerge.schemas.errors import TargetError
 from shardmerge.schemas.names import TargetTable, quote_identifier
 from shardmerge.spark_sink.columns import Cells, Form
-from shardmerge.spark_sink.row_fold import Batch, Block
+from shardmerge.spark_sink.keyless import KeylessBatch
+from shardmerge.spark_sink.row_batches import Batch, Block
 
 from .mysql import MySqlSession
 
@@ -83,11 +85,65 @@ def write_batch(
         for block in batch.upserts:
             _delete(session, table, batch.key, block)
     for block in batch.upserts:
-        if block.rows >= LOAD_FROM_ROWS and session.can_load:
-            session.load(*load_data(table, block, replace=replace))
-        else:
-            _write(session, table, block, replace=replace)
+        _put(session, table, block, replace=replace)
     return Written(sum(b.rows for b in batch.upserts), deleted)
+
+
+def write_keyless(session: MySqlSession, table: TargetTable, batch: KeylessBatch) -> Written:
+    """Write whole rows inside the caller's transaction: each removal looks for its row.
+
+    Raises:
+        TargetError: A row to remove is not in the target, or the target refuses one.
+    """
+    removed = 0
+    if batch.removed is not None:
+        block = batch.removed
+        columns = [
+            _conditions(quote_identifier(name), form, kind, cells)
+            for name, form, kind, cells in zip(
+                block.names, block.forms, batch.types, block.cells, strict=True
+            )
+        ]
+        for conditions, count in zip(zip(*columns, strict=True), batch.removed_counts, strict=True):
+            sql = f"DELETE FROM {table.sql} WHERE {' AND '.join(conditions)} LIMIT {count}"
+            if (found := session.execute(sql)) != count:
+                raise TargetError(
+                    f"{count} of a row are to be removed, the target has {found}", statement=sql
+                )
+            removed += count
+    if batch.added is None:
+        return Written(0, removed)
+    _put(session, table, batch.added, replace=False)
+    return Written(batch.added.rows, removed)
+
+
+def _put(session: MySqlSession, table: TargetTable, block: Block, *, replace: bool) -> None:
+    if block.rows >= LOAD_FROM_ROWS and session.can_load:
+        session.load(*load_data(table, block, replace=replace))
+    else:
+        _write(session, table, block, replace=replace)
+
+
+def _conditions(name: str, form: Form, kind: str, cells: Cells) -> Iterator[str]:
+    """For each cell the condition that a column has exactly this value."""
+    literals = _literals(form, cells)
+    for cell, literal in zip(cells, literals, strict=True):
+        if cell is None:
+            yield f"{name} IS NULL"
+        elif kind == "json":
+            yield f"{name} = CAST({literal} AS JSON)"
+        elif form is Form.TEXT:
+            # Every byte counts, whatever the column's collation takes for equal.
+            yield f"CAST(CONVERT({name} USING utf8mb4) AS BINARY) = CAST({literal} AS BINARY)"
+        elif form is Form.HEX:
+            yield f"HEX({name}) = '{cell.upper()}'"
+        elif kind == "float":
+            # A FLOAT is stored in binary; its decimal text is another number.
+            yield f"({name} = {literal} OR ABS({name} - {literal}) <= ABS({literal}) * 1e-6)"
+        elif form is Form.BITS:
+            yield f"{name} + 0 = {literal}"
+        else:
+            yield f"{name} = {literal}"
 
 
 def _delete(session: MySqlSession, table: TargetTable, key: Sequence[str], block: Block) -> None:

@@ -75,6 +75,31 @@ def test_every_value_arrives_byte_for_byte_by(
     )
 
 
+def test_whole_rows_without_a_key_are_found_again(rig: Rig, source: MySqlSession) -> None:
+    source.execute(f"CREATE TABLE every_type.k ({values.definitions(key='')})")
+    rig.topic = f"{SOURCE}.every_type.k"
+    rig.shard = replace(rig.shard, source=SOURCE, database="every_type", table="k")
+    schema = rig.create(values.definitions(key=""))
+    for _ in range(3):
+        source.execute(values.insert("every_type.k", 1))
+    _wait_for_rows(rig, 3 * values.ROWS)
+    assert rig.apply(rig.segment(schema)).rows == 3 * values.ROWS
+    before = rig.end_offset()
+    for number in range(1, values.ROWS + 1):
+        source.execute(f"DELETE FROM every_type.k WHERE id = {number} LIMIT 1")
+        source.execute(f"UPDATE every_type.k SET id = -id WHERE id = {number} LIMIT 1")
+    _wait_for_rows(rig, before + 2 * values.ROWS)
+
+    deadline = monotonic() + 60
+    columns = values.digest_columns()
+    wanted = sorted(map(repr, source.query(f"SELECT {columns} FROM every_type.k")))
+    while sorted(map(repr, rig.rows(columns))) != wanted:
+        assert monotonic() < deadline, "the changes did not come from the connector"
+        result = rig.apply(rig.segment(schema))
+        assert result.hold is None
+        sleep(0.1)
+
+
 def _wait_for_rows(rig: Rig, count: int) -> None:
     """The connector makes the topic with its first row."""
     deadline = monotonic() + 60

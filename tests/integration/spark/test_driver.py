@@ -33,7 +33,7 @@ from shardmerge.schemas.pipeline import Connect, Kafka, Pipeline, Sink, Source, 
 from shardmerge.schemas.position import SourcePosition
 from shardmerge.schemas.topics import TopicSpec, row_topic
 from shardmerge.schemas.types import ColumnType
-from shardmerge.spark_sink.apply_ranges import ApplyConfig
+from shardmerge.spark_sink.apply_ranges import ApplyConfig, close_connections
 from shardmerge.spark_sink.batches import BatchRunner
 from shardmerge.spark_sink.control import ControlStore
 from shardmerge.spark_sink.driver import Driver
@@ -41,6 +41,7 @@ from shardmerge.spark_sink.journal import Journal
 from shardmerge.spark_sink.offsets import OffsetReader, TopicTail
 from shardmerge.spark_sink.publisher import ProgressPublisher
 from shardmerge.spark_sink.settings import SinkSettings
+from shardmerge.spark_sink.statement_runs import StatementRunner
 from shardmerge.spark_sink.targets.mysql import MySqlAddress, MySqlSession
 
 _numbers = itertools.count()
@@ -73,7 +74,7 @@ class Line:
         self.connector.init_transactions()
         self._pos = itertools.count(100, 10)
         self._offset = 0
-        self._version = 0
+        self._versions: dict[TargetTable, int] = {}
         self.drivers: list[tuple[Driver, Callable[[], None]]] = []
 
     def shard(self, table: str) -> ShardId:
@@ -90,18 +91,22 @@ class Line:
         epoch = control.take_epoch()
         tail = TopicTail(bootstrap, [topics.ddl(self.pipeline).name, self.source])
         publisher = ProgressPublisher(bootstrap, topics.sink_progress(self.pipeline).name)
+        journal = Journal(session, control, self.pipeline.name, epoch)
+        statements = StatementRunner(lambda: self._journal(epoch))
         driver = Driver(
             self.pipeline,
             offsets=OffsetReader(bootstrap),
             tail=tail,
             control=control,
-            journal=Journal(session, control, self.pipeline.name, epoch),
+            journal=journal,
+            statements=statements,
             runner=runner or BatchRunner(SinkSettings(Path()), self.config(), 1 << 60),
             publisher=publisher,
             epoch=epoch,
         )
 
         def close() -> None:
+            statements.stop()
             publisher.close()
             tail.close()
             session.close()
@@ -109,6 +114,11 @@ class Line:
         self.drivers.append((driver, close))
         driver.load()
         return driver
+
+    def _journal(self, epoch: int) -> Journal:
+        session = MySqlSession(self.address)
+        control = ControlStore(session, self.pipeline.target.control_database, self.pipeline.name)
+        return Journal(session, control, self.pipeline.name, epoch)
 
     def config(self) -> ApplyConfig:
         return ApplyConfig(
@@ -121,6 +131,7 @@ class Line:
     def close(self) -> None:
         for _, close in self.drivers:
             close()
+        close_connections()
         for database in (self.target.database, self.pipeline.target.control_database):
             self.session.execute(f"DROP DATABASE IF EXISTS `{database}`")
         self.session.close()
@@ -165,10 +176,10 @@ class Line:
         releases: tuple[ShardId, ...] = (),
     ) -> None:
         """Send a decision. ``columns``: names, all integers; identities are ``<name>#1``."""
-        self._version += 1
+        version = self._versions[self.target] = self._versions.get(self.target, 0) + 1
         emitted = Outcome.EMIT if statements else Outcome.NOOP
         decision = Decision(
-            ChangeId(self.source, offset), self.target, self._version, shard, place,
+            ChangeId(self.source, offset), self.target, version, shard, place,
             Outcome.HOLD if hold else emitted, statements,
             columns=tuple(
                 ShardColumn(f"{name}#1", Column(name, ColumnType("int")))
@@ -326,6 +337,35 @@ def test_a_refused_statement_holds_only_who_needs_it_and_is_tried_again(line: Li
     assert line.content() == [(2, 2, None)]
     line.session.execute(f"ALTER TABLE {line.target.sql} DROP COLUMN `c`")
     until(driver, lambda: line.content() == [(1, 1, 1), (2, 2, None)])
+
+
+def test_a_statement_that_waits_for_a_lock_stops_its_own_target_only(line: Line) -> None:
+    [waiting] = line.make("a")
+    slow = line.target
+    line.target = TargetTable(slow.database, "u")
+    [flowing] = line.make("b")
+    driver = line.start()
+    rest(driver)
+    reader = MySqlSession(line.address)
+    with reader.transaction():
+        reader.query(f"SELECT * FROM {slow.sql}")
+        line.target = slow
+        line.begin()
+        offset, place = line.change(), line.here()
+        line.rows(waiting, {"id": 1, "a": 1, "c": 1})
+        line.commit()
+        add = line.statement("ALTER TABLE TARGET ADD COLUMN `c` int", c="c")
+        line.decide(waiting, offset, place, "id a c", add)
+        rest(driver)
+        line.begin()
+        line.rows(flowing, {"id": 2, "a": 2})
+        line.commit()
+        line.target = TargetTable(slow.database, "u")
+        until(driver, lambda: line.content() == [(2, 2)])
+        line.target = slow
+        assert line.columns() == ["id", "a"]
+    reader.close()
+    until(driver, lambda: line.columns() == ["id", "a", "c"] and line.content() == [(1, 1, 1)])
 
 
 def test_a_new_driver_goes_on_and_the_old_one_is_refused(line: Line) -> None:

@@ -126,10 +126,10 @@ TYPES: dict[str, tuple[str, tuple[str, ...]]] = {
 ROWS = max(len(literals) for _, literals in TYPES.values())
 
 
-def definitions() -> str:
-    """Column definitions: a key, and a column of every type."""
+def definitions(key: str = "PRIMARY KEY") -> str:
+    """Column definitions: ``id``, the key unless told otherwise, and a column of every type."""
     columns = ", ".join(f"`{column}` {definition}" for column, (definition, _) in TYPES.items())
-    return f"id INT PRIMARY KEY, {columns}"
+    return f"id INT {key}, {columns}"
 
 
 SNAPSHOT_LOSES = {

@@ -10,6 +10,7 @@ from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.position import BEGINNING
 from shardmerge.spark_sink.applied import Applied, RowProgress
 from shardmerge.spark_sink.plan import SinkState, plan, share_fairly
+from shardmerge.spark_sink.statements import Refused, StatementState
 
 from .decided import (
     A_ROWS,
@@ -59,10 +60,18 @@ def test_nothing_is_planned_where_nothing_is_new():
 
 def test_rows_wait_for_their_statements():
     batch = plan(KNOWN, _state(executed=()), 100)
-    assert batch.has_statements
     [target] = batch.targets
     assert [s.key for s in target.ready] == [key(1)]
-    assert all(task.stream.stop == BEGINNING for task in batch.tasks)
+    assert batch.tasks == ()
+
+
+def test_a_target_on_which_statements_run_is_left_alone():
+    batch = plan(KNOWN, replace(_state(executed=()), busy={TARGET}), 100)
+    [target] = batch.targets
+    assert (target.ready, batch.tasks) == ((), ())
+    assert [s.state for s in target.open] == [StatementState.EXECUTING]
+    over = plan(KNOWN, replace(_state(), busy={TARGET}), 100)
+    assert over.tasks == ()
 
 
 def test_a_held_shard_that_stands_at_its_gate_costs_nothing():
@@ -104,7 +113,9 @@ def test_rows_of_a_shard_that_was_dropped_while_it_was_held_are_passed_over():
 
 def test_a_closed_first_gate_gives_a_task_that_only_looks():
     known = folded(decision(1, A, 10, CREATE))
-    [task] = plan(known, _state(executed=(), ends={A_ROWS: 9}), 100).tasks
+    refused = {TARGET: {key(1): Refused("no such type", resting=True)}}
+    state = replace(_state(executed=(), ends={A_ROWS: 9}), refused=refused)
+    [task] = plan(known, state, 100).tasks
     assert task.stream.stop == at(10)
     assert task.stream.segments[0].start == at(10)
 

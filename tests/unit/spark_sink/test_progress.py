@@ -73,7 +73,7 @@ def test_a_refused_statement_is_shown_with_those_who_need_it(resting):
 
 def test_open_statements_are_shown_with_what_they_wait_for():
     record = _progress(folded(decision(1, A, 10, DROP), decision(2, A, 20, ADD)), progress=BEHIND)
-    assert [(s.version, s.state) for s in record.open] == [(1, "debt"), (2, "waiting")]
+    assert [(s.version, s.state) for s in record.open] == [(1, "debt"), (2, "executing")]
     assert record.open[0].detail.startswith("waits for rows of")
 
 

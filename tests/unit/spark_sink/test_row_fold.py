@@ -13,8 +13,11 @@ from shardmerge.schemas.model import Column
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.position import BEGINNING, SourcePosition
 from shardmerge.schemas.types import ColumnType
+from shardmerge.spark_sink.keyless import KeylessBatch
 from shardmerge.spark_sink.ranges import Segment, ShardStream
-from shardmerge.spark_sink.row_fold import Batch, Block, Refusal, RefusedRow, RowFold
+from shardmerge.spark_sink.row_batches import Batch, Block, RefusedRow
+from shardmerge.spark_sink.row_fold import RowFold
+from shardmerge.spark_sink.segment_plan import Refusal
 
 SHARD = ShardId("s1", "app", "t")
 INT, TEXT = ColumnType("int"), ColumnType("varchar", 20)
@@ -47,13 +50,15 @@ def fold(*segments: Segment, stop: SourcePosition | None = None, unbound: str = 
     return RowFold(ShardStream(SHARD, TargetTable("m", "t"), segments, stop), bindings, **options)
 
 
-def row(op: str, image: object, place: SourcePosition, table: str = "t") -> bytes:
+def row(
+    op: str, image: object, place: SourcePosition, table: str = "t", before: object = None
+) -> bytes:
     source = {
         "name": "s1", "db": "app", "table": table,
         "file": place.file, "pos": place.pos, "row": place.row,
     }  # fmt: skip
     side = "before" if op == "d" else "after"
-    return json.dumps({"op": op, side: image, "source": source}).encode()
+    return json.dumps({"op": op, "before": before, side: image, "source": source}).encode()
 
 
 def rows_of(block: Block | None) -> list[dict[str, str | None]]:
@@ -62,9 +67,10 @@ def rows_of(block: Block | None) -> list[dict[str, str | None]]:
     return [dict(zip(block.names, cells, strict=True)) for cells in zip(*block.cells, strict=True)]
 
 
-def only(batches: list[Batch]) -> Batch:
-    assert len(batches) == 1
-    return batches[0]
+def only(batches: list[Batch | KeylessBatch]) -> Batch:
+    (batch,) = batches
+    assert isinstance(batch, Batch)
+    return batch
 
 
 def test_the_last_change_of_a_key_wins_and_rows_are_sorted_by_key() -> None:
@@ -253,7 +259,6 @@ def test_rows_of_a_segment_that_is_passed_over_are_not_looked_at() -> None:
 @pytest.mark.parametrize(
     ("stream", "reason"),
     [
-        (segment(key="", id=INT), "no primary key"),
         (segment(id=INT, live=False), "dropped"),
         (segment(at(500), id=INT), "before the first known schema"),
         (segment(id=INT, v=ColumnType("vector")), "column v"),
@@ -307,3 +312,52 @@ def test_a_refused_row_is_held_when_it_comes_again() -> None:
     assert f.end is not None
     assert f.end.hold is not None
     assert (f.end.hold.reason, f.end.hold.position) == ("too long", at(110))
+
+
+def test_rows_without_a_key_are_summed_up() -> None:
+    f = fold(segment(key="", id=INT, v=TEXT))
+    one, two, three = ({"id": n, "v": "x"} for n in (1, 2, 3))
+    changes: list[tuple[str, object, object]] = [
+        ("c", one, None), ("c", one, None), ("c", two, None), ("d", two, None),
+        ("d", three, None), ("u", one, three), ("d", three, None),
+    ]  # fmt: skip
+    for offset, (op, image, before) in enumerate(changes):
+        assert f.add(offset, row(op, image, at(100 + offset), before=before))
+
+    (batch,) = f.batches()
+    assert isinstance(batch, KeylessBatch)
+    assert rows_of(batch.added) == [{"id": "1", "v": "x"}] * 3
+    assert rows_of(batch.removed) == [{"id": "3", "v": "x"}]
+    assert (batch.removed_counts, batch.types) == ((3,), ("int", "varchar"))
+    assert f.rows == 7
+
+
+def test_a_key_that_comes_or_goes_begins_another_batch() -> None:
+    f = fold(segment(key="", id=INT), segment(at(200), id=INT), segment(at(300), key="", id=INT))
+    for offset, pos in enumerate((100, 200, 300, 310)):
+        assert f.add(offset, row("c", {"id": offset}, at(pos)))
+
+    keyless, keyed, again = f.batches()
+    assert isinstance(keyless, KeylessBatch)
+    assert isinstance(keyed, Batch)
+    assert isinstance(again, KeylessBatch)
+    assert rows_of(again.added) == [{"id": "2"}, {"id": "3"}]
+
+
+def test_rows_without_a_key_and_without_an_order_hold_their_shard() -> None:
+    stream = ShardStream(
+        SHARD, TargetTable("m", "t"), (segment(key="", id=INT),), None, partitions=2
+    )
+    f = RowFold(stream, {"id#1": Binding("id#1", "id")})
+    assert not f.add(0, row("c", {"id": 1}, at(100)))
+    assert f.end is not None
+    assert f.end.hold is not None
+    assert "no primary key" in f.end.hold.reason
+
+
+def test_an_update_without_a_key_needs_the_row_before() -> None:
+    f = fold(segment(key="", id=INT))
+    assert not f.add(0, row("u", {"id": 1}, at(100)))
+    assert f.end is not None
+    assert f.end.hold is not None
+    assert f.end.hold.hint == "set binlog_row_image=FULL"

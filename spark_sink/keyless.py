@@ -1,0 +1,71 @@
+"""Rows of shards without a primary key: what a batch of changes leaves of each whole row. Pure.
+
+Two equal rows cannot be told apart, on the shard and in the target alike, so it does not matter
+which of them a change takes: what counts is how many there are. The changes of a batch are summed
+up per row image; a row that came and went leaves nothing, and the order in which the rest is
+written does not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from .row_batches import Block, block_of
+from .segment_plan import SegmentPlan
+
+
+@dataclass(frozen=True, slots=True)
+class KeylessBatch:
+    """Whole rows to take away and to add; no row is in both.
+
+    Attributes:
+        removed: Distinct rows; ``removed_counts`` says how many of each there must be, at least.
+        types: The shard's type name of each column of ``removed``.
+        added: As many times as they come.
+    """
+
+    removed: Block | None
+    removed_counts: tuple[int, ...]
+    types: tuple[str, ...]
+    added: Block | None
+
+
+@dataclass(slots=True)
+class _Sum:
+    offset: int
+    image: dict[str, Any]
+    count: int = 0
+
+
+@dataclass(slots=True)
+class KeylessChanges:
+    """Sums up the changes of one segment; ``number`` is the segment's."""
+
+    number: int
+    _sums: dict[bytes, _Sum] = field(default_factory=dict)
+
+    def add(self, offset: int, before: dict[str, Any] | None, after: dict[str, Any] | None) -> None:
+        """Take a change: the row it took away, the row it left behind."""
+        for image, count in ((before, -1), (after, 1)):
+            if image is not None:
+                key = orjson.dumps(image, option=orjson.OPT_SORT_KEYS)
+                known = self._sums.setdefault(key, _Sum(offset, image))
+                known.count += count
+
+    def batch(self, plan: SegmentPlan) -> KeylessBatch:
+        """What has to be written; raises ``RefusedRow`` when a value cannot be converted."""
+        removed = [(s.offset, self.number, s.image) for s in self._left(-1)]
+        added = [(s.offset, self.number, s.image) for s in self._left(1) for _ in range(s.count)]
+        return KeylessBatch(
+            block_of(removed, plan.columns) if removed else None,
+            tuple(-s.count for s in self._left(-1)),
+            plan.types,
+            block_of(added, plan.columns) if added else None,
+        )
+
+    def _left(self, sign: int) -> Iterator[_Sum]:
+        return (s for s in self._sums.values() if s.count * sign > 0)

@@ -1,0 +1,112 @@
+"""Executes target statements beside the driver's loop: a long one stops its own target only.
+
+A statement waits for the metadata lock of its table, or copies the table: seconds or hours in
+which the rows of all other targets go on. The statements of one target run one after the other.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from shardmerge.schemas.names import TargetTable
+
+from .journal import Journal, JournalEntry
+from .statements import OpenStatement
+
+THREADS = 4
+"""How many targets execute statements at the same time; further ones wait for their turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class StatementResult:
+    """How a statement ended: exactly one of ``entry`` and ``error`` is set."""
+
+    target: TargetTable
+    statement: OpenStatement
+    elapsed_ms: int
+    entry: JournalEntry | None = None
+    error: Exception | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """The statements of one target, in their order."""
+
+    target: TargetTable
+    statements: Sequence[OpenStatement]
+
+
+class StatementRunner:
+    """Runs statements in threads, each with a journal, and so a connection, of its own.
+
+    All methods belong to one thread, the driver's.
+
+    Args:
+        open_journal: Called in a thread when it needs a journal for the first time.
+
+    Attributes:
+        busy: Targets whose statements run, or ran and were not taken yet.
+    """
+
+    def __init__(self, open_journal: Callable[[], Journal]) -> None:
+        self.busy: set[TargetTable] = set()
+        self._open_journal = open_journal
+        self._runs: queue.SimpleQueue[_Run | None] = queue.SimpleQueue()
+        self._results: queue.SimpleQueue[StatementResult | _Run] = queue.SimpleQueue()
+        self._threads: list[threading.Thread] = []
+
+    def start(self, target: TargetTable, statements: Sequence[OpenStatement]) -> None:
+        """Begin to execute the statements of a target that is not busy."""
+        self.busy.add(target)
+        self._runs.put(_Run(target, statements))
+        if len(self._threads) < min(len(self.busy), THREADS):
+            # A daemon: a statement that takes hours does not keep the process from ending. The
+            # journal tells the next process how it ended.
+            thread = threading.Thread(target=self._work, name="statements", daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def finished(self, wait_s: float) -> list[StatementResult]:
+        """What ended since the last call, in order within each target.
+
+        Args:
+            wait_s: Longest wait for a first result while something runs.
+        """
+        found: list[StatementResult] = []
+        try:
+            while self.busy:
+                item = self._results.get(timeout=0 if found or not wait_s else wait_s)
+                if isinstance(item, StatementResult):
+                    found.append(item)
+                else:
+                    self.busy.discard(item.target)
+        except queue.Empty:
+            pass
+        return found
+
+    def stop(self) -> None:
+        """Begin nothing more."""
+        for _ in self._threads:
+            self._runs.put(None)
+
+    def _work(self) -> None:
+        journal: Journal | None = None
+        while (run := self._runs.get()) is not None:
+            for statement in run.statements:
+                started = time.monotonic()
+                entry, error = None, None
+                try:
+                    journal = journal or self._open_journal()
+                    key = statement.key
+                    entry = journal.execute(
+                        run.target, key.version, key.ordinal, statement.statement
+                    )
+                except Exception as found:  # raised again by the driver, in its thread
+                    error = found
+                elapsed_ms = round((time.monotonic() - started) * 1000)
+                self._results.put(StatementResult(run.target, statement, elapsed_ms, entry, error))
+            self._results.put(run)
