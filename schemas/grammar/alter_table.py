@@ -41,7 +41,7 @@ from .columns import (
 from .indexes import begins_constraint, constraint, lock_wait
 from .lexer import END, Cursor
 from .options import charset_value, table_option
-from .partitions import partition_action, spaced
+from .partitions import partition_action, partition_list, spaced
 from .qualified import field_name, table_name
 
 
@@ -312,9 +312,12 @@ def _algorithm(cursor: Cursor) -> list[Action]:
 
 def _words(cursor: Cursor) -> list[Action]:
     """Actions of fixed words that change nothing of the schema."""
+    start = cursor.index
     for words in _FIXED:
         if cursor.accept(*words):
-            return [NoEffect(" ".join(words))]
+            if words[0].startswith("SECONDARY_") and cursor.accept("PARTITION"):
+                partition_list(cursor)
+            return [NoEffect(spaced(cursor, start))]
     return []
 
 

@@ -223,7 +223,7 @@ def _literal(cursor: Cursor) -> WrittenLiteral | None:
     elif word in ("TRUE", "FALSE"):
         text, form = ("1" if word == "TRUE" else "0"), "boolean"
         cursor.advance()
-    elif word in ("+", "-"):
+    elif word in ("+", "-") and cursor.ahead() in (NUMBER, "."):
         cursor.advance()
         text, form = ("-" if word == "-" else "") + number(cursor), "number"
     elif word in (NUMBER, "."):

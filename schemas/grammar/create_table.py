@@ -51,17 +51,34 @@ def create_table(cursor: Cursor, *, replaces: bool) -> Statement:
         queried = ()
     names = {definition.column.name.lower() for definition in definitions}
     from_query = not names.issuperset(name.lower() for name in queried)
-    promoted = _behind_others(promote_timestamps(definitions, cursor), queried)
+    promoted = promote_timestamps(definitions, cursor)
+    if queried:
+        promoted = _with_query(promoted, queried, cursor.context)
     home = name.database or cursor.context.default_database
     constraints = at_home(constraints, home)
     schema = _schema(promoted, constraints, options, partitions, cursor.context)
     return CreateTable(name, schema, if_not_exists and not replaces, temporary, from_query)
 
 
-def _behind_others(definitions: list[Definition], queried: tuple[str, ...]) -> list[Definition]:
-    """The definitions in the table's order: those that the query gives a value come last."""
-    order = {name.lower(): place for place, name in enumerate(queried)}
-    return sorted(definitions, key=lambda d: order.get(d.column.name.lower(), -1))
+def _with_query(
+    definitions: list[Definition], queried: tuple[str, ...], context: ServerContext
+) -> list[Definition]:
+    """The definitions in the table's order: columns that the query fills come last, in its order.
+
+    They are spelled as in the query. MySQL also takes their comments from there.
+
+    Source: measured on MySQL 5.7, 8.0, 9.7 and MariaDB 10.11.
+    """
+    names = {name.lower() for name in queried}
+    kept = [d for d in definitions if d.column.name.lower() not in names]
+    for name in queried:
+        for found in definitions:
+            if found.column.name.lower() == name.lower():
+                comment = found.column.comment if context.is_mariadb else ""
+                kept.append(
+                    replace(found, column=replace(found.column, name=name, comment=comment))
+                )
+    return kept
 
 
 def _elements(

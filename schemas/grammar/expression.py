@@ -36,6 +36,7 @@ _BINARY_OPERATORS = {
     "+": (10, "+"), "*": (11, "*"), "/": (11, "/"), "DIV": (11, "DIV"), "%": (11, "%"),
     "MOD": (11, "%"), "^": (12, "^"),
 }  # fmt: skip
+_ESCAPES = {"D": "DATE", "T": "TIME", "TS": "TIMESTAMP"}
 _OPPOSITES = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 _COMPARISONS = {
     "=": "=", "<=>": "<=>", ">=": ">=", ">": ">", "<=": "<=", "<": "<", "<>": "<>", "!=": "<>",
@@ -249,8 +250,10 @@ def _operand(cursor: Cursor, notes: Notes) -> str:
         text = f"({_read(cursor, notes, 11)} + {text})"
     elif word in ("NEXT", "PREVIOUS") and cursor.ahead() == "VALUE" and cursor.context.is_mariadb:
         text = sequence_value(cursor)
-    elif word == "@@":
-        cursor.fail("a value that does not depend on the session")
+    elif word in ("@", "@@"):
+        text = _variable(cursor, notes)
+    elif word == "{":
+        text = _escaped(cursor, notes)
     elif cursor.ahead() == "(" and (cursor.is_name() or word in RESERVED_FUNCTIONS):
         text = call(cursor, notes, _read)
     elif word in NILADIC:
@@ -268,6 +271,33 @@ def _operand(cursor: Cursor, notes: Notes) -> str:
     if cursor.word == "COLLATE":
         cursor.advance()
         text = f"({text} collate {collation_word(cursor)})"
+    return text
+
+
+def _variable(cursor: Cursor, notes: Notes) -> str:
+    """Read a variable of the session or the server, which MariaDB takes in a DEFAULT."""
+    if not cursor.context.is_mariadb:
+        cursor.fail("a value that does not depend on the session")
+    text = cursor.word
+    cursor.advance()
+    text += cursor.name_or_string("a variable").lower()
+    while cursor.accept("."):
+        text += "." + cursor.identifier("a variable", reserved=True).lower()
+    if cursor.word == "=" and cursor.text() == ":=":
+        cursor.advance()
+        text = f"({text} := {_read(cursor, notes, 0)})"
+    return text
+
+
+def _escaped(cursor: Cursor, notes: Notes) -> str:
+    """Read ``{d '2020-01-01'}``, ODBC's way to write dates and times."""
+    cursor.expect("{")
+    word = cursor.identifier("D, T or TS").upper()
+    if cursor.is_string() and word in _ESCAPES:
+        text = f"{_ESCAPES[word]}{quote_string(cursor.string())}"
+    else:
+        text = _read(cursor, notes, 0)
+    cursor.expect("}")
     return text
 
 

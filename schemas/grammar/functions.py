@@ -252,6 +252,20 @@ def _json_value(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
     return f"json_value({text})"
 
 
+def _weight_string(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
+    cursor.expect("(")
+    text = read(cursor, notes, 0)
+    if cursor.accept("AS"):
+        kind = cursor.accept_any(("CHAR", "BINARY"))
+        if not kind:
+            cursor.fail("CHAR or BINARY")
+        cursor.expect("(")
+        text += f" as {kind.lower()}({cursor.integer('a length')})"
+        cursor.expect(")")
+    cursor.expect(")")
+    return f"weight_string({text})"
+
+
 def _interval_function(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
     return f"interval({arguments(cursor, notes, read)})"
 
@@ -359,6 +373,7 @@ _SPECIAL = {
     "TIME": _as_type,
     "TIMESTAMP": _as_type,
     "GET_FORMAT": _date_format,
+    "WEIGHT_STRING": _weight_string,
     **dict.fromkeys(("NEXTVAL", "LASTVAL", "SETVAL"), _sequence),
     **dict.fromkeys(("COLUMN_CREATE", "COLUMN_ADD", "COLUMN_GET"), _dynamic_columns),
 }

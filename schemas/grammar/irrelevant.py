@@ -30,7 +30,7 @@ _DDL_WORDS = frozenset({"CREATE", "ALTER", "DROP"})
 _MODIFIERS = words(
     """
     OR REPLACE ALGORITHM = UNDEFINED MERGE TEMPTABLE DEFINER @ SQL SECURITY INVOKER AGGREGATE
-    CURRENT_USER CURRENT_ROLE ( ) . - % JSON RELATIONAL DUALITY MATERIALIZED
+    CURRENT_USER CURRENT_ROLE ( ) . - % JSON RELATIONAL DUALITY MATERIALIZED TEMPORARY
     """
 ) | {NAME, STRING, NUMBER}
 
@@ -60,7 +60,7 @@ def irrelevant(cursor: Cursor) -> Irrelevant | None:
             defining = True
         elif found == END or not (defining or found in _MODIFIERS):
             return None
-        if found in ("TABLE", "DATABASE", "SCHEMA", "INDEX", "TEMPORARY"):
+        if found in ("TABLE", "DATABASE", "SCHEMA", "INDEX"):
             return None
         count += 1
 

@@ -201,7 +201,10 @@ class Cursor:
             return True
         if word == NUMBER:
             return _NAME_LIKE_A_NUMBER.fullmatch(self._texts[self.index]) is not None
-        if word in RESERVED or word in _LITERALS:
+        if word in RESERVED:
+            # A word right before a dot is a name, whatever it is.
+            return self.ahead() == "." and self.touches_next()
+        if word in _LITERALS:
             return False
         first = word[0]
         return first.isalnum() or first in "_$" or ord(first) > 127

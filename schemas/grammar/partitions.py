@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from .engine_options import engine_option
 from .expression import expression
-from .lexer import NAME, NUMBER, STRING, Cursor
+from .lexer import END, NAME, NUMBER, STRING, Cursor
 from .qualified import table_name
+from .reserved import RESERVED
 from .words import words
 
 _KEYWORDS = words(
@@ -198,7 +199,8 @@ def partition_action(cursor: Cursor) -> str:
         _partition_names(cursor)
         if word in ("DISCARD", "IMPORT"):
             cursor.expect("TABLESPACE")
-        cursor.accept_any(("QUICK", "FAST", "MEDIUM", "EXTENDED", "CHANGED"))
+        if word in ("CHECK", "REPAIR"):
+            _thoroughness(cursor)
     elif word == "COALESCE":
         cursor.expect("COALESCE", "PARTITION")
         cursor.accept_any(("NO_WRITE_TO_BINLOG", "LOCAL"))
@@ -218,15 +220,33 @@ def _add(cursor: Cursor) -> None:
     cursor.accept_any(("NO_WRITE_TO_BINLOG", "LOCAL"))
     if cursor.accept("PARTITIONS"):
         cursor.integer()
-    else:
+    elif cursor.word not in (END, ";"):
         _definitions(cursor)
+
+
+def partition_list(cursor: Cursor) -> None:
+    """Read names of partitions in parentheses."""
+    cursor.expect("(")
+    cursor.identifier("a partition name")
+    while cursor.accept(","):
+        cursor.identifier("a partition name")
+    cursor.expect(")")
+
+
+def _thoroughness(cursor: Cursor) -> None:
+    while cursor.accept_any(("QUICK", "FAST", "MEDIUM", "EXTENDED", "CHANGED", "USE_FRM")):
+        pass
+    cursor.accept("FOR", "UPGRADE")
 
 
 def _partition_names(cursor: Cursor) -> None:
     if cursor.accept("ALL"):
         return
     cursor.identifier("a partition name")
-    while cursor.word == "," and cursor.ahead(2) in (",", ")", "", "TABLESPACE", ";"):
+    # A name behind the comma belongs to the list, unless another action begins with it.
+    while cursor.word == "," and not (
+        cursor.ahead() in RESERVED or cursor.ahead() == "FORCE" or cursor.ahead(2) == "="
+    ):
         cursor.advance()
         cursor.identifier("a partition name")
 

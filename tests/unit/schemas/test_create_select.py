@@ -23,7 +23,7 @@ def read(sql: str, context: ServerContext = MYSQL) -> CreateTable:
     [
         ("CREATE TABLE t (a INT) SELECT 1 AS a", "a"),
         ("CREATE TABLE t (a INT) IGNORE AS SELECT u.a FROM u;", "a"),
-        ("CREATE TABLE t (a INT, b INT) (SELECT A FROM u)", "b a"),
+        ("CREATE TABLE t (a INT, b INT) (SELECT A FROM u)", "b A"),
         ("CREATE TABLE t (c INT, a INT, b INT) REPLACE SELECT b, u.x a FROM u", "c b a"),
         ("CREATE TABLE t (a INT) WITH q AS (SELECT 1 AS a) SELECT a FROM q", "a"),
         ("CREATE TABLE t (a INT) ((SELECT a FROM u) UNION (SELECT b FROM v))", "a"),
@@ -35,6 +35,20 @@ def test_columns_that_are_all_defined_are_applied_in_the_servers_order(
 ) -> None:
     found = apply_create(read(sql), MYSQL)
     assert [column.name for column in found.columns] == columns.split()
+
+
+def test_the_comment_of_a_column_that_the_query_fills_is_mysqls_to_forget() -> None:
+    sql = "CREATE TABLE t (a INT COMMENT 'x', b INT COMMENT 'y') SELECT a FROM u"
+    comments = [column.comment for column in read(sql).schema.columns]
+    assert comments == ["y", ""]
+    mariadb = read(sql, ServerContext("mariadb", (10, 11))).schema
+    assert [column.comment for column in mariadb.columns] == ["y", "x"]
+
+
+def test_columns_of_the_same_name_are_still_an_error() -> None:
+    statement = read("CREATE TABLE t (a INT, A INT, b INT) SELECT b FROM u")
+    with pytest.raises(UnsupportedDDL, match="two columns"):
+        apply_create(statement, MYSQL)
 
 
 @pytest.mark.parametrize(

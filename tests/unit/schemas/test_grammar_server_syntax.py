@@ -53,6 +53,7 @@ def test_a_type_in_an_odd_spelling_is_read(written: str, kind: ColumnType) -> No
         ("CREATE TABLE d.20200101 (1e INT)", "1e"),
         ("CREATE TABLE t (`1` INT)", "1"),
         ("CREATE TABLE t (vector INT)", "vector"),
+        ("CREATE TABLE default.t (c INT)", "c"),
         ("CREATE TABLE t (next INT) ENGINE := InnoDB", "next"),
     ],
 )
@@ -68,6 +69,7 @@ def test_a_column_may_have_an_odd_name(sql: str, name: str) -> None:
         "CREATE TABLE t (1 INT)",
         "CREATE TABLE 20200101 (c INT)",
         "CREATE TABLE t (0x41 INT)",
+        "CREATE TABLE default .t (c INT)",
         "CREATE TABLE t (N'c' INT)",
         "CREATE TABLE t (a.b.c.d INT)",
         "CREATE TABLE t (c DECIMAL(1.2, 3))",
@@ -77,6 +79,58 @@ def test_a_column_may_have_an_odd_name(sql: str, name: str) -> None:
 def test_what_is_no_name_and_no_length_is_an_error(sql: str) -> None:
     with pytest.raises(UnparsableDDL):
         parse(sql, MYSQL)
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        "CHECK PARTITION p0, p1 QUICK FAST FOR UPGRADE",
+        "REPAIR PARTITION p0, p1 EXTENDED USE_FRM",
+        "TRUNCATE PARTITION ALL, ALGORITHM=INPLACE",
+        "DROP PARTITION p0, p1, LOCK=NONE",
+        "ADD PARTITION",
+        "ADD PARTITION PARTITIONS 3",
+        "SECONDARY_LOAD PARTITION (p0, p1)",
+        "SECONDARY_UNLOAD",
+    ],
+)
+def test_a_partition_action_is_read_to_its_end(action: str) -> None:
+    texts = [
+        getattr(found, "text", "") for found in alter(f"ALTER TABLE t {action}", MYSQL).actions
+    ]
+    assert ", ".join(texts).replace(" , ", ", ").replace("( ", "(").replace(" )", ")") == (
+        action.replace("=", " = ")
+    )
+
+
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [
+        ("WEIGHT_STRING(a AS CHAR(3))", "weight_string(`a` as char(3))"),
+        ("a > {d '2020-01-01'}", "(`a` > DATE'2020-01-01')"),
+        ("{ts '2020-01-01 00:00:00'}", "TIMESTAMP'2020-01-01 00:00:00'"),
+        ("{x a + 1}", "(`a` + 1)"),
+    ],
+)
+def test_odd_expressions_have_their_text(written: str, text: str) -> None:
+    assert canonical(written, MYSQL) == text
+
+
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [
+        ("@v", "@v"),
+        ("@@session.Sql_Mode", "@@session.sql_mode"),
+        ("(@v := 1)", "(@v := 1)"),
+        ("@v = 1", "(@v = 1)"),
+        ("(1----1)", "(1 - -(-(-1)))"),
+    ],
+)
+def test_mariadb_takes_variables_in_a_default_and_mysql_does_not(written: str, text: str) -> None:
+    assert canonical(written, MARIADB) == text
+    if "@" in written:
+        with pytest.raises(UnparsableDDL):
+            canonical(written, MYSQL)
 
 
 def test_names_with_their_table_lose_it() -> None:
