@@ -14,7 +14,7 @@ import re
 from shardmerge.schemas.grammar.context import ServerContext
 
 from .dialect import CannotRender
-from .features import COLLATIONS_0900, COLLATIONS_UCA1400
+from .features import COLLATION_0900_BIN, COLLATIONS_0900, COLLATIONS_UCA1400
 
 _UCA_0900 = re.compile(
     r"utf8mb4_(?:(?P<language>[a-z_]+?)_)?0900_(?P<rest>ai_ci|as_ci|as_cs|bin)\Z"
@@ -37,7 +37,8 @@ def fit_collation(
         server: The target.
     """
     if found := _UCA_0900.match(collation):
-        if COLLATIONS_0900.is_in(server):
+        feature = COLLATION_0900_BIN if found["rest"] == "bin" else COLLATIONS_0900
+        if feature.is_in(server):
             return collation, ""
         return _without_0900(collation, found, column, in_key=in_key, server=server)
     if not server.is_mariadb and ("uca1400" in collation or "nopad" in collation):
@@ -52,7 +53,7 @@ def _without_0900(
 ) -> tuple[str, str] | CannotRender:
     rest, language = found["rest"], found["language"]
     if not server.is_mariadb:
-        # Every collation of MySQL 5.7 ignores trailing spaces, so none is as fine.
+        # Its other collations ignore trailing spaces, so none is as fine.
         if in_key:
             return _refused(collation, column, server)
         near = "utf8mb4_unicode_520_ci" if rest == "ai_ci" else "utf8mb4_bin"

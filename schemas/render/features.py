@@ -41,6 +41,7 @@ UTF8MB3_NAMES = Feature(80030, 100601)
 """Before, its collations are called ``utf8_…``."""
 COLLATIONS_0900 = Feature(80001, None)
 """UCA 9.0.0 without padding. MariaDB 11.4.5 reads the names as aliases of its UCA 14.0.0 ones."""
+COLLATION_0900_BIN = Feature(80017, None)
 COLLATIONS_UCA1400 = Feature(None, 101001)
 SPATIAL_REFERENCES = Feature(80003, None)
 EXPLICIT_TIMESTAMPS = Feature(80002, 101000)

@@ -19,6 +19,7 @@ from shardmerge.schemas.literals import normal_literal
 from shardmerge.schemas.model import Column, Default, DefaultKind, Generated
 from shardmerge.schemas.normalize import normal_type
 from shardmerge.schemas.types import BLOB_NAMES, TEMPORAL_NAMES, TEXT_NAMES, ColumnType
+from shardmerge.schemas.volatile_defaults import volatile_default
 from shardmerge.schemas.zero_values import zero_value
 
 from .collations import fit_collation
@@ -127,16 +128,16 @@ def _fit_default(column: Column, place: Place, server: ServerContext, notes: lis
     elif default is not None and default.kind is DefaultKind.LITERAL:
         default = _fit_literal(default, column.type, server, notes)
     if default is None and column.default is not None and column.default != NULL_DEFAULT:
-        return without_default(column, place, notes)
+        return without_default(column, place, notes, zero_default(column.type, server))
     return replace(column, default=default)
 
 
-def without_default(column: Column, place: Place, notes: list[str]) -> Column:
-    """The column without its default: NULL for rows that leave it out."""
-    if not place.optional:
+def without_default(column: Column, place: Place, notes: list[str], zero: Default | None) -> Column:
+    """The column without its default: the zero value, or NULL, for rows that leave it out."""
+    if not place.optional or column.nullable:
         return replace(column, default=NULL_DEFAULT if column.nullable else None)
-    notes.append("rows without it get NULL")
-    return replace(column, nullable=True, default=NULL_DEFAULT)
+    notes.append(f"rows without it get {'its zero value' if zero else 'NULL'}")
+    return replace(column, nullable=zero is None, default=zero or NULL_DEFAULT)
 
 
 def _fit_expression(
@@ -145,6 +146,11 @@ def _fit_expression(
     """The default, or None when the server takes none like it; the note then says so."""
     if default.text.startswith("CURRENT_TIMESTAMP") and column.type.name in TEMPORAL_NAMES:
         return default
+    volatile = volatile_default(column)
+    if volatile is not None and volatile.differs_by_row:
+        # MySQL refuses to add such a column (error 1674, measured), and no shard has the value.
+        notes.append(f"the target makes up no value by {volatile.function}()")
+        return None
     if not EXPRESSION_DEFAULTS.is_in(server):
         notes.append("the target takes no expression as a default")
         return None

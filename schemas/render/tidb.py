@@ -109,7 +109,7 @@ class TiDbDialect(MySqlDialect):
         is_expression = default.kind is DefaultKind.EXPRESSION and not is_now
         if is_expression or column.type.name in _WITHOUT_DEFAULTS:
             notes.append("TiDB takes no such default")
-            column = without_default(column, place, notes)
+            column = without_default(column, place, notes, self.zero_value(column.type))
         return FittedColumn(column, tuple(notes))
 
     def fit_index(self, index: Index, schema: TableSchema) -> Index | LeftOut:

@@ -11,7 +11,7 @@ import yaml
 from shardmerge.schemas.apply import apply_alter
 from shardmerge.schemas.changes import AlterTable
 from shardmerge.schemas.diff import CannotRender, diff
-from shardmerge.schemas.events import ShardColumn
+from shardmerge.schemas.events import ShardColumn, TargetStatement
 from shardmerge.schemas.grammar import parse
 from shardmerge.schemas.lattice import Conflict, ShardSchema, join_all, target_schema
 from shardmerge.schemas.model import TableSchema
@@ -33,6 +33,7 @@ class Rollout:
         kind, _, version = target.partition(" ")
         self.dialect = dialect_of(kind, version)
         self.created: list[str] = []
+        self.last: tuple[TargetStatement, ...] = ()
         self.shards = [table(create)] * count
         self.ids: list[list[str]] = [[c.name for c in s.columns] for s in self.shards]
         self.names = {name: name for name in self.ids[0]}
@@ -61,6 +62,7 @@ class Rollout:
             ShardSchema(schema, tuple(ids))
             for ids, schema in zip(self.ids, self.shards, strict=True)
         ]
+        self.last = ()
         joined = join_all(shards, self.names)
         if isinstance(joined, Conflict):
             return [f"conflict: {joined}"]
@@ -68,7 +70,7 @@ class Rollout:
         statements = diff(self.schema, self.columns, to, TARGET, self.dialect)
         if isinstance(statements, CannotRender):
             return [f"cannot: {statements.reason}. {statements.hint}"]
-        self.schema, self.columns = to.schema, to.columns
+        self.schema, self.columns, self.last = to.schema, to.columns, statements
         prefix = f"ALTER TABLE {TARGET.sql} "
         return [f"{s.kind}: {s.sql.removeprefix(prefix)}  -- {s.reason}" for s in statements]
 
