@@ -91,6 +91,23 @@ def target_schema(
     return TargetSchema(schema, placed, ours, tuple(fitting.notes), fitting.refusal)
 
 
+def changed_comments(before: Sequence[ShardColumn], after: Sequence[ShardColumn]) -> dict[str, str]:
+    """Comments of columns that a shard's change set, by identity: see ``target_schema``.
+
+    Comments are no part of a join, so the last one that anybody gave counts.
+
+    Args:
+        before: The shard's columns before the change; empty for a new shard.
+        after: Its columns after it.
+    """
+    known = {item.id: item.column.comment for item in before}
+    return {
+        item.id: item.column.comment
+        for item in after
+        if item.column.comment != known.get(item.id, "")
+    }
+
+
 class _Fitting:
     """One run of ``target_schema``: asks the dialect, and keeps what it answers."""
 

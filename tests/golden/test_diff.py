@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,11 @@ from shardmerge.schemas.changes import AlterTable
 from shardmerge.schemas.diff import CannotRender, diff
 from shardmerge.schemas.events import ShardColumn, TargetStatement
 from shardmerge.schemas.grammar import parse
-from shardmerge.schemas.lattice import Conflict, ShardSchema, join_all, target_schema
+from shardmerge.schemas.lattice import Conflict, ShardSchema, join_all
 from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import TargetTable
 from shardmerge.schemas.render.dialects import dialect_of
+from shardmerge.schemas.target_table import changed_comments, target_schema
 from tests.strategies import SERVER, table
 
 FILES = sorted((Path(__file__).parent / "diff").glob("*.yaml"))
@@ -54,10 +56,14 @@ class Rollout:
                 self.names[column_id] = lineage.name
             self.names.setdefault(column_id, lineage.name)
             ids.append(column_id)
+        comments = changed_comments(
+            tuple(map(ShardColumn, self.ids[shard], before.columns)),
+            tuple(map(ShardColumn, ids, result.schema.columns)),
+        )
         self.shards[shard], self.ids[shard] = result.schema, ids
-        return self.move()
+        return self.move(comments)
 
-    def move(self) -> list[str]:
+    def move(self, comments: Mapping[str, str] | None = None) -> list[str]:
         shards = [
             ShardSchema(schema, tuple(ids))
             for ids, schema in zip(self.ids, self.shards, strict=True)
@@ -66,7 +72,9 @@ class Rollout:
         joined = join_all(shards, self.names)
         if isinstance(joined, Conflict):
             return [f"conflict: {joined}"]
-        to = target_schema(joined, self.columns, TARGET.table, dialect=self.dialect)
+        to = target_schema(
+            joined, self.columns, TARGET.table, dialect=self.dialect, comments=comments
+        )
         statements = diff(self.schema, self.columns, to, TARGET, self.dialect)
         if isinstance(statements, CannotRender):
             return [f"cannot: {statements.reason}. {statements.hint}"]

@@ -197,3 +197,28 @@ def test_order_options_and_invisible_indexes_are_not_passed_through(target: str)
         "alter index kb invisible", "engine = innodb", "default charset latin1",
     ):  # fmt: skip
         assert rollout.alter(0, sql) == []
+
+
+def test_a_comment_is_passed_through_and_stays_whatever_else_happens(target: str) -> None:
+    rollout = Rollout(BASE, 2, target)
+    assert clauses(rollout.alter(0, "modify a int not null comment 'it''s'")) == [
+        "expanding: MODIFY COLUMN `a` int NOT NULL COMMENT 'it''s'"
+    ]
+    assert rollout.alter(1, "modify a int not null comment 'it''s'") == []
+    assert rollout.alter(0, "add c int") != []
+    assert clauses(rollout.alter(0, "modify a bigint not null comment 'it''s'")) == [
+        "expanding: MODIFY COLUMN `a` bigint NOT NULL COMMENT 'it''s'"
+    ]
+    assert clauses(rollout.alter(0, "add d int comment 'new'")) == [
+        "expanding: ADD COLUMN `d` int COMMENT 'new'"
+    ]
+    assert clauses(rollout.alter(1, "modify a int not null")) == [
+        "expanding: MODIFY COLUMN `a` bigint NOT NULL"
+    ]
+
+
+def test_a_comment_of_an_iceberg_column_is_set_alone() -> None:
+    rollout = Rollout(BASE, 2, "iceberg")
+    assert clauses(rollout.alter(0, "modify a int not null comment 'x'")) == [
+        "expanding: ALTER COLUMN `a` COMMENT 'x'"
+    ]
