@@ -76,8 +76,10 @@ class Line:
         routes: Sequence[RoutingRule] = (),
         name: str = "local",
         fixed_ports: bool = False,
+        row_partitions: int = 2,
     ) -> None:
         self.directory = directory.absolute()
+        self._row_partitions = row_partitions
         self._routes = tuple(routes)
         self._name = name
         self._ports = Ports() if fixed_ports else None
@@ -363,7 +365,7 @@ class Line:
         return Pipeline(
             name=self._name,
             kafka=Kafka(self._stack.bootstrap_servers),
-            connect=Connect(self._stack.connect_url, row_partitions=2),
+            connect=Connect(self._stack.connect_url, row_partitions=self._row_partitions),
             sources=tuple(
                 Source(
                     name=name,

@@ -1,6 +1,7 @@
 """Play every scenario of a folder against a line of its own.
 
-Usage: ``python -m tests.e2e.runner FOLDER [--only PATTERN,…] [--threads N] [--keep]``
+Usage: ``python -m tests.e2e.runner FOLDER [--only PATTERN,…] [--threads N] [--partitions N]
+[--keep]``
 
 Prints a line for each and closes with ``N passed, N failed``. Scenarios that ``later.yaml`` lists
 are played too: one that fails as listed is expected, one that passes is a failure until it leaves
@@ -33,6 +34,12 @@ def main(arguments: list[str]) -> int:
         "--only", default="*", help="ids that match one of these patterns, with commas"
     )
     parser.add_argument("--threads", type=int, default=8)
+    parser.add_argument(
+        "--partitions",
+        type=int,
+        default=1,
+        help="of each row topic; tables without a primary key need 1 (default)",
+    )
     parser.add_argument("--keep", action="store_true", help="leave the line running")
     options = parser.parse_args(arguments)
     end_on_sigterm()
@@ -54,7 +61,7 @@ def main(arguments: list[str]) -> int:
     (ROOT / ".local").mkdir(exist_ok=True)
     directory = Path(tempfile.mkdtemp(prefix="scenarios-", dir=ROOT / ".local"))
     started = time.monotonic()
-    line = Line(directory, routes=CASE_ROUTE)
+    line = Line(directory, routes=CASE_ROUTE, row_partitions=options.partitions)
     results: list[Result] = []
     try:
         results = play_all(
