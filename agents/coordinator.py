@@ -83,7 +83,8 @@ def decide(state: TargetState, change: SchemaChange) -> Step:
 def _move(state: TargetState, change: SchemaChange) -> Step:
     assigned = assign(state, change)
     tracked, names, warnings = assigned.tracked, assigned.names, assigned.warnings
-    state = replace(state, generations=assigned.generations)
+    if assigned.generations is not state.generations:
+        state = replace(state, generations=assigned.generations)
     known = state.shards.get(change.shard)
     moved = state.with_shard(ShardState(change.shard, tracked, change.position, state.version))
     answer = _join(moved, moved.final, names, tracked.ids)
@@ -204,8 +205,13 @@ def _emit(
     releases: Iterable[ShardId] = (),
     warnings: tuple[str, ...] = (),
 ) -> Step:
-    state = replace(state, schema=answer.schema, columns=answer.columns, joined=answer.joined)
-    state = _with_names(state, names)
+    state = replace(
+        state,
+        schema=answer.schema,
+        columns=answer.columns,
+        joined=answer.joined,
+        names=_outside_target(state, answer.columns, names),
+    )
     releases = tuple(releases)
     if answer.statements:
         reason = "; ".join(dict.fromkeys(s.reason for s in answer.statements))
@@ -245,7 +251,7 @@ def _hold(
     state = state.with_shard(
         ShardState(change.shard, effective, change.position, state.version, hold)
     )
-    state = _with_names(state, names)
+    state = replace(state, names=_outside_target(state, state.columns, names))
     decision = replace(
         _decision(state, change, post),
         outcome=Outcome.HOLD,
@@ -256,11 +262,12 @@ def _hold(
     return Step(state, decision, _joined_record(state))
 
 
-def _with_names(state: TargetState, names: Mapping[str, str]) -> TargetState:
-    """The state that knows the names of the columns that only its shards have."""
-    in_target = {c.id for c in state.columns}
-    ids = {*state.effective.ids, *state.final.ids} - in_target
-    return replace(state, names={column_id: names[column_id] for column_id in sorted(ids)})
+def _outside_target(
+    state: TargetState, columns: Iterable[ShardColumn], names: Mapping[str, str]
+) -> dict[str, str]:
+    """The names of the columns that shards have and the target, with ``columns``, has not."""
+    ids = {*state.effective.ids, *state.final.ids}.difference(c.id for c in columns)
+    return {column_id: names[column_id] for column_id in sorted(ids)}
 
 
 def _decision(state: TargetState, change: SchemaChange, tracked: ShardSchema | None) -> Decision:

@@ -63,7 +63,7 @@ def assign(state: TargetState, change: SchemaChange) -> Assigned:
     for lineage, column_id in zip(lineages, kept, strict=True):
         if column_id is not None:
             ids.append(column_id)
-            if warning := book.rename(column_id, lineage):
+            if lineage.before != lineage.name and (warning := book.rename(column_id, lineage)):
                 warnings.append(warning)
             continue
         found = book.find(lineage.name)

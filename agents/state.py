@@ -126,6 +126,8 @@ class TargetState:
         state = self
         for shard in self.opened():
             state = state.with_shard(shard.released)
+        if state.effective is state.final:
+            return state
         return replace(state, effective=state.final)
 
     def _with(self, name: ShardId, new: ShardState | None) -> TargetState:

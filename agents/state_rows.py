@@ -28,6 +28,7 @@ from immutables import Map
 
 from shardmerge.schemas.errors import ContractError
 from shardmerge.schemas.joined import ShardSchema
+from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.plain import dump, from_plain, load
 from shardmerge.schemas.position import SourcePosition
@@ -125,7 +126,13 @@ def stored_state(
     def schema(fingerprint: str) -> ShardSchema | None:
         if fingerprint and fingerprint not in schemas:
             data = get(_key(target, "schema", fingerprint))
-            schemas[fingerprint] = _read_schema(target, fingerprint, data)
+            if data is None:
+                raise ContractError(
+                    f"the stored state of {target} lacks the schema {fingerprint} that a shard "
+                    "refers to",
+                    hint=_RESTORE,
+                )
+            schemas[fingerprint] = _read_schema(data)
         return schemas.get(fingerprint)
 
     shards = []
@@ -136,7 +143,7 @@ def stored_state(
             hold = Hold(held.version, held.position, held.reason, held.hint, schema(held.post))
         shards.append(ShardState(name, schema(row.effective), row.position, row.version, hold))
     table = get(_key(target, "target"))
-    merged = None if table is None else load(ShardSchema, table)
+    merged = None if table is None else _read_schema(table)
     state = TargetState(
         target=target,
         version=header.version,
@@ -198,7 +205,12 @@ def _fingerprint(schema: ShardSchema) -> str:
 
 @lru_cache(maxsize=16)
 def _schema_bytes(schema: ShardSchema) -> bytes:
-    return dump(schema)
+    return dump({"ids": schema.ids, "schema": schema.schema})
+
+
+def _read_schema(data: bytes) -> ShardSchema:
+    plain = json.loads(data)
+    return ShardSchema(from_plain(TableSchema, plain["schema"]), tuple(plain["ids"]))
 
 
 def _read_header(target: TargetTable, data: bytes) -> _StoredHeader:
@@ -210,15 +222,6 @@ def _read_header(target: TargetTable, data: bytes) -> _StoredHeader:
             hint="it was written by another version of shardmerge: run that version",
         )
     return from_plain(_StoredHeader, plain)
-
-
-def _read_schema(target: TargetTable, fingerprint: str, data: bytes | None) -> ShardSchema:
-    if data is None:
-        raise ContractError(
-            f"the stored state of {target} lacks the schema {fingerprint} that a shard refers to",
-            hint=_RESTORE,
-        )
-    return load(ShardSchema, data)
 
 
 def _key(target: TargetTable, *names: str) -> bytes:

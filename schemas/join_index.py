@@ -159,8 +159,10 @@ class JoinIndex:
     def _with_columns(self, before: _Local, after: _Local, times: int) -> Map[str, _Definitions]:
         changed = self._columns.mutate()
         for column_id in before.columns.keys() | after.columns.keys():
-            minus = before.definition(column_id, after)
-            plus = after.definition(column_id, before)
+            was, now = before.columns.get(column_id), after.columns.get(column_id)
+            if was == now and not (was and _names_columns(was)):
+                continue
+            minus, plus = before.definition(column_id), after.definition(column_id)
             if minus == plus:
                 continue
             known = changed.get(column_id)
@@ -193,12 +195,10 @@ class _Local:
             self.columns = dict(zip(shard.ids, shard.schema.columns, strict=True))
             self.ids = shard.by_name
 
-    def definition(self, column_id: str, other: _Local) -> list[Column]:
-        """The column's definition, if it has one; none on both sides when it did not change."""
+    def definition(self, column_id: str) -> list[Column]:
+        """The column's definition in identities, if there is one."""
         column = self.columns.get(column_id)
-        if column is None or (
-            column == other.columns.get(column_id) and not _names_columns(column)
-        ):
+        if column is None:
             return []
         named = in_target_names(column, self.ids)
         return [
@@ -232,8 +232,7 @@ def _charset(shard: ShardSchema | None) -> list[tuple[str, str]]:
 
 def _names_columns(column: Column) -> bool:
     """Whether it has an expression that names columns, which stand in backticks."""
-    texts = (
-        column.generated.expression if column.generated else "",
-        column.default.text if column.default else "",
+    generated, default = column.generated, column.default
+    return (generated is not None and "`" in generated.expression) or (
+        default is not None and "`" in default.text
     )
-    return any("`" in text for text in texts)

@@ -43,6 +43,14 @@ class ShardSchema:
 
     schema: TableSchema
     ids: tuple[str, ...]
+    _hash: int | None = field(default=None, init=False, repr=False, compare=False)
+
+    def __hash__(self) -> int:
+        """Computed once: the hash of a table is that of everything in it."""
+        if self._hash is None:
+            object.__setattr__(self, "_hash", hash((self.schema, self.ids)))
+        assert self._hash is not None
+        return self._hash
 
     @property
     def columns(self) -> tuple[ShardColumn, ...]:
