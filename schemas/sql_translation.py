@@ -27,8 +27,7 @@ __all__ = ["is_same_expression", "named_columns", "to_spark"]
 _HINT = "the target keeps the shards' values as they come, it does not compute them"
 _BINARY: dict[type[exp.Expression], str] = {
     exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.EQ: "=", exp.NEQ: "<>", exp.GT: ">",
-    exp.GTE: ">=", exp.LT: "<", exp.LTE: "<=", exp.NullSafeEQ: "<=>", exp.BitwiseAnd: "&",
-    exp.BitwiseOr: "|", exp.BitwiseXor: "^",
+    exp.GTE: ">=", exp.LT: "<", exp.LTE: "<=", exp.NullSafeEQ: "<=>",
 }  # fmt: skip
 _DIVISIONS: dict[type[exp.Expression], str] = {exp.Div: "/", exp.IntDiv: "DIV", exp.Mod: "%"}
 _PREDICATES = (
@@ -58,13 +57,22 @@ _NOW = frozenset({"now", "current_timestamp", "localtime", "localtimestamp"})
 _UNITS = frozenset({"SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "YEAR"})
 _PARTS = _UNITS | {"QUARTER"}
 _DATE_FORMATS = {
-    "Y": "yyyy", "y": "yy", "m": "MM", "d": "dd", "H": "HH", "i": "mm", "s": "ss", "S": "ss",
-    "f": "SSSSSS", "T": "HH:mm:ss", "j": "DDD", "%": "%", "M": "MMMM", "b": "MMM", "a": "EEE",
-    "W": "EEEE", "p": "a", "h": "hh", "I": "hh", "e": "d", "c": "M", "k": "H", "l": "h",
+    "%Y": "yyyy", "%y": "yy", "%m": "MM", "%-m": "M", "%B": "MMMM", "%b": "MMM", "%d": "dd",
+    "%-d": "d", "%H": "HH", "%-H": "H", "%I": "hh", "%-I": "h", "%M": "mm", "%S": "ss",
+    "%f": "SSSSSS", "%j": "DDD", "%p": "a", "%a": "EEE", "%A": "EEEE", "%%": "%",
 }  # fmt: skip
+"""By the names of strftime, which sqlglot gives MySQL's."""
+_NOT_MYSQL = re.compile(r"\bdate_format\(.*%[-AB]")
+"""Letters that MySQL takes for themselves, and that would be read as strftime's."""
 _CASTS = {"BIGINT": "bigint", "UBIGINT": "decimal(20,0)", "DATE": "date", "DOUBLE": "double",
           "FLOAT": "float", "DATETIME": "timestamp_ntz", "TIMESTAMP": "timestamp_ntz"}  # fmt: skip
 _MAX_DIGITS = 38
+_STRINGS_AND_INTEGERS = (
+    exp.Substring, exp.SubstringIndex, exp.Left, exp.Right, exp.Trim, exp.Concat, exp.ConcatWs,
+    exp.Replace, exp.Literal, exp.Floor, exp.Ceil, exp.IntDiv, exp.Length, exp.Year, exp.Month,
+    exp.DayOfMonth, exp.Quarter, exp.Hour, exp.Minute, exp.Second, exp.DateDiff, exp.EQ, exp.GT,
+    exp.LT, exp.GTE, exp.LTE, exp.NEQ, exp.And, exp.Or, exp.Not, exp.Is, exp.In,
+)  # fmt: skip
 
 
 def is_same_expression(a: str, b: str) -> bool:
@@ -98,6 +106,8 @@ def to_spark(text: str, *, as_value: bool = False) -> str | CannotRender:
     Returns:
         The Spark text, or why Spark has none that gives the same value.
     """
+    if _NOT_MYSQL.search(text):
+        return CannotRender(f"a date format in ({text}) is none of MySQL's", _HINT)
     try:
         tree = _parsed(text)
         return _value(tree) if as_value else _write(tree)
@@ -315,10 +325,10 @@ def _date_format(node: exp.Expression) -> str:
     if not layout.is_string:
         raise _Untranslatable("a date format that is not a literal")
     out = ""
-    for match in re.finditer(r"%(.)|([^%]+)", layout.name, re.DOTALL):
+    for match in re.finditer(r"(%-?.)|([^%]+)", layout.name, re.DOTALL):
         if match[1] is not None:
             if match[1] not in _DATE_FORMATS:
-                raise _Untranslatable(f"the date format %{match[1]}")
+                raise _Untranslatable(f"the date format {match[1]}")
             out += _DATE_FORMATS[match[1]]
         else:
             out += re.sub(r"[A-Za-z]+", r"'\g<0>'", match[2].replace("'", "''"))
@@ -356,9 +366,30 @@ def _cast(node: exp.Expression) -> str:
         return f"cast({value} as string)"
     if name in ("DATETIME", "TIMESTAMP") and parameters and parameters[0] < 6:
         raise _Untranslatable(f"datetime({parameters[0]})")
+    if name in ("BIGINT", "UBIGINT"):
+        return _cast_integer(node, name)
     if name not in _CASTS:
         raise _Untranslatable(f"CAST AS {to.sql('mysql')}")
     return f"cast({value} as {_CASTS[name]})"
+
+
+def _bits(node: exp.Expression) -> str:
+    """``flags & 4``: MySQL's bits are unsigned, so only what cannot be negative is the same."""
+    parts = (node.this, node.expression)
+    if not any(isinstance(part, exp.Literal) and not part.is_string for part in parts):
+        raise _Untranslatable("& without a number")
+    return f"({_value(node.this)} & {_value(node.expression)})"
+
+
+def _cast_integer(node: exp.Expression, name: str) -> str:
+    """MySQL rounds numbers and cuts strings, so it must be known which it is."""
+    inner = node.this
+    while isinstance(inner, exp.Paren):
+        inner = inner.this
+    is_json = isinstance(inner, exp.Anonymous) and str(inner.this).lower() == "json_unquote"
+    if not is_json and not isinstance(inner, _STRINGS_AND_INTEGERS):
+        raise _Untranslatable("CAST AS SIGNED of what may be a number with decimals")
+    return f"cast({_write(node.this)} as {_CASTS[name]})"
 
 
 def _anonymous(node: exp.Expression) -> str:
@@ -386,5 +417,5 @@ _WRITERS: dict[type[exp.Expression], Callable[[exp.Expression], str]] = {
     exp.Greatest: _extreme("greatest"), exp.Least: _extreme("least"), exp.Interval: _interval,
     exp.TsOrDsToDate: _inner, exp.TsOrDsToTimestamp: _inner, exp.TimeToStr: _date_format,
     exp.TimestampDiff: _timestamp_difference, exp.Extract: _extract, exp.Cast: _cast,
-    exp.Anonymous: _anonymous,
+    exp.Anonymous: _anonymous, exp.BitwiseAnd: _bits,
 }  # fmt: skip
