@@ -134,9 +134,10 @@ class TargetStates:
                 parsed = state_rows.parsed_key(key)
                 if parsed is not None:
                     found.setdefault(parsed[0], []).append(key)
-            self._listed = {
-                other: (rows.get(state_rows.header_key(other)) or b"", keys)
-                for other, keys in found.items()
-            }
+            for other, keys in found.items():
+                # None: in another partition than the record at hand, so not to be read now.
+                now = rows.get(state_rows.header_key(other))
+                if now is not None:
+                    self._listed[other] = (now, keys)
             listed = self._listed.pop(target, None)
         return listed[1] if listed else []

@@ -103,22 +103,50 @@ def test_the_end_of_a_conflict_writes_every_shard_that_it_releases() -> None:
     assert line.read_again() == line.state
 
 
-def test_targets_with_similar_names_keep_their_rows_apart() -> None:
-    rows: dict[bytes, bytes] = {}
-    states = TargetStates()
-    targets = [TargetTable("a", "b"), TargetTable("a", 'b","shard'), TargetTable("a/b", "c")]
+class OnePartition(dict[bytes, bytes]):
+    """Rows as a worker of several partitions sees them: all keys, but one partition's values."""
+
+    looked_through = 0
+    readable: tuple[str, ...] = ()
+
+    def keys(self):
+        self.looked_through += 1
+        return super().keys()
+
+    def get(self, key, default=None):
+        return super().get(key, default) if any(t.encode() in key for t in self.readable) else None
+
+
+def stored(*targets: TargetTable) -> dict[bytes, bytes]:
+    """Rows of targets with one shard each."""
     line = Line()
     line.change("s0", table(column("c")))
+    rows: dict[bytes, bytes] = {}
     for target in targets:
         change = replace(line.changes[0], target=target)
         old = coordinator.initial(target)
         new = coordinator.decide(old, change).state
-        puts = states.puts(old, new, [change.shard], "s0")
+        puts = TargetStates().puts(old, new, [change.shard], "s0")
         rows.update({key: row for key, row in puts.items() if row is not None})
-    again = TargetStates()
+    return rows
+
+
+def test_targets_with_similar_names_keep_their_rows_apart() -> None:
+    targets = [TargetTable("a", "b"), TargetTable("a", 'b","shard'), TargetTable("a/b", "c")]
+    rows, states = stored(*targets), TargetStates()
     for target in targets:
-        state = again.get(rows, target)
+        state = states.get(rows, target)
         assert (state.target, len(state.shards)) == (target, 1)
+
+
+def test_the_table_is_looked_through_once_per_partition_however_the_targets_come() -> None:
+    targets = [TargetTable("merged", name) for name in ("a1", "b1", "a2", "b2")]
+    rows, states = OnePartition(stored(*targets)), TargetStates()
+    for target in targets:
+        partition = target.table[0]
+        rows.readable = (f"{partition}1", f"{partition}2")
+        assert len(states.get(rows, target).shards) == 1
+    assert rows.looked_through == 2
 
 
 def test_a_state_that_changed_elsewhere_meanwhile_is_read_anew() -> None:

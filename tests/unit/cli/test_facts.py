@@ -36,6 +36,12 @@ def test_a_shard_that_is_held_again_stands_at_its_first_gate() -> None:
     assert facts(second, first).held(TARGET) == {ONE: first}
 
 
+def test_a_shard_lives_until_it_leaves() -> None:
+    came = [decision(1, TWO, Outcome.EMIT), decision(2, ONE, Outcome.HOLD)]
+    assert facts(*came).live(TARGET) == [ONE, TWO]
+    assert facts(decision(3, TWO, Outcome.NOOP, live=False), *came).live(TARGET) == [ONE]
+
+
 def test_an_event_is_decided_when_all_its_decisions_are_there() -> None:
     events = (SourceEvent("s1", 4, "app", "x"), SourceEvent("s1", 6, "other", "y"))
     halves = [
