@@ -22,7 +22,7 @@ from .expressions import rename_columns
 from .grammar.context import ServerContext
 from .grammar.types import BINARY_ATTRIBUTE
 from .literals import normal_literal
-from .model import Column, TableSchema
+from .model import Column, DefaultKind, TableSchema
 from .normalize import NULL_DEFAULT, normal_column
 
 _HINT = "the tracked schema differs from the server's: compare it with SHOW CREATE TABLE"
@@ -91,6 +91,7 @@ def change_columns(
         UnsupportedDDL: An action contradicts the schema.
     """
     plan = _plan(schema, alter, table_name)
+    rounds = not context.is_mariadb
     described: dict[int, Column] = {}
     kept: list[tuple[Column, str]] = []
     moved: dict[int, tuple[Column, str]] = {}
@@ -103,13 +104,13 @@ def change_columns(
         if change is not None:
             place, action = change
             after = normal_column(action.column, *charset, context)
-            after = _altered(after, folded, plan, described)
+            after = _altered(after, plan, described, (folded, rounds))
             described[place] = after
             if action.place is not None:
                 # It stays where it was until its turn: others may be put after it there.
                 moved[place] = (after, column.name)
         else:
-            after = _altered(column, folded, plan, described)
+            after = _altered(column, plan, described, (folded, rounds))
         kept.append((after, column.name))
     for place, late in plan.late:
         if isinstance(late, ChangeColumn):
@@ -176,7 +177,11 @@ def _plan(schema: TableSchema, alter: AlterTable, table_name: str) -> _Plan:
     return plan
 
 
-def _altered(column: Column, folded: str, plan: _Plan, described: dict[int, Column]) -> Column:
+def _altered(
+    column: Column, plan: _Plan, described: dict[int, Column], told: tuple[str, bool]
+) -> Column:
+    """A column after what is said of it by name; ``told``: that name, whether fractions round."""
+    folded, rounds = told
     after = column
     if folded in plan.renames:
         place, rename = plan.renames[folded]
@@ -186,7 +191,7 @@ def _altered(column: Column, folded: str, plan: _Plan, described: dict[int, Colu
         place, alteration = plan.defaults[folded]
         default = alteration.default
         if isinstance(default, WrittenLiteral):
-            default = normal_literal(default, column.type)
+            default = normal_literal(default, column.type, rounds=rounds)
         elif default is None and column.nullable and column.generated is None:
             # The server then wants a value in strict mode; the target may accept more.
             default = NULL_DEFAULT
@@ -262,6 +267,10 @@ def _report_repetition(columns: list[Column], table_name: str) -> None:
 
 
 def _renamed_expression(column: Column, renamed: Mapping[str, str]) -> Column:
+    default = column.default
+    if default is not None and default.kind is DefaultKind.EXPRESSION:
+        text = rename_columns(default.text, renamed)
+        return replace(column, default=replace(default, text=text))
     if column.generated is None:
         return column
     text = rename_columns(column.generated.expression, renamed)

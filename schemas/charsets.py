@@ -15,6 +15,7 @@ _DEFAULT_COLLATIONS = {
     "sjis": "sjis_japanese_ci", "euckr": "euckr_korean_ci", "gb2312": "gb2312_chinese_ci",
     "gbk": "gbk_chinese_ci", "cp932": "cp932_japanese_ci", "eucjpms": "eucjpms_japanese_ci",
     "swe7": "swe7_swedish_ci", "tis620": "tis620_thai_ci", "gb18030": "gb18030_chinese_ci",
+    "latin5": "latin5_turkish_ci",
 }  # fmt: skip
 
 

@@ -38,6 +38,13 @@ def column_names(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name.replace("``", "`") for name in found))
 
 
+def spell_columns(text: str, names: Mapping[str, str]) -> str:
+    """A canonical expression with its columns spelled as the table does (lower case to name)."""
+    if all(names.get(name.lower(), name) == name for name in column_names(text)):
+        return text
+    return rename_columns(text, names)
+
+
 def rename_columns(text: str, renamed: Mapping[str, str]) -> str:
     """A canonical expression after columns were renamed (old name in lower case to new)."""
     if "`" not in text:

@@ -15,7 +15,8 @@ from .types import BLOB_NAMES, TEXT_NAMES, ColumnType
 _PREFIXABLE = frozenset({"char", "varchar", "binary", "varbinary", *TEXT_NAMES, *BLOB_NAMES})
 _SIZED = frozenset({"char", "varchar", "binary", "varbinary"})
 _BLOB_BYTES = (255, 65535, 16777215, 4294967295)
-_MAX_KEY_BYTES = 3072
+MAX_KEY_BYTES = 3072
+"""InnoDB's, with the row formats that are the default since 5.7."""
 _FUNCTIONAL = "functional_index"
 
 
@@ -25,6 +26,7 @@ def normal_indexes(
     *,
     mariadb: bool,
     made_not_null: frozenset[str] = frozenset(),
+    max_key_bytes: int = MAX_KEY_BYTES,
 ) -> tuple[Index, ...]:
     """Name unnamed indexes, drop needless prefixes, sort as the server does.
 
@@ -37,9 +39,11 @@ def normal_indexes(
     taken: set[str] = set()
     for index in indexes:
         parts = tuple(_part(part, by_name, index.kind) for part in index.parts)
-        if mariadb:
-            parts = _mariadb_parts(parts, by_name, index.kind)
-        name = index.name or _generated_name(parts, taken)
+        if index.kind is IndexKind.PLAIN:
+            parts = _fitting_parts(parts, by_name, max_key_bytes, mariadb=mariadb)
+        elif mariadb:
+            parts = _hashed_parts(parts, by_name, index.kind)
+        name = index.name or _generated_name(parts, taken, mariadb=mariadb)
         same = name == index.name and parts == index.parts
         named.append(index if same else replace(index, name=name, parts=parts))
         taken.add(name.lower())
@@ -73,43 +77,67 @@ def _part(part: IndexPart, by_name: dict[str, Column], kind: IndexKind) -> Index
     return replace(part, column=column.name, length=length)
 
 
-def _mariadb_parts(
+def _fitting_parts(
+    parts: tuple[IndexPart, ...], by_name: dict[str, Column], limit: int, *, mariadb: bool
+) -> tuple[IndexPart, ...]:
+    """The answer to parts that are too long: the longest prefix (an error in strict mode).
+
+    MariaDB takes a text or blob column without a prefix too.
+
+    Source: sql_table.cc ``prepare_key_column`` (read); measured on MySQL 9.7 and MariaDB 10.11.
+    """
+    fitting: list[IndexPart] = []
+    for part in parts:
+        column = by_name.get(part.column.lower())
+        size, width = _whole_bytes(part, by_name, limit)
+        if column is not None and part.length is not None and column.type.name not in _SIZED:
+            longest = min(_type_bytes(column.type), limit) // width
+            fitting.append(part if part.length <= longest else replace(part, length=longest))
+        elif size > 0 and (mariadb or column is None or column.type.name in _SIZED):
+            fitting.append(replace(part, length=min(size, limit) // width))
+        else:
+            fitting.append(part)
+    return tuple(fitting)
+
+
+def _hashed_parts(
     parts: tuple[IndexPart, ...], by_name: dict[str, Column], kind: IndexKind
 ) -> tuple[IndexPart, ...]:
-    """MariaDB's answer to keys that are too long: a prefix, or a hash under a unique key.
+    """MariaDB's answer to a unique key that is too long: a hash, which has no order.
 
     Source: measured on 10.11; "Getting Started with Indexes", unique index on long columns.
     """
     sizes = [_whole_bytes(part, by_name) for part in parts]
-    if kind is IndexKind.PLAIN:
-        return tuple(
-            part if size <= 0 else replace(part, length=min(size, _MAX_KEY_BYTES) // width)
-            for part, (size, width) in zip(parts, sizes, strict=True)
-        )
     if kind is IndexKind.UNIQUE and any(size > 0 for size, _ in sizes):
         return tuple(replace(part, descending=False) for part in parts)
     return parts
 
 
-def _whole_bytes(part: IndexPart, by_name: dict[str, Column]) -> tuple[int, int]:
+def _whole_bytes(
+    part: IndexPart, by_name: dict[str, Column], limit: int = MAX_KEY_BYTES
+) -> tuple[int, int]:
     """Bytes of a whole column that can't be a key part as it is (else 0), and per character."""
     column = by_name.get(part.column.lower())
     if column is None:
         return 0, 1
     kind: ColumnType = column.type
     width = max_bytes(kind.charset)
-    names = TEXT_NAMES if kind.name in TEXT_NAMES else BLOB_NAMES
-    if kind.name in names:
-        size = _BLOB_BYTES[names.index(kind.name)] * width
-        return (0 if part.length is not None else size), width
+    if kind.name in TEXT_NAMES or kind.name in BLOB_NAMES:
+        return (0 if part.length is not None else _type_bytes(kind) * width), width
     if kind.name not in _SIZED:
         return 0, 1
     size = (part.length or kind.length or 0) * width
-    return (size if size > _MAX_KEY_BYTES else 0), width
+    return (size if size > limit else 0), width
 
 
-def _generated_name(parts: tuple[IndexPart, ...], taken: set[str]) -> str:
-    base = parts[0].column or _FUNCTIONAL
+def _type_bytes(kind: ColumnType) -> int:
+    names = TEXT_NAMES if kind.name in TEXT_NAMES else BLOB_NAMES
+    return _BLOB_BYTES[names.index(kind.name)] if kind.name in names else MAX_KEY_BYTES
+
+
+def _generated_name(parts: tuple[IndexPart, ...], taken: set[str], *, mariadb: bool) -> str:
+    functional = not mariadb and any(part.expression for part in parts)
+    base = _FUNCTIONAL if functional else parts[0].column or _FUNCTIONAL
     if base.lower() not in taken and base.lower() != "primary":
         return base
     number = 2

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import struct
+from datetime import UTC, datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation, localcontext
 
 from .changes import WrittenLiteral
@@ -30,25 +31,32 @@ _CODECS = {
 _UNIT_BYTES = {"ucs2": 2, "utf16": 2, "utf16le": 2, "utf32": 4}
 """Bytes that the server fills up with zeros on the left."""
 _FLOAT_DIGITS = 6
-_DATE = re.compile(r"\s*(\d{1,4})[^\d\s](\d{1,2})[^\d\s](\d{1,2})(?:[T\s]+(.*))?$", re.DOTALL)
+_DELIMITED = re.compile(
+    r"\s*(\d+)[^\d\s]+(\d+)[^\d\s]+(\d+)"
+    r"(?:\D+(\d+)(?:\D+(\d+)(?:\D+(\d+)(?:\.(\d*))?)?)?)?\D*"
+)
+"""Any characters may stand between the numbers of a date and time; a point before a fraction."""
 _CLOCK = re.compile(r"\s*(-?)(?:(\d+)\s+)?(\d+)(?:[:](\d{1,2}))?(?:[:](\d{1,2}))?(?:\.(\d*))?\s*$")
 _TWO_DIGIT_PIVOT = 70
 """Two-digit years below it are in this century. Source: MySQL, "2-Digit Years in Dates"."""
 
 
-def normal_literal(literal: WrittenLiteral, column_type: ColumnType) -> Default:
+def normal_literal(
+    literal: WrittenLiteral, column_type: ColumnType, *, rounds: bool = False
+) -> Default:
     """The default that the server stores for this literal and type.
 
     A value that can't be read as the type (the server would have refused it) is kept as text.
+    ``rounds``: whether fractions of a second are rounded, as MySQL does, and not cut off.
     """
     try:
-        text = _text(literal, column_type)
+        text = _text(literal, column_type, rounds)
     except (ValueError, ArithmeticError, struct.error):
         text = literal.text
     return Default(DefaultKind.LITERAL, text)
 
 
-def _text(literal: WrittenLiteral, kind: ColumnType) -> str:
+def _text(literal: WrittenLiteral, kind: ColumnType, rounds: bool) -> str:
     name = kind.name
     if kind.is_integer:
         return _integer(literal)
@@ -66,11 +74,11 @@ def _text(literal: WrittenLiteral, kind: ColumnType) -> str:
         return _set(literal, kind)
     value = _string(literal, kind.charset)
     if name == "date":
-        return _datetime(value, 0)[:10]
+        return _datetime(value, 0, rounds=False)[:10]
     if name in ("datetime", "timestamp"):
-        return _datetime(value, kind.fsp)
+        return _datetime(value, kind.fsp, rounds=rounds)
     if name == "time":
-        return _time(value, kind.fsp)
+        return _time(value, kind.fsp, rounds=rounds)
     if name == "year":
         return _year(value, quoted=literal.form == "string")
     if name == "char":
@@ -181,11 +189,12 @@ def _full_year(text: str) -> int:
     return number
 
 
-def _datetime(value: str, fsp: int) -> str:
-    found = _DATE.match(value)
+def _datetime(value: str, fsp: int, *, rounds: bool) -> str:
+    found = _DELIMITED.fullmatch(value)
     if found is not None:
         year, month, day = _full_year(found[1]), int(found[2]), int(found[3])
-        clock = found[4] or ""
+        hours, minutes, seconds = (int(each or 0) for each in found.group(4, 5, 6))
+        fraction = found[7] or ""
     else:
         digits, _, fraction = value.strip().partition(".")
         digits = digits.replace("T", "")
@@ -199,28 +208,35 @@ def _datetime(value: str, fsp: int) -> str:
             digits = f"{_full_year(digits[:2]):04d}{digits[2:]}"
         digits = digits.rjust(14, "0")
         year, month, day = int(digits[:4]), int(digits[4:6]), int(digits[6:8])
-        clock = f"{digits[8:10]}:{digits[10:12]}:{digits[12:]}.{fraction}"
+        hours, minutes, seconds = int(digits[8:10]), int(digits[10:12]), int(digits[12:])
     if year == 2000 and not month and not day and value.strip().startswith("00"):
         year = 0
-    hours, minutes, seconds, fraction_text = _clock(clock)
-    head = f"{year:04d}-{month:02d}-{day:02d} {hours:02d}:{minutes:02d}:{seconds:02d}"
-    return head + _fraction(fraction_text, fsp)
+    carry, tail = _fraction(fraction, fsp, rounds=rounds)
+    if carry:
+        try:
+            moment = datetime(year, month, day, hours, minutes, seconds, tzinfo=UTC)
+            later = moment + timedelta(seconds=1)
+            year, month, day = later.year, later.month, later.day
+            hours, minutes, seconds = later.hour, later.minute, later.second
+        except (ValueError, OverflowError):
+            tail = ""  # Dates with zeros are not rounded up to the next second.
+    return f"{year:04d}-{month:02d}-{day:02d} {hours:02d}:{minutes:02d}:{seconds:02d}{tail}"
 
 
-def _clock(text: str) -> tuple[int, int, int, str]:
-    if not text.strip():
-        return 0, 0, 0, ""
-    parts = re.split(r"[^\d.]", text.strip())
-    seconds, _, fraction = (parts[2] if len(parts) > 2 else "0").partition(".")
-    minutes = parts[1] if len(parts) > 1 else "0"
-    return int(parts[0] or 0), int(minutes or 0), int(seconds or 0), fraction
+def _fraction(digits: str, fsp: int, *, rounds: bool) -> tuple[int, str]:
+    """Seconds to carry, and the fraction's text with its point."""
+    kept = digits[:fsp].ljust(fsp, "0")
+    if rounds and digits[fsp : fsp + 1] >= "5":
+        number = int(kept or "0") + 1
+        if number == 10**fsp:
+            return 1, "." + "0" * fsp if fsp else ""
+        kept = f"{number:0{fsp}d}"
+    return 0, f".{kept}" if fsp else ""
 
 
-def _fraction(digits: str, fsp: int) -> str:
-    return "." + digits[:fsp].ljust(fsp, "0") if fsp else ""
-
-
-def _time(value: str, fsp: int) -> str:
+def _time(value: str, fsp: int, *, rounds: bool) -> str:
+    if _DELIMITED.fullmatch(value) is not None and _CLOCK.match(value) is None:
+        value = _datetime(value, len(value), rounds=False).partition(" ")[2]
     found = _CLOCK.match(value)
     if found is None:
         raise ValueError(value)
@@ -232,5 +248,6 @@ def _time(value: str, fsp: int) -> str:
             hours, minutes, seconds = int(first), 0, 0
     else:
         hours, minutes, seconds = int(first), int(second), int(third or 0)
-    hours += 24 * int(days or 0)
-    return f"{sign}{hours:02d}:{minutes:02d}:{seconds:02d}{_fraction(fraction or '', fsp)}"
+    carry, tail = _fraction(fraction or "", fsp, rounds=rounds)
+    whole = ((hours + 24 * int(days or 0)) * 60 + minutes) * 60 + seconds + carry
+    return f"{sign}{whole // 3600:02d}:{whole // 60 % 60:02d}:{whole % 60:02d}{tail}"

@@ -108,11 +108,15 @@ def definition_of(cursor: Cursor, name: str) -> Definition:
         and not cursor.context.has_explicit_timestamps
     ):
         nullable = False
+    indexes = tuple(draft.indexes)
+    if cursor.context.is_mariadb and any(i.kind is IndexKind.PRIMARY for i in indexes):
+        # To MariaDB a column that is the primary key is not UNIQUE besides.
+        indexes = tuple(i for i in indexes if i.kind is IndexKind.PRIMARY)
     column = Column(
         draft.name, kind, nullable, default, on_update, draft.auto_increment, draft.generated,
         draft.comment, draft.invisible,
     )  # fmt: skip
-    return Definition(column, tuple(draft.indexes), tuple(draft.checks), tuple(draft.foreign_keys))
+    return Definition(column, indexes, tuple(draft.checks), tuple(draft.foreign_keys))
 
 
 def promote_timestamps(definitions: list[Definition], cursor: Cursor) -> list[Definition]:
@@ -283,7 +287,7 @@ def _serial(cursor: Cursor, draft: _Draft) -> bool:
 def _serial_value(draft: _Draft) -> None:
     draft.nullable = False
     draft.auto_increment = True
-    draft.indexes.append(Index("", IndexKind.UNIQUE, (IndexPart(draft.name),)))
+    _unique_index(draft)
 
 
 def _primary(cursor: Cursor, draft: _Draft) -> bool:
@@ -302,8 +306,15 @@ def _key(cursor: Cursor, draft: _Draft) -> bool:
 def _unique(cursor: Cursor, draft: _Draft) -> bool:
     cursor.advance()
     cursor.accept("KEY")
-    draft.indexes.append(Index("", IndexKind.UNIQUE, (IndexPart(draft.name),)))
+    _unique_index(draft)
     return True
+
+
+def _unique_index(draft: _Draft) -> None:
+    """Said twice, UNIQUE is still one index."""
+    index = Index("", IndexKind.UNIQUE, (IndexPart(draft.name),))
+    if index not in draft.indexes:
+        draft.indexes.append(index)
 
 
 def _comment(cursor: Cursor, draft: _Draft) -> bool:

@@ -280,9 +280,11 @@ def _variable(cursor: Cursor, notes: Notes) -> str:
         cursor.fail("a value that does not depend on the session")
     text = cursor.word
     cursor.advance()
-    text += cursor.name_or_string("a variable").lower()
+    name = cursor.name_or_string("a variable").lower()
     while cursor.accept("."):
-        text += "." + cursor.identifier("a variable", reserved=True).lower()
+        # MariaDB keeps neither SESSION nor GLOBAL.
+        name = cursor.identifier("a variable", reserved=True).lower()
+    text += name
     if cursor.word == "=" and cursor.text() == ":=":
         cursor.advance()
         text = f"({text} := {_read(cursor, notes, 0)})"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from .charset_words import accept_charset, charset_word
+from .charset_words import accept_charset, charset_word, collation_word
 from .lexer import NAME, STRING, Cursor
 from .literal_text import quote_string
 from .notes import Notes
@@ -152,6 +152,8 @@ def _cast_type(cursor: Cursor) -> str:
         text += " charset latin1"
     elif cursor.accept("UNICODE"):
         text += " charset ucs2"
+    if cursor.context.is_mariadb and cursor.accept("COLLATE"):
+        text += f" collate {collation_word(cursor)}"
     if word == "BINARY":
         text = text.replace("binary", "char", 1) + " charset binary"
     if cursor.accept("ARRAY"):

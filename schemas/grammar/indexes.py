@@ -218,7 +218,7 @@ def _reaction(cursor: Cursor) -> str:
     if cursor.accept("SET", "NULL"):
         return "SET NULL"
     if cursor.accept("SET", "DEFAULT"):
-        return "SET DEFAULT"
+        return "" if cursor.context.is_mariadb else "SET DEFAULT"
     if cursor.accept("RESTRICT"):
         return ""  # The same as NO ACTION to InnoDB; MariaDB shows neither.
     if not cursor.accept("CASCADE"):

@@ -120,7 +120,7 @@ def test_odd_expressions_have_their_text(written: str, text: str) -> None:
     ("written", "text"),
     [
         ("@v", "@v"),
-        ("@@session.Sql_Mode", "@@session.sql_mode"),
+        ("@@session.Sql_Mode", "@@sql_mode"),
         ("(@v := 1)", "(@v := 1)"),
         ("@v = 1", "(@v = 1)"),
         ("(1----1)", "(1 - -(-(-1)))"),
