@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from shardmerge.schemas.apply import apply_create
+from shardmerge.schemas.changes import CreateTable
 from shardmerge.schemas.errors import ConfigError
-from shardmerge.schemas.model import Column, DefaultKind
+from shardmerge.schemas.grammar import ServerContext, parse
+from shardmerge.schemas.model import Column, Default, DefaultKind
 from shardmerge.schemas.names import TargetTable
 from shardmerge.schemas.pipeline import TARGETS
 from shardmerge.schemas.render.collations import fit_collation
@@ -167,3 +170,78 @@ def test_indexes_that_a_target_lacks_are_left_out() -> None:
     assert left_out("mysql 5.7.44") == {"kf", "km"}
     assert left_out("mariadb 10.11") == {"kf", "km", "fn"}
     assert left_out("tidb 7.5") == {"kf", "km", "ft", "fn"}
+
+
+MARIADB = ServerContext("mariadb", (10, 11))
+
+
+def mariadb_column(definition: str) -> Column:
+    statement = parse(f"create table t (c {definition})", MARIADB)
+    assert isinstance(statement, CreateTable)
+    return apply_create(statement, MARIADB).columns[0]
+
+
+@pytest.mark.parametrize(
+    ("target", "definition", "rendered"),
+    [
+        ("mysql 8.0.36", "uuid not null", "`c` char(36) CHARACTER SET ascii NOT NULL"),
+        ("mariadb 10.11", "uuid not null", "`c` uuid NOT NULL"),
+        ("mariadb 10.4.30", "uuid not null", "`c` char(36) CHARACTER SET ascii NOT NULL"),
+        ("mysql 8.0.36", "inet6", "`c` varchar(39) CHARACTER SET ascii"),
+        ("mysql 8.0.36", "text default 'it''s \\\\'",
+         "`c` text CHARACTER SET utf8mb4 DEFAULT ('it''s \\\\')"),
+        ("mysql 8.0.36", "blob default 'ab'", "`c` blob DEFAULT (0x6162)"),
+        ("mysql 8.0.36", "blob not null default ''", "`c` blob NOT NULL DEFAULT ('')"),
+        ("mysql 5.7.44", "text not null default 'x'", "`c` text CHARACTER SET utf8mb4 NOT NULL"),
+        ("mariadb 10.11", "text not null default ''",
+         "`c` text CHARACTER SET utf8mb4 NOT NULL DEFAULT ''"),
+        ("mysql 8.0.36", "varchar(9) default natural_sort_key('x')",
+         "`c` varchar(9) CHARACTER SET utf8mb4"),
+        ("tidb 7.5", "uuid not null", "`c` char(36) CHARACTER SET ascii NOT NULL"),
+    ],
+)  # fmt: skip
+def test_columns_of_mariadb_shards_have_a_form_on_every_target(
+    target: str, definition: str, rendered: str
+) -> None:
+    kind, _, version = target.partition(" ")
+    dialect = dialect_of(kind, version)
+    answer = dialect.fit_column(mariadb_column(definition), Place())
+    assert not isinstance(answer, CannotRender)
+    (sql,) = dialect.add_column(TARGET, answer.column)  # type: ignore[misc]
+    assert sql == f"ALTER TABLE `m`.`t` ADD COLUMN {rendered}"
+
+
+def test_a_default_that_the_target_lacks_gives_way_to_the_zero_value_where_rows_need_one() -> None:
+    for target, definition, zero in (
+        ("mysql 5.7.44", "int not null default (1 + 1)", "0"),
+        ("mysql 5.7.44", "json not null default (json_array())", None),
+        ("tidb 7.5", "varchar(9) not null default (concat('a', 'b'))", ""),
+    ):
+        answer = fitted(target, definition, optional=True)
+        assert not isinstance(answer, CannotRender) and answer.column.default
+        assert answer.column.nullable is (zero is None)
+        assert answer.column.default.text == (zero or "")
+        assert answer.notes[-1].startswith("rows without it get ")
+
+
+def test_types_of_the_servers_own_have_no_zero_value() -> None:
+    dialect = dialect_of("mariadb", "10.11")
+    assert dialect.zero_value(mariadb_column("uuid").type) is None
+    assert dialect.zero_value(mariadb_column("text").type) == Default(DefaultKind.LITERAL, "")
+    assert dialect.zero_value(mariadb_column("blob").type) == Default(DefaultKind.LITERAL, "0x")
+
+
+def test_servers_without_json_refuse_it() -> None:
+    answer = MySqlDialect(ServerContext("mysql", (5, 6))).fit_column(column("json"), Place())
+    assert isinstance(answer, CannotRender) and "no type json" in answer.reason
+
+
+def test_checks_and_indexes_by_functions_that_the_target_lacks_are_left_out() -> None:
+    schema = table(
+        "create table t (a varchar(9), key kf ((regexp_substr(a, 'x'))), check (is_uuid(a)))"
+    )
+    mariadb = dialect_of("mariadb", "10.11")
+    assert isinstance(mariadb.fit_check(schema.checks[0]), LeftOut)
+    assert isinstance(mariadb.fit_index(schema.indexes[0], schema), LeftOut)
+    old = MySqlDialect(ServerContext("mysql", (8, 0, 36)))
+    assert old.fit_check(schema.checks[0]) == schema.checks[0]

@@ -137,3 +137,30 @@ def test_text_of_comments_is_escaped_as_spark_reads_it() -> None:
     schema = table("create table t (a int comment 'it''s \\\\ \\n')")
     (sql,) = SPARK.create_table(TargetTable("m", "t"), schema)  # type: ignore[misc]
     assert sql == "CREATE TABLE `m`.`t` (`a` int COMMENT 'it\\'s \\\\ \\n') USING iceberg"
+
+
+def test_a_key_keeps_a_date_not_null_and_others_make_room_for_zero_dates() -> None:
+    column = _column("date not null")
+    key = SPARK.fit_column(column, Place(key="primary", is_new_table=True))
+    other = SPARK.fit_column(column, Place(is_new_table=True))
+    assert not isinstance(key, CannotRender) and not isinstance(other, CannotRender)
+    assert (key.column.nullable, other.column.nullable) == (False, True)
+
+
+def test_what_an_iceberg_table_that_is_there_cannot_become_is_refused() -> None:
+    target = TargetTable("m", "t")
+    required, optional = _column("int not null"), _column("int")
+    added = SPARK.add_column(target, required)
+    changed = SPARK.change_column(target, optional, required, in_key=False)
+    for answer in (added, changed):
+        assert isinstance(answer, CannotRender) and "NOT NULL" in answer.reason and answer.hint
+
+
+def test_nothing_is_said_of_what_an_iceberg_table_does_not_have() -> None:
+    target = TargetTable("m", "t")
+    schema = table("create table t (a int primary key, key ka (a), check (a > 0))")
+    key, index, check = schema.indexes[0], schema.indexes[1], schema.checks[0]
+    assert SPARK.add_index(target, index) == SPARK.drop_index(target, index) == ()
+    assert SPARK.add_check(target, check) == SPARK.drop_check(target, check) == ()
+    assert SPARK.change_primary_key(target, key, None) == ()
+    assert SPARK.zero_value(schema.columns[0].type) is None

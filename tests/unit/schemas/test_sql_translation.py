@@ -102,12 +102,20 @@ def test_the_usual_functions_have_a_spark_text(sql: str, spark: str) -> None:
         ("date_format(a, '%A')", "date format"),
         ("regexp_like(a, 'x', 'i')", "match type"),
         ("conv(a, 10, 2)", "CONV"),
+        ("timestampdiff(microsecond, a, b)", "MICROSECOND"),
+        ("extract(day_hour from a)", "DAY_HOUR"),
+        ("cast(a as json)", "JSON"),
     ],
 )  # fmt: skip
 def test_what_spark_lacks_is_refused_with_the_part_that_it_lacks(sql: str, says: str) -> None:
     found = to_spark(canonical(sql, SERVER))
     assert isinstance(found, CannotRender)
     assert says.lower() in found.reason.lower() and found.hint
+
+
+def test_what_sqlglot_cannot_read_is_refused_too() -> None:
+    found = to_spark("(`a` +")
+    assert isinstance(found, CannotRender) and "could not be read" in found.reason
 
 
 def test_a_condition_that_is_a_value_is_a_number_as_in_mysql() -> None:
