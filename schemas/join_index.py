@@ -22,67 +22,10 @@ from immutables import Map
 
 from .counts import Counts, recounted
 from .joined import Conflict, JoinedColumn, JoinedTable, ShardSchema
-from .lattice_columns import default_charset, in_target_names, join_columns
-from .lattice_keys import (
-    Constraint,
-    JoinedConstraints,
-    constraints_of,
-    join_constraints,
-    renamed,
-)
+from .kept_counts import Constraints, Definitions, names_columns
+from .lattice_columns import default_charset, in_target_names
+from .lattice_keys import Constraint, constraints_of
 from .model import Column
-
-
-class _Definitions:
-    """The definitions of one column, without names and what else decides nothing.
-
-    Immutable but for the latest join, which is a function of what is asked and kept for the next
-    time it is asked.
-    """
-
-    __slots__ = ("_answer", "_question", "counts", "names_columns", "shards")
-
-    def __init__(self, counts: Counts[Column], shards: int) -> None:
-        self.counts = counts
-        self.shards = shards
-        self.names_columns = any(map(_names_columns, counts))
-        self._question: tuple[str, bool, Mapping[str, str] | None] | None = None
-        self._answer: JoinedColumn | Conflict | None = None
-
-    def join(
-        self, column_id: str, names: Mapping[str, str], local: Mapping[str, str], *, partial: bool
-    ) -> JoinedColumn | Conflict:
-        question = (names[column_id], partial, local if self.names_columns else None)
-        if self._answer is None or question != self._question:
-            definitions = [in_target_names(column, local) for column in self.counts]
-            self._answer = join_columns(column_id, names[column_id], definitions, partial=partial)
-            self._question = question
-        return self._answer
-
-
-class _Constraints:
-    """The constraints of all shards, in identities; see ``_Definitions``."""
-
-    __slots__ = ("_answer", "_question", "counts")
-
-    def __init__(self, counts: Counts[Constraint]) -> None:
-        self.counts = counts
-        self._question: tuple[int, frozenset[str], Mapping[str, str]] | None = None
-        self._answer: JoinedConstraints | Conflict | None = None
-
-    def join(
-        self,
-        shards: int,
-        partial: frozenset[str],
-        names: Mapping[str, str],
-        local: Mapping[str, str],
-    ) -> JoinedConstraints | Conflict:
-        question = (shards, partial, local)
-        if self._answer is None or question != self._question:
-            counts = {renamed(item, local): count for item, count in self.counts.items()}
-            self._answer = join_constraints(counts, shards, partial, names)
-            self._question = question
-        return self._answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +37,8 @@ class JoinIndex:
     """
 
     shards: int = 0
-    _columns: Map[str, _Definitions] = field(default_factory=Map, repr=False)
-    _constraints: _Constraints = field(default_factory=lambda: _Constraints(Map()), repr=False)
+    _columns: Map[str, Definitions] = field(default_factory=Map, repr=False)
+    _constraints: Constraints = field(default_factory=Constraints, repr=False)
     _charsets: Counts[tuple[str, str]] = field(default_factory=Map, repr=False)
 
     @property
@@ -156,32 +99,30 @@ class JoinIndex:
             collation=collation,
         )
 
-    def _with_columns(self, before: _Local, after: _Local, times: int) -> Map[str, _Definitions]:
+    def _with_columns(self, before: _Local, after: _Local, times: int) -> Map[str, Definitions]:
         changed = self._columns.mutate()
         for column_id in before.columns.keys() | after.columns.keys():
             was, now = before.columns.get(column_id), after.columns.get(column_id)
-            if was == now and not (was and _names_columns(was)):
+            if was == now and not (was and names_columns(was)):
                 continue
             minus, plus = before.definition(column_id), after.definition(column_id)
             if minus == plus:
                 continue
-            known = changed.get(column_id)
-            counts = recounted(known.counts if known else Map(), minus, plus, times)
-            shards = (known.shards if known else 0) + times * (len(plus) - len(minus))
-            if counts:
-                changed[column_id] = _Definitions(counts, shards)
+            known = changed.get(column_id) or Definitions(Map(), 0)
+            definitions = known.changed(minus, plus, times)
+            if definitions.shards:
+                changed[column_id] = definitions
             else:
                 del changed[column_id]
         return changed.finish()
 
-    def _with_constraints(self, before: _Local, after: _Local, times: int) -> _Constraints:
+    def _with_constraints(self, before: _Local, after: _Local, times: int) -> Constraints:
         if before.has_constraints_of(after):
             return self._constraints
         minus, plus = before.constraints(), after.constraints()
         if minus == plus:
             return self._constraints
-        counts = recounted(self._constraints.counts, minus - plus, plus - minus, times)
-        return _Constraints(counts)
+        return self._constraints.changed(minus - plus, plus - minus, times)
 
 
 class _Local:
@@ -228,11 +169,3 @@ class _Local:
 
 def _charset(shard: ShardSchema | None) -> list[tuple[str, str]]:
     return [(shard.schema.charset, shard.schema.collation)] if shard else []
-
-
-def _names_columns(column: Column) -> bool:
-    """Whether it has an expression that names columns, which stand in backticks."""
-    generated, default = column.generated, column.default
-    return (generated is not None and "`" in generated.expression) or (
-        default is not None and "`" in default.text
-    )

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shardmerge.schemas import kept_counts, lattice_keys
 from shardmerge.schemas.join_index import JoinIndex
 from shardmerge.schemas.joined import Conflict, JoinedTable, ShardSchema
 from shardmerge.schemas.lattice import join_all
-from shardmerge.schemas.model import TableSchema
+from shardmerge.schemas.lattice_keys import Constraint
+from shardmerge.schemas.model import Check, ForeignKey, TableSchema
 from shardmerge.schemas.schema_pool import SchemaPool
 from tests.strategies import by_name, shard_tables, table, tables
 
@@ -25,11 +31,32 @@ def renamed_on_the_shard(shard: ShardSchema, names: list[str]) -> ShardSchema:
     return ShardSchema(shard.schema, tuple(other.get(name, name) for name in shard.ids))
 
 
+FOREIGN_KEYS = [
+    ForeignKey(name, ("id",), "shop", parent, ("id",))
+    for name in ("t_ibfk_1", "fk", "FK")
+    for parent in ("p", "q")
+]
+CHECKS = [
+    Check(name, f"(`{column}` > {bound})")
+    for name in ("", "t_chk_1", "c", "C")
+    for column in ("id", "a")
+    for bound in (0, 1)
+]
+
+
 @st.composite
 def shards(draw: st.DrawFn) -> ShardSchema | None:
     if draw(st.integers(0, 4)) == 0:
         return None
-    return renamed_on_the_shard(by_name(draw(tables())), draw(LOCAL_NAMES))
+    schema = draw(tables())
+    if draw(st.booleans()):
+        keys = draw(st.lists(st.sampled_from(FOREIGN_KEYS), max_size=2))
+        found = {check.name.lower(): check for check in schema.checks}
+        for check in draw(st.lists(st.sampled_from(CHECKS), max_size=2)):
+            if "`a`" not in check.expression or schema.column("a"):
+                found.setdefault(check.name.lower(), check)
+        schema = replace(schema, foreign_keys=tuple(keys), checks=tuple(found.values()))
+    return renamed_on_the_shard(by_name(schema), draw(LOCAL_NAMES))
 
 
 changes = st.lists(st.tuples(st.sampled_from(SHARDS), shards(), TARGET_NAMES), max_size=12)
@@ -100,6 +127,30 @@ def test_a_pool_keeps_one_object_of_what_is_used_and_nothing_else(
     assert pool == SchemaPool().exchanged((), [last])
     assert pool.exchanged([last], [last]) == pool
     assert pool.exchanged([last], []) == SchemaPool()
+
+
+def test_what_one_shard_has_alone_costs_the_others_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Such as a foreign key to a parent of the shard's own."""
+    looked_at: list[Constraint] = []
+    renamed = lattice_keys.renamed
+
+    def counted(constraint: Constraint, names: Mapping[str, str]) -> Constraint:
+        looked_at.append(constraint)
+        return renamed(constraint, names)
+
+    monkeypatch.setattr(kept_counts, "renamed", counted)
+    plain = table("create table t (id int primary key, a int, key k (a))")
+    index = JoinIndex()
+    for number in range(50):
+        own = ForeignKey("fk", ("id",), "shop", f"parent_{number}", ("id",))
+        index = index.with_shard(None, by_name(replace(plain, foreign_keys=(own,))))
+    joined = index.join({i: i for i in index.ids})
+    assert isinstance(joined, JoinedTable)
+    assert [i.name for i in joined.indexes] == ["k"]
+    assert joined.foreign_keys == ()
+    assert len(looked_at) == 2  # the primary key, the index
 
 
 def test_a_change_leaves_the_join_of_untouched_columns_as_it_is() -> None:
