@@ -102,10 +102,18 @@ def _spelled(schema: TableSchema) -> TableSchema:
 
     Source: measured on MySQL 9.7 and MariaDB 10.11.
     """
-    names = {column.name.lower(): column.name for column in schema.columns}
-    columns = tuple(_spelled_column(column, names) for column in schema.columns)
-    indexes = schema.indexes
-    if any(part.expression for index in indexes for part in index.parts):
+    columns, indexes = schema.columns, schema.indexes
+    computed = any(
+        c.generated is not None or (c.default is not None and "`" in c.default.text)
+        for c in columns
+    )
+    functional = any(part.expression for index in indexes for part in index.parts)
+    if not (computed or functional or schema.checks or schema.foreign_keys):
+        return schema
+    names = {column.name.lower(): column.name for column in columns}
+    if computed:
+        columns = tuple([_spelled_column(column, names) for column in columns])
+    if functional:
         indexes = tuple(_spelled_index(index, names) for index in indexes)
     checks = tuple(
         check if text == check.expression else replace(check, expression=text)
