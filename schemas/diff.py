@@ -41,6 +41,8 @@ __all__ = ["CannotRender", "diff"]
 
 _TEMPORARY = "_shardmerge_"
 """Prefix of a column's name between two renames that swap names."""
+_MAX_TEMPORARY = 64 - len("4096")
+"""Characters of such a name before a number: a table has at most 4,096 columns, a name 64."""
 
 
 def diff(
@@ -254,7 +256,7 @@ class _Diff:
                 self.write.drop(column_id, self.current.pop(column_id))
             else:
                 # A table keeps at least one column.
-                self._rename_one(column_id, _TEMPORARY + self.current[column_id].name)
+                self._rename_one(column_id, self._free_name(self.current[column_id].name))
                 still.append(column_id)
         while pending:
             taken = {column.name.lower(): i for i, column in self.current.items()}
@@ -264,8 +266,16 @@ class _Diff:
                 self._rename_one(ready, pending.pop(ready))
             else:
                 swapped = next(iter(pending))
-                self._rename_one(swapped, _TEMPORARY + self.current[swapped].name)
+                self._rename_one(swapped, self._free_name(self.current[swapped].name))
         return still
+
+    def _free_name(self, name: str) -> str:
+        """A name for the time between two renames, that no column has or will have."""
+        columns = (*self.current.values(), *self.after.values())
+        taken = {column.name.lower() for column in columns}
+        base = (_TEMPORARY + name)[:_MAX_TEMPORARY]
+        tries = (base + (str(number) if number else "") for number in range(len(taken) + 1))
+        return next(found for found in tries if found.lower() not in taken)
 
     def _rename_one(self, column_id: str, name: str) -> None:
         column = self.current[column_id]

@@ -11,16 +11,24 @@ from hypothesis import strategies as st
 from shardmerge.schemas.apply import apply_alter, apply_create
 from shardmerge.schemas.changes import AlterTable, CreateTable
 from shardmerge.schemas.diff import diff
-from shardmerge.schemas.events import StatementKind, TargetStatement
+from shardmerge.schemas.events import ShardColumn, StatementKind, TargetStatement
 from shardmerge.schemas.grammar import ServerContext, parse
-from shardmerge.schemas.lattice import JoinedTable, compare_tables, join_tables
+from shardmerge.schemas.lattice import (
+    JoinedTable,
+    ShardSchema,
+    compare_tables,
+    join_all,
+    join_tables,
+)
 from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import TargetTable
 from shardmerge.schemas.render.dialect import CannotRender
 from shardmerge.schemas.render.mysql_dialect import MySqlDialect
+from shardmerge.schemas.render.spark import SparkDialect
+from shardmerge.schemas.render.spark_types import can_widen, spark_type
 from shardmerge.schemas.render.tidb import TiDbDialect
 from shardmerge.schemas.target_table import TargetSchema, target_schema
-from tests.strategies import shard_tables
+from tests.strategies import names_of, shard_tables, tables
 
 TARGET = TargetTable("merged", "t")
 DIALECTS = (
@@ -180,3 +188,74 @@ def test_tidb_gets_one_action_per_statement_and_columns_before_indexes(
 @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda d: d.name)
 def test_every_dialect_has_a_name_of_its_own(dialect: MySqlDialect) -> None:
     assert sum(d.name == dialect.name for d in DIALECTS) == 1
+
+
+@given(
+    dialects, tables(extras=False), st.permutations(["a", "b", "c", "d", "e", "z", "_shardmerge_b"])
+)
+def test_renames_in_any_combination_are_followed_by_every_target(
+    dialect: MySqlDialect, schema: TableSchema, names: list[str]
+) -> None:
+    """Also swapped names, and by CHANGE, which says the whole definition again."""
+    assume(all(column.generated is None for column in schema.columns))
+    renamed = dict(zip("abcde", names, strict=False))
+    shard = ShardSchema(schema, tuple(c.name for c in schema.columns))
+    joined = join_all([shard], names_of([shard]))
+    again = join_all([shard], {name: renamed.get(name, name) for name in shard.ids})
+    assume(isinstance(joined, JoinedTable) and isinstance(again, JoinedTable))
+    assert isinstance(joined, JoinedTable) and isinstance(again, JoinedTable)
+    old = target_schema(joined, dialect=dialect)
+    new = target_schema(again, old.columns, dialect=dialect)
+    statements = diff(old.schema, old.columns, new, TARGET, dialect)
+    assert not isinstance(statements, CannotRender)
+    current = {c.id: c.column.name for c in old.columns}
+    moved = old.schema
+    for statement in statements:
+        moved = executed(moved, statement, dialect.server)
+        for bind in statement.binds:
+            current[bind.column_id] = bind.name
+    assert moved.columns == new.schema.columns
+    assert current == {c.id: c.column.name for c in new.columns}
+
+
+@given(st.lists(shard_tables(2), min_size=2, max_size=4))
+def test_an_iceberg_table_only_ever_accepts_more_of_a_column(
+    histories: list[list[TableSchema]],
+) -> None:
+    dialect = SparkDialect()
+    schema: TableSchema | None = None
+    columns: tuple[ShardColumn, ...] = ()
+    for shards in histories:
+        joined = join_tables(shards)
+        if not isinstance(joined, JoinedTable):
+            continue
+        to = target_schema(joined, columns, TARGET.table, dialect=dialect)
+        statements = diff(schema, columns, to, TARGET, dialect)
+        if isinstance(statements, CannotRender):
+            assert statements.reason and statements.hint
+            continue
+        before = {c.id: c.column for c in columns}
+        for item in to.columns:
+            known = before.get(item.id)
+            if known is not None:
+                old, new = spark_type(known.type), spark_type(item.column.type)
+                assert old == new or can_widen(old, new)
+                assert item.column.nullable or not known.nullable
+            elif before:
+                assert item.column.nullable
+            assert item.column.generated is None
+        changed = [i.id for i in to.columns if before.get(i.id) != i.column]
+        # Nothing is said of a table that stays as it is.
+        assert changed or set(before) - {i.id for i in to.columns} or not statements
+        schema, columns = to.schema, to.columns
+
+
+@given(shard_tables())
+def test_an_iceberg_table_that_is_there_already_needs_nothing(shards: list[TableSchema]) -> None:
+    joined = join_tables(shards)
+    assume(isinstance(joined, JoinedTable))
+    assert isinstance(joined, JoinedTable)
+    dialect = SparkDialect()
+    to = target_schema(joined, (), TARGET.table, dialect=dialect)
+    again = target_schema(joined, to.columns, TARGET.table, dialect=dialect)
+    assert diff(to.schema, to.columns, again, TARGET, dialect) == ()

@@ -160,6 +160,16 @@ def test_names_swapped_by_change_carry_the_whole_definition_at_each_step() -> No
     ]
 
 
+def test_the_name_between_two_renames_is_free_and_no_longer_than_a_name_may_be() -> None:
+    long = "a" * 64
+    create = f"create table t ({long} int primary key, b int, _shardmerge_{'a' * 48} int)"
+    emitted = Rollout(create, 1).alter(0, f"rename column {long} to b, rename column b to {long}")
+    between = f"_shardmerge_{'a' * 48}1"
+    assert [text.partition("COLUMN ")[2].partition("  --")[0] for text in emitted] == [
+        f"`{long}` TO `{between}`", f"`b` TO `{long}`", f"`{between}` TO `b`",
+    ]  # fmt: skip
+
+
 def test_a_column_that_a_computed_one_names_is_renamed_without_it(target: str) -> None:
     """MySQL refuses to rename a column that a generated column names (error 3108)."""
     create = "create table t (id int primary key, a int, g int as (a + 1), key kg (g))"
