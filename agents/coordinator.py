@@ -13,6 +13,9 @@ Theory of operation, for a change that brings one shard from one schema to anoth
 5. Otherwise this shard is held at its gate: its rows wait there, its later changes are seen and
    tried by step 3, all other shards go on.
 
+Both joins are kept by indexes (``state``), so a change costs what it touches. Columns that are new
+in the target come in the order of the shard that changed, then by identity.
+
 No state is a dead end: undoing the conflicting change makes the final schemas equal to the
 effective ones, whose join exists by construction.
 """

@@ -12,7 +12,8 @@ The join is computed over all shards at once and does not depend on their order,
 order.
 
 Reading order: ``joined`` (the values), this module, then ``lattice_columns``, ``type_join`` and
-``lattice_keys`` (the rules), ``target_table`` (from a join to the target's schema).
+``lattice_keys`` (the rules), ``target_table`` (from a join to the target's schema). ``join_all``
+says what the join is; ``join_index`` keeps the same join up to date where shards are many.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from shardmerge.schemas.model import (
     Column,
     Default,
     DefaultKind,
+    Generated,
     Index,
     IndexKind,
     IndexPart,
@@ -276,6 +277,24 @@ def test_a_new_column_before_an_old_one_does_not_take_its_identity() -> None:
 
     assert [c.id for c in clash.columns] == ["id#1", "b#1", "a#1"]
     assert clash.outcome is Outcome.HOLD
+
+
+def test_a_column_that_only_shards_have_is_renamed_with_the_first_shard_that_renames_it() -> None:
+    line = Line()
+    g, h = (
+        column(name, default=None, generated=Generated("(`id` + 1)", stored=True)) for name in "gh"
+    )
+    for source in ("s0", "s1"):
+        line.change(source, table(g))
+    line.change("s2", table())
+    assert line.state.names == {"g#1": "g"}
+
+    line.change("s1", table(h), renames={"g": "h"})
+    last = line.change("s2", table(h))
+
+    assert last.columns[1].id == "g#1"
+    assert [s.split("` ")[0] for s in sql(last)] == ["ADD COLUMN `h"]
+    assert line.state.names == {}
 
 
 def test_columns_that_are_new_come_in_the_order_of_the_shard_that_changed() -> None:
