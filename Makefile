@@ -98,6 +98,11 @@ e2e: $(ARTIFACTS) | java ## The whole line, with faults
 scenarios: $(ARTIFACTS) | java ## Play DIR (default: our own scenarios) against the whole line
 	@PYTHONPATH=. $(PY) -m tests.e2e.runner $(if $(DIR),$(DIR),$(SCENARIOS)) $(ARGS)
 
+.PHONY: fuzz-ddl
+fuzz-ddl: $(ARTIFACTS) | java ## N random statements (SEED, SERVER=mysql80|mysql97|mariadb1011|mysql57): tracker = server
+	@PYTHONPATH=. $(PY) -m tests.integration.mysql.fuzz --statements $(or $(N),1000) --seed $(or $(SEED),1) \
+		--server $(or $(SERVER),mysql80) $(ARGS)
+
 .PHONY: bench
 bench: $(ARTIFACTS) | java ## Rows per second Kafka to target; latency commit to visible; DDL per second
 	$(PY) benchmarks/sink_throughput.py

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 import pymysql
 from pymysql.cursors import Cursor
 
-from shardmerge.connectors.local.artifacts import resolve
-from shardmerge.connectors.local.mysql import PASSWORD, USER, mysql_spec, prepare_data
-from shardmerge.connectors.local.processes import Supervisor
+from shardmerge.connectors.local.mysql import PASSWORD, USER
 from shardmerge.schemas.apply import apply_alter, apply_create, apply_rename
 from shardmerge.schemas.changes import (
     AlterDatabase,
@@ -27,8 +22,10 @@ from shardmerge.schemas.changes import (
     TableName,
 )
 from shardmerge.schemas.grammar import ServerContext, parse
-from shardmerge.schemas.model import TableSchema
+from shardmerge.schemas.model import Index, IndexKind, TableSchema
 from shardmerge.schemas.names import quote_identifier
+
+from .information import Information
 
 HOME = "c"
 """The database that unqualified names mean."""
@@ -37,19 +34,8 @@ DATABASES = (HOME, OTHER)
 Key = tuple[str, str]
 
 
-@contextmanager
-def running_server(directory: Path, port: int) -> Iterator[int]:
-    """The local stack's MySQL in a directory of its own, stopped at the end."""
-    artifacts = resolve()
-    prepare_data(artifacts, directory / "data")
-    supervisor = Supervisor(directory)
-    spec = mysql_spec(artifacts, "mysql", directory / "data", port, 901, binlog=False)
-    supervisor.spawn(spec)
-    try:
-        supervisor.wait_healthy(spec)
-        yield port
-    finally:
-        supervisor.stop("mysql")
+class ServerEnded(Exception):
+    """The server died of a statement."""
 
 
 class Twin:
@@ -58,6 +44,7 @@ class Twin:
     Attributes:
         context: What the tracker knows of the server.
         tracked: Schemas by (database, table).
+        last_shown: SHOW CREATE TABLE as ``differences``, ``adopt`` or ``reset`` saw it last.
     """
 
     def __init__(self, port: int) -> None:
@@ -73,10 +60,11 @@ class Twin:
         self.context = ServerContext(flavour, version, charset=charset, default_database=HOME)
         self.tracked: dict[Key, TableSchema] = {}
         self._databases: dict[str, tuple[str, str]] = {}
-        self._shown: dict[Key, str] = {}
+        self.last_shown: dict[Key, str] = {}
         self._read: dict[str, TableSchema] = {}
         self.query("SET foreign_key_checks = 0")
         self._mode("")
+        self._information = Information(self.query, self.context)
 
     def close(self) -> None:
         self._connection.close()
@@ -92,6 +80,8 @@ class Twin:
     def reset(self, statements: list[str]) -> None:
         """Begin anew with these statements, which must all be accepted."""
         for database in (*DATABASES, *self._databases):
+            if self.context.at_least(80022, None):
+                self.is_taken(f"ALTER DATABASE {quote_identifier(database)} READ ONLY = 0")
             self.query(f"DROP DATABASE IF EXISTS {quote_identifier(database)}")
         self.tracked, self._databases = {}, {}
         self.query(f"CREATE DATABASE {HOME}")
@@ -99,9 +89,12 @@ class Twin:
         for sql in statements:
             self.query(sql)
             self._apply(parse(sql, self.context), self.context)
+        self.last_shown = self.shown()
 
     def restore(self, shown: dict[Key, str], tracked: dict[Key, TableSchema]) -> bool:
         """Bring the tables back to an earlier state; False when only a reset can."""
+        if self._databases:
+            return False
         now = self.shown()
         for key in now.keys() - {key for key, sql in shown.items() if now.get(key) == sql}:
             self.query(f"DROP TABLE {quote_identifier(key[0])}.{quote_identifier(key[1])}")
@@ -113,19 +106,37 @@ class Twin:
                 self.query(sql)
         self.query(f"USE {HOME}")
         self.tracked = dict(tracked)
-        self._databases = {}
         return self.shown() == shown
+
+    def is_taken(self, sql: str) -> bool:
+        """Whether the server takes a statement; the tracker does not see it."""
+        try:
+            self.query(sql)
+        except pymysql.MySQLError:
+            return False
+        return True
 
     def execute(self, sql: str, context: ServerContext | None = None) -> bool:
         """Execute on both; False when the server refuses, which leaves both unchanged."""
         context = context or self.context
         self._mode(",ANSI_QUOTES" if context.ansi_quotes else "")
+        # Without the checks an ALTER is done in place, and names keys and indexes in other ways.
+        self.query("SET foreign_key_checks = 1")
         try:
             self.query(sql)
+            self._connection.commit()  # CREATE TABLE … START TRANSACTION leaves one open.
         except pymysql.MySQLError:
+            if not self._connection.open:
+                raise ServerEnded(f"the server died of: {sql}") from None
+            if "OR REPLACE" in sql:
+                # MariaDB drops the old table before it finds fault with the new one.
+                shown = self.shown()
+                self.tracked = {key: s for key, s in self.tracked.items() if key in shown}
             return False
         finally:
-            self._mode("")
+            if self._connection.open:
+                self.query("SET foreign_key_checks = 0")
+                self._mode("")
         self._apply(parse(sql, context), context)
         return True
 
@@ -179,12 +190,16 @@ class Twin:
                 )
                 continue
             tracked, server = self.tracked[key], self._parsed(key, shown[key])
-            # The order of indexes depends on the table's history, and means nothing.
-            found += compare(key, _by_name(tracked), _by_name(server))
-            if self._shown.get(key) != shown[key]:
-                found += self._against_information_schema(key)
-        self._shown = shown
+            found += compare(key, tracked, server)
+            if self.last_shown.get(key) != shown[key]:
+                found += self._information.differences(*key, self.tracked[key])
+        self.last_shown = shown
         return found
+
+    def adopt(self) -> None:
+        """Take the server's tables for the tracked ones."""
+        self.last_shown = self.shown()
+        self.tracked = {key: self._parsed(key, sql) for key, sql in self.last_shown.items()}
 
     def shown(self) -> dict[Key, str]:
         """SHOW CREATE TABLE of every table."""
@@ -207,53 +222,59 @@ class Twin:
             self._read[sql] = apply_create(statement, context)
         return self._read[sql]
 
-    def _against_information_schema(self, key: Key) -> list[str]:
-        """Names, types and nullability once more, from a source that needs no grammar."""
-        rows = self.query(
-            "SELECT column_name, data_type, is_nullable, character_set_name"
-            " FROM information_schema.columns"
-            f" WHERE table_schema = '{key[0]}' AND table_name = {quote_string(key[1])}"
-            " ORDER BY ordinal_position"
-        )
-        told = [(str(n), str(t), str(null) == "YES", str(c or "")) for n, t, null, c in rows]
-        ours = [
-            (c.name, _data_type(c.type.name), c.nullable, c.type.charset.replace("binary", ""))
-            for c in self.tracked[key].columns
-        ]
-        told = [
-            (n, _data_type(t), null, {"utf8": "utf8mb3", "binary": ""}.get(c, c))
-            for n, t, null, c in told
-        ]
-        return [] if told == ours else [f"{key} columns: tracked {ours}, server {told}"]
-
-
-def _by_name(schema: TableSchema) -> TableSchema:
-    indexes = tuple(sorted(schema.indexes, key=lambda index: index.name.lower()))
-    return dataclasses.replace(schema, indexes=indexes)
-
-
-def quote_string(value: str) -> str:
-    return "'" + value.replace("\\", "\\\\").replace("'", "''") + "'"
-
-
-def _data_type(name: str) -> str:
-    return "geometrycollection" if name == "geomcollection" else name
-
 
 def compare(key: Key, tracked: TableSchema, server: TableSchema) -> list[str]:
     """The parts in which two schemas differ, told one by one."""
     found: list[str] = []
-    for part in ("columns", "indexes", "checks", "foreign_keys"):
-        ours, theirs = getattr(tracked, part), getattr(server, part)
-        for place in range(max(len(ours), len(theirs))):
-            one = ours[place] if place < len(ours) else None
-            two = theirs[place] if place < len(theirs) else None
-            if _without_comment(one) != _without_comment(two):
-                found.append(f"{key} {part}[{place}]: tracked {one}, server {two}")
+    for place in range(max(len(tracked.columns), len(server.columns))):
+        one = tracked.columns[place] if place < len(tracked.columns) else None
+        two = server.columns[place] if place < len(server.columns) else None
+        told = _told(_without_comment(one), _without_comment(two))
+        found += [f"{key} column {one.name if one else place}{line}" for line in told]
+    for part in ("indexes", "checks", "foreign_keys"):
+        ours = {item.name.lower(): item for item in getattr(tracked, part)}
+        theirs = {item.name.lower(): item for item in getattr(server, part)}
+        for name in sorted(ours.keys() | theirs.keys()):
+            one, two = ours.get(name), theirs.get(name)
+            if one is None or two is None:
+                side = "server" if one is None else "tracker"
+                found.append(f"{key} {part} {name}: {side} only{_purpose(one or two, server)}")
+            else:
+                told = _told(_without_comment(one), _without_comment(two))
+                found += [f"{key} {part} {name}{line}" for line in told]
     for part in ("charset", "collation"):
         if getattr(tracked, part) != getattr(server, part):
             found.append(f"{key} {part}: {getattr(tracked, part)}, {getattr(server, part)}")
     return found
+
+
+def _purpose(item: object, schema: TableSchema) -> str:
+    """Whether an index may be there only for a foreign key."""
+    if not isinstance(item, Index):
+        return ""
+    heads = [tuple(map(str.lower, key.columns)) for key in schema.foreign_keys]
+    own = tuple(column.lower() for column in item.columns)
+    if any(own[: len(head)] == head for head in heads):
+        return ", under a foreign key"
+    is_plain = item.kind is IndexKind.PLAIN and not any(part.descending for part in item.parts)
+    return ", perhaps made for a foreign key" if is_plain and len(own) == 1 else ""
+
+
+def _told(one: object, two: object, path: str = "") -> list[str]:
+    """The smallest parts in which two values differ."""
+    if one == two:
+        return []
+    if dataclasses.is_dataclass(one) and type(one) is type(two):
+        names = [field.name for field in dataclasses.fields(one)]
+        return [
+            line
+            for name in names
+            for line in _told(getattr(one, name), getattr(two, name), f"{path}.{name}")
+        ]
+    if isinstance(one, tuple) and isinstance(two, tuple) and len(one) == len(two):
+        pairs = enumerate(zip(one, two, strict=True))
+        return [line for place, pair in pairs for line in _told(*pair, f"{path}[{place}]")]
+    return [f"{path}: tracked {one!r}, server {two!r}"]
 
 
 def _without_comment(item: object) -> object:
