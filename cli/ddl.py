@@ -49,7 +49,7 @@ def statements(text: str) -> Iterator[Written]:
 
     A line ``-- @group name flags`` before a statement gives flags to it and those that follow.
     """
-    number = 0
+    number, line, counted = 0, 1, 0
     flags = frozenset[str]()
     at = 0
     while at < len(text):
@@ -62,7 +62,9 @@ def statements(text: str) -> Iterator[Written]:
         if sql:
             start = text.index(sql, at)
             number += 1
-            yield Written(number, text.count("\n", 0, start) + 1, sql, flags)
+            line += text.count("\n", counted, start)
+            counted = start
+            yield Written(number, line, sql, flags)
         at = following
 
 
