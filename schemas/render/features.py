@@ -37,8 +37,6 @@ DESCENDING_INDEXES = Feature(80001, 100800)
 INDEX_PARSERS = Feature(50706, None)
 NOT_NULL_GENERATED = Feature(50706, None)
 UNENFORCED_CHECKS = Feature(80016, None)
-UTF8MB3_NAMES = Feature(80030, 100601)
-"""Before, its collations are called ``utf8_…``."""
 COLLATIONS_0900 = Feature(80001, None)
 """UCA 9.0.0 without padding. MariaDB 11.4.5 reads the names as aliases of its UCA 14.0.0 ones."""
 COLLATION_0900_BIN = Feature(80017, None)

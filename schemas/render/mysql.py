@@ -3,8 +3,7 @@
 One spelling for one value: equal schemas give equal text, and parsing the text gives the schema
 back. Expressions stand as they are: they are canonical already.
 
-``old_utf8`` asks for the names that servers used before they took up ``utf8mb3``: MySQL before
-8.0.30 knows no collation ``utf8mb3_bin``.
+``old_utf8`` asks for the names from before ``utf8mb3``: all that TiDB's documents list.
 
 Source: MySQL Reference Manual, "CREATE TABLE Statement", "Data Type Default Values".
 """

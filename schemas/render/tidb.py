@@ -63,6 +63,10 @@ class TiDbDialect(MySqlDialect):
         """Kind and version, as people write them."""
         return f"TiDB {'.'.join(map(str, self.version))}"
 
+    @property
+    def _old_utf8(self) -> bool:
+        return True
+
     def zero_value(self, kind: ColumnType) -> Default | None:
         """The type's zero value as a default; None for text, blob and JSON."""
         if kind.name in _WITHOUT_DEFAULTS:
