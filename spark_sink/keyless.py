@@ -64,7 +64,7 @@ class KeylessChanges:
             block_of(removed, plan.columns) if removed else None,
             tuple(-s.count for s in self._left(-1)),
             plan.types,
-            block_of(added, plan.columns) if added else None,
+            block_of(added, plan.columns, plan.fills) if added else None,
         )
 
     def _left(self, sign: int) -> Iterator[_Sum]:

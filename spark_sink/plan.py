@@ -199,8 +199,8 @@ def _stream(
         if stop is not None and gate.version == stop.gate.version:
             break
         passed_over = gate.live and not _last_gate(shard, gate).live
-        columns = _columns(shard, gate)
-        segments.append(Segment(gate.position, columns, gate.key, gate.live, passed_over))
+        columns, added = _columns(shard, gate)
+        segments.append(Segment(gate.position, columns, gate.key, gate.live, passed_over, added))
     if not segments:
         # The shard's first gate is closed: there is no row before it, but the task finds out.
         assert stop is not None
@@ -215,19 +215,23 @@ def _stream(
     )
 
 
-def _columns(shard: ShardGates, gate: Gate) -> tuple[ShardColumn, ...]:
-    """The columns of a segment, without identity where the value is not the target's any more.
+def _columns(
+    shard: ShardGates, gate: Gate
+) -> tuple[tuple[ShardColumn, ...], tuple[ShardColumn, ...]]:
+    """The columns of a segment, and those that the shard has got since.
 
     Behind a gate that was held, the shard may have had a column that it dropped again before it
     was released, under the name of another shard's column of another type: its value is dropped
-    with it.
+    with it, and the column has no identity here.
     """
     if gate.released_by is None:
-        return gate.columns
-    kept = {column.id for column in _last_gate(shard, gate).columns}
-    return tuple(
-        column if column.id in kept else ShardColumn("", column.column) for column in gate.columns
+        return gate.columns, ()
+    last = {column.id: column for column in _last_gate(shard, gate).columns}
+    columns = tuple(
+        column if column.id in last else ShardColumn("", column.column) for column in gate.columns
     )
+    had = {column.id for column in gate.columns}
+    return columns, tuple(column for column in last.values() if column.id not in had)
 
 
 def _last_gate(shard: ShardGates, gate: Gate) -> Gate:

@@ -21,6 +21,8 @@ class Segment:
             these names.
         key: The shard's primary-key column names there.
         live: False after the shard was dropped: a row here contradicts the tracked schema.
+        added: Columns that the shard had got when its held rows were released: the target may
+            need a value for them.
         passed_over: The shard was dropped while it was held here: its rows are not applied.
     """
 
@@ -29,6 +31,7 @@ class Segment:
     key: tuple[str, ...]
     live: bool = True
     passed_over: bool = False
+    added: tuple[ShardColumn, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

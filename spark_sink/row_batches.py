@@ -8,6 +8,7 @@ from operator import itemgetter
 from typing import Any
 
 from .columns import Cells, Encoder, Form, UnfitValue
+from .fills import Fill
 from .segment_plan import Refusal, SegmentPlan
 
 
@@ -78,7 +79,10 @@ def batch_of(changes: Changes, plan_of: Callable[[int], SegmentPlan]) -> Batch:
     return Batch(
         plan_of(first).key_names,
         _deletes(deletes, plan_of) if deletes else None,
-        tuple(block_of(rows, plan_of(n).columns) for n, rows in sorted(upserts.items())),
+        tuple(
+            block_of(rows, plan_of(n).columns, plan_of(n).fills)
+            for n, rows in sorted(upserts.items())
+        ),
     )
 
 
@@ -110,8 +114,12 @@ def _deletes(rows: Sequence[Any], plan_of: Callable[[int], SegmentPlan]) -> Bloc
     return Block(order, blocks[0].forms, tuple(merged), len(rows))
 
 
-def block_of(rows: Sequence[Any], columns: Sequence[tuple[str, str, Encoder]]) -> Block:
-    """The cells of rows, each an ``(offset, segment, image, …)``.
+def block_of(
+    rows: Sequence[Any],
+    columns: Sequence[tuple[str, str, Encoder]],
+    fills: Sequence[tuple[str, Fill]] = (),
+) -> Block:
+    """The cells of rows, each an ``(offset, segment, image, …)``; ``fills`` are of every row.
 
     Raises:
         RefusedRow: A value cannot be converted; it is the one with the lowest offset.
@@ -124,9 +132,9 @@ def block_of(rows: Sequence[Any], columns: Sequence[tuple[str, str, Encoder]]) -
         except UnfitValue:
             raise _first_refused(rows, columns) from None
     return Block(
-        tuple(name for _, name, _ in columns),
-        tuple(enc.form for _, _, enc in columns),
-        tuple(cells),
+        (*(name for _, name, _ in columns), *(name for name, _ in fills)),
+        (*(enc.form for _, _, enc in columns), *(fill.form for _, fill in fills)),
+        (*cells, *([fill.cell] * len(images) for _, fill in fills)),
         len(images),
     )
 

@@ -10,6 +10,7 @@ from typing import Any
 from shardmerge.schemas.events import Binding
 
 from .columns import Encoder, UnfitValue, encoder
+from .fills import Fill, fill_of
 from .ranges import Segment
 from .row_envelope import image_names
 
@@ -32,6 +33,7 @@ class SegmentPlan:
         key_names: The target's columns of the key.
         signature: Rows of segments with equal signatures have comparable keys.
         columns: Name in the image, target column, encoder.
+        fills: Target column and its value, for columns that no image has.
         types: The shard's type name of each of ``columns``.
         refusal: Why no row of the segment can be applied; None when they can.
     """
@@ -43,6 +45,7 @@ class SegmentPlan:
     signature: tuple[object, ...]
     columns: tuple[tuple[str, str, Encoder], ...]
     types: tuple[str, ...]
+    fills: tuple[tuple[str, Fill], ...]
     refusal: Refusal | None
 
 
@@ -84,5 +87,13 @@ def plan_segment(segment: Segment, bindings: Mapping[str, Binding], naming: int)
         tuple((c.id, c.column.type.name, c.column.type.scale) for c in keys),
         tuple(columns),
         tuple(types),
+        tuple(
+            (binding.name, fill)
+            for c in segment.added
+            if (binding := bindings.get(c.id)) is not None
+            and binding.name
+            and binding.writable
+            and (fill := fill_of(c)) is not None
+        ),
         refusal,
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from shardmerge.schemas.events import Decision
-from shardmerge.schemas.names import ShardId
 from shardmerge.spark_sink.applied import Applied, RowProgress, Watermarks
 from shardmerge.spark_sink.barrier import Barrier, Barriers
 from shardmerge.spark_sink.decisions import Decisions
@@ -13,6 +12,9 @@ from shardmerge.spark_sink.plan import BatchPlan, SinkState, plan
 from shardmerge.spark_sink.ranges import RangeTask, Segment
 from tests.toy_kafka import Place, Row, ToyKafka
 from tests.toy_target import Rejected, ToyTarget
+
+ZERO = {"int": 0, "bigint": 0, "varchar": "", "date": "2000-01-01"}
+"""Zero values by type; the toy target knows a date by its first digit."""
 
 
 class ToySink:
@@ -24,7 +26,6 @@ class ToySink:
     Attributes:
         stale: Read the watermarks before the decisions that a plan uses: slower to prove, but
             the proof must not be wrong.
-        stuck: Shards that stand for good at a row of a schema that they gave up.
     """
 
     stale = False
@@ -43,7 +44,6 @@ class ToySink:
         self.watermarks = Watermarks()
         self.applied = {place: Applied(offset) for place, offset in target.offsets.items()}
         self.moved = False
-        self.stuck: set[ShardId] = set()
         self._ddl_read = 0
 
     def steps(self) -> Iterator[None]:
@@ -63,7 +63,6 @@ class ToySink:
             executed=dict.fromkeys(targets, self.target.executed),
             rows=RowProgress(self.applied, self.watermarks),
             safe_ends=self.barriers.safe_ends,
-            resting=self.stuck,
         )
 
     def barrier_of(self, source: str) -> int:
@@ -131,48 +130,38 @@ class ToySink:
             if stop is not None and row.position >= stop:
                 standing = Applied(offset, row.position)
                 break
-            try:
-                self._write(task, row)
-            except Rejected:
-                if not self._is_passing(row):
-                    raise
-                self.stuck.add(row.shard)
-                standing = Applied(offset, row.position)
-                break
+            if self._segment(task, row).passed_over:
+                self.target.passed_over.add(row.number)
+                numbers.append(row.number)
+                continue
+            self._write(task, row)
             numbers.append(row.number)
         self.target.advance(place, task.start_offset, standing.offset, numbers)
         self.applied[place] = standing
         if standing.offset > task.start_offset or standing.next_position is not None:
             self.moved = True
 
-    def _is_passing(self, row: Row) -> bool:
-        """Whether the row has a schema that its shard gave up before its hold was ended.
-
-        No joined schema counts with such a schema: its rows may not fit, and stand for good.
-        """
-        for target in self.decisions.targets.values():
-            gates = target.shards[row.shard].gates
-            index = sum(g.position <= row.position for g in gates) - 1
-            if index + 1 < len(gates):
-                released = [g.released_by or 0 for g in gates[: index + 1]]
-                return max(released, default=0) >= gates[index + 1].version
-        return False
-
-    def _write(self, task: RangeTask, row: Row) -> None:
+    def _segment(self, task: RangeTask, row: Row) -> Segment:
         before = [s for s in task.stream.segments if s.start <= row.position]
         if not before:
             raise Rejected(f"{row} stands before every segment")
-        segment: Segment = before[-1]
+        return before[-1]
+
+    def _write(self, task: RangeTask, row: Row) -> None:
+        segment = self._segment(task, row)
         if not segment.live or {c.column.name for c in segment.columns} != set(row.names):
             raise Rejected(f"{row} does not have the columns of its segment")
         if row.image is None:
             self.target.delete(row.key)
             return
-        self.target.upsert(
-            row.key,
-            {
-                task.bindings[c.id].name: row.image[c.column.name]
-                for c in segment.columns
-                if c.id in task.bindings
-            },
-        )
+        filled = {
+            task.bindings[c.id].name: ZERO[c.column.type.name]
+            for c in segment.added
+            if c.id in task.bindings and c.column.is_required
+        }
+        written = {
+            task.bindings[c.id].name: row.image[c.column.name]
+            for c in segment.columns
+            if c.id in task.bindings
+        }
+        self.target.upsert(row.key, filled | written)

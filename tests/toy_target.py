@@ -35,6 +35,7 @@ class ToyTarget:
         cells: Key → column → value, as row events wrote them; a column that no event wrote is
             not there (its default is of no interest here).
         taken: Row partition → numbers of the row events applied, in order.
+        passed_over: Numbers of row events of shards that were dropped while they were held.
         orphans: Keys of shards that dropped a column, or were dropped: what their rows hold in
             the target is not counted by any schema any more, and a contraction may meet it.
     """
@@ -45,6 +46,7 @@ class ToyTarget:
         self.executed: set[StatementKey] = set()
         self.offsets: dict[Place, int] = {}
         self.taken: dict[Place, list[int]] = {}
+        self.passed_over: set[int] = set()
         self.orphans: set[int] = set()
         self.converted: set[str] = set()
 

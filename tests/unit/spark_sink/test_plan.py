@@ -127,7 +127,20 @@ def test_a_column_given_up_behind_a_hold_has_no_identity_any_more():
         decision(3, A, 30, releases=(A,)),
     )
     [task] = plan(known, _state(ends={A_ROWS: 9}), 100).tasks
-    assert [c.id for c in task.stream.segments[1].columns] == ["id#1", ""]
+    segment = task.stream.segments[1]
+    assert [c.id for c in segment.columns] == ["id#1", ""]
+    assert segment.added == ()
+
+
+def test_a_column_added_behind_a_hold_is_told_to_the_rows_before_it():
+    known = folded(
+        decision(1, A, 10, CREATE, snapshot=True),
+        decision(2, A, 20, hold=True, columns=("id", "c")),
+        decision(3, A, 30, releases=(A,), columns=("id", "c", "d")),
+        decision(4, A, 40, columns=("id", "c", "d", "e")),
+    )
+    [task] = plan(known, _state(ends={A_ROWS: 9}), 100).tasks
+    assert [[c.id for c in s.added] for s in task.stream.segments] == [[], ["d#1"], [], []]
 
 
 def test_a_resting_shard_is_left_alone():

@@ -361,3 +361,14 @@ def test_an_update_without_a_key_needs_the_row_before() -> None:
     assert f.end is not None
     assert f.end.hold is not None
     assert f.end.hold.hint == "set binlog_row_image=FULL"
+
+
+def test_a_column_that_rows_behind_a_hold_lack_is_filled_in() -> None:
+    added = (ShardColumn("n#1", Column("n", INT, nullable=False)),)
+    f = fold(replace(segment(id=INT), added=added), bindings={"n#1": Binding("n#1", "n")})
+    assert f.add(0, row("c", {"id": 1}, at(100)))
+    assert f.add(1, row("d", {"id": 2}, at(110)))
+    batch = only(f.batches())
+    (block,) = batch.upserts
+    assert rows_of(block) == [{"id": "1", "n": "0"}]
+    assert rows_of(batch.deletes) == [{"id": "2"}]
