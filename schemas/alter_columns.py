@@ -187,12 +187,13 @@ def _altered(
         place, rename = plan.renames[folded]
         after = replace(after, name=rename.to)
         described[place] = after
-    if folded in plan.defaults:
+    if folded in plan.defaults and column.generated is None:
+        # MariaDB takes a default for a generated column, and forgets it.
         place, alteration = plan.defaults[folded]
         default = alteration.default
         if isinstance(default, WrittenLiteral):
             default = normal_literal(default, column.type, rounds=rounds)
-        elif default is None and column.nullable and column.generated is None:
+        elif default is None and column.nullable:
             # The server then wants a value in strict mode; the target may accept more.
             default = NULL_DEFAULT
         after = replace(after, default=default)

@@ -75,7 +75,7 @@ def normal_foreign_keys(
         if not isinstance(key, WrittenForeignKey):
             out.append(key)
             continue
-        if not _is_covered(key.columns, (*schema.indexes, *extra)):
+        if not _is_covered(key.columns, (*schema.indexes, *extra), context):
             parts = tuple(IndexPart(name) for name in key.columns)
             extra.append(Index(key.name or key.index_name, IndexKind.PLAIN, parts))
         name = key.name
@@ -95,12 +95,18 @@ def normal_foreign_keys(
     return tuple(sorted(out, key=lambda key: key.name.lower())), tuple(extra)
 
 
-def _is_covered(columns: tuple[str, ...], indexes: tuple[Index, ...]) -> bool:
+def _is_covered(
+    columns: tuple[str, ...], indexes: tuple[Index, ...], context: ServerContext
+) -> bool:
+    """Whether an index begins with the columns; to MySQL a descending part does not count."""
     wanted = [name.lower() for name in columns]
     return any(
         index.kind not in (IndexKind.FULLTEXT, IndexKind.SPATIAL)
         and [part.column.lower() for part in index.parts[: len(wanted)]] == wanted
-        and all(part.length is None for part in index.parts[: len(wanted)])
+        and all(
+            part.length is None and (context.is_mariadb or not part.descending)
+            for part in index.parts[: len(wanted)]
+        )
         for index in indexes
     )
 

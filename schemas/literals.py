@@ -144,7 +144,7 @@ def _bits(literal: WrittenLiteral) -> int:
         return int.from_bytes(_raw_bytes(literal), "big")
     if literal.form == "string":
         return int.from_bytes(literal.text.encode(), "big")
-    return int(literal.text)
+    return int(_integer(literal))
 
 
 def _binary(literal: WrittenLiteral, kind: ColumnType) -> str:

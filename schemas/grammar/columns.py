@@ -104,7 +104,7 @@ def definition_of(cursor: Cursor, name: str) -> Definition:
     if (
         kind.name == "timestamp"
         and not draft.null_said
-        and draft.generated is None
+        and (draft.generated is None or not cursor.context.is_mariadb)
         and not cursor.context.has_explicit_timestamps
     ):
         nullable = False
@@ -355,7 +355,9 @@ def _visible(cursor: Cursor, draft: _Draft) -> bool:
 def _srid(cursor: Cursor, draft: _Draft) -> bool:
     cursor.advance()
     cursor.accept("=")
-    draft.srid = cursor.integer()
+    number = cursor.integer()
+    if not cursor.context.is_mariadb:  # MariaDB's REF_SYSTEM_ID is shown nowhere.
+        draft.srid = number
     return True
 
 

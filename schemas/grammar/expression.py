@@ -175,6 +175,8 @@ def _comparison(cursor: Cursor, notes: Notes, left: str) -> str:
         value = cursor.accept_any(("NULL", "TRUE", "FALSE", "UNKNOWN"))
         if not value:
             cursor.fail("NULL, TRUE, FALSE or UNKNOWN")
+        if value == "UNKNOWN":
+            value = "NULL"
         return notes.either(f"({left} is ", negated, f"{value.lower()})")
     start = cursor.index
     negated = ""

@@ -45,6 +45,8 @@ _PLAIN = {
 }  # fmt: skip
 _MARIADB = {"UUID": "uuid", "INET4": "inet4", "INET6": "inet6"}
 _DECIMAL_NUMBER = re.compile(r"(\d+)\.\d+")
+_VECTOR_DIMENSIONS = 2048
+"""Of a VECTOR without a number."""
 _SINGLE_PRECISION = 24
 """FLOAT(p) with more bits than this is a double."""
 
@@ -173,7 +175,8 @@ def _varbinary(cursor: Cursor, word: str) -> ColumnType:
 
 
 def _vector(cursor: Cursor, word: str) -> ColumnType:
-    return ColumnType("vector", _length(cursor) or 2048)
+    length = _length(cursor)
+    return ColumnType("vector", _VECTOR_DIMENSIONS if length is None else length)
 
 
 def _enumeration(cursor: Cursor, word: str) -> ColumnType:

@@ -202,6 +202,44 @@ def test_mariadb_forgets_the_reaction_set_default() -> None:
     assert create(sql).foreign_keys[0].on_delete == "SET DEFAULT"
 
 
+def test_a_fraction_as_a_bit_default_is_rounded() -> None:
+    assert column("BIT(8) DEFAULT 1.5").default == Default(DefaultKind.LITERAL, "b'10'")
+
+
+@pytest.mark.parametrize("context", [MYSQL, MARIADB], ids=["mysql", "mariadb"])
+def test_is_unknown_is_is_null(context: ServerContext) -> None:
+    found = create("CREATE TABLE t (a INT, CHECK (a IS NOT UNKNOWN))", context)
+    assert found.checks[0].expression == "(`a` is not null)"
+
+
+def test_mariadb_forgets_the_default_of_a_generated_column() -> None:
+    statement = parse("ALTER TABLE t ALTER b SET DEFAULT 5", MARIADB)
+    assert isinstance(statement, AlterTable)
+    before = create("CREATE TABLE t (a INT, b INT AS (-a))", MARIADB)
+    assert apply_alter(before, statement, "t", MARIADB).schema == before
+
+
+def test_an_old_servers_generated_timestamp_is_not_null() -> None:
+    found = create("CREATE TABLE t (a INT, c TIMESTAMP AS (a))", ServerContext(version=(5, 7)))
+    assert not found.columns[1].nullable
+    assert create("CREATE TABLE t (a INT, c TIMESTAMP AS (a))").columns[1].nullable
+
+
+@pytest.mark.parametrize(
+    ("context", "names"), [(MYSQL, ["k", "a"]), (MARIADB, ["k"])], ids=["mysql", "mariadb"]
+)
+def test_to_mysql_a_descending_index_is_none_for_a_foreign_key(
+    context: ServerContext, names: list[str]
+) -> None:
+    sql = "CREATE TABLE t (a INT, KEY k (a DESC), FOREIGN KEY (a) REFERENCES p (x))"
+    assert [index.name for index in create(sql, context).indexes] == names
+
+
+def test_mariadb_shows_no_reference_system() -> None:
+    assert column("GEOMETRY REF_SYSTEM_ID=4326", MARIADB).type.srid is None
+    assert column("GEOMETRY SRID 4326").type.srid == 4326
+
+
 def test_short_names_of_collations_get_their_charset() -> None:
     found = column("VARCHAR(5) CHARACTER SET utf8mb3 COLLATE uca1400_ai_ci", MARIADB)
     assert found.type.collation == "utf8mb3_uca1400_ai_ci"
