@@ -45,6 +45,8 @@ def change_checks(
         folded = check.name.lower()
         if folded in dropped or folded in redefined:
             continue
+        if context.is_mariadb and folded in changes.dropped:
+            continue  # A column's own check goes with the column.
         named = column_names(check.expression)
         if named and changes.dropped.issuperset(name.lower() for name in named):
             continue

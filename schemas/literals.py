@@ -176,7 +176,7 @@ def _set(literal: WrittenLiteral, kind: ColumnType) -> str:
 
 
 def _year(value: str, *, quoted: bool) -> str:
-    number = int(Decimal(value))
+    number = int(Decimal(value).to_integral_value(ROUND_HALF_UP))
     if len(value.strip()) < 4 and (number or quoted) and number < 100:
         number += 2000 if number < _TWO_DIGIT_PIVOT else 1900
     return f"{number:04d}"

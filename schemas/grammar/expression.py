@@ -205,7 +205,10 @@ def _comparison(cursor: Cursor, notes: Notes, left: str) -> str:
         if cursor.context.at_least(80004, None):
             match = f"regexp_like({left},{pattern})"
             return f"(not({match}))" if negated else match
-        return f"({left} {negated}regexp {pattern})"
+        text = f"({left} regexp {pattern})"
+        if negated and cursor.context.is_mariadb:
+            return f"({text} = 0)"
+        return f"({left} not regexp {pattern})" if negated else text
     if word == "SOUNDS":
         cursor.expect("SOUNDS", "LIKE")
         return f"(soundex({left}) = soundex({_read(cursor, notes, ABOVE_COMPARISON)}))"

@@ -285,19 +285,29 @@ def _as_type(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
 
 
 def _date_difference(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
-    text = arguments(cursor, notes, read)
-    if not cursor.context.is_mariadb:
-        return f"datediff({text})"
-    left, _, right = text.partition(",")
+    left, right = _pair(cursor, notes, read)
+    if not cursor.context.at_least(90000, 0):
+        return f"datediff({left},{right})"
     return f"(to_days({left}) - to_days({right}))"
 
 
-def _modulo(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
+def _pair(cursor: Cursor, notes: Notes, read: Read) -> tuple[str, str]:
     cursor.expect("(")
     left = read(cursor, notes, 0)
     cursor.expect(",")
     right = read(cursor, notes, 0)
     cursor.expect(")")
+    return left, right
+
+
+def _instr(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
+    """INSTR is LOCATE with its arguments exchanged; MariaDB and MySQL 5.7 write it so."""
+    value, needle = _pair(cursor, notes, read)
+    return f"locate({needle},{value})"
+
+
+def _modulo(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
+    left, right = _pair(cursor, notes, read)
     return f"({left} % {right})"
 
 
@@ -370,6 +380,7 @@ _SPECIAL = {
     "INTERVAL": _interval_function,
     "MOD": _modulo,
     "DATEDIFF": _date_difference,
+    "INSTR": _instr,
     "ISNULL": _is_null,
     "DATE": _as_type,
     "TIME": _as_type,

@@ -6,6 +6,7 @@ import pytest
 
 from shardmerge.schemas.apply import apply_alter, apply_create
 from shardmerge.schemas.changes import AlterTable, CreateTable
+from shardmerge.schemas.expressions import canonical
 from shardmerge.schemas.grammar import ServerContext, parse
 from shardmerge.schemas.model import Column, Default, DefaultKind, IndexPart, TableSchema
 from shardmerge.schemas.normalize import normalize
@@ -210,6 +211,35 @@ def test_a_fraction_as_a_bit_default_is_rounded() -> None:
 def test_is_unknown_is_is_null(context: ServerContext) -> None:
     found = create("CREATE TABLE t (a INT, CHECK (a IS NOT UNKNOWN))", context)
     assert found.checks[0].expression == "(`a` is not null)"
+
+
+def test_the_fraction_of_a_years_default_is_rounded() -> None:
+    assert column("YEAR DEFAULT 1.5").default == Default(DefaultKind.LITERAL, "2002")
+
+
+@pytest.mark.parametrize(
+    ("written", "mysql", "mariadb"),
+    [
+        ("INSTR(b, 'x')", "locate('x',`b`)", "locate('x',`b`)"),
+        ("DATEDIFF(IFNULL(a, b), b)", "(to_days(ifnull(`a`,`b`)) - to_days(`b`))",
+         "(to_days(ifnull(`a`,`b`)) - to_days(`b`))"),
+        ("b NOT REGEXP 'x'", "(not(regexp_like(`b`,'x')))", "((`b` regexp 'x') = 0)"),
+    ],
+)  # fmt: skip
+def test_expressions_have_the_servers_form(written: str, mysql: str, mariadb: str) -> None:
+    assert canonical(written, MYSQL) == mysql
+    assert canonical(written, MARIADB) == mariadb
+
+
+def test_before_version_9_mysql_writes_datediff() -> None:
+    assert canonical("DATEDIFF(a, b)", ServerContext(version=(8, 4))) == "datediff(`a`,`b`)"
+
+
+def test_a_columns_own_check_goes_with_it_on_mariadb() -> None:
+    statement = parse("ALTER TABLE t DROP e", MARIADB)
+    assert isinstance(statement, AlterTable)
+    before = create("CREATE TABLE t (s CHAR(20), e INT CHECK (s LIKE 'x%'))", MARIADB)
+    assert apply_alter(before, statement, "t", MARIADB).schema.checks == ()
 
 
 def test_mariadb_forgets_the_default_of_a_generated_column() -> None:
