@@ -51,7 +51,9 @@ def column_steps(
         ours: Whether the default after is a zero value that no shard has.
         dialect: The target's, for its zero values.
     """
-    if before != after and replace(before, name=after.name, comment=after.comment) == after:
+    if before == after:
+        return ColumnMove()
+    if replace(before, name=after.name, comment=after.comment) == after:
         if before.comment == after.comment:
             return ColumnMove()
         reason = f"a shard gave {after.name} another comment, which touches no row"
@@ -60,8 +62,6 @@ def column_steps(
     if before.generated is not None or after.generated is not None:
         return _generated_steps(before, after)
     before = replace(before, name=after.name)
-    if before == after:
-        return ColumnMove()
     # A default that is the zero value and is not there any more was ours, or as good as ours: two
     # different defaults of shards conflict, so no shard's rows can have counted on it.
     is_zero = same_value(before.default, dialect.zero_value(before.type), before.type)
@@ -92,8 +92,6 @@ def _generated_steps(before: Column, after: Column) -> ColumnMove | CannotRender
     Source: MySQL Reference Manual, "ALTER TABLE and Generated Columns".
     """
     name = after.name
-    if before.generated == after.generated and replace(before, name=name) == after:
-        return ColumnMove()
     if before.generated is None:
         assert after.generated is not None
         reason = f"every shard computes {name} now"

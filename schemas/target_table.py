@@ -132,7 +132,9 @@ class _Fitting:
         column = joined.column
         previous = self._before.get(joined.id)
         kept = previous.comment if previous else ""
-        column = replace(column, comment=self._comments.get(joined.id, kept))
+        comment = self._comments.get(joined.id, kept)
+        if comment != column.comment:
+            column = replace(column, comment=comment)
         if joined.needs_zero_value:
             # With one, the dialect sees that rows leave the column out.
             column = replace(column, default=self._dialect.zero_value(column.type))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from shardmerge.schemas.expressions import canonical
 from shardmerge.schemas.grammar.context import ServerContext
 from shardmerge.schemas.model import (
     Check,
@@ -35,7 +34,7 @@ from .features import (
     UNENFORCED_CHECKS,
     missing_function,
 )
-from .mysql_fit import fit_column, zero_default
+from .mysql_fit import fit_column, in_flavour, zero_default
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +89,7 @@ class MySqlDialect:
             return LeftOut(f"{self.name} would enforce it")
         if missing := missing_function(check.expression, self.server):
             return LeftOut(f"{self.name} has no {missing}")
-        return replace(check, expression=canonical(check.expression, self.server))
+        return replace(check, expression=in_flavour(check.expression, self.server))
 
     def create_table(self, table: TargetTable, schema: TableSchema) -> Texts:
         """CREATE TABLE without IF NOT EXISTS: whoever executes it looks what is there."""

@@ -9,6 +9,7 @@ Source: ``features``; MySQL Reference Manual, "Data Type Default Values"; MariaD
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 
 from shardmerge.schemas.changes import WrittenLiteral
 from shardmerge.schemas.expressions import canonical
@@ -53,15 +54,23 @@ def zero_default(kind: ColumnType, server: ServerContext) -> Default | None:
     return found if EXPRESSION_DEFAULTS.is_in(server) else None
 
 
+@lru_cache(maxsize=4_096)
+def in_flavour(expression: str, server: ServerContext) -> str:
+    """A canonical expression as this server's flavour writes it; kept, as it is parsed anew."""
+    return canonical(expression, server)
+
+
 def fit_column(column: Column, place: Place, server: ServerContext) -> FittedColumn | CannotRender:
     """The column as a MySQL or MariaDB server can have it."""
     notes: list[str] = []
     kind = _fit_type(column, place, server, notes)
     if isinstance(kind, CannotRender):
         return kind
+    if kind is not column.type:
+        column = replace(column, type=kind)
     if column.generated is not None:
-        return _fit_generated(replace(column, type=kind), server, notes)
-    fitted = _fit_default(replace(column, type=kind), place, server, notes)
+        return _fit_generated(column, server, notes)
+    fitted = _fit_default(column, place, server, notes)
     implicit = kind.name == "timestamp" and not EXPLICIT_TIMESTAMPS.is_in(server)
     if implicit and not fitted.nullable and fitted.default is None:
         fitted = replace(fitted, default=zero_value(kind))
@@ -112,7 +121,7 @@ def _fit_generated(
             f"the target has no {missing}, by which {column.name} is computed",
             f"make {column.name} an ordinary column on one shard, or use a newer target",
         )
-    text = canonical(column.generated.expression, server)
+    text = in_flavour(column.generated.expression, server)
     if text != column.generated.expression:
         column = replace(column, generated=Generated(text, column.generated.stored))
     if not column.nullable and not NOT_NULL_GENERATED.is_in(server):
@@ -129,7 +138,7 @@ def _fit_default(column: Column, place: Place, server: ServerContext, notes: lis
         default = _fit_literal(default, column.type, server, notes)
     if default is None and column.default is not None and column.default != NULL_DEFAULT:
         return without_default(column, place, notes, zero_default(column.type, server))
-    return replace(column, default=default)
+    return column if default is column.default else replace(column, default=default)
 
 
 def without_default(column: Column, place: Place, notes: list[str], zero: Default | None) -> Column:
@@ -159,7 +168,7 @@ def _fit_expression(
         return None
     if server.is_mariadb:
         return _as_literal(default, column.type, server)
-    return Default(DefaultKind.EXPRESSION, canonical(default.text, server))
+    return Default(DefaultKind.EXPRESSION, in_flavour(default.text, server))
 
 
 def _fit_literal(
