@@ -12,7 +12,9 @@ import re
 
 from .context import ServerContext
 
-_HEAD = re.compile(r"/\*(M?)!(\d{5,6})?")
+_MARIADB_HEAD = re.compile(r"/\*(M?)!(\d{5,6})?")
+_MYSQL_HEAD = re.compile(r"/\*(M?)!(\d{6}(?=\s)|\d{5})?")
+"""To MySQL a sixth digit belongs to the version only before a blank (measured on 9.7)."""
 # What can hide the characters of a comment: strings, quoted names, and other comments.
 _NEXT = re.compile(
     r"'(?:[^'\\]|\\.|'')*'"
@@ -32,6 +34,7 @@ def execute_version_comments(sql: str, context: ServerContext) -> str:
     """
     if "/*!" not in sql and "/*M!" not in sql:
         return sql
+    pattern = _MARIADB_HEAD if context.is_mariadb else _MYSQL_HEAD
     out: list[str] = []
     done = 0
     executing = 0
@@ -40,7 +43,7 @@ def execute_version_comments(sql: str, context: ServerContext) -> str:
         start, at = found.span()
         piece = found.group()
         if piece == "/*":
-            head = _HEAD.match(sql, start)
+            head = pattern.match(sql, start)
             if head is not None and _is_executed(head, context):
                 out += (sql[done:start], " " * (head.end() - start))
                 done = at = head.end()

@@ -90,6 +90,12 @@ def test_mariadb_comments_are_mariadbs_alone() -> None:
     assert "x" not in execute_version_comments(sql, MYSQL)
 
 
+def test_a_sixth_digit_is_mysqls_only_before_a_blank() -> None:
+    assert execute_version_comments("a(/*!506012*/)", MYSQL) == "a(        2  )"
+    assert execute_version_comments("a /*!080000 x */", MYSQL).split() == ["a", "x"]
+    assert execute_version_comments("a(/*!506012*/)", MARIADB).replace(" ", "") == "a()"
+
+
 def test_a_comment_inside_a_string_is_text() -> None:
     sql = "'/*!50000 x */' \"/*! y */\" `/*! z */` /*!50000 yes */"
     text = execute_version_comments(sql, MYSQL)
