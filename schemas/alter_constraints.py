@@ -12,7 +12,9 @@ from .changes import (
     AlterTable,
     ChangeColumn,
     DropConstraint,
+    WrittenForeignKey,
 )
+from .constraints import highest_number
 from .errors import UnsupportedDDL
 from .expressions import column_names, rename_columns
 from .grammar.context import ServerContext
@@ -126,5 +128,9 @@ def change_foreign_keys(
             continue
         columns = tuple(changes.renamed.get(name.lower(), name) for name in key.columns)
         keys.append(key if columns == key.columns else replace(key, columns=columns))
-    keys += (action.foreign_key for action in alter.actions if isinstance(action, AddForeignKey))
+    taken = highest_number([key.name for key in schema.foreign_keys], f"{table_name}_ibfk_")
+    for action in alter.actions:
+        if isinstance(action, AddForeignKey):
+            key = action.foreign_key
+            keys.append(replace(key, taken=taken) if isinstance(key, WrittenForeignKey) else key)
     return tuple(keys)

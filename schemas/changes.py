@@ -37,9 +37,16 @@ class WrittenLiteral(Default):
 
 @dataclass(frozen=True, slots=True)
 class WrittenForeignKey(ForeignKey):
-    """A foreign key with the index name that was written in it, for its implicit index."""
+    """A foreign key as it was written, before it has its name.
+
+    Attributes:
+        index_name: That was written in it, for its implicit index.
+        taken: Highest number of a generated name in the table before the statement: those that
+            it drops count too.
+    """
 
     index_name: str = ""
+    taken: int = 0
 
 
 @dataclass(frozen=True, slots=True)

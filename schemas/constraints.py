@@ -28,7 +28,7 @@ def normal_checks(
     if all(check.name for check in checks):
         return checks
     prefix = f"{table_name}_chk_"
-    number = _highest([check.name for check in checks], prefix)
+    number = highest_number([check.name for check in checks], prefix)
     out: list[Check] = []
     for check in checks:
         if not check.name:
@@ -68,7 +68,9 @@ def normal_foreign_keys(
     if not any(isinstance(key, WrittenForeignKey) for key in schema.foreign_keys):
         return schema.foreign_keys, ()
     prefix = f"{table_name}_ibfk_"
-    number = _highest([key.name for key in schema.foreign_keys], prefix)
+    number = highest_number([key.name for key in schema.foreign_keys], prefix)
+    written = [key for key in schema.foreign_keys if isinstance(key, WrittenForeignKey)]
+    number = max(number, *(key.taken for key in written))
     out: list[ForeignKey] = []
     extra: list[Index] = []
     for key in schema.foreign_keys:
@@ -111,7 +113,8 @@ def _is_covered(
     )
 
 
-def _highest(names: list[str], prefix: str) -> int:
+def highest_number(names: list[str], prefix: str) -> int:
+    """The highest number of a generated name among these; 0 without one."""
     numbers = [
         int(name[len(prefix) :])
         for name in names

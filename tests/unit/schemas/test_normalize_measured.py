@@ -265,6 +265,19 @@ def test_to_mysql_a_descending_index_is_none_for_a_foreign_key(
     assert [index.name for index in create(sql, context).indexes] == names
 
 
+@pytest.mark.parametrize("context", [MYSQL, MARIADB], ids=["mysql", "mariadb"])
+def test_the_number_of_a_foreign_key_that_is_dropped_is_not_used_again(
+    context: ServerContext,
+) -> None:
+    statement = parse(
+        "ALTER TABLE t ADD FOREIGN KEY (a) REFERENCES q (x), DROP FOREIGN KEY t_ibfk_1", context
+    )
+    assert isinstance(statement, AlterTable)
+    before = create("CREATE TABLE t (a INT, FOREIGN KEY (a) REFERENCES p (x))", context)
+    after = apply_alter(before, statement, "t", context).schema
+    assert [key.name for key in after.foreign_keys] == ["t_ibfk_2"]
+
+
 def test_mariadb_shows_no_reference_system() -> None:
     assert column("GEOMETRY REF_SYSTEM_ID=4326", MARIADB).type.srid is None
     assert column("GEOMETRY SRID 4326").type.srid == 4326
