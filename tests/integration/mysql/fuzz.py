@@ -24,6 +24,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
+import pymysql
+
 from shardmerge.connectors.local.servers import NAMES, running_server
 
 from .known_differences import known_reason
@@ -31,7 +33,7 @@ from .random_ddl import statement
 from .random_definitions import PARENT_SQL
 from .random_types import Dialect
 from .shrink import Reproduction, outcome, shrink
-from .twin import HOME, Twin
+from .twin import HOME, ServerEnded, Twin
 
 ROUND = 100
 """Accepted statements after which new tables begin."""
@@ -45,12 +47,14 @@ class Tally:
     """What a run counted.
 
     Attributes:
+        rounds: The number of the next round.
         known: Differences that are known, by reason.
         found: Other differences, each as text.
     """
 
     accepted: int = 0
     refused: int = 0
+    rounds: int = 0
     known: Counter[str] = field(default_factory=Counter)
     found: list[str] = field(default_factory=list)
 
@@ -63,27 +67,30 @@ class Tally:
 
 
 def fuzz(
-    twin: Twin, seed: int, accepted: int, *, first_round: int = 0, most_found: int = 1,
+    twin: Twin, seed: int, accepted: int, tally: Tally, *, most_found: int = 1,
     say: Callable[[str], None] = lambda _: None,
-) -> Tally:  # fmt: skip
+) -> None:  # fmt: skip
     """Execute random statements until so many were accepted.
 
     Args:
         twin: The two sides; its tables are thrown away.
         seed: The same seed gives the same statements on the same server.
-        accepted: How many the server must take.
-        first_round: To begin with a later round.
+        accepted: How many the server must have taken in all.
+        tally: Counts, and says with which round to begin; changed.
         most_found: Stop after so many differences that are not known.
         say: Called with a line of progress.
+
+    Raises:
+        ServerEnded: The server died; the tally's next round is the one behind it.
     """
-    tally = Tally()
-    number = first_round
     while tally.accepted < accepted and len(tally.found) < most_found:
+        told = len(tally.found)
+        number, tally.rounds = tally.rounds, tally.rounds + 1
         _round(twin, f"{seed}/{number}", min(ROUND, accepted - tally.accepted), most_found, tally)
-        number += 1
-        if number % 5 == 0:
-            say(f"round {number}: {tally}")
-    return tally
+        for text in tally.found[told:]:
+            say(text)
+        if tally.rounds % 5 == 0:
+            say(f"round {tally.rounds}: {tally}")
 
 
 def _round(twin: Twin, seed: str, accepted: int, most_found: int, tally: Tally) -> None:
@@ -96,7 +103,12 @@ def _round(twin: Twin, seed: str, accepted: int, most_found: int, tally: Tally) 
         tables = {name: schema for (_, name), schema in twin.tracked.items()}
         sql = statement(chance, dialect, tables)
         before = {key: shown for key, shown in twin.last_shown.items() if key[0] == HOME}
-        taken, wrong = outcome(twin, sql)
+        try:
+            taken, wrong = outcome(twin, sql)
+        except pymysql.MySQLError as error:
+            # The server cannot open a table that it has altered itself: nothing to compare with.
+            tally.known[f"the server's own tables are broken: {error.args[0]}"] += 1
+            return
         if not taken:
             tally.refused += 1
             in_a_row += 1
@@ -153,20 +165,23 @@ def main() -> int:
     parser.add_argument("--directory", type=Path, default=Path(".local"))
     options = parser.parse_args()
     options.directory.mkdir(parents=True, exist_ok=True)
-    directory = data_directory(options.directory)
     started = time.monotonic()
-    try:
-        with running_server(options.server, directory, free_port(), say=_say) as server:
-            twin = Twin(server.port)
-            tally = fuzz(
-                twin, options.seed, options.statements, first_round=options.first_round,
-                most_found=options.differences, say=_say,
-            )  # fmt: skip
-            twin.close()
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
-    for text in tally.found:
-        _say(text)
+    tally = Tally(rounds=options.first_round)
+    while tally.accepted < options.statements and len(tally.found) < options.differences:
+        directory = data_directory(options.directory)
+        try:
+            with running_server(options.server, directory, free_port(), say=_say) as server:
+                twin = Twin(server.port)
+                fuzz(
+                    twin, options.seed, options.statements, tally,
+                    most_found=options.differences, say=_say,
+                )  # fmt: skip
+                twin.close()
+        except ServerEnded as error:
+            _say(str(error))
+            tally.known["the server died"] += 1
+        finally:
+            shutil.rmtree(directory, ignore_errors=True)
     for reason, count in tally.known.most_common():
         _say(f"known, {count} times: {reason}")
     _say(f"{options.server}, seed {options.seed}, {time.monotonic() - started:.0f} s")

@@ -199,12 +199,16 @@ class Information:
     def _server_checks(self, where: str) -> list[str]:
         if self._context.is_mariadb:
             where = where.replace("table_schema", "constraint_schema")
-            # A column's own check keeps its name here when the column is renamed.
             rows = self._query(
-                "SELECT constraint_name FROM information_schema.check_constraints"
-                f" WHERE {where} AND level = 'Table' AND NOT check_clause REGEXP {_PERIOD}"
+                "SELECT constraint_name, level, check_clause"
+                f" FROM information_schema.check_constraints WHERE {where}"
             )
-            return [f"check {name} YES" for (name,) in rows]
+            # A column's own check keeps its name here when the column is renamed.
+            return [
+                f"check {name} YES"
+                for name, level, clause in rows
+                if level == "Table" and not _PERIOD.match(str(clause))
+            ]
         rows = self._query(
             "SELECT constraint_name, enforced FROM information_schema.table_constraints"
             f" WHERE {where} AND constraint_type = 'CHECK'"
@@ -220,7 +224,7 @@ def _told_number(kind: str, text: str) -> str:
 
 
 _NUMBER = re.compile(r"-?[\d.]+(e[-+]?\d+)?")
-_PERIOD = "'^`[^`]+` < `[^`]+`$'"
+_PERIOD = re.compile(r"`[^`]+` < `[^`]+`$")
 """The check that a PERIOD makes; SHOW CREATE TABLE does not tell it."""
 _UNORDERED = (IndexKind.FULLTEXT, IndexKind.SPATIAL)
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "0": "\0"}

@@ -94,6 +94,11 @@ def _apart(subject: Subject, chosen: list[str]) -> list[str]:
         replaced = re.match(rf"DROP COLUMN ({_NAME}), ADD", action)
         if changed and changed[1] in dropped:
             continue
+        renamed = re.match(rf"RENAME COLUMN ({_NAME}) TO ({_NAME})", action)
+        if renamed and any(name in added for name in renamed.groups()):
+            continue
+        if changed and action[0] == "A" and " ".join(chosen).count(changed[1]) > 1:
+            continue
         # Servers write the literals of an expression anew when a column of it is redefined.
         name = found[1] if (found := changed or replaced) and action[0] != "A" else ""
         others = added.replace(action, "")
@@ -105,8 +110,11 @@ def _apart(subject: Subject, chosen: list[str]) -> list[str]:
 
 def _add(subject: Subject) -> str:
     word = subject.chance.choice(("ADD COLUMN", "ADD")) + " "
-    guard = subject.guard("IF NOT EXISTS")
-    return f"{word}{guard}{subject.fresh()} {subject.definition()}{subject.place()}"
+    definition = subject.definition()
+    # MariaDB adds the keys of a definition although the column is there already.
+    has_key = "KEY" in definition or "UNIQUE" in definition
+    guard = "" if has_key else subject.guard("IF NOT EXISTS")
+    return f"{word}{guard}{subject.fresh()} {definition}{subject.place()}"
 
 
 def _add_several(subject: Subject) -> str:
@@ -133,7 +141,8 @@ def _modify(subject: Subject) -> str:
 
 def _change(subject: Subject) -> str:
     new = subject.fresh() if subject.chance.random() < 0.7 else subject.column()
-    return f"CHANGE {subject.column()} {new} {subject.definition()}{subject.place()}"
+    old = quoted(subject.chance.choice(subject.names))
+    return f"CHANGE {old} {new} {subject.definition()}{subject.place()}"
 
 
 def _rename(subject: Subject) -> str:
@@ -155,7 +164,9 @@ def _default(subject: Subject) -> str:
         values.append("(1 + 2)")
     value = subject.chance.choice(values)
     what = subject.chance.choice(("DROP DEFAULT", f"SET DEFAULT {value}"))
-    return f"ALTER {subject.chance.choice(('', 'COLUMN '))}{subject.column()} {what}"
+    # A column that exists: MariaDB takes one that the same statement adds, too.
+    column = quoted(subject.chance.choice(subject.names))
+    return f"ALTER {subject.chance.choice(('', 'COLUMN '))}{column} {what}"
 
 
 def _column_visibility(subject: Subject) -> str:
@@ -200,9 +211,11 @@ def _add_check(subject: Subject) -> str:
 
 
 def _drop_check(subject: Subject) -> str:
-    if not subject.schema.checks:
+    # A column's own check has the column's name on MariaDB, and is not dropped by it.
+    names = [c.name for c in subject.schema.checks if subject.schema.column(c.name) is None]
+    if not names:
         return ""
-    name = quoted(subject.chance.choice(subject.schema.checks).name)
+    name = quoted(subject.chance.choice(names))
     if subject.dialect.is_mariadb or subject.dialect.has((8, 0, 19), None):
         return f"DROP CONSTRAINT {name}"
     return f"DROP CHECK {name}"

@@ -142,7 +142,8 @@ def _string(chance: Random, dialect: Dialect) -> Typed:
     return Typed(
         f"{name}({length}){'' if national else charset(chance, dialect)}",
         values,
-        ("CONCAT('a', 'b')", "UPPER('x')", "'x'"),
+        # One character: MySQL 8.0.15 refuses a longer one after it has changed the table.
+        ("CONCAT('a', '')", "UPPER('x')", "'x'"),
     )
 
 

@@ -12,7 +12,7 @@ import re
 
 from tests.ddl_files import Written, cases, corpus, read
 
-from .fuzz import fuzz
+from .fuzz import Tally, fuzz
 from .known_differences import CORPUS, RANDOM
 from .shrink import outcome
 from .twin import Twin
@@ -27,7 +27,8 @@ CORPUS_FLOOR = {"mysql80": 400, "mysql97": 400, "mariadb1011": 350, "mysql57": 2
 def test_random_statements_leave_tracker_and_server_equal(twin: Twin, server: str) -> None:
     wanted = os.environ.get("SHARDMERGE_FUZZ_STATEMENTS")
     count = int(wanted) if wanted else STATEMENTS.get(server, _OTHER_STATEMENTS)
-    tally = fuzz(twin, SEED, count)
+    tally = Tally()
+    fuzz(twin, SEED, count, tally)
     print(f"{twin.context.flavour} {twin.context.version}: {tally}")
     assert not tally.found, "\n".join(tally.found)
     assert tally.accepted == count

@@ -70,9 +70,14 @@ class Twin:
         self._connection.close()
 
     def query(self, sql: str) -> tuple[tuple[object, ...], ...]:
-        """Rows of a statement's answer."""
-        self._cursor.execute(sql)
-        return tuple(self._cursor.fetchall())
+        """Rows of a statement's answer; raises ``ServerEnded`` when the server dies of it."""
+        try:
+            self._cursor.execute(sql)
+            return tuple(self._cursor.fetchall())
+        except pymysql.MySQLError:
+            if not self._connection.open:
+                raise ServerEnded(f"the server died of: {sql}") from None
+            raise
 
     def _mode(self, mode: str) -> None:
         self.query(f"SET SESSION sql_mode = 'STRICT_TRANS_TABLES{mode}'")
@@ -126,8 +131,6 @@ class Twin:
             self.query(sql)
             self._connection.commit()  # CREATE TABLE … START TRANSACTION leaves one open.
         except pymysql.MySQLError:
-            if not self._connection.open:
-                raise ServerEnded(f"the server died of: {sql}") from None
             if "OR REPLACE" in sql:
                 # MariaDB drops the old table before it finds fault with the new one.
                 shown = self.shown()
