@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from shardmerge.schemas.diff import CannotRender, diff
 from shardmerge.schemas.events import (
@@ -38,7 +39,10 @@ from shardmerge.schemas.join_index import JoinIndex
 from shardmerge.schemas.joined import Conflict, JoinedTable, ShardSchema
 from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId, TargetTable
-from shardmerge.schemas.target_table import target_schema
+from shardmerge.schemas.render.dialect import Dialect
+from shardmerge.schemas.render.mysql_dialect import MYSQL_8
+from shardmerge.schemas.target_table import changed_comments, target_schema
+from shardmerge.schemas.volatile_defaults import volatile_additions
 
 from .identities import assign, known_names
 from .state import Hold, ShardState, TargetState
@@ -62,13 +66,14 @@ def initial(target: TargetTable) -> TargetState:
     return TargetState(target)
 
 
-def decide(state: TargetState, change: SchemaChange) -> Step:
+def decide(state: TargetState, change: SchemaChange, dialect: Dialect = MYSQL_8) -> Step:
     """Fold one schema change into a target's state and answer it.
 
     Args:
         state: Of ``change.target``.
         change: Any change of one of the target's shards. Changes of one source come in the
             order of their identities; a repeated one is recognised.
+        dialect: The target's kind and version.
     """
     place = (change.id.offset, change.id.ordinal)
     if place <= state.seen.get(change.id.source, (-1, -1)):
@@ -79,49 +84,53 @@ def decide(state: TargetState, change: SchemaChange) -> Step:
         why = Refusal(change.error, change.hint)
         return _hold(state, change, None, known_names(state), why)
     if change.after is None:
-        return _leave(state, change)
-    return _move(state, change)
+        return _leave(state, change, dialect)
+    return _move(state, change, dialect)
 
 
-def _move(state: TargetState, change: SchemaChange) -> Step:
+def _move(state: TargetState, change: SchemaChange, dialect: Dialect) -> Step:
     assigned = assign(state, change)
     tracked, names, warnings = assigned.tracked, assigned.names, assigned.warnings
     if assigned.generations is not state.generations:
         state = replace(state, generations=assigned.generations)
+    if not change.snapshot and change.after is not None:
+        added = volatile_additions(change.after, change.lineage)
+        warnings = (*warnings, *(v.reason for v in added))
     known = state.shards.get(change.shard)
+    before = known.final.columns if known and known.final else ()
+    comments = changed_comments(before, tracked.columns)
+    to = partial(_join, names=names, dialect=dialect, first=tracked.ids, comments=comments)
     moved = state.with_shard(ShardState(change.shard, tracked, change.position, state.version))
-    answer = _join(moved, moved.final, names, tracked.ids)
+    answer = to(moved, moved.final)
     if not isinstance(answer, Refusal):
         opened = {shard.shard for shard in state.opened()}
         if known and known.hold:
             opened.add(change.shard)
         moved = moved.with_all_released()
-        return _emit(
-            moved, change, answer, tracked, names, releases=sorted(opened), warnings=warnings
-        )
+        return _emit(moved, change, answer, tracked, releases=sorted(opened), warnings=warnings)
     refusal = answer
     if not (known and known.hold) and moved.effective is not moved.final:
-        answer = _join(moved, moved.effective, names, tracked.ids)
+        answer = to(moved, moved.effective)
         if not isinstance(answer, Refusal):
-            return _emit(moved, change, answer, tracked, names, warnings=warnings)
+            return _emit(moved, change, answer, tracked, warnings=warnings)
     return _hold(state, change, tracked, names, refusal)
 
 
-def _leave(state: TargetState, change: SchemaChange) -> Step:
+def _leave(state: TargetState, change: SchemaChange, dialect: Dialect) -> Step:
     """The shard is gone: the join is that of the others."""
     remaining = state.without_shard(change.shard)
     names = known_names(state)
     opened = [shard.shard for shard in remaining.opened()]
-    answer = _join(remaining, remaining.final, names)
+    answer = _join(remaining, remaining.final, names, dialect)
     if not isinstance(answer, Refusal):
         remaining = remaining.with_all_released()
     else:
         opened = []
-        answer = _join(remaining, remaining.effective, names)
+        answer = _join(remaining, remaining.effective, names, dialect)
     if isinstance(answer, Refusal):
         # The others were joined together with the shard that left, so this says that the target
         # itself cannot be brought there; it stays as it is, and accepts what it accepted.
-        answer = _Joined(state.schema, state.columns, (), state.joined)
+        answer = _Joined(state.schema, state.columns, (), state.joined, names)
     warnings = [f"rows of {change.shard} stay in the target"]
     left = state.shards.get(change.shard)
     if left and left.hold:
@@ -130,7 +139,7 @@ def _leave(state: TargetState, change: SchemaChange) -> Step:
         warnings.append(
             f"{change.shard} was held at {left.hold.position}: its rows after that are passed over"
         )
-    step = _emit(remaining, change, answer, None, names, releases=opened, warnings=tuple(warnings))
+    step = _emit(remaining, change, answer, None, releases=opened, warnings=tuple(warnings))
     assert step.decision is not None
     return replace(step, decision=replace(step.decision, live=False))
 
@@ -151,10 +160,16 @@ class _Joined:
     columns: tuple[ShardColumn, ...]
     statements: tuple[TargetStatement, ...]
     joined: JoinedTable | None
+    names: Mapping[str, str]
 
 
-def _join(
-    state: TargetState, index: JoinIndex, names: Mapping[str, str], first: Sequence[str] = ()
+def _join(  # noqa: PLR0917 - bound by partial
+    state: TargetState,
+    index: JoinIndex,
+    names: Mapping[str, str],
+    dialect: Dialect,
+    first: Sequence[str] = (),
+    comments: Mapping[str, str] | None = None,
 ) -> _Joined | Refusal:
     """The move from the target as it is to the join of some of its shards' schemas.
 
@@ -162,27 +177,55 @@ def _join(
         state: With the shards as they would be.
         index: Of the schemas that are joined: the effective or the final ones.
         names: Identity → name in the target.
+        dialect: The target's kind and version.
         first: Identities whose columns come first among those that are new in the target.
+        comments: Comments of columns that the change set, by identity.
     """
     if not index.shards:
-        return _Joined(state.schema, state.columns, (), state.joined)
-    if clash := _clash({i: names[i] for i in (*index.ids, *state.final.ids)}):
-        return clash
+        return _Joined(state.schema, state.columns, (), state.joined, names)
+    ids = (*index.ids, *state.final.ids)
+    if clash := _clash({i: names[i] for i in ids}):
+        names = _as_shards_call_them(state, names)
+        if _clash({i: names[i] for i in ids}):
+            return clash
     joined = index.join(names, first)
     if isinstance(joined, Conflict):
         return Refusal(str(joined), joined.resolve)
-    if joined == state.joined and _default_charset(joined) == _default_charset(state.joined):
-        return _Joined(state.schema, state.columns, (), state.joined)
-    # Without checks: servers before 8.0.16 cannot drop one, and the shards have checked the rows.
-    to = target_schema(joined, state.columns, table=state.target.table, checks=False)
-    statements = diff(state.schema, state.columns, to, state.target)
+    if (
+        not comments
+        and joined == state.joined
+        and _default_charset(joined) == _default_charset(state.joined)
+    ):
+        return _Joined(state.schema, state.columns, (), state.joined, names)
+    to = target_schema(
+        joined, state.columns, table=state.target.table, dialect=dialect, comments=comments
+    )
+    statements = diff(state.schema, state.columns, to, state.target, dialect)
     if isinstance(statements, CannotRender):
         return Refusal(statements.reason, statements.hint)
-    return _Joined(to.schema, to.columns, statements, joined)
+    return _Joined(to.schema, to.columns, statements, joined, names)
 
 
 def _default_charset(joined: JoinedTable) -> tuple[str, str]:
     return joined.charset, joined.collation
+
+
+def _as_shards_call_them(state: TargetState, names: Mapping[str, str]) -> dict[str, str]:
+    """``names``, but for columns that no shard calls by the name that the target has for them.
+
+    The shard whose name the target kept has left, or calls the column otherwise by now. Looks at
+    all shards; needed only where two columns would have one name.
+    """
+    called: dict[str, set[str]] = {}
+    for shard in state.shards.values():
+        for item in shard.final.columns if shard.final else ():
+            called.setdefault(item.id, set()).add(item.column.name)
+    return {
+        column_id: name
+        if name.lower() in {n.lower() for n in called.get(column_id, {name})}
+        else min(called[column_id])
+        for column_id, name in names.items()
+    }
 
 
 def _clash(names: Mapping[str, str]) -> Refusal | None:
@@ -203,7 +246,6 @@ def _emit(
     change: SchemaChange,
     answer: _Joined,
     tracked: ShardSchema | None,
-    names: Mapping[str, str],
     *,
     releases: Iterable[ShardId] = (),
     warnings: tuple[str, ...] = (),
@@ -213,7 +255,7 @@ def _emit(
         schema=answer.schema,
         columns=answer.columns,
         joined=answer.joined,
-        names=_outside_target(state, answer.columns, names),
+        names=_outside_target(state, answer.columns, answer.names),
     )
     releases = tuple(releases)
     if answer.statements:

@@ -12,6 +12,8 @@ from shardmerge.schemas.errors import ConfigError, ContractError
 from shardmerge.schemas.events import Decision, JoinedSchema, SchemaChange
 from shardmerge.schemas.grammar import ServerContext
 from shardmerge.schemas.pipeline import Pipeline, Source
+from shardmerge.schemas.render.dialect import Dialect
+from shardmerge.schemas.render.dialects import dialect_of
 
 from . import coordinator, tracker
 from .effects import Effects, Rows, Send, SourceRecord
@@ -79,6 +81,7 @@ class CoordinatorFold:
         self._ddl = topics.ddl(pipeline).name
         self._joined = topics.joined_schemas(pipeline).name
         self._states = TargetStates()
+        self._dialect = dialect_of(pipeline.target.kind, pipeline.target.version)
 
     def __call__(self, rows: Rows, record: SourceRecord) -> Effects:
         """Fold one record.
@@ -93,7 +96,7 @@ class CoordinatorFold:
                 hint="only the agents write to the schema-log",
             )
         state = self._states.get(rows, change.target)
-        step = _decide(state, change)
+        step = _decide(state, change, self._dialect)
         if step.decision is None or step.joined is None:
             return Effects()
         touched = {change.shard, *step.decision.releases}
@@ -103,18 +106,18 @@ class CoordinatorFold:
         )
 
 
-def _decide(state: TargetState, change: SchemaChange) -> coordinator.Step:
+def _decide(state: TargetState, change: SchemaChange, dialect: Dialect) -> coordinator.Step:
     """Decide; a defect of our own holds the one shard whose change brought it to light.
 
     The worker would otherwise stop at this record for ever, and with it every other target. Nothing
     is hidden: the decision says what broke and where, and the shard stands.
     """
     try:
-        return coordinator.decide(state, change)
+        return coordinator.decide(state, change, dialect)
     except ContractError:
         raise
     except Exception as defect:
-        return coordinator.decide(state, _undecidable(change, defect))
+        return coordinator.decide(state, _undecidable(change, defect), dialect)
 
 
 def _undecidable(change: SchemaChange, defect: Exception) -> SchemaChange:

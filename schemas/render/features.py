@@ -34,6 +34,7 @@ FUNCTIONAL_INDEXES = Feature(80013, None)
 MULTI_VALUED_INDEXES = Feature(80017, None)
 DESCENDING_INDEXES = Feature(80001, 100800)
 """Before, DESC is read and forgotten."""
+VECTOR_INDEXES = Feature(None, 110701)
 INDEX_PARSERS = Feature(50706, None)
 NOT_NULL_GENERATED = Feature(50706, None)
 UNENFORCED_CHECKS = Feature(80016, None)

@@ -33,6 +33,7 @@ _INDEX_WORDS = {
     IndexKind.PLAIN: "INDEX",
     IndexKind.FULLTEXT: "FULLTEXT INDEX",
     IndexKind.SPATIAL: "SPATIAL INDEX",
+    IndexKind.VECTOR: "VECTOR INDEX",
 }
 
 

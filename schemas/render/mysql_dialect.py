@@ -16,6 +16,7 @@ from shardmerge.schemas.model import (
     Default,
     DefaultKind,
     Index,
+    IndexKind,
     TableSchema,
 )
 from shardmerge.schemas.names import TargetTable, quote_identifier
@@ -32,6 +33,7 @@ from .features import (
     MULTI_VALUED_INDEXES,
     RENAME_COLUMN,
     UNENFORCED_CHECKS,
+    VECTOR_INDEXES,
     missing_function,
 )
 from .mysql_fit import fit_column, in_flavour, zero_default
@@ -73,6 +75,8 @@ class MySqlDialect:
         for text in expressions:
             if missing := missing_function(text, self.server):
                 return LeftOut(f"{self.name} has no {missing}")
+        if index.kind is IndexKind.VECTOR and not VECTOR_INDEXES.is_in(self.server):
+            return LeftOut(f"{self.name} has no vector indexes")
         if index.parser and not INDEX_PARSERS.is_in(self.server):
             return LeftOut(f"{self.name} has no parser {index.parser}")
         if not DESCENDING_INDEXES.is_in(self.server):

@@ -118,7 +118,7 @@ class TiDbDialect(MySqlDialect):
 
     def fit_index(self, index: Index, schema: TableSchema) -> Index | LeftOut:
         """The index as TiDB can have it."""
-        if index.kind in (IndexKind.FULLTEXT, IndexKind.SPATIAL):
+        if index.kind in (IndexKind.FULLTEXT, IndexKind.SPATIAL, IndexKind.VECTOR):
             return LeftOut(f"TiDB has no {index.kind.value} indexes")
         return MySqlDialect.fit_index(self, index, schema)
 

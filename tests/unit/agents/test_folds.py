@@ -108,10 +108,10 @@ def test_a_defect_of_our_own_holds_one_shard_and_says_where(monkeypatch):
     (change,) = TrackerFold(PIPELINE)(Rows(), statement(CREATE)).sends
     decide = coordinator.decide
 
-    def broken(state, change):
+    def broken(state, change, dialect):
         if not change.error:
             raise KeyError("g#1")
-        return decide(state, change)
+        return decide(state, change, dialect)
 
     monkeypatch.setattr(coordinator, "decide", broken)
     effects = CoordinatorFold(PIPELINE)(Rows(), log_record(change.value, 0))

@@ -8,7 +8,7 @@ from shardmerge.schemas.apply import apply_create
 from shardmerge.schemas.changes import CreateTable
 from shardmerge.schemas.errors import ConfigError
 from shardmerge.schemas.grammar import ServerContext, parse
-from shardmerge.schemas.model import Column, Default, DefaultKind
+from shardmerge.schemas.model import Column, Default, DefaultKind, Index, IndexKind, IndexPart
 from shardmerge.schemas.names import TargetTable
 from shardmerge.schemas.pipeline import TARGETS
 from shardmerge.schemas.render.collations import fit_collation
@@ -245,3 +245,12 @@ def test_checks_and_indexes_by_functions_that_the_target_lacks_are_left_out() ->
     assert isinstance(mariadb.fit_index(schema.indexes[0], schema), LeftOut)
     old = MySqlDialect(ServerContext("mysql", (8, 0, 36)))
     assert old.fit_check(schema.checks[0]) == schema.checks[0]
+
+
+@pytest.mark.parametrize("target", ["mysql 9.7.0", "mariadb 10.11.8", "tidb 8.5.0"])
+def test_a_vector_index_is_left_out_where_there_is_none(target: str) -> None:
+    kind, _, version = target.partition(" ")
+    index = Index("v", IndexKind.VECTOR, (IndexPart("c"),))
+    schema = table("create table t (c int)")
+    assert isinstance(dialect_of(kind, version).fit_index(index, schema), LeftOut)
+    assert dialect_of("mariadb", "11.8.2").fit_index(index, schema) == index
