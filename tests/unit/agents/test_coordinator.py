@@ -238,6 +238,21 @@ def test_renames_to_different_names_lose_nothing_and_are_warned_of() -> None:
     assert "stays 'b'" in other.warnings[0]
 
 
+def test_a_name_that_only_a_shard_that_left_gave_makes_room() -> None:
+    line = Line()
+    line.change("s0", table(column("a")))
+    line.change("s1", table(column("a")))
+    line.change("s0", table(column("b")), renames={"a": "b"})
+    line.change("s1", table(column("x")), renames={"a": "x"})
+    line.change("s0", None)
+
+    added = line.change("s1", table(column("x"), column("b")))
+
+    assert added.outcome is Outcome.EMIT
+    assert sql(added)[0] == "RENAME COLUMN `b` TO `x`"
+    assert sql(added)[1].startswith("ADD COLUMN `b`")
+
+
 def test_adding_a_column_under_the_name_the_target_renamed_to_holds_until_dropped() -> None:
     line = Line()
     line.change("s0", table(column("a")))
