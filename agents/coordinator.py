@@ -93,8 +93,8 @@ def _move(state: TargetState, change: SchemaChange, dialect: Dialect) -> Step:
     tracked, names, warnings = assigned.tracked, assigned.names, assigned.warnings
     if assigned.generations is not state.generations:
         state = replace(state, generations=assigned.generations)
-    if not change.snapshot and change.after is not None:
-        added = volatile_additions(change.after, change.lineage)
+    if not change.snapshot:
+        added = volatile_additions(tracked.schema, change.lineage)
         warnings = (*warnings, *(v.reason for v in added))
     known = state.shards.get(change.shard)
     before = known.final.columns if known and known.final else ()
@@ -121,12 +121,12 @@ def _leave(state: TargetState, change: SchemaChange, dialect: Dialect) -> Step:
     remaining = state.without_shard(change.shard)
     names = known_names(state)
     opened = [shard.shard for shard in remaining.opened()]
-    answer = _join(remaining, remaining.final, names, dialect)
+    answer = _join(remaining, remaining.final, names, dialect=dialect)
     if not isinstance(answer, Refusal):
         remaining = remaining.with_all_released()
     else:
         opened = []
-        answer = _join(remaining, remaining.effective, names, dialect)
+        answer = _join(remaining, remaining.effective, names, dialect=dialect)
     if isinstance(answer, Refusal):
         # The others were joined together with the shard that left, so this says that the target
         # itself cannot be brought there; it stays as it is, and accepts what it accepted.
@@ -163,10 +163,11 @@ class _Joined:
     names: Mapping[str, str]
 
 
-def _join(  # noqa: PLR0917 - bound by partial
+def _join(
     state: TargetState,
     index: JoinIndex,
     names: Mapping[str, str],
+    *,
     dialect: Dialect,
     first: Sequence[str] = (),
     comments: Mapping[str, str] | None = None,

@@ -45,7 +45,6 @@ def target_schema(
     previous: Sequence[ShardColumn] = (),
     table: str = "",
     *,
-    checks: bool = True,
     dialect: Dialect = MYSQL_8,
     comments: Mapping[str, str] | None = None,
 ) -> TargetSchema:
@@ -66,7 +65,6 @@ def target_schema(
             columns follow in the order in which the first shard has them.
         table: The target table's name, part of made-up check names (they are unique in a
             database).
-        checks: Whether the target is to have CHECK constraints, where the dialect can.
         dialect: The target's kind and version.
         comments: Comments of columns that a shard's change set, by identity; the other columns
             keep those they have.
@@ -84,9 +82,11 @@ def target_schema(
     )
     key = tuple(IndexPart(columns[i].column.name, length=n or None) for i, n in joined.key)
     primary = Index("PRIMARY", IndexKind.PRIMARY, key)
-    schema = replace(schema, indexes=fitting.indexes([primary] if key else [], schema))
-    if checks:
-        schema = replace(schema, checks=fitting.checks(table))
+    schema = replace(
+        schema,
+        indexes=fitting.indexes([primary] if key else [], schema),
+        checks=fitting.checks(table),
+    )
     ours = frozenset(c.id for c in columns.values() if c.needs_zero_value)
     return TargetSchema(schema, placed, ours, tuple(fitting.notes), fitting.refusal)
 

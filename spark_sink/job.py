@@ -73,6 +73,7 @@ def run(settings: SinkSettings, pipeline: Pipeline, stopped: Stopped) -> None:
         ShardMergeError: It cannot start, or must not go on.
     """
     bootstrap = pipeline.kafka.bootstrap_servers
+    lock_wait_s = pipeline.sink.lock_wait_timeout_s
     address = MySqlAddress(
         pipeline.target.host, pipeline.target.port, pipeline.target.user, pipeline.target.password
     )
@@ -81,23 +82,24 @@ def run(settings: SinkSettings, pipeline: Pipeline, stopped: Stopped) -> None:
         target=address,
         control_database=pipeline.target.control_database,
         pipeline=pipeline.name,
-        lock_wait_timeout_s=pipeline.sink.lock_wait_timeout_s,
+        lock_wait_timeout_s=lock_wait_s,
     )
     runner = BatchRunner(settings, config, pipeline.sink.spark_min_records)
     runner.start()
     # Also checks that the schema-change topics and the ddl topic have one partition each:
     # without that their order, which everything here rests on, is lost.
     create_topics(bootstrap, topics.own_topics(pipeline))
-    session = MySqlSession(address, lock_wait_timeout_s=pipeline.sink.lock_wait_timeout_s)
+    session = MySqlSession(address, lock_wait_timeout_s=lock_wait_s)
     control = ControlStore(session, config.control_database, pipeline.name)
     epoch = _take_over(control, stopped)
 
-    def open_journal() -> Journal:
-        own = MySqlSession(address, lock_wait_timeout_s=pipeline.sink.lock_wait_timeout_s)
+    def journal_on(own: MySqlSession) -> Journal:
         store = ControlStore(own, config.control_database, pipeline.name)
-        return Journal(own, store, pipeline.name, epoch, pipeline.sink.lock_wait_timeout_s)
+        return Journal(own, store, pipeline.name, epoch, lock_wait_s)
 
-    statements = StatementRunner(open_journal)
+    statements = StatementRunner(
+        lambda: journal_on(MySqlSession(address, lock_wait_timeout_s=lock_wait_s))
+    )
     tailed = [topics.ddl(pipeline).name, *(source.name for source in pipeline.sources)]
     tail = TopicTail(bootstrap, tailed)
     publisher = ProgressPublisher(bootstrap, topics.sink_progress(pipeline).name)
@@ -106,7 +108,7 @@ def run(settings: SinkSettings, pipeline: Pipeline, stopped: Stopped) -> None:
         offsets=OffsetReader(bootstrap),
         tail=tail,
         control=control,
-        journal=open_journal(),
+        journal=journal_on(session),
         statements=statements,
         runner=runner,
         publisher=publisher,

@@ -8,29 +8,25 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from shardmerge.schemas.apply import apply_alter, apply_create
-from shardmerge.schemas.changes import AlterTable, CreateTable
+from shardmerge.schemas.changes import AlterTable
 from shardmerge.schemas.diff import diff
 from shardmerge.schemas.events import ShardColumn, StatementKind, TargetStatement
 from shardmerge.schemas.grammar import ServerContext, parse
 from shardmerge.schemas.lattice import (
     JoinedTable,
-    ShardSchema,
     compare_tables,
-    join_all,
     join_tables,
 )
 from shardmerge.schemas.model import TableSchema
-from shardmerge.schemas.names import TargetTable
 from shardmerge.schemas.render.dialect import CannotRender
 from shardmerge.schemas.render.mysql_dialect import MySqlDialect
 from shardmerge.schemas.render.spark import SparkDialect
 from shardmerge.schemas.render.spark_types import can_widen, spark_type
 from shardmerge.schemas.render.tidb import TiDbDialect
 from shardmerge.schemas.target_table import TargetSchema, target_schema
-from tests.strategies import names_of, shard_tables, tables
+from tests.strategies import shard_tables, tables
+from tests.target_moves import TARGET, executed, fold_bindings, renamed_targets, to_target
 
-TARGET = TargetTable("merged", "t")
 DIALECTS = (
     *(MySqlDialect(ServerContext("mysql", version))
       for version in ((5, 7, 44), (8, 0, 15), (8, 0, 36), (8, 4), (9, 4))),
@@ -41,32 +37,20 @@ DIALECTS = (
 dialects = st.sampled_from(DIALECTS)
 
 
-def executed(
-    schema: TableSchema | None, statement: TargetStatement, server: ServerContext
-) -> TableSchema:
-    parsed = parse(statement.sql, server)
-    if isinstance(parsed, CreateTable):
-        assert schema is None
-        return apply_create(parsed, server)
-    assert isinstance(parsed, AlterTable) and schema is not None
-    return apply_alter(schema, parsed, TARGET.table, server).schema
-
-
-def to_target(
-    shards: list[TableSchema], dialect: MySqlDialect, previous: TargetSchema | None = None
-) -> TargetSchema:
-    joined = join_tables(shards)
-    assume(isinstance(joined, JoinedTable))
-    assert isinstance(joined, JoinedTable)
-    columns = previous.columns if previous else ()
-    return target_schema(joined, columns, TARGET.table, dialect=dialect)
+def brought(
+    dialect: MySqlDialect, before: list[TableSchema], after: list[TableSchema]
+) -> tuple[TargetSchema, TargetSchema, tuple[TargetStatement, ...] | CannotRender]:
+    """The targets of two groups of shards, and how the first becomes the second."""
+    old = to_target(before, dialect=dialect)
+    new = to_target(after, old, dialect)
+    return old, new, diff(old.schema, old.columns, new, TARGET, dialect)
 
 
 @given(dialects, shard_tables())
 def test_parsing_a_created_table_in_its_own_flavour_gives_it_back(
     dialect: MySqlDialect, shards: list[TableSchema]
 ) -> None:
-    target = to_target(shards, dialect)
+    target = to_target(shards, dialect=dialect)
     created = diff(None, (), target, TARGET, dialect)
     if isinstance(created, CannotRender):
         assert created == target.refusal
@@ -82,9 +66,7 @@ def test_parsing_a_created_table_in_its_own_flavour_gives_it_back(
 def test_every_target_is_brought_to_the_decided_schema_by_statements_that_it_reads(
     dialect: MySqlDialect, before: list[TableSchema], after: list[TableSchema]
 ) -> None:
-    old = to_target(before, dialect)
-    new = to_target(after, dialect, old)
-    statements = diff(old.schema, old.columns, new, TARGET, dialect)
+    old, new, statements = brought(dialect, before, after)
     if isinstance(statements, CannotRender):
         assert statements.reason and statements.hint
         return
@@ -103,9 +85,7 @@ def test_expanding_statements_only_widen_every_target_and_contracting_ones_only_
     dialect: MySqlDialect, before: list[TableSchema], after: list[TableSchema]
 ) -> None:
     """So every schema between two steps accepts the rows of one of its ends at least."""
-    old = to_target(before, dialect)
-    new = to_target(after, dialect, old)
-    statements = diff(old.schema, old.columns, new, TARGET, dialect)
+    old, _, statements = brought(dialect, before, after)
     assume(not isinstance(statements, CannotRender))
     assert not isinstance(statements, CannotRender)
     schema = old.schema
@@ -144,15 +124,12 @@ def _bare(schema: TableSchema, dialect: MySqlDialect) -> TableSchema:
 def test_identities_are_bound_to_the_columns_of_every_target(
     dialect: MySqlDialect, before: list[TableSchema], after: list[TableSchema]
 ) -> None:
-    old = to_target(before, dialect)
-    new = to_target(after, dialect, old)
-    statements = diff(old.schema, old.columns, new, TARGET, dialect)
+    old, new, statements = brought(dialect, before, after)
     assume(not isinstance(statements, CannotRender))
     assert not isinstance(statements, CannotRender)
     names = {c.id: c.column.name for c in old.columns}
     for statement in statements:
-        for bind in statement.binds:
-            names[bind.column_id] = bind.name
+        fold_bindings(names, statement)
     assert {i: n for i, n in names.items() if n} == {c.id: c.column.name for c in new.columns}
 
 
@@ -160,9 +137,9 @@ def test_identities_are_bound_to_the_columns_of_every_target(
 def test_a_target_that_is_there_already_needs_nothing(
     dialect: MySqlDialect, shards: list[TableSchema]
 ) -> None:
-    target = to_target(shards, dialect)
+    target = to_target(shards, dialect=dialect)
     assume(target.refusal is None)
-    again = to_target(shards, dialect, target)
+    again = to_target(shards, target, dialect)
     assert diff(target.schema, target.columns, again, TARGET, dialect) == ()
 
 
@@ -171,9 +148,7 @@ def test_tidb_gets_one_action_per_statement_and_columns_before_indexes(
     before: list[TableSchema], after: list[TableSchema]
 ) -> None:
     dialect = TiDbDialect()
-    old = to_target(before, dialect)
-    new = to_target(after, dialect, old)
-    statements = diff(old.schema, old.columns, new, TARGET, dialect)
+    _, _, statements = brought(dialect, before, after)
     if isinstance(statements, CannotRender):
         return
     actions = []
@@ -197,23 +172,14 @@ def test_renames_in_any_combination_are_followed_by_every_target(
     dialect: MySqlDialect, schema: TableSchema, names: list[str]
 ) -> None:
     """Also swapped names, and by CHANGE, which says the whole definition again."""
-    assume(all(column.generated is None for column in schema.columns))
-    renamed = dict(zip("abcde", names, strict=False))
-    shard = ShardSchema(schema, tuple(c.name for c in schema.columns))
-    joined = join_all([shard], names_of([shard]))
-    again = join_all([shard], {name: renamed.get(name, name) for name in shard.ids})
-    assume(isinstance(joined, JoinedTable) and isinstance(again, JoinedTable))
-    assert isinstance(joined, JoinedTable) and isinstance(again, JoinedTable)
-    old = target_schema(joined, dialect=dialect)
-    new = target_schema(again, old.columns, dialect=dialect)
+    old, new = renamed_targets(schema, names, dialect)
     statements = diff(old.schema, old.columns, new, TARGET, dialect)
     assert not isinstance(statements, CannotRender)
     current = {c.id: c.column.name for c in old.columns}
     moved = old.schema
     for statement in statements:
         moved = executed(moved, statement, dialect.server)
-        for bind in statement.binds:
-            current[bind.column_id] = bind.name
+        fold_bindings(current, statement)
     assert moved.columns == new.schema.columns
     assert current == {c.id: c.column.name for c in new.columns}
 

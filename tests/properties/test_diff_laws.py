@@ -4,52 +4,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmerge.schemas.apply import apply_alter, apply_create
-from shardmerge.schemas.changes import AlterTable, CreateTable
+from shardmerge.schemas.apply import apply_create
+from shardmerge.schemas.changes import CreateTable
 from shardmerge.schemas.diff import CannotRender, diff
 from shardmerge.schemas.events import Binding, StatementKind, TargetStatement
 from shardmerge.schemas.grammar import parse
 from shardmerge.schemas.lattice import (
-    JoinedTable,
-    ShardSchema,
-    TargetSchema,
     compare_tables,
-    join_all,
-    join_tables,
-    target_schema,
 )
 from shardmerge.schemas.model import TableSchema
-from shardmerge.schemas.names import TargetTable
 from shardmerge.schemas.render.mysql import create_table
 from shardmerge.schemas.zero_values import zero_value
-from tests.strategies import SERVER, names_of, shard_tables, tables
-
-TARGET = TargetTable("merged", "t")
-
-
-def executed(schema: TableSchema | None, statement: TargetStatement) -> TableSchema:
-    parsed = parse(statement.sql, SERVER)
-    if isinstance(parsed, CreateTable):
-        assert schema is None
-        return apply_create(parsed, SERVER)
-    assert isinstance(parsed, AlterTable)
-    assert schema is not None
-    return apply_alter(schema, parsed, TARGET.table, SERVER).schema
-
-
-def to_target(shards: list[TableSchema], previous: TargetSchema | None = None) -> TargetSchema:
-    joined = join_tables(shards)
-    assume(isinstance(joined, JoinedTable))
-    assert isinstance(joined, JoinedTable)
-    return target_schema(joined, previous.columns if previous else (), TARGET.table)
-
-
-def fold_bindings(names: dict[str, str], statement: TargetStatement) -> None:
-    for bind in statement.binds:
-        names[bind.column_id] = bind.name
+from tests.strategies import SERVER, shard_tables, tables
+from tests.target_moves import TARGET, executed, fold_bindings, renamed_targets, to_target
 
 
 @given(shard_tables(), shard_tables())
@@ -136,15 +106,7 @@ def test_renames_in_any_combination_keep_every_identity(
     schema: TableSchema, names: list[str]
 ) -> None:
     """Also swapped names: one statement each, and every one of them legal."""
-    assume(all(column.generated is None for column in schema.columns))
-    renamed = dict(zip("abcde", names, strict=False))
-    shard = ShardSchema(schema, tuple(c.name for c in schema.columns))
-    joined = join_all([shard], names_of([shard]))
-    again = join_all([shard], {name: renamed.get(name, name) for name in shard.ids})
-    assume(isinstance(joined, JoinedTable) and isinstance(again, JoinedTable))
-    assert isinstance(joined, JoinedTable) and isinstance(again, JoinedTable)
-    old = target_schema(joined)
-    new = target_schema(again, old.columns)
+    old, new = renamed_targets(schema, names)
     statements = diff(old.schema, old.columns, new, TARGET)
     assert not isinstance(statements, CannotRender)
     current = {c.id: c.column.name for c in old.columns}

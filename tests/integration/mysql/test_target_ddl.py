@@ -17,13 +17,11 @@ from shardmerge.schemas.diff import diff
 from shardmerge.schemas.errors import TargetError
 from shardmerge.schemas.events import StatementKind, TargetStatement
 from shardmerge.schemas.grammar import parse
-from shardmerge.schemas.lattice import JoinedTable, join_tables
 from shardmerge.schemas.model import Column, TableSchema
-from shardmerge.schemas.names import TargetTable
 from shardmerge.schemas.render.dialect import CannotRender
 from shardmerge.schemas.render.dialects import dialect_of
 from shardmerge.schemas.render.mysql_dialect import MySqlDialect
-from shardmerge.schemas.target_table import TargetSchema, target_schema
+from shardmerge.schemas.target_table import TargetSchema
 from shardmerge.spark_sink.targets.introspection import (
     difference,
     is_same,
@@ -35,9 +33,13 @@ from shardmerge.spark_sink.targets.introspection import (
 from shardmerge.spark_sink.targets.mysql import MySqlAddress, MySqlSession
 from tests.golden.test_diff import FILES, Rollout
 from tests.strategies import shard_tables
+from tests.target_moves import TARGET, to_target
 
-TARGET = TargetTable("merged", "t")
 EXAMPLES = int(os.environ.get("SHARDMERGE_TARGET_EXAMPLES", "40"))
+REPEATABLE = settings(
+    max_examples=EXAMPLES, deadline=None, derandomize=True, database=None,
+    suppress_health_check=list(HealthCheck),
+)  # fmt: skip
 _VALUES = {
     "date": "'2020-01-01'", "datetime": "'2020-01-01 00:00:00'", "json": "'{}'",
     "timestamp": "'2020-01-01 00:00:00'", "enum": "'a'", "set": "'a'",
@@ -69,11 +71,7 @@ class Target:
     def fitted(
         self, shards: list[TableSchema], previous: TargetSchema | None = None
     ) -> TargetSchema:
-        joined = join_tables(shards)
-        assume(isinstance(joined, JoinedTable))
-        assert isinstance(joined, JoinedTable)
-        columns = previous.columns if previous else ()
-        to = target_schema(joined, columns, TARGET.table, dialect=self.dialect)
+        to = to_target(shards, previous, self.dialect)
         assume(to.refusal is None)
         return to
 
@@ -129,10 +127,7 @@ def test_every_statement_is_legal_and_leads_where_the_tracker_says(
     target = Target(server_port(server))
     executed: set[str] = set()
 
-    @settings(
-        max_examples=EXAMPLES, deadline=None, derandomize=True, database=None,
-        suppress_health_check=list(HealthCheck),
-    )  # fmt: skip
+    @REPEATABLE
     @given(shard_tables(), shard_tables())
     def law(before: list[TableSchema], after: list[TableSchema]) -> None:
         old = target.fitted(before)
@@ -152,10 +147,7 @@ def test_expanding_statements_are_executed_over_rows_that_are_there(
     target = Target(server_port(server))
     executed: set[str] = set()
 
-    @settings(
-        max_examples=EXAMPLES, deadline=None, derandomize=True, database=None,
-        suppress_health_check=list(HealthCheck),
-    )  # fmt: skip
+    @REPEATABLE
     @given(shard_tables(), shard_tables())
     def law(before: list[TableSchema], after: list[TableSchema]) -> None:
         old = target.fitted(before)

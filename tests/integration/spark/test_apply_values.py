@@ -8,6 +8,7 @@ from dataclasses import replace
 from time import monotonic, sleep
 
 import pytest
+from confluent_kafka import KafkaException
 
 from shardmerge.connectors.connect_rest import ConnectRest
 from shardmerge.connectors.local.mysql import PASSWORD, USER
@@ -107,7 +108,7 @@ def _wait_for_rows(rig: Rig, count: int) -> None:
         try:
             if rig.end_offset() > count:
                 return
-        except Exception:
+        except KafkaException:
             if monotonic() > deadline:
                 raise
         assert monotonic() < deadline
