@@ -99,7 +99,7 @@ class CoordinatorFold:
         step = _decide(state, change, self._dialect)
         if step.decision is None or step.joined is None:
             return Effects()
-        touched = {change.shard, *step.decision.releases}
+        touched = {change.shard, *step.decision.released}
         return Effects(
             self._states.puts(state, step.state, sorted(touched), change.id.source),
             (_decision_send(self._ddl, step.decision), _joined_send(self._joined, step.joined)),

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from immutables import Map
 
+from shardmerge.schemas.counts import Counts, recounted
 from shardmerge.schemas.events import ShardColumn
 from shardmerge.schemas.join_index import JoinIndex
 from shardmerge.schemas.joined import JoinedTable, ShardSchema
@@ -24,12 +25,32 @@ from shardmerge.schemas.schema_pool import SchemaPool
 
 
 @dataclass(frozen=True, slots=True)
+class Pending:
+    """A change of a held shard that waits for the target's DDL lock.
+
+    Attributes:
+        actions: What the shard did, as canonical texts: equal ones are the same change.
+        post: The shard's schema after it; None when it is unknown.
+        version: Of the last decision whose gate opens when the change is executed; 0 when it
+            opens none.
+        position: Of the first such gate.
+    """
+
+    actions: tuple[str, ...]
+    post: ShardSchema | None
+    version: int
+    position: SourcePosition
+
+
+@dataclass(frozen=True, slots=True)
 class Hold:
     """Why a shard stands at its gate.
 
     Attributes:
         version: Of the decision that held it; the gate stands where that decision does.
         post: The shard's schema after its conflicting changes so far; None when it is unknown.
+        queue: Its changes that wait for the DDL lock, in their order, the last one with ``post``.
+            Empty in optimistic mode, and for a shard that has no effective schema yet.
     """
 
     version: int
@@ -37,6 +58,7 @@ class Hold:
     reason: str
     hint: str
     post: ShardSchema | None
+    queue: tuple[Pending, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +85,17 @@ class ShardState:
     @property
     def schemas(self) -> tuple[ShardSchema, ...]:
         """The schemas that it refers to."""
-        post = self.hold.post if self.hold else None
-        return tuple(schema for schema in (self.effective, post) if schema is not None)
+        found = [self.effective]
+        if self.hold:
+            # The last pending change has the hold's.
+            found += [pending.post for pending in self.hold.queue[:-1]]
+            found.append(self.hold.post)
+        return tuple(schema for schema in found if schema is not None)
+
+    @property
+    def head(self) -> tuple[str, ...] | None:
+        """The actions of its first change that waits for the DDL lock; None without one."""
+        return self.hold.queue[0].actions if self.hold and self.hold.queue else None
 
     @property
     def released(self) -> ShardState:
@@ -89,6 +120,8 @@ class TargetState:
         held: The held shards, as the keys of a mapping.
         effective, final: Of the shards' effective and final schemas; the same value when no shard
             is held with a schema of its own.
+        heads: How many held shards have which first change that waits for the DDL lock.
+        finals: How many shards have which final schema.
         pool: The schemas that the shards refer to.
         joined: The join whose schema the target has, to see that nothing changed; None when it is
             not known, as after a restart.
@@ -105,6 +138,8 @@ class TargetState:
     held: Map[ShardId, None] = field(default_factory=Map, compare=False)
     effective: JoinIndex = field(default_factory=JoinIndex, compare=False)
     final: JoinIndex = field(default_factory=JoinIndex, compare=False)
+    heads: Counts[tuple[str, ...]] = field(default_factory=Map, compare=False)
+    finals: Counts[ShardSchema] = field(default_factory=Map, compare=False)
     pool: SchemaPool = field(default_factory=SchemaPool, compare=False)
     joined: JoinedTable | None = field(default=None, compare=False)
 
@@ -120,6 +155,18 @@ class TargetState:
         """The held shards with a schema of their own, which the end of the conflict releases."""
         held = (self.shards[shard] for shard in sorted(self.held))
         return [shard for shard in held if shard.hold and shard.hold.post]
+
+    def with_popped(self, shard: ShardState) -> TargetState:
+        """The state in which a shard's first change that waits for the lock is executed."""
+        assert shard.hold is not None
+        head, *rest = shard.hold.queue
+        assert head.post is not None
+        hold = shard.hold
+        if rest:
+            hold = replace(
+                hold, version=rest[0].version, position=rest[0].position, queue=tuple(rest)
+            )
+        return self.with_shard(replace(shard, effective=head.post, hold=hold if rest else None))
 
     def with_all_released(self) -> TargetState:
         """The state in which every held shard with a known schema counts with it."""
@@ -144,12 +191,23 @@ class TargetState:
             if both
             else self.final.with_shard(old.final if old else None, new.final if new else None)
         )
+        heads = recounted(self.heads, _heads(old), _heads(new))
+        finals = recounted(self.finals, _finals(old), _finals(new))
         shards = self.shards.delete(name) if new is None and old is not None else self.shards
         held = self.held.delete(name) if name in self.held else self.held
         if new is not None:
             shards = shards.set(name, new)
             held = held.set(name, None) if new.hold else held
-        return replace(self, shards=shards, held=held, effective=effective, final=final, pool=pool)
+        return replace(
+            self,
+            shards=shards,
+            held=held,
+            effective=effective,
+            final=final,
+            heads=heads,
+            finals=finals,
+            pool=pool,
+        )
 
 
 def assembled(state: TargetState, shards: Iterable[ShardState]) -> TargetState:
@@ -173,9 +231,28 @@ def assembled(state: TargetState, shards: Iterable[ShardState]) -> TargetState:
     final = effective
     for shard in opened:
         final = final.with_shard(shard.effective, shard.final)
+    heads = Counter(head for name in held for head in _heads(found[name]))
+    finals = Counter(schema for shard in found.values() for schema in _finals(shard))
     return replace(
-        state, shards=Map(found), held=Map(held), effective=effective, final=final, pool=pool
+        state,
+        shards=Map(found),
+        held=Map(held),
+        effective=effective,
+        final=final,
+        heads=Map(heads),
+        finals=Map(finals),
+        pool=pool,
     )
+
+
+def _heads(shard: ShardState | None) -> tuple[tuple[str, ...], ...]:
+    head = shard.head if shard else None
+    return () if head is None else (head,)
+
+
+def _finals(shard: ShardState | None) -> tuple[ShardSchema, ...]:
+    final = shard.final if shard else None
+    return () if final is None else (final,)
 
 
 def _pooled(shard: ShardState, pool: SchemaPool) -> ShardState:
@@ -183,6 +260,7 @@ def _pooled(shard: ShardState, pool: SchemaPool) -> ShardState:
     effective, hold = shard.effective, shard.hold
     if effective is not None:
         effective = pool.one(effective)
-    if hold is not None and hold.post is not None:
-        hold = replace(hold, post=pool.one(hold.post))
+    if hold is not None:
+        queue = tuple(replace(p, post=pool.one(p.post) if p.post else None) for p in hold.queue)
+        hold = replace(hold, post=pool.one(hold.post) if hold.post else None, queue=queue)
     return ShardState(shard.shard, effective, shard.position, shard.version, hold)

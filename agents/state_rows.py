@@ -33,10 +33,12 @@ from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.plain import dump, from_plain, load
 from shardmerge.schemas.position import SourcePosition
 
-from .state import Hold, ShardState, TargetState, assembled
+from .state import Hold, Pending, ShardState, TargetState, assembled
 
-FORMAT = 2
+FORMAT = 3
 """Version of the rows; a change of it needs a reader of the older ones."""
+_READABLE = (2, 3)
+"""Format 2 has no changes that wait for a DDL lock."""
 
 _PREFIX = b"state/"
 _RESTORE = (
@@ -140,7 +142,11 @@ def stored_state(
         row = stored[name]
         held, hold = row.hold, None
         if held is not None:
-            hold = Hold(held.version, held.position, held.reason, held.hint, schema(held.post))
+            queue = tuple(
+                Pending(p.actions, schema(p.post), p.version, p.position) for p in held.queue
+            )
+            post = schema(held.post)
+            hold = Hold(held.version, held.position, held.reason, held.hint, post, queue)
         shards.append(ShardState(name, schema(row.effective), row.position, row.version, hold))
     table = get(_key(target, "target"))
     merged = None if table is None else _read_schema(table)
@@ -166,12 +172,21 @@ class _StoredHeader:
 
 
 @dataclass(frozen=True, slots=True)
+class _StoredPending:
+    actions: tuple[str, ...]
+    post: str
+    version: int
+    position: SourcePosition
+
+
+@dataclass(frozen=True, slots=True)
 class _StoredHold:
     version: int
     position: SourcePosition
     reason: str
     hint: str
     post: str
+    queue: tuple[_StoredPending, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,10 +206,16 @@ def _header(state: TargetState) -> _StoredHeader:
 def _stored(shard: ShardState) -> _StoredShard:
     held, hold = shard.hold, None
     if held is not None:
-        post = _fingerprint(held.post) if held.post else ""
-        hold = _StoredHold(held.version, held.position, held.reason, held.hint, post)
-    effective = _fingerprint(shard.effective) if shard.effective else ""
-    return _StoredShard(effective, shard.position, shard.version, hold)
+        queue = tuple(
+            _StoredPending(p.actions, _reference(p.post), p.version, p.position) for p in held.queue
+        )
+        post = _reference(held.post)
+        hold = _StoredHold(held.version, held.position, held.reason, held.hint, post, queue)
+    return _StoredShard(_reference(shard.effective), shard.position, shard.version, hold)
+
+
+def _reference(schema: ShardSchema | None) -> str:
+    return _fingerprint(schema) if schema else ""
 
 
 @lru_cache(maxsize=4096)
@@ -216,7 +237,7 @@ def _read_schema(data: bytes) -> ShardSchema:
 def _read_header(target: TargetTable, data: bytes) -> _StoredHeader:
     plain = json.loads(data)
     found = plain.get("format") if isinstance(plain, dict) else None
-    if found != FORMAT:
+    if found not in _READABLE:
         raise ContractError(
             f"the stored state of {target} has format {found!r}, not {FORMAT}",
             hint="it was written by another version of shardmerge: run that version",

@@ -26,7 +26,7 @@ from shardmerge.schemas.events import ChangeId, Decision, Lineage, Outcome, Sche
 from shardmerge.schemas.grammar import ServerContext
 from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId, TargetTable
-from shardmerge.schemas.routing import RoutingRule, route
+from shardmerge.schemas.routing import Mode, RoutingRule, mode_of, route
 
 from .tracked import Tracked
 from .tracking import Effect, Tracking, defect_of_ours
@@ -79,7 +79,7 @@ def _schema_changes(tracking: Tracking, rules: Sequence[RoutingRule]) -> tuple[S
     for shard, effect in tracking.effects.items():
         targets = route(rules, shard)
         for target in targets:
-            change = _change(tracking, shard, effect, target)
+            change = _change(tracking, shard, effect, target, mode_of(rules, shard))
             if len(targets) > 1:
                 change = _ambiguous(change, targets)
             if not (change.before or change.after or change.error or _was_there(tracking, shard)):
@@ -96,7 +96,7 @@ def _was_there(tracking: Tracking, shard: ShardId) -> bool:
 
 
 def _change(
-    tracking: Tracking, shard: ShardId, effect: Effect, target: TargetTable
+    tracking: Tracking, shard: ShardId, effect: Effect, target: TargetTable, mode: Mode
 ) -> SchemaChange:
     earlier, later = tracking.before.get(shard), tracking.puts.get(shard)
     before = earlier if isinstance(earlier, TableSchema) else None
@@ -118,6 +118,7 @@ def _change(
         error=effect.error,
         hint=effect.hint,
         ts_ms=tracking.event.ts_ms,
+        mode=mode,
     )
 
 

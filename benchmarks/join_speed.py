@@ -184,7 +184,7 @@ def measure(rollout: Rollout, count: int) -> Figures:
             assert step.decision is not None
             outcomes.append(step.decision.outcome)
             if number == count // 2:
-                touched = [record.shard, *step.decision.releases]
+                touched = [record.shard, *step.decision.released]
                 written = changed_rows(state, step.state, touched, [record.shard.source])
             state = step.state
         changes += count

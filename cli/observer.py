@@ -75,13 +75,14 @@ class Facts:
 
     def held(self, target: TargetTable) -> dict[ShardId, Decision]:
         """Shards at a gate which nothing has opened, each with the decision that holds it."""
-        found: dict[ShardId, Decision] = {}
+        found: dict[ShardId, list[Decision]] = {}
         for decision in self.of_target(target):
-            for shard in decision.releases:
-                found.pop(shard, None)
+            for release in decision.releases:
+                still = [d for d in found.get(release.shard, ()) if d.version > release.through]
+                found[release.shard] = still
             if decision.shard is not None and decision.outcome == "hold":
-                found.setdefault(decision.shard, decision)
-        return found
+                found.setdefault(decision.shard, []).append(decision)
+        return {shard: decisions[0] for shard, decisions in found.items() if decisions}
 
     def undecided(self, source: str, databases: Collection[str], up_to: int) -> list[SourceEvent]:
         """Events of these databases at offsets up to ``up_to`` that lack a decision."""

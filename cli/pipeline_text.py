@@ -12,7 +12,7 @@ from shardmerge.schemas.routing import RoutingRule
 def pipeline_text(pipeline: Pipeline) -> str:
     """TOML of a pipeline; defaults are written out, so that the file tells all there is to set."""
     blocks = [
-        _block("[pipeline]", {"name": pipeline.name, "mode": pipeline.mode}),
+        _block("[pipeline]", {"name": pipeline.name}),
         _block("[kafka]", _values(pipeline.kafka)),
         _block("[connect]", _values(pipeline.connect)),
         *(_block("[[sources]]", _values(source)) for source in pipeline.sources),
@@ -29,6 +29,7 @@ def _rule(rule: RoutingRule) -> dict[str, Any]:
         "database": rule.database,
         "table": rule.table,
         "target": f"{rule.target_database}.{rule.target_table}",
+        "mode": rule.mode,
     }
 
 

@@ -11,6 +11,7 @@ from enum import StrEnum
 from .model import Column, TableSchema
 from .names import ShardId, TargetTable
 from .position import SourcePosition
+from .routing import Mode
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -58,6 +59,7 @@ class SchemaChange:
         actions: Canonical texts of the actions, for people and for comparing changes.
         ddl: The statement as the source sent it.
         snapshot: Whether it describes a starting state instead of changing one.
+        mode: How the target coordinates changes, as the shard's route says.
         error: Why the tracker could not tell the schema after ("" if it could): the shard is
             held. ``hint`` then says what the operator can do.
         ts_ms: Debezium's time of the event, for people and latency figures only.
@@ -76,6 +78,7 @@ class SchemaChange:
     error: str = ""
     hint: str = ""
     ts_ms: int = 0
+    mode: Mode = Mode.OPTIMISTIC
 
 
 class StatementKind(StrEnum):
@@ -144,6 +147,14 @@ class Outcome(StrEnum):
     IGNORED = "ignored"
 
 
+@dataclass(frozen=True, order=True, slots=True)
+class Release:
+    """Opens the held gates of a shard, of versions up to ``through`` (inclusive)."""
+
+    shard: ShardId
+    through: int
+
+
 @dataclass(frozen=True, slots=True)
 class Decision:
     """The one answer to one schema change; key ``(target, version)``.
@@ -164,7 +175,7 @@ class Decision:
             or its schema is unknown.
         key: Names of the shard's primary-key columns in order; empty without one.
         live: False when the shard left the target with this change.
-        releases: Shards whose gates this decision opens. Always sorted.
+        releases: Which held gates this decision opens: at most one entry per shard, sorted.
         warnings: What the operator must know although nothing is held.
         ddl, ts_ms: Of the schema change.
     """
@@ -182,11 +193,16 @@ class Decision:
     columns: tuple[ShardColumn, ...] = ()
     key: tuple[str, ...] = ()
     live: bool = True
-    releases: tuple[ShardId, ...] = ()
+    releases: tuple[Release, ...] = ()
     warnings: tuple[str, ...] = ()
     snapshot: bool = False
     ddl: str = ""
     ts_ms: int = 0
+
+    @property
+    def released(self) -> tuple[ShardId, ...]:
+        """The shards of ``releases``, in its order."""
+        return tuple(release.shard for release in self.releases)
 
 
 @dataclass(frozen=True, slots=True)

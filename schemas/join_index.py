@@ -125,6 +125,19 @@ class JoinIndex:
         return self._constraints.changed(minus - plus, plus - minus, times)
 
 
+def have_one_value(one: ShardSchema, other: ShardSchema) -> bool:
+    """Whether a join is the same with either schema: what it does not look at may differ."""
+    if one == other:
+        return True
+    here, there = _Local(one), _Local(other)
+    return (
+        here.columns.keys() == there.columns.keys()
+        and _charset(one) == _charset(other)
+        and all(here.definition(i) == there.definition(i) for i in here.columns)
+        and here.constraints() == there.constraints()
+    )
+
+
 class _Local:
     """One side of a shard's change; the shard is None where it does not count."""
 

@@ -13,11 +13,9 @@ from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, TypeVar
 
 from .errors import ConfigError
-from .routing import RoutingRule
+from .routing import Mode, RoutingRule
 
 T = TypeVar("T")
-MODES = ("optimistic",)
-"""Coordination modes that this version knows."""
 TARGETS = {"mysql": ((5, 7), 9), "mariadb": ((10, 2), 12), "tidb": ((6,), 9)}
 """Kinds of target: the oldest version and the newest major version that their DDL is known of."""
 
@@ -126,6 +124,7 @@ class Pipeline:
 
     Attributes:
         name: Prefix of our own topics and key of the sink's control tables.
+        routes: Each with its mode: its own, or that of the ``[pipeline]`` table.
     """
 
     name: str
@@ -135,7 +134,6 @@ class Pipeline:
     routes: tuple[RoutingRule, ...]
     target: Target
     sink: Sink = field(default_factory=Sink)
-    mode: str = "optimistic"
 
     def source(self, name: str) -> Source:
         """The source of that name; raises ``ConfigError`` when there is none."""
@@ -170,9 +168,9 @@ def parse_pipeline(text: str, env: Mapping[str, str]) -> Pipeline:
     head = _table(document, "pipeline")
     if unknown := sorted(set(head) - {"name", "mode"}):
         raise ConfigError(f"[pipeline]: unknown key {unknown[0]!r}", hint="known: mode, name")
+    mode = _mode(head.get("mode", Mode.OPTIMISTIC), "[pipeline]")
     pipeline = Pipeline(
         name=_name(head.get("name"), "[pipeline] name"),
-        mode=head.get("mode", "optimistic"),
         kafka=_build(Kafka, _table(document, "kafka"), "[kafka]"),
         connect=_build(Connect, _table(document, "connect"), "[connect]"),
         target=_target(_table(document, "target")),
@@ -182,7 +180,8 @@ def parse_pipeline(text: str, env: Mapping[str, str]) -> Pipeline:
             for i, entry in enumerate(_list(document, "sources"))
         ),
         routes=tuple(
-            _rule(entry, f"[[routes]] {i + 1}") for i, entry in enumerate(_list(document, "routes"))
+            _rule(entry, f"[[routes]] {i + 1}", mode)
+            for i, entry in enumerate(_list(document, "routes"))
         ),
     )
     _validate(pipeline)
@@ -190,16 +189,19 @@ def parse_pipeline(text: str, env: Mapping[str, str]) -> Pipeline:
 
 
 def _validate(pipeline: Pipeline) -> None:
-    if pipeline.mode not in MODES:
-        raise ConfigError(
-            f"[pipeline] mode {pipeline.mode!r} is not known", hint=f"known: {', '.join(MODES)}"
-        )
     for what, values in (
         ("name", [s.name for s in pipeline.sources]),
         ("server_id", [s.server_id for s in pipeline.sources]),
     ):
         if len(set(values)) != len(values):
             raise ConfigError(f"[[sources]]: two sources have the same {what}")
+    modes: dict[tuple[str, str], Mode] = {}
+    for rule in pipeline.routes:
+        target = (rule.target_database, rule.target_table)
+        if modes.setdefault(target, rule.mode) is not rule.mode:
+            raise ConfigError(
+                f"[[routes]]: {'.'.join(target)} has two modes", hint="a target moves in one mode"
+            )
     for source in pipeline.sources:
         _name(source.name, "[[sources]] name")
         if source.flavour not in ("mysql", "mariadb"):
@@ -255,11 +257,16 @@ def _list(document: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
     return entries
 
 
-def _rule(entry: Mapping[str, Any], where: str) -> RoutingRule:
-    if unknown := sorted(set(entry) - {"source", "database", "table", "target"}):
-        raise ConfigError(
-            f"{where}: unknown key {unknown[0]!r}", hint="known: source, database, table, target"
-        )
+def _mode(value: object, where: str) -> Mode:
+    if value not in tuple(Mode):
+        raise ConfigError(f"{where}: mode {value!r} is not known", hint=f"known: {', '.join(Mode)}")
+    return Mode(value)
+
+
+def _rule(entry: Mapping[str, Any], where: str, mode: Mode) -> RoutingRule:
+    known = ("source", "database", "table", "target", "mode")
+    if unknown := sorted(set(entry) - set(known)):
+        raise ConfigError(f"{where}: unknown key {unknown[0]!r}", hint=f"known: {', '.join(known)}")
     target = entry.get("target")
     if not isinstance(target, str) or target.count(".") != 1:
         raise ConfigError(f"{where}: target must be 'database.table', not {target!r}")
@@ -268,7 +275,12 @@ def _rule(entry: Mapping[str, Any], where: str) -> RoutingRule:
             raise ConfigError(f"{where}: {key} is missing")
     database, table = target.split(".")
     return RoutingRule(
-        entry.get("source", ".*"), entry["database"], entry["table"], database, table
+        entry.get("source", ".*"),
+        entry["database"],
+        entry["table"],
+        database,
+        table,
+        _mode(entry.get("mode", mode), where),
     )
 
 

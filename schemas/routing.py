@@ -5,9 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 from .errors import ConfigError
 from .names import ShardId, TargetTable
+
+
+class Mode(StrEnum):
+    """How the shards of a target move.
+
+    In optimistic mode every shard changes its schema when it likes. In pessimistic mode a change
+    takes the target's DDL lock: it waits until every live shard has made it.
+    """
+
+    OPTIMISTIC = "optimistic"
+    PESSIMISTIC = "pessimistic"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +32,7 @@ class RoutingRule:
 
     Attributes:
         source, database, table: Regular expressions.
+        mode: How the shards of the target move.
     """
 
     source: str
@@ -27,6 +40,7 @@ class RoutingRule:
     table: str
     target_database: str
     target_table: str
+    mode: Mode = Mode.OPTIMISTIC
 
     def __post_init__(self) -> None:
         for field in ("source", "database", "table"):
@@ -63,6 +77,11 @@ def route(rules: Sequence[RoutingRule], shard: ShardId) -> tuple[TargetTable, ..
     """
     targets = (rule.match(shard) for rule in rules)
     return tuple(dict.fromkeys(t for t in targets if t is not None))
+
+
+def mode_of(rules: Sequence[RoutingRule], shard: ShardId) -> Mode:
+    """The mode of the first rule that matches a shard; optimistic when none does."""
+    return next((r.mode for r in rules if r.match(shard) is not None), Mode.OPTIMISTIC)
 
 
 def _expand(template: str, groups: dict[str, str]) -> str:

@@ -88,11 +88,13 @@ class ShardGates:
         """
         return min(bisect_left(self._reached, version), len(self.gates))
 
-    def release(self, version: int) -> None:
-        """Open every held gate, as of ``version``."""
+    def release(self, version: int, through: int) -> None:
+        """Open the held gates of versions up to ``through``, as of ``version``."""
         first = bisect_left(self._reached, _NEVER)
         for index in range(first, len(self.gates)):
             gate = self.gates[index]
+            if gate.version > through:
+                break
             if gate.outcome is Outcome.HOLD and gate.released_by is None:
                 self.gates[index] = replace(gate, released_by=version)
         del self._reached[first:]
@@ -228,6 +230,6 @@ class Decisions:
                 hint=decision.hint,
             )
         )
-        for released in decision.releases:
-            if released in target.shards:
-                target.shards[released].release(decision.version)
+        for release in decision.releases:
+            if release.shard in target.shards:
+                target.shards[release.shard].release(decision.version, release.through)

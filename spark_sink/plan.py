@@ -235,7 +235,10 @@ def _columns(
 
 
 def _last_gate(shard: ShardGates, gate: Gate) -> Gate:
-    """The shard's gate that a held one was opened with; a gate that was not held is its own."""
+    """The last of the shard's gates that were opened together with a held one.
+
+    A gate that was not held is its own.
+    """
     if gate.released_by is None:
         return gate
-    return shard.gates[shard.upto(gate.released_by) - 1]
+    return shard.gates[shard.first_blocked(gate.released_by + 1) - 1]

@@ -235,7 +235,7 @@ def _answer(decision: Decision) -> str:
     reason = "" if statements else f"<pre>{escape(decision.reason)}</pre>"
     notes = [*decision.warnings, *([f"→ {decision.hint}"] if decision.hint else [])]
     if decision.releases:
-        notes.append(f"releases {', '.join(map(str, decision.releases))}")
+        notes.append(f"releases {', '.join(map(str, decision.released))}")
     return statements + reason + "".join(f'<div class="note">{escape(n)}</div>' for n in notes)
 
 

@@ -141,9 +141,11 @@ class StatusView:
             return
         state.version = decision.version
         state.decisions.append(decision)
-        for shard in decision.releases:
-            if shard in state.shards:
-                state.shards[shard] = replace(state.shards[shard], state="live", reason="", hint="")
+        for release in decision.releases:
+            known = state.shards.get(release.shard)
+            # A later change of a shard can still wait when an earlier one is let through.
+            if known is not None and known.version <= release.through:
+                state.shards[release.shard] = replace(known, state="live", reason="", hint="")
         if decision.shard is not None:
             state.shards[decision.shard] = _after(decision, state.shards.get(decision.shard))
 

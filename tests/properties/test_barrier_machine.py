@@ -33,6 +33,7 @@ from shardmerge.schemas.events import (
 from shardmerge.schemas.grammar import parse
 from shardmerge.schemas.model import Column, TableSchema
 from shardmerge.schemas.names import ShardId, TargetTable
+from shardmerge.schemas.routing import Mode
 from shardmerge.spark_sink.decisions import Decisions, Gate, StatementKey
 from shardmerge.spark_sink.statements import bindings
 from tests.toy_kafka import Change, Ddl, Row, ToyKafka, ToySource
@@ -63,9 +64,12 @@ class BarrierMachine(RuleBasedStateMachine):
 
     sink_class = ToySink
 
-    @initialize(partitions=st.integers(1, 2), batch=st.sampled_from([2, 5, 100]))
-    def start(self, partitions: int, batch: int) -> None:
+    @initialize(
+        partitions=st.integers(1, 2), batch=st.sampled_from([2, 5, 100]), mode=st.sampled_from(Mode)
+    )
+    def start(self, partitions: int, batch: int, mode: Mode) -> None:
         self.batch = batch
+        self.mode = mode
         self.kafka = ToyKafka(partitions)
         self.sources = {name: ToySource(name, self.kafka) for name in ("s1", "s2")}
         self.state = coordinator.initial(TARGET)
@@ -104,12 +108,7 @@ class BarrierMachine(RuleBasedStateMachine):
         source.commit()
         source.finish()
         self.alter(shard, column, "INT", column, "DROP", both=False)
-        schema = source.schemas[shard]
-        image: dict[str, object] = {
-            c.name: next(v for v in reversed(VALUES) if accepts(c, v)) for c in schema.columns
-        }
-        image["id"] = SHARDS.index(shard) * 100
-        self._send_row(shard, 0, schema, image)
+        self._write(shard)
         source.commit()
         source.land_marker(which=-1)
         self.run_the_sink(steps)
@@ -157,6 +156,28 @@ class BarrierMachine(RuleBasedStateMachine):
             changes.append((each, result.schema, result.lineage))
         self._send_ddl(source, changes)
 
+    @rule(
+        order=st.permutations(SHARDS),
+        columns=st.permutations(COLUMNS),
+        definition=st.sampled_from(DEFINITIONS),
+        steps=st.integers(0, 30),
+    )
+    def roll_out(
+        self, order: list[ShardId], columns: list[str], definition: str, steps: int
+    ) -> None:
+        """Two changes shard by shard, each with a row behind it; the sink runs meanwhile."""
+        for shard in order:
+            for column in columns[:2]:
+                self.alter(shard, column, definition, column, "DROP", both=False)
+                self._write(shard)
+                source = self.sources[shard.source]
+                source.settle()
+                while self._decide(shard.source):
+                    pass
+                self.ddl += self.outbox
+                self.outbox = []
+                self.run_the_sink(steps)
+
     @rule(shard=st.sampled_from(SHARDS[2:]))
     def create_or_drop(self, shard: ShardId) -> None:
         source = self.sources[shard.source]
@@ -192,7 +213,9 @@ class BarrierMachine(RuleBasedStateMachine):
             for ordinal, (shard, after, lineage) in enumerate(event.changes):
                 change = SchemaChange(
                     ChangeId(source, offset, ordinal, count), TARGET, shard, event.position,
-                    self.tracked.get(shard), after, lineage, (), "", snapshot=event.snapshot,
+                    self.tracked.get(shard), after, lineage,
+                    _actions(self.tracked.get(shard), after, lineage), "",
+                    snapshot=event.snapshot, mode=self.mode,
                 )  # fmt: skip
                 step = coordinator.decide(self.state, change)
                 assert step.decision is not None
@@ -295,6 +318,15 @@ class BarrierMachine(RuleBasedStateMachine):
                 if shard not in source.schemas:
                     source.rows[shard] = {}
                 source.schemas[shard] = after
+
+    def _write(self, shard: ShardId) -> None:
+        schema = self.sources[shard.source].schemas.get(shard)
+        if schema is not None:
+            image: dict[str, object] = {
+                c.name: next(v for v in reversed(VALUES) if accepts(c, v)) for c in schema.columns
+            }
+            image["id"] = SHARDS.index(shard) * 100
+            self._send_row(shard, 0, schema, image)
 
     def _send_row(
         self, shard: ShardId, key: int, schema: TableSchema, image: dict[str, object] | None
@@ -411,6 +443,19 @@ def _gives_up(before: TableSchema | None, after: TableSchema, lineage: Sequence[
         return False
     came = {entry.before: after.column(entry.name) for entry in lineage}
     return any(c.name not in came or _family(came[c.name]) != _family(c) for c in before.columns)
+
+
+def _actions(
+    before: TableSchema | None, after: TableSchema | None, lineage: Sequence[Lineage]
+) -> tuple[str, ...]:
+    """What a change does, as texts that are equal for the same change."""
+    if before is None or after is None:
+        return ()
+    found = [f"DROP {c.name}" for c in before.columns if c.name not in {x.before for x in lineage}]
+    for came, column in zip(lineage, after.columns, strict=True):
+        if before.column(came.before) != column:
+            found.append(f"{came.before} TO {column}")
+    return tuple(found)
 
 
 def _family(column: Column | None) -> str:

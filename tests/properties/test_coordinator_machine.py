@@ -1,4 +1,7 @@
-"""The coordinator under random schema changes of random shards, replays and restarts."""
+"""The coordinator under random schema changes of random shards, replays and restarts.
+
+In both modes, and with the mode changing in between.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,7 @@ from shardmerge.schemas.lattice import compare_tables
 from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.position import SourcePosition
+from shardmerge.schemas.routing import Mode
 
 CONTEXT = ServerContext()
 TARGET = TargetTable("merged", "t")
@@ -46,16 +50,22 @@ class CoordinatorMachine(RuleBasedStateMachine):
         super().__init__()
         self.state: TargetState = coordinator.initial(TARGET)
         self.schemas: dict[ShardId, TableSchema] = {}
+        self.mode = Mode.OPTIMISTIC
         self.log: list[SchemaChange] = []
         self.decisions: list[Decision] = []
         self.target: TableSchema | None = None
         self.rows: dict[bytes, bytes] = {}
         self.states = TargetStates()
 
-    @initialize()
-    def start(self) -> None:
+    @initialize(mode=st.sampled_from(Mode))
+    def start(self, mode: Mode) -> None:
+        self.mode = mode
         for shard in SHARDS[:2]:
             self._create(shard)
+
+    @rule(mode=st.sampled_from(Mode))
+    def change_mode(self, mode: Mode) -> None:
+        self.mode = mode
 
     @precondition(lambda self: len(self.schemas) < len(SHARDS))
     @rule()
@@ -84,11 +94,25 @@ class CoordinatorMachine(RuleBasedStateMachine):
             if schema.column(other) is None:
                 actions.append(f"RENAME COLUMN {column} TO {other}")
             action = data.draw(st.sampled_from(actions))
+        self._alter(shard, action)
+
+    def _alter(self, shard: ShardId, action: str) -> None:
+        schema = self.schemas[shard]
         statement = parse(f"ALTER TABLE t {action}", CONTEXT)
         assert isinstance(statement, AlterTable)
         result = apply_alter(schema, statement, shard.table, CONTEXT)
-        self._send(shard, result.schema, result.lineage)
+        self._send(shard, result.schema, result.lineage, tuple(result.actions))
         self.schemas[shard] = result.schema
+
+    @precondition(lambda self: self.schemas)
+    @rule(order=st.permutations(SHARDS), columns=st.permutations(COLUMNS))
+    def leave_every_conflict(self, order: list[ShardId], columns: list[str]) -> None:
+        """No state is a dead end: ordinary statements that make the shards alike end it."""
+        for shard in order:
+            for column in columns:
+                if shard in self.schemas and self.schemas[shard].column(column) is not None:
+                    self._alter(shard, f"DROP COLUMN {column}")
+        assert not self.state.held
 
     @precondition(lambda self: self.log)
     @rule(data=st.data())
@@ -124,6 +148,7 @@ class CoordinatorMachine(RuleBasedStateMachine):
         names = known_names(state)
         assert set(state.held) == set(anew.held)
         assert state.pool.counts() == anew.pool.counts()
+        assert (state.heads, state.finals) == (anew.heads, anew.finals)
         for kept, made in ((state.effective, anew.effective), (state.final, anew.final)):
             assert set(kept.ids) == set(made.ids)
             assert kept.shards == made.shards
@@ -182,19 +207,23 @@ class CoordinatorMachine(RuleBasedStateMachine):
         self.schemas[shard] = schema
 
     def _send(
-        self, shard: ShardId, after: TableSchema | None, lineage: tuple[Lineage, ...]
+        self,
+        shard: ShardId,
+        after: TableSchema | None,
+        lineage: tuple[Lineage, ...],
+        actions: tuple[str, ...] = (),
     ) -> None:
         offset = len(self.log) + 1
         change = SchemaChange(
             ChangeId(shard.source, offset), TARGET, shard,
             SourcePosition(0, "binlog.000001", offset * 10, 0),
-            self.schemas.get(shard), after, lineage, (), "",
+            self.schemas.get(shard), after, lineage, actions, "", mode=self.mode,
         )  # fmt: skip
         step = coordinator.decide(self.state, change)
         assert step.decision is not None
         assert step.decision.version == self.state.version + 1
         assert bool(step.decision.statements) == (step.decision.outcome is Outcome.EMIT)
-        shards = {shard, *step.decision.releases}
+        shards = {shard, *step.decision.released}
         for key, row in self.states.puts(self.state, step.state, shards, shard.source).items():
             if row is None:
                 del self.rows[key]

@@ -20,7 +20,7 @@ from pathlib import Path
 from shardmerge.cli.line import Line, end_on_sigterm
 from shardmerge.schemas.errors import ShardMergeError
 
-from .cases import CASE_ROUTE, Result, load_later, play_all
+from .cases import CASE_ROUTES, Result, load_later, play_all
 from .model import ScenarioError, load
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -61,7 +61,7 @@ def main(arguments: list[str]) -> int:
     (ROOT / ".local").mkdir(exist_ok=True)
     directory = Path(tempfile.mkdtemp(prefix="scenarios-", dir=ROOT / ".local"))
     started = time.monotonic()
-    line = Line(directory, routes=CASE_ROUTE, row_partitions=options.partitions)
+    line = Line(directory, routes=CASE_ROUTES, row_partitions=options.partitions)
     results: list[Result] = []
     try:
         results = play_all(

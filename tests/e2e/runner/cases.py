@@ -16,13 +16,16 @@ import yaml
 
 from shardmerge.cli.line import Line
 from shardmerge.schemas.errors import ShardMergeError
-from shardmerge.schemas.routing import RoutingRule
+from shardmerge.schemas.routing import Mode, RoutingRule
 
 from .model import Scenario, ScenarioError, known
 from .play import Failed, Player
 
-CASE_ROUTE = (RoutingRule(".*", r"(?P<case>sc\d+)_app[12]", "t_.*", r"\g<case>_merged", "t"),)
-"""One rule for all scenarios: each has databases, and so a target, of its own."""
+CASE_ROUTES = tuple(
+    RoutingRule(".*", rf"(?P<case>{prefix}\d+)_app[12]", "t_.*", r"\g<case>_merged", "t", mode)
+    for prefix, mode in (("sc", Mode.OPTIMISTIC), ("sp", Mode.PESSIMISTIC))
+)
+"""One rule for all scenarios of a mode: each has databases, and so a target, of its own."""
 LATER = Path(__file__).resolve().parents[1] / "later.yaml"
 
 
@@ -89,6 +92,11 @@ def reason_of(scenario: Scenario, later: Sequence[Later]) -> str:
     return next((e.reason for e in later if fnmatch.fnmatch(scenario.id, e.pattern)), "")
 
 
+def case_name(scenario: Scenario, number: int) -> str:
+    """The name that prefixes a scenario's databases; it leads to the route of its mode."""
+    return f"{'sp' if scenario.mode == Mode.PESSIMISTIC else 'sc'}{number}"
+
+
 class Pool:
     """Plays scenarios in threads; ``prepare`` makes their shards, ``start`` begins to play.
 
@@ -101,7 +109,7 @@ class Pool:
     ) -> None:
         self._later = later
         self._line = line
-        self._players = [Player(s, f"sc{n}", line) for n, s in enumerate(scenarios, 1)]
+        self._players = [Player(s, case_name(s, n), line) for n, s in enumerate(scenarios, 1)]
         self._broken: dict[str, str] = {}
         self._threads = threads
         self._executors: list[ThreadPoolExecutor] = []
@@ -136,7 +144,7 @@ class Pool:
     def again(self, first: Result) -> Result:
         """Play a scenario that failed once more, in this thread."""
         (scenario,) = [p.scenario for p in self._players if p.scenario.id == first.id]
-        player = Player(scenario, f"sc{len(self._players) + 1}", self._line)
+        player = Player(scenario, case_name(scenario, len(self._players) + 1), self._line)
         self._players.append(player)
         self._broken.pop(first.id, None)
         try:

@@ -21,7 +21,7 @@ from shardmerge.cli.observer import Facts
 from shardmerge.cli.union import compare as compare_union
 from shardmerge.cli.union import read_table
 from shardmerge.schemas.names import ShardId, TargetTable, quote_identifier
-from shardmerge.schemas.pipeline import MODES
+from shardmerge.schemas.routing import Mode
 
 from . import compare, read
 from .model import Scenario, Step, rename
@@ -115,7 +115,7 @@ class Player:
             self._connections.clear()
 
     def _require_mode(self) -> None:
-        if self.scenario.mode != "none" and self.scenario.mode not in MODES:
+        if self.scenario.mode != "none" and self.scenario.mode not in tuple(Mode):
             raise Failed(f"mode {self.scenario.mode} is not known to this version")
 
     # --- steps

@@ -23,6 +23,7 @@ from shardmerge.schemas.events import (
     ChangeId,
     Decision,
     Outcome,
+    Release,
     ShardColumn,
     StatementKind,
     TargetStatement,
@@ -185,7 +186,7 @@ class Line:
                 ShardColumn(f"{name}#1", Column(name, ColumnType("int")))
                 for name in columns.split()
             ),
-            key=("id",), releases=releases,
+            key=("id",), releases=tuple(Release(shard, version) for shard in releases),
         )  # fmt: skip
         self._ddl.produce(topics.ddl(self.pipeline).name, codec.encode(decision), b"k")
         self._ddl.flush()

@@ -132,7 +132,7 @@ def test_a_held_shard_is_released_when_it_goes_back() -> None:
     back = line.change("s1", table())
 
     assert back.outcome is Outcome.NOOP
-    assert back.releases == (ShardId("s1", "app", "t"),)
+    assert back.released == (ShardId("s1", "app", "t"),)
     assert not any(s.hold for s in line.state.shards.values())
 
 
@@ -147,7 +147,7 @@ def test_a_held_shard_is_released_when_the_others_follow() -> None:
 
     assert last.outcome is Outcome.EMIT
     assert [s.kind.value for s in last.statements] == ["switching"]
-    assert [s.source for s in last.releases] == ["s0", "s1"]
+    assert [s.source for s in last.released] == ["s0", "s1"]
 
 
 def test_a_held_shard_is_released_when_the_other_side_leaves() -> None:
@@ -158,7 +158,7 @@ def test_a_held_shard_is_released_when_the_other_side_leaves() -> None:
     gone = line.change("s0", None)
 
     assert not gone.live
-    assert gone.releases == (ShardId("s1", "app", "t"),)
+    assert gone.released == (ShardId("s1", "app", "t"),)
 
 
 def test_a_shard_that_leaves_while_it_is_held_is_released() -> None:
@@ -168,7 +168,7 @@ def test_a_shard_that_leaves_while_it_is_held_is_released() -> None:
 
     gone = line.change("s1", None)
 
-    assert gone.releases == (ShardId("s1", "app", "t"),)
+    assert gone.released == (ShardId("s1", "app", "t"),)
     assert "rows after that are passed over" in gone.warnings[1]
 
 
@@ -264,7 +264,7 @@ def test_adding_a_column_under_the_name_the_target_renamed_to_holds_until_droppe
 
     assert clash.outcome is Outcome.HOLD
     assert "two columns 'b'" in clash.reason
-    assert over.releases == (ShardId("s1", "app", "t"),)
+    assert over.released == (ShardId("s1", "app", "t"),)
 
 
 def test_an_unreadable_change_holds_until_the_table_is_described_again() -> None:
@@ -279,7 +279,7 @@ def test_an_unreadable_change_holds_until_the_table_is_described_again() -> None
     assert held.live
     assert held.hint == "fix it"
     assert again.outcome is Outcome.EMIT
-    assert again.releases == (ShardId("s1", "app", "t"),)
+    assert again.released == (ShardId("s1", "app", "t"),)
 
 
 def test_a_new_column_before_an_old_one_does_not_take_its_identity() -> None:

@@ -28,7 +28,7 @@ class Stored(Line):
         old = self.states.get(self.rows, TARGET)
         assert old == self.state
         decision = super().change(source, after, **more)
-        shards = {ShardId(source, "app", "t"), *decision.releases}
+        shards = {ShardId(source, "app", "t"), *decision.released}
         self.puts = self.states.puts(old, self.state, shards, source)
         for key, row in self.puts.items():
             if row is None:
@@ -160,7 +160,7 @@ def test_a_state_that_changed_elsewhere_meanwhile_is_read_anew() -> None:
 
 def test_another_format_is_an_error_that_says_which() -> None:
     old = {b"target/merged.t": json.dumps({"format": 1, "shards": []}).encode()}
-    with pytest.raises(ContractError, match=r"merged\.t has format 1, not 2") as caught:
+    with pytest.raises(ContractError, match=r"merged\.t has format 1, not 3") as caught:
         TargetStates().get(old, TARGET)
     assert "run that version" in caught.value.hint
 

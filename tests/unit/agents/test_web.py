@@ -11,6 +11,7 @@ from shardmerge.schemas.events import (
     Decision,
     JoinedSchema,
     Outcome,
+    Release,
     ShardColumn,
     ShardProgress,
     SinkProgress,
@@ -73,7 +74,7 @@ def test_a_held_shard_shows_reason_place_and_remedy_until_it_is_released():
     assert (shard.reason, shard.hint, str(shard.position)) == (
         "types differ", "go back", "binlog.000001:20",
     )  # fmt: skip
-    view.apply(decision(3, TWO, releases=(ONE,)))
+    view.apply(decision(3, TWO, releases=(Release(ONE, 2),)))
     assert view.targets()[0].held == ()
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 from shardmerge.cli.observer import Facts, SourceEvent
-from shardmerge.schemas.events import ChangeId, Decision, Outcome
+from shardmerge.schemas.events import ChangeId, Decision, Outcome, Release
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.position import SourcePosition
 
@@ -27,7 +27,7 @@ def facts(*decisions: Decision, events: tuple[SourceEvent, ...] = ()) -> Facts:
 def test_a_held_shard_is_held_until_a_decision_releases_it() -> None:
     hold = decision(1, ONE, Outcome.HOLD)
     assert facts(hold).held(TARGET) == {ONE: hold}
-    release = decision(2, TWO, Outcome.EMIT, releases=(ONE,))
+    release = decision(2, TWO, Outcome.EMIT, releases=(Release(ONE, 1),))
     assert facts(release, hold).held(TARGET) == {}
 
 

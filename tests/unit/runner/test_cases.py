@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from shardmerge.schemas.names import ShardId, TargetTable
-from shardmerge.schemas.routing import route
-from tests.e2e.runner.cases import CASE_ROUTE, Result, load_later
+from shardmerge.schemas.routing import Mode, mode_of, route
+from tests.e2e.runner.cases import CASE_ROUTES, Result, load_later
 from tests.e2e.runner.model import ScenarioError, load
 
 OWN = Path(__file__).resolve().parents[2] / "e2e" / "scenarios"
@@ -44,5 +44,7 @@ def test_a_listed_scenario_must_fail_and_another_must_pass(
 
 def test_each_case_has_a_target_of_its_own() -> None:
     shard = ShardId("s1", "sc12_app1", "t_1")
-    assert route(CASE_ROUTE, shard) == (TargetTable("sc12_merged", "t"),)
-    assert route(CASE_ROUTE, ShardId("s1", "sc12_mark", "m_1")) == ()
+    assert route(CASE_ROUTES, shard) == (TargetTable("sc12_merged", "t"),)
+    assert route(CASE_ROUTES, ShardId("s1", "sc12_mark", "m_1")) == ()
+    assert mode_of(CASE_ROUTES, shard) is Mode.OPTIMISTIC
+    assert mode_of(CASE_ROUTES, ShardId("s1", "sp12_app1", "t_1")) is Mode.PESSIMISTIC

@@ -19,6 +19,7 @@ from shardmerge.schemas.events import (
     JoinedSchema,
     Lineage,
     Outcome,
+    Release,
     SchemaChange,
     ShardColumn,
     ShardProgress,
@@ -97,7 +98,7 @@ RECORDED = [
     CHANGE,
     Decision(
         ChangeId("s1", 5), TARGET, 3, SHARD, POSITION, Outcome.EMIT, (STATEMENT,), "r", "h", "c",
-        (ShardColumn("c#1", COLUMN),), ("id",), True, (SHARD,), ("w",), False, "ddl", 1,
+        (ShardColumn("c#1", COLUMN),), ("id",), True, (Release(SHARD, 2),), ("w",), False, "ddl", 1,
     ),
     Decision(ChangeId("s1", 6), None, 0, None, POSITION, Outcome.IGNORED),
     JoinedSchema(TARGET, 3, (ShardColumn("c#1", COLUMN),), SCHEMA, 1, 0),

@@ -5,7 +5,7 @@ import pytest
 from shardmerge.schemas.errors import ConfigError
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline import parse_pipeline
-from shardmerge.schemas.routing import route
+from shardmerge.schemas.routing import Mode, route
 
 GOOD = """
 [pipeline]
@@ -38,9 +38,24 @@ def test_a_pipeline_file_is_read_with_defaults_and_environment() -> None:
     pipeline = parse_pipeline(GOOD, ENV)
 
     assert pipeline.target.password == "secret"
-    assert pipeline.mode == "optimistic"
+    assert [rule.mode for rule in pipeline.routes] == [Mode.OPTIMISTIC]
     assert pipeline.source("s1").databases == ".*"
     assert route(pipeline.routes, ShardId("s1", "app", "t_1")) == (TargetTable("merged", "t"),)
+
+
+def test_a_route_has_the_mode_of_the_pipeline_or_its_own() -> None:
+    head = GOOD.replace('name = "demo"', 'name = "demo"\nmode = "pessimistic"')
+    more = '[[routes]]\ndatabase = "o"\ntable = "t"\ntarget = "m.o"\nmode = "optimistic"\n'
+
+    modes = [rule.mode for rule in parse_pipeline(head + more, ENV).routes]
+
+    assert modes == [Mode.PESSIMISTIC, Mode.OPTIMISTIC]
+
+
+def test_a_target_moves_in_one_mode() -> None:
+    more = '[[routes]]\ndatabase = "o"\ntable = "t"\ntarget = "merged.t"\nmode = "pessimistic"\n'
+    with pytest.raises(ConfigError, match=r"merged\.t has two modes"):
+        parse_pipeline(GOOD + more, ENV)
 
 
 def test_the_target_is_the_mysql_of_the_tests_unless_the_file_says_otherwise() -> None:

@@ -7,6 +7,7 @@ from shardmerge.schemas.events import (
     ChangeId,
     Decision,
     Outcome,
+    Release,
     ShardColumn,
     StatementKind,
     TargetStatement,
@@ -58,7 +59,7 @@ def decision(
         TARGET, version, shard, at(pos), Outcome.HOLD if hold else emitted, statements,
         reason="it conflicts" if hold else "", hint="undo it" if hold else "",
         columns=tuple(column(name) for name in columns), key=("id",), live=live,
-        releases=releases, snapshot=snapshot,
+        releases=tuple(Release(shard, version) for shard in releases), snapshot=snapshot,
     )  # fmt: skip
 
 

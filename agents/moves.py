@@ -1,0 +1,129 @@
+"""Where a target moves to when its shards' schemas are joined, and by which statements. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from shardmerge.schemas.diff import CannotRender, diff
+from shardmerge.schemas.events import ShardColumn, TargetStatement
+from shardmerge.schemas.join_index import JoinIndex
+from shardmerge.schemas.joined import Conflict, JoinedTable, ShardSchema
+from shardmerge.schemas.model import TableSchema
+from shardmerge.schemas.render.dialect import Dialect
+from shardmerge.schemas.target_table import target_schema
+
+from .state import TargetState
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a change cannot be brought onto the target, and what ends the hold."""
+
+    reason: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Where a target moves to, and the statements that bring it there."""
+
+    schema: TableSchema | None
+    columns: tuple[ShardColumn, ...]
+    statements: tuple[TargetStatement, ...]
+    joined: JoinedTable | None
+    names: Mapping[str, str]
+
+
+def join_target(
+    state: TargetState,
+    index: JoinIndex,
+    names: Mapping[str, str],
+    *,
+    dialect: Dialect,
+    first: Sequence[str] = (),
+    comments: Mapping[str, str] | None = None,
+) -> Joined | Refusal:
+    """The move from the target as it is to the join of some of its shards' schemas.
+
+    Args:
+        state: With the shards as they would be.
+        index: Of the schemas that are joined: the effective or the final ones.
+        names: Identity → name in the target.
+        dialect: The target's kind and version.
+        first: Identities whose columns come first among those that are new in the target.
+        comments: Comments of columns that the change set, by identity.
+    """
+    if not index.shards:
+        return Joined(state.schema, state.columns, (), state.joined, names)
+    ids = (*index.ids, *state.final.ids)
+    if clash := _clash({i: names[i] for i in ids}):
+        names = _as_shards_call_them(state, names)
+        if _clash({i: names[i] for i in ids}):
+            return clash
+    joined = index.join(names, first)
+    if isinstance(joined, Conflict):
+        return Refusal(str(joined), joined.resolve)
+    if (
+        not comments
+        and joined == state.joined
+        and _default_charset(joined) == _default_charset(state.joined)
+    ):
+        return Joined(state.schema, state.columns, (), state.joined, names)
+    to = target_schema(
+        joined, state.columns, table=state.target.table, dialect=dialect, comments=comments
+    )
+    statements = diff(state.schema, state.columns, to, state.target, dialect)
+    if isinstance(statements, CannotRender):
+        return Refusal(statements.reason, statements.hint)
+    return Joined(to.schema, to.columns, statements, joined, names)
+
+
+def unmoved(state: TargetState, names: Mapping[str, str]) -> Joined:
+    """The target stays as it is, and accepts what it accepted.
+
+    For shards that were joined together with one that left: their join exists, so the reason is
+    that the target itself cannot be brought there.
+    """
+    return Joined(state.schema, state.columns, (), state.joined, names)
+
+
+def _default_charset(joined: JoinedTable) -> tuple[str, str]:
+    return joined.charset, joined.collation
+
+
+def _as_shards_call_them(state: TargetState, names: Mapping[str, str]) -> dict[str, str]:
+    """``names``, but for columns that no shard calls by the name that the target has for them.
+
+    The shard whose name the target kept has left, or calls the column otherwise by now. Looks at
+    all shards; needed only where two columns would have one name.
+    """
+    called = names_on(state.finals)
+    return {
+        column_id: name
+        if name.lower() in {n.lower() for n in called.get(column_id, {name})}
+        else min(called[column_id])
+        for column_id, name in names.items()
+    }
+
+
+def names_on(schemas: Iterable[ShardSchema]) -> dict[str, set[str]]:
+    """What the columns of some schemas are called, by identity."""
+    called: dict[str, set[str]] = {}
+    for schema in schemas:
+        for item in schema.columns:
+            called.setdefault(item.id, set()).add(item.column.name)
+    return called
+
+
+def _clash(names: Mapping[str, str]) -> Refusal | None:
+    """Two columns of different origin that would have one name in the target."""
+    taken: dict[str, str] = {}
+    for column_id, name in sorted(names.items()):
+        if taken.setdefault(name.lower(), column_id) != column_id:
+            other = taken[name.lower()]
+            return Refusal(
+                f"the target would have two columns {name!r}: {other} and {column_id}",
+                "rename or drop the column on the shard that added it last",
+            )
+    return None

@@ -1,0 +1,325 @@
+"""The DDL lock of a target: a change waits until every live shard has made it. Pure.
+
+Theory of operation, for a change that brings one shard from one schema to another:
+
+1. A change that leaves the shard's place in the join as it is (a comment, the place of a column)
+   needs no lock.
+2. Otherwise it is appended to the shard's queue, and the shard is held at the gate of its first
+   change there. A change that brings the shard back to a schema that it had in the queue takes
+   everything after that out again: whoever undoes a change leaves the lock.
+3. When the first changes of all shards are the same (their canonical actions are equal), the lock
+   is complete: they are executed once, and their gates open; later ones of a queue stay.
+4. When all shards' final schemas are equal, it does not matter how they came there: everything is
+   executed at once. So shards that made the same changes in another order, or cut into statements
+   otherwise, are not stuck; until then the difference is reported as a conflict.
+
+Holding is only about rows: a shard's later changes are seen while it is held. A shard that comes
+while the lock is open and already has the schema after some of the waiting changes counts as
+having made them. A shard that leaves is not waited for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from shardmerge.schemas.events import Release, SchemaChange
+from shardmerge.schemas.join_index import have_one_value
+from shardmerge.schemas.joined import Conflict, ShardSchema
+from shardmerge.schemas.names import ShardId
+from shardmerge.schemas.render.dialect import Dialect
+from shardmerge.schemas.routing import Mode
+from shardmerge.schemas.target_table import changed_comments
+
+from .answers import Step, emit, hold, left
+from .identities import Assigned, known_names
+from .moves import Joined, Refusal, join_target, names_on, unmoved
+from .state import Pending, ShardState, TargetState
+
+
+def move(state: TargetState, change: SchemaChange, assigned: Assigned, dialect: Dialect) -> Step:
+    """Fold a change after which the shard's schema is known."""
+    known = state.shards.get(change.shard)
+    if known is None or known.effective is None:
+        return _arrive(state, change, assigned, dialect)
+    tracked = assigned.tracked
+    names = _not_renamed(state, assigned)
+    queue = _queue(known, change, tracked, state.version)
+    if not queue and not known.hold:
+        moved = state.with_shard(ShardState(change.shard, tracked, change.position, state.version))
+        answer = join_target(
+            moved,
+            moved.effective,
+            names,
+            dialect=dialect,
+            first=tracked.ids,
+            comments=changed_comments(known.effective.columns, tracked.columns),
+        )
+        if isinstance(answer, Refusal):
+            queue = (_pending(change, tracked, state.version),)
+            return hold(state, change, tracked, names, answer, queue=queue)
+        return emit(moved, change, answer, tracked, warnings=assigned.warnings)
+    if queue:
+        # The hold's reason is written when it is known that the shard stays held.
+        held = hold(state, change, tracked, names, Refusal("", ""), queue=queue).state
+        done = _furthest(held, names, dialect, tracked)
+        if isinstance(done, Refusal) or done is None or done.state.shards[change.shard].hold:
+            refused = done if isinstance(done, Refusal) else None
+            why, conflict = _why(held, change.shard, refused)
+            return hold(state, change, tracked, names, why, queue=queue, conflict=conflict)
+    else:
+        back = ShardState(change.shard, tracked, change.position, state.version)
+        moved = state.with_shard(back)
+        found = _furthest(moved, names, dialect, tracked)
+        done = found if isinstance(found, _Executed) else _still(moved, names)
+    opened = [
+        Release(shard, through) for shard, through in done.releases.items() if shard != change.shard
+    ]
+    if known.hold:
+        opened.append(Release(change.shard, state.version))
+    return emit(
+        done.state, change, done.answer, tracked, releases=opened, warnings=assigned.warnings
+    )
+
+
+def leave(state: TargetState, change: SchemaChange, dialect: Dialect) -> Step:
+    """The shard is gone, and nobody waits for it any more."""
+    remaining = state.without_shard(change.shard)
+    names = known_names(state)
+    done = _furthest(remaining, names, dialect, None)
+    if not isinstance(done, _Executed):
+        answer = join_target(remaining, remaining.effective, names, dialect=dialect)
+        done = _Executed(
+            remaining, unmoved(state, names) if isinstance(answer, Refusal) else answer, {}
+        )
+    opened = [Release(shard, through) for shard, through in done.releases.items()]
+    return left(state, done.state, change, done.answer, opened)
+
+
+def queue_of_unknown(state: TargetState, change: SchemaChange) -> tuple[Pending, ...]:
+    """The shard's queue after a change whose effect could not be told; empty without a lock."""
+    known = state.shards.get(change.shard)
+    if known is None or known.effective is None:
+        return ()
+    queue = known.hold.queue if known.hold else ()
+    if not queue and change.mode is not Mode.PESSIMISTIC:
+        return ()
+    return (*queue, Pending((f"unreadable: {change.id}",), None, state.version, change.position))
+
+
+def _queue(
+    known: ShardState, change: SchemaChange, tracked: ShardSchema, version: int
+) -> tuple[Pending, ...]:
+    """The shard's queue after the change."""
+    queue = known.hold.queue if known.hold else ()
+    assert known.effective is not None
+    if _same(known.effective, tracked):
+        return ()
+    for index, pending in enumerate(queue):
+        if pending.post is not None and _same(pending.post, tracked):
+            return (*queue[:index], replace(pending, post=tracked, version=version))
+    return (*queue, _pending(change, tracked, version))
+
+
+def _pending(change: SchemaChange, post: ShardSchema, version: int) -> Pending:
+    actions = change.actions or (f"described anew: {change.id}",)
+    return Pending(actions, post, version, change.position)
+
+
+def _arrive(state: TargetState, change: SchemaChange, assigned: Assigned, dialect: Dialect) -> Step:
+    """A shard that does not count yet: it is new, or it came in conflict."""
+    tracked = assigned.tracked
+    names = _not_renamed(state, assigned)
+    other = _ahead(state, change.shard, tracked)
+    if other is not None:
+        depth = next(i for i, p in enumerate(_queued(other)) if p.post and _same(p.post, tracked))
+        before = [replace(p, version=0) for p in _queued(other)[:depth]]
+        last = replace(
+            _queued(other)[depth], post=tracked, version=state.version, position=change.position
+        )
+        queue = (*before, last)
+        state = state.without_shard(change.shard)
+        held = hold(
+            state, change, tracked, names, Refusal("", ""), queue=queue, effective=other.effective
+        )
+        why, conflict = _why(held.state, change.shard, None)
+        return hold(
+            state, change, tracked, names, why,
+            queue=queue, effective=other.effective, conflict=conflict,
+        )  # fmt: skip
+    known = state.shards.get(change.shard)
+    moved = state.with_shard(ShardState(change.shard, tracked, change.position, state.version))
+    answer = join_target(moved, moved.effective, names, dialect=dialect, first=tracked.ids)
+    if isinstance(answer, Refusal):
+        return hold(state, change, tracked, names, answer)
+    opened = [Release(change.shard, state.version)] if known and known.hold else []
+    return emit(moved, change, answer, tracked, releases=opened, warnings=assigned.warnings)
+
+
+def _ahead(state: TargetState, shard: ShardId, tracked: ShardSchema) -> ShardState | None:
+    """A shard that waits for the lock and had this schema while it waited; None without one.
+
+    None too when some shard counts with this schema: then it is the one before the changes.
+    """
+    if not state.heads:
+        return None
+    others = [state.shards[name] for name in sorted(state.shards) if name != shard]
+    if any(s.effective is not None and _same(s.effective, tracked) for s in others):
+        return None
+    for other in others:
+        if any(p.post is not None and _same(p.post, tracked) for p in _queued(other)):
+            return other
+    return None
+
+
+def _queued(shard: ShardState) -> tuple[Pending, ...]:
+    return shard.hold.queue if shard.hold else ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Executed:
+    """What the lock lets through.
+
+    Attributes:
+        releases: Shard → version up to which its gates open.
+    """
+
+    state: TargetState
+    answer: Joined
+    releases: Mapping[ShardId, int]
+
+
+def _still(state: TargetState, names: Mapping[str, str]) -> _Executed:
+    return _Executed(state, unmoved(state, names), {})
+
+
+def _furthest(
+    state: TargetState,
+    names: Mapping[str, str],
+    dialect: Dialect,
+    tracked: ShardSchema | None,
+) -> _Executed | Refusal | None:
+    """The furthest state that the lock lets the target come to.
+
+    Args:
+        state: With the shards as they are before anything that waits is executed.
+        names: Identity → name in the target.
+        dialect: The target's kind and version.
+        tracked: The schema of the shard that changed; its order of columns is taken over.
+
+    Returns:
+        None when nothing that waits can be executed; the reason when the lock is complete, but
+        the target cannot be brought there.
+    """
+    first = tracked.ids if tracked else ()
+    refusal: Refusal | None = None
+    for candidate, releases in reversed(list(_candidates(state))):
+        called = _as_all_call_them(candidate, names)
+        answer = join_target(candidate, candidate.effective, called, dialect=dialect, first=first)
+        if not isinstance(answer, Refusal):
+            return _Executed(candidate, answer, releases)
+        refusal = refusal or answer
+    return refusal
+
+
+def _candidates(state: TargetState) -> Iterator[tuple[TargetState, dict[ShardId, int]]]:
+    """The states after one complete change of all shards, after two, …; the furthest one last."""
+    releases: dict[ShardId, int] = {}
+    version = state.version
+    while len(state.heads) == 1:
+        ((_, made),) = state.heads.items()
+        waiting = [s for name in sorted(state.held) if (s := state.shards[name]).head is not None]
+        if made != state.effective.shards or any(_queued(s)[0].post is None for s in waiting):
+            break
+        for shard in waiting:
+            state = state.with_popped(shard)
+            if opens := _queued(shard)[0].version:
+                releases[shard.shard] = opens
+        yield _admitted(state, dict(releases), version)
+    if state.heads and _all_same(state):
+        for shard in state.opened():
+            state = state.with_shard(shard.released)
+            releases[shard.shard] = version
+        yield state, dict(releases)
+
+
+def _admitted(
+    state: TargetState, releases: dict[ShardId, int], version: int
+) -> tuple[TargetState, dict[ShardId, int]]:
+    """The state with those shards counting that came in conflict and fit now."""
+    for shard in state.opened():
+        if shard.effective is None:
+            with_it = state.with_shard(shard.released)
+            names = {i: i for i in with_it.effective.ids}
+            if not isinstance(with_it.effective.join(names), Conflict):
+                state = with_it
+                releases[shard.shard] = version
+    return state, releases
+
+
+def _all_same(state: TargetState) -> bool:
+    one, *rest = state.finals
+    return all(_same(one, other) for other in rest)
+
+
+def _same(one: ShardSchema, other: ShardSchema) -> bool:
+    """Whether two schemas have the same place in a join, and the same names for their columns."""
+    return _folded(one) == _folded(other) and have_one_value(one, other)
+
+
+def _folded(schema: ShardSchema) -> dict[str, str]:
+    return {column_id: name for name, column_id in schema.by_name.items()}
+
+
+def _not_renamed(state: TargetState, assigned: Assigned) -> dict[str, str]:
+    """Names of all columns; those of the target's stay until a change is executed."""
+    return {**assigned.names, **known_names(state)}
+
+
+def _as_all_call_them(state: TargetState, names: Mapping[str, str]) -> dict[str, str]:
+    """``names``, but for columns that all shards call by one other name."""
+    schemas = {s.effective for s in state.shards.values() if s.effective is not None}
+    called = names_on(schemas)
+    found = dict(names)
+    for column_id, on_shards in called.items():
+        if len({name.lower() for name in on_shards}) == 1:
+            found[column_id] = min(on_shards)
+    return found
+
+
+def _why(state: TargetState, shard: ShardId, refusal: Refusal | None) -> tuple[Refusal, bool]:
+    """Why a shard stays held, and whether the shards contradict each other."""
+    if refusal is not None:
+        return refusal, True
+    held = state.shards[shard]
+    head = held.head
+    if head is None:
+        return Refusal("waits for the DDL lock", "make the same change on the other shards"), False
+    total = state.effective.shards
+    if len(state.heads) > 1:
+        made = sorted(state.heads.items(), key=lambda item: (-item[1], item[0]))
+        texts = "; ".join(f"{_text(actions)} (shards: {count})" for actions, count in made)
+        return (
+            Refusal(
+                f"the shards of {state.target} do not make the same changes in the same order: "
+                f"{texts}",
+                "make the same change on every shard, or undo it where it differs: when all "
+                "shards have the same schema everything is executed",
+            ),
+            True,
+        )
+    behind = ""
+    if held.hold and len(held.hold.queue) > 1:
+        behind = f"; behind it here: {_text(held.hold.queue[-1].actions)}"
+    return (
+        Refusal(
+            f"waits for the DDL lock of {state.target}: {_text(head)} is made on "
+            f"{state.heads[head]} of {total} shards{behind}",
+            "make the same change on the other shards",
+        ),
+        False,
+    )
+
+
+def _text(actions: tuple[str, ...]) -> str:
+    return ", ".join(actions)

@@ -1,0 +1,124 @@
+"""A target's coordinator fed with statements, each shard on a source of its own.
+
+The state goes through its stored rows at every change, and the target's statements are executed on
+a schema, so that every test also sees that a restart changes nothing and that what is emitted leads
+to what is decided.
+"""
+
+from __future__ import annotations
+
+from shardmerge.agents import coordinator
+from shardmerge.agents.state import TargetState
+from shardmerge.agents.store import TargetStates
+from shardmerge.schemas.apply import apply_alter, apply_create
+from shardmerge.schemas.changes import AlterTable, CreateTable
+from shardmerge.schemas.events import ChangeId, Decision, Lineage, SchemaChange
+from shardmerge.schemas.grammar import ServerContext, parse
+from shardmerge.schemas.model import TableSchema
+from shardmerge.schemas.names import ShardId, TargetTable
+from shardmerge.schemas.position import SourcePosition
+from shardmerge.schemas.routing import Mode
+
+CONTEXT = ServerContext()
+TARGET = TargetTable("merged", "t")
+
+
+def shard_of(source: str) -> ShardId:
+    """The one shard of a source."""
+    return ShardId(source, "app", "t")
+
+
+class SqlLine:
+    """Statements in, decisions out."""
+
+    def __init__(self, mode: Mode, *sources: str, create: str = "id INT PRIMARY KEY") -> None:
+        self.mode = mode
+        self.state: TargetState = coordinator.initial(TARGET)
+        self.schemas: dict[str, TableSchema] = {}
+        self.decisions: list[Decision] = []
+        self.target: TableSchema | None = None
+        self.rows: dict[bytes, bytes] = {}
+        for source in sources:
+            self.create(source, create)
+
+    def create(self, source: str, columns: str) -> Decision:
+        statement = parse(f"CREATE TABLE t ({columns})", CONTEXT)
+        assert isinstance(statement, CreateTable)
+        return self.send(source, apply_create(statement, CONTEXT, "utf8mb4", None))
+
+    def alter(self, source: str, action: str) -> Decision:
+        statement = parse(f"ALTER TABLE t {action}", CONTEXT)
+        assert isinstance(statement, AlterTable)
+        result = apply_alter(self.schemas[source], statement, "t", CONTEXT)
+        return self.send(source, result.schema, tuple(result.lineage), tuple(result.actions))
+
+    def drop(self, source: str) -> Decision:
+        return self.send(source, None)
+
+    def unreadable(self, source: str) -> Decision:
+        return self.send(source, None, error="cannot parse it")
+
+    def send(
+        self,
+        source: str,
+        after: TableSchema | None,
+        lineage: tuple[Lineage, ...] = (),
+        actions: tuple[str, ...] = (),
+        error: str = "",
+    ) -> Decision:
+        offset = len(self.decisions) + 1
+        change = SchemaChange(
+            ChangeId(source, offset), TARGET, shard_of(source),
+            SourcePosition(0, "binlog.000001", offset * 10, 0),
+            self.schemas.get(source), after, lineage, actions, "", error=error,
+            hint="fix it" if error else "", mode=self.mode,
+        )  # fmt: skip
+        if after is not None:
+            self.schemas[source] = after
+        elif not error:
+            del self.schemas[source]
+        states = TargetStates()
+        before = states.get(self.rows, TARGET)
+        assert before == self.state
+        step = coordinator.decide(before, change)
+        assert step.decision is not None
+        touched = {change.shard, *step.decision.released}
+        for key, row in states.puts(before, step.state, touched, source).items():
+            if row is None:
+                del self.rows[key]
+            else:
+                self.rows[key] = row
+        self.state = step.state
+        self.decisions.append(step.decision)
+        for emitted in step.decision.statements:
+            self._execute(emitted.sql)
+        if self.target is not None and self.state.schema is not None:
+            names = [c.name for c in self.target.columns]
+            assert sorted(names) == sorted(c.name for c in self.state.schema.columns)
+        return step.decision
+
+    @property
+    def held(self) -> list[str]:
+        """The sources whose shards stand."""
+        return sorted(shard.source for shard in self.state.held)
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the target's columns, in no order that means anything."""
+        assert self.target is not None
+        return sorted(column.name for column in self.target.columns)
+
+    def _execute(self, sql: str) -> None:
+        statement = parse(sql, CONTEXT)
+        if isinstance(statement, CreateTable):
+            assert self.target is None
+            self.target = apply_create(statement, CONTEXT, "utf8mb4", None)
+        else:
+            assert isinstance(statement, AlterTable)
+            assert self.target is not None
+            self.target = apply_alter(self.target, statement, "t", CONTEXT).schema
+
+
+def sql(decision: Decision) -> list[str]:
+    """What a decision emits, without the target's name."""
+    return [s.sql.removeprefix("ALTER TABLE `merged`.`t` ") for s in decision.statements]
