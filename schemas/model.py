@@ -103,7 +103,14 @@ class IndexPart:
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """An index; the primary key is the one named ``PRIMARY``."""
+    """An index; the primary key is the one named ``PRIMARY``.
+
+    Attributes:
+        implicit: Whether the server made it for a foreign key. It is gone as soon as another
+            index begins with its columns, also when the foreign key is gone already. What SHOW
+            CREATE TABLE shows does not tell, so False after a snapshot.
+        hashed: Whether MariaDB was told USING HASH: then it supports no foreign key.
+    """
 
     name: str
     kind: IndexKind
@@ -111,6 +118,8 @@ class Index:
     comment: str = ""
     invisible: bool = False
     parser: str = ""
+    implicit: bool = False
+    hashed: bool = False
 
     @property
     def columns(self) -> tuple[str, ...]:
