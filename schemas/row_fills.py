@@ -1,0 +1,68 @@
+"""What ADD COLUMN puts into the rows that a table has already, as a comparable text.
+
+Two columns, one of a shard and one of the target, fill alike when their texts are equal and not
+empty. An empty text means that nobody can tell the values from the definition: they depend on the
+moment, on the row, or on the session.
+
+Source: MySQL Reference Manual, "ALTER TABLE", "Data Type Default Values"; measured on servers:
+tests/integration/mysql/test_row_effects.py.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal, InvalidOperation
+
+from .model import Column, Default, DefaultKind
+from .volatile_defaults import volatile_default
+from .zero_values import zero_value
+
+UNKNOWN = ""
+NULL = "NULL"
+_NUMBERS = frozenset(("decimal", "float", "double", "year"))
+_FRACTIONS = frozenset(("time", "datetime", "timestamp"))
+_ZERO_DATE = "0000-00-00"
+
+
+def fill_text(column: Column) -> str:
+    """The value that existing rows get when a column of this definition is added.
+
+    * ``NULL``, ``value <canonical literal>``, ``expression <text>`` for one that gives every row
+      the same on every server, ``generated <text>`` for a generated column.
+    * ``UNKNOWN`` for AUTO_INCREMENT, a volatile default, and a TIMESTAMP literal: its instant
+      depends on the time zone of the session that executed the ALTER.
+    """
+    if column.generated is not None:
+        return f"generated {column.generated.expression}"
+    if column.auto_increment or volatile_default(column) is not None:
+        return UNKNOWN
+    default = column.default
+    if default is None:
+        if column.nullable:
+            return NULL
+        default = zero_value(column.type)
+        if default is None:
+            return UNKNOWN
+    if default.kind is DefaultKind.NULL:
+        return NULL
+    if default.kind is DefaultKind.EXPRESSION:
+        return f"expression {default.text}"
+    return _literal(default, column)
+
+
+def _literal(default: Default, column: Column) -> str:
+    kind, text = column.type, default.text
+    if kind.name == "timestamp" and not text.startswith(_ZERO_DATE):
+        return UNKNOWN
+    if kind.is_integer or kind.name in _NUMBERS:
+        try:
+            number = Decimal(text)
+        except InvalidOperation:
+            return f"value {text}"
+        return f"value {number.normalize() if number else Decimal(0):f}"
+    if kind.name in _FRACTIONS and "." in text:
+        text = text.rstrip("0").rstrip(".")
+    if kind.name == "char":
+        text = text.rstrip(" ")
+    if kind.name == "bit":
+        return f"value {int(text.removeprefix('b').strip(chr(39)), 2)}"
+    return f"value {text}"
