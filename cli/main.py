@@ -21,7 +21,9 @@ from shardmerge.schemas.routing import RoutingRule
 
 from .ddl import ddl
 from .demo import Demo
+from .export import export
 from .line import Line, end_on_sigterm
+from .replay import replay
 
 DEMO_ROUTES = (RoutingRule(".*", "app", r"tbl\d+", "merged", "tbl"),)
 _FOLDER = click.option(
@@ -45,6 +47,8 @@ def main() -> None:
 
 
 main.add_command(ddl)
+main.add_command(export)
+main.add_command(replay)
 
 
 @main.command()

@@ -1,0 +1,192 @@
+"""What one record of the log did: what came, the state before and after, what was decided."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from shardmerge.agents.effects import Effects
+from shardmerge.agents.folds import CoordinatorFold, TrackerFold
+from shardmerge.agents.state import TargetState
+from shardmerge.connectors.stored_record import StoredRecord
+from shardmerge.schemas import codec, topics
+from shardmerge.schemas.codec import Record
+from shardmerge.schemas.events import Decision
+from shardmerge.schemas.names import ShardId, TargetTable
+from shardmerge.schemas.pipeline import Pipeline
+
+from .log import OnePartition, Refold
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One record of the schema-log, or a source's statement that concerns no routed shard.
+
+    Attributes:
+        number: Counts the schema-log's records in the order of ``in_time``, from 1; 0 for a
+            source's statement.
+        record: As it is stored.
+        came: What it holds; None for a source's statement, which the decision repeats.
+        before, after: The target's state; None where there is no target.
+        answers: What was decided, as records; none when the record repeats an earlier one.
+    """
+
+    number: int
+    record: StoredRecord
+    came: Record | None
+    before: TargetState | None
+    after: TargetState | None
+    answers: tuple[Record, ...]
+
+    @property
+    def decision(self) -> Decision | None:
+        """The decision among the answers."""
+        return next((a for a in self.answers if isinstance(a, Decision)), None)
+
+    @property
+    def target(self) -> TargetTable | None:
+        """Of what came."""
+        return getattr(self.came, "target", None)
+
+    @property
+    def shard(self) -> ShardId | None:
+        """Of what came; None when it is about no single shard."""
+        return getattr(self.came, "shard", None)
+
+    @property
+    def ts_ms(self) -> int:
+        """Time of the change, ms since 1970: Debezium's, or the record's where that is not told."""
+        told: int = getattr(self.came or self.decision, "ts_ms", 0)
+        return told or self.record.timestamp_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which steps to show; every record is folded nevertheless. Empty and None want all.
+
+    Attributes:
+        targets: As ``database.table``.
+        shards: As ``source/database.table``: their own changes, and what releases them.
+        since_ms, until_ms: Bounds of the time of the change, both inclusive.
+        number: Of the step.
+        from_version, to_version: Bounds of the decision's version, both inclusive.
+    """
+
+    targets: frozenset[str] = frozenset()
+    shards: frozenset[str] = frozenset()
+    since_ms: int | None = None
+    until_ms: int | None = None
+    number: int | None = None
+    from_version: int | None = None
+    to_version: int | None = None
+
+    def includes(self, step: Step) -> bool:
+        """Whether a step is to be shown; its states do not matter."""
+        if self.number is not None and step.number != self.number:
+            return False
+        if self.targets and str(step.target) not in self.targets:
+            return False
+        if self.shards and self.shards.isdisjoint(concerned_shards(step)):
+            return False
+        if self.since_ms is not None and step.ts_ms < self.since_ms:
+            return False
+        if self.until_ms is not None and step.ts_ms > self.until_ms:
+            return False
+        if self.from_version is None and self.to_version is None:
+            return True
+        version = step.decision.version if step.decision else 0
+        lowest = 1 if self.from_version is None else self.from_version
+        return lowest <= version and (self.to_version is None or version <= self.to_version)
+
+
+def concerned_shards(step: Step) -> set[str]:
+    """The step's own shard, and those that its decision releases."""
+    shards: list[Any] = [step.shard]
+    if step.decision is not None:
+        shards += [step.decision.shard, *map(released_shard, step.decision.releases)]
+    return {str(shard) for shard in shards if shard is not None}
+
+
+def released_shard(release: Any) -> ShardId:
+    """The shard of an entry of ``Decision.releases``."""
+    shard: ShardId = getattr(release, "shard", release)
+    return shard
+
+
+class Stepper:
+    """Folds a pipeline's records and tells the wanted steps."""
+
+    def __init__(self, pipeline: Pipeline, wanted: Wanted) -> None:
+        self._wanted = wanted
+        self._log = topics.schema_log(pipeline).name
+        self._ddl = topics.ddl(pipeline).name
+        self._coordinator = Refold(CoordinatorFold(pipeline))
+        self._tracker = Refold(TrackerFold(pipeline))
+        self._partitions = OnePartition()
+        self._latest: dict[TargetTable, tuple[int, TargetState]] = {}
+        """Per target the number of the step that was read last, and the state after it."""
+        self._touched: dict[TargetTable, int] = {}
+        """Per target the number of its last step."""
+        self.folded = 0
+        """How many records of the schema-log were folded."""
+        self.targets: set[str] = set()
+        """The targets that they are of."""
+
+    def steps(self, records: Iterable[StoredRecord]) -> Iterator[Step]:
+        """The wanted steps.
+
+        Args:
+            records: Of the schema-log, in the order of ``in_time``; and, where the statements that
+                concern no routed shard are wanted too, of the sources' schema-change topics.
+
+        Raises:
+            ContractError: A record is not ours. The steps before it were told.
+        """
+        for record in records:
+            step = self._change(record) if record.topic == self._log else self._event(record)
+            if step is not None:
+                yield step
+
+    def _change(self, record: StoredRecord) -> Step | None:
+        self._partitions.check(record)
+        effects = self._coordinator.effects(record)
+        self.folded += 1
+        came = codec.decode(record.value or b"")
+        step = Step(self.folded, record, came, None, None, self._answers(effects))
+        target = step.target
+        if target is not None:
+            self.targets.add(str(target))
+        if not self._wanted.includes(step):
+            self._perform(target, effects)
+            return None
+        before = None if target is None else self._state(target)
+        self._perform(target, effects)
+        after = before if target is None or not effects.puts else self._state(target)
+        if target is not None and after is not None:
+            self._latest[target] = (self._touched.get(target, 0), after)
+        return Step(self.folded, record, came, before, after, step.answers)
+
+    def _event(self, record: StoredRecord) -> Step | None:
+        effects = self._tracker.effects(record)
+        self._tracker.rows.take(effects)
+        answers = tuple(codec.decode(s.value) for s in effects.sends if s.topic == self._ddl)
+        if not answers:
+            return None  # its changes stand in the schema-log
+        step = Step(0, record, None, None, None, answers)
+        return step if self._wanted.includes(step) else None
+
+    def _perform(self, target: TargetTable | None, effects: Effects) -> None:
+        self._coordinator.rows.take(effects)
+        if target is not None and effects.puts:
+            self._touched[target] = self.folded
+
+    def _state(self, target: TargetTable) -> TargetState:
+        """The state now; reading it looks at every shard, so it is read once."""
+        number, state = self._latest.get(target, (-1, None))
+        if state is not None and number == self._touched.get(target, 0):
+            return state
+        return self._coordinator.rows.state(target)
+
+    def _answers(self, effects: Effects) -> tuple[Record, ...]:
+        return tuple(codec.decode(send.value) for send in effects.sends)

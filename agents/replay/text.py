@@ -1,0 +1,213 @@
+"""Steps and verifications as text for people. Equal steps give equal text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import fields
+from difflib import ndiff
+from enum import StrEnum
+from typing import Any
+
+from shardmerge.agents.state import TargetState
+from shardmerge.schemas.codec import Record
+from shardmerge.schemas.events import Decision, JoinedSchema, SchemaChange
+from shardmerge.schemas.names import ShardId
+from shardmerge.schemas.plain import to_plain
+
+from .comparing import COUNTED, Comparison
+from .facts import create_table, iso_time, schema_lines, shard_extras, target_extras
+from .steps import Step, released_shard
+from .verify import Verification
+
+_WIDTH = 11
+_MOST_NAMES = 8
+_ALWAYS_COUNTED = 5
+"""So many of the counts are told even when they are 0."""
+
+
+class SchemaText(StrEnum):
+    """How the target's schema is shown."""
+
+    DIFF = "diff"
+    """What changed, a line each."""
+    FULL = "full"
+    """CREATE TABLE before and after."""
+
+
+def step_text(step: Step, schema: SchemaText = SchemaText.DIFF) -> str:
+    """One step; ends with a line end."""
+    lines = [_title(step)]
+    for name, text in _parts(step, schema):
+        first, *more = text.split("\n")
+        lines.append(f"  {name:<{_WIDTH}}{first}".rstrip())
+        lines += [f"  {'':<{_WIDTH}}{line}".rstrip() for line in more]
+    return "\n".join(lines) + "\n"
+
+
+def verification_text(verification: Verification) -> str:
+    """The counts of each topic, then each difference; ends with a line end."""
+    folded = f"folded {_counted(verification.folded, 'record')} of the schema-log"
+    if verification.events is not None:
+        folded += f" and {_counted(verification.events, 'record')} of the sources"
+    lines = [folded, *(_comparison(each) for each in verification.comparisons)]
+    for topic, count in sorted(verification.others.items()):
+        lines.append(f"  {topic}: {_counted(count, 'record')} not compared")
+    for difference in verification.differences:
+        lines.append(f"DIFFERENCE  {difference.topic}: {difference.kind}: {difference.what}")
+        lines.append(f"    {difference.place}")
+        lines += [f"    {detail}" for detail in difference.details]
+    count = len(verification.differences)
+    lines.append(_counted(count, "difference") if count else "equal")
+    return "\n".join(lines) + "\n"
+
+
+def _comparison(comparison: Comparison) -> str:
+    counts = [
+        f"{comparison.counts[kind]} {kind}"
+        for number, kind in enumerate(COUNTED)
+        if number < _ALWAYS_COUNTED or comparison.counts[kind]
+    ]
+    return f"  {comparison.topic}: {', '.join(counts)}"
+
+
+def _title(step: Step) -> str:
+    decision = step.decision
+    if step.number == 0 and decision is not None:
+        return f"statement {decision.id}: {decision.outcome}"
+    title = f"step {step.number}: {step.target or 'no target'}"
+    if decision is None:
+        return f"{title}, decided before"
+    return f"{title}, version {decision.version}: {decision.outcome}"
+
+
+def _parts(step: Step, schema: SchemaText) -> Iterator[tuple[str, str]]:
+    yield "came", f"{iso_time(step.ts_ms)}, {step.record.place}"
+    if step.came is not None:
+        yield from _what_came(step.came)
+    elif step.decision is not None:
+        yield "from", f"{step.decision.id.source} at {step.decision.position}"
+        yield "ddl", step.decision.ddl
+    for answer in step.answers:
+        if isinstance(answer, Decision):
+            yield from _decided(answer)
+        elif not isinstance(answer, JoinedSchema):  # the state tells it
+            yield "answer", _json({"kind": type(answer).__name__, **to_plain(answer)})
+    if not step.answers:
+        yield "decided", "nothing: the record repeats one that was decided before"
+    if step.before is not None and step.after is not None:
+        yield from _target(step.before, step.after, schema)
+        yield from _held(step.after, step.decision)
+        yield from _more(step.before, step.after)
+
+
+def _what_came(came: Record) -> Iterator[tuple[str, str]]:
+    if not isinstance(came, SchemaChange):
+        plain = {name: value for name, value in to_plain(came).items() if value}
+        yield "record", f"{type(came).__name__} {_json(plain)}"
+        return
+    kind = "describes" if came.snapshot else "changes"
+    yield "from", f"{came.id} at {came.position}, {kind} {came.shard}"
+    yield "ddl", came.ddl
+    for action in came.actions:
+        yield "action", action
+    if came.error:
+        yield "error", came.error
+        yield "", f"remedy: {came.hint}"
+
+
+def _decided(decision: Decision) -> Iterator[tuple[str, str]]:
+    yield "decided", f"{decision.outcome}: {decision.reason}"
+    if decision.conflict and decision.conflict != decision.reason:
+        yield "conflict", decision.conflict
+    if decision.hint:
+        yield "", f"remedy: {decision.hint}"
+    for statement in decision.statements:
+        yield "statement", f"{statement.sql}\n{statement.kind}: {statement.reason}"
+    for release in decision.releases:
+        shard = released_shard(release)
+        more = {f.name: getattr(release, f.name) for f in fields(release) if f.name in ("through",)}
+        yield "releases", f"{shard}" + "".join(f", {n} version {v}" for n, v in more.items())
+    for warning in decision.warnings:
+        yield "warning", warning
+    if not decision.live:
+        yield "leaves", f"{decision.shard} is no shard of the target any more"
+    for item in fields(decision):
+        if item.name not in _DECISION_TOLD and (value := getattr(decision, item.name)):
+            yield item.name, _json(to_plain(value))
+
+
+_DECISION_TOLD = frozenset(
+    ("id", "target", "version", "shard", "position", "outcome", "statements", "reason", "hint",
+     "conflict", "columns", "key", "live", "releases", "warnings", "snapshot", "ddl", "ts_ms")
+)  # fmt: skip
+"""Fields that are told in words, and those that what came or the state tells."""
+
+
+def _target(
+    before: TargetState, after: TargetState, schema: SchemaText
+) -> Iterator[tuple[str, str]]:
+    if schema is SchemaText.FULL:
+        yield "schema", f"before: {create_table(before) or 'no table'}"
+        yield "", f"after: {create_table(after) or 'no table'}"
+    else:
+        yield "schema", _difference(before, after)
+    yield "before", _shards(before)
+    yield "after", _shards(after)
+
+
+def _held(state: TargetState, decision: Decision | None) -> Iterator[tuple[str, str]]:
+    """Every held shard and why; not again what was just decided."""
+    for name in sorted(state.held):
+        shard = state.shards[name]
+        if (hold := shard.hold) is None:
+            continue
+        since = f"{name} since version {hold.version}, at {hold.position}"
+        if decision is not None and (decision.shard, decision.reason) == (name, hold.reason):
+            yield "held", since
+        else:
+            yield "held", f"{since}: {hold.reason}"
+            if hold.hint:
+                yield "", f"remedy: {hold.hint}"
+        if more := shard_extras(shard):
+            yield "", _json(more)
+
+
+def _more(before: TargetState, after: TargetState) -> Iterator[tuple[str, str]]:
+    """What else there is to the target's state."""
+    was, now = target_extras(before), target_extras(after)
+    for name in dict.fromkeys((*was, *now)):
+        text = _json(now.get(name))
+        yield name, text if was.get(name) == now.get(name) else f"{_json(was.get(name))} → {text}"
+
+
+def _difference(before: TargetState, after: TargetState) -> str:
+    if before.schema is None and after.schema is None:
+        return "no table"
+    pairs = ndiff(
+        schema_lines(before.schema, before.columns), schema_lines(after.schema, after.columns)
+    )
+    changed = [line for line in pairs if line.startswith(("+ ", "- "))]
+    return "\n".join(changed) if changed else "as before"
+
+
+def _shards(state: TargetState) -> str:
+    held = sorted(state.held)
+    text = f"version {state.version}, {len(state.shards)} live"
+    if state.shards:
+        text += f" ({_names(sorted(state.shards))})"
+    return text + (f", held: {_names(held)}" if held else ", none held")
+
+
+def _names(shards: Iterable[ShardId]) -> str:
+    names = [str(shard) for shard in shards]
+    more = len(names) - _MOST_NAMES
+    return ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+
+
+def _counted(count: int, word: str) -> str:
+    return f"{count:,} {word}" + ("" if count == 1 else "s")
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)

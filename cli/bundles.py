@@ -1,0 +1,87 @@
+"""Kafka → bundles: what ``export`` and ``replay`` have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import BinaryIO
+
+from shardmerge.agents.replay.bundle import Manifest, write_bundle
+from shardmerge.connectors.stored_record import Extent, StoredRecord
+from shardmerge.connectors.topic_reader import TopicReader
+from shardmerge.schemas import topics
+from shardmerge.schemas.errors import StackError
+from shardmerge.schemas.pipeline import Pipeline
+
+from .pipeline_text import pipeline_text
+
+
+def everything(pipeline: Pipeline) -> tuple[str, ...]:
+    """What an export holds, outputs before what they are made from."""
+    return (
+        topics.sink_progress(pipeline).name,
+        *replayed(pipeline, verify=True, from_sources=True),
+        topics.commands(pipeline).name,
+    )
+
+
+def replayed(pipeline: Pipeline, *, verify: bool, from_sources: bool) -> tuple[str, ...]:
+    """What a replay needs, outputs before what they are made from."""
+    outputs = (topics.joined_schemas(pipeline).name, topics.ddl(pipeline).name)
+    sources = tuple(topics.schema_changes(pipeline, s.name).name for s in pipeline.sources)
+    return (
+        *(outputs if verify else ()),
+        topics.schema_log(pipeline).name,
+        *(sources if from_sources else ()),
+    )
+
+
+def write_from_kafka(
+    pipeline: Pipeline, names: Sequence[str], file: BinaryIO, *, required: Sequence[str]
+) -> Manifest:
+    """Write topics of a running pipeline into a bundle.
+
+    Args:
+        pipeline: Its passwords are left out.
+        names: The topics. Their ends are asked for in this order, so what is made from something
+            must come before it: then every record in the bundle has its causes there.
+        file: Open for writing.
+        required: Those of them that must exist.
+
+    Raises:
+        StackError: Kafka does not answer, or a required topic does not exist.
+    """
+    with TopicReader(pipeline.kafka.bootstrap_servers) as reader:
+        extents = [extent for name in names for extent in reader.extents([name])]
+        found = {extent.topic for extent in extents}
+        for name in required:
+            if name not in found:
+                raise StackError(
+                    f"topic {name} does not exist at {pipeline.kafka.bootstrap_servers}",
+                    hint="is this the pipeline's file, and its Kafka? `shardmerge check` compares",
+                )
+
+        def partitions() -> Iterator[tuple[Extent, Iterator[StoredRecord]]]:
+            for extent in extents:
+                yield extent, reader.records(extent)
+
+        return write_bundle(
+            file,
+            pipeline_text(without_passwords(pipeline)),
+            partitions(),
+            pipeline=pipeline.name,
+            written_by=version("shardmerge"),
+            exported_at=datetime.now(UTC).isoformat(timespec="seconds"),
+            missing=tuple(name for name in names if name not in found),
+        )
+
+
+def without_passwords(pipeline: Pipeline) -> Pipeline:
+    """The pipeline with empty passwords; replaying needs none."""
+    return replace(
+        pipeline,
+        sources=tuple(replace(source, password="") for source in pipeline.sources),
+        target=replace(pipeline.target, password=""),
+    )

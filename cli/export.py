@@ -1,0 +1,65 @@
+"""``shardmerge export``: what happened, in one file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from shardmerge.agents.replay.bundle import Manifest
+from shardmerge.schemas import topics
+from shardmerge.schemas.errors import ShardMergeError
+from shardmerge.schemas.pipeline import Pipeline, parse_pipeline
+
+from .bundles import everything, write_from_kafka
+
+
+@click.command()
+@click.option(
+    "--pipeline",
+    "path",
+    type=click.Path(dir_okay=False, path_type=Path),
+    required=True,
+    help="The pipeline file.",
+)
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    required=True,
+    help="The bundle to write; it must not exist.",
+)
+def export(path: Path, output: Path) -> None:
+    """Write everything that a pipeline decided, and from what, into one file.
+
+    The bundle holds the records of schema-log, ddl, joined-schemas, sink-progress, commands and the
+    sources' schema changes, byte for byte, and the pipeline file without its passwords. It holds no
+    rows. `shardmerge replay --file` reads it on any machine.
+    """
+    if output.exists():
+        raise click.UsageError(f"{output} exists: choose another name, or remove it")
+    try:
+        pipeline = parse_pipeline(path.read_text(encoding="utf-8"), os.environ)
+        manifest = _write(pipeline, output)
+    except (ShardMergeError, OSError, UnicodeDecodeError) as error:
+        raise click.UsageError(str(error)) from error
+    for topic in dict.fromkeys(part.topic for part in manifest.parts):
+        parts = [part for part in manifest.parts if part.topic == topic]
+        ends = ", ".join(f"{part.begin} to {part.end}" for part in parts)
+        click.echo(f"{topic}: {sum(part.records for part in parts)} records, offsets {ends}")
+    for topic in manifest.missing:
+        click.echo(f"{topic}: does not exist, so the bundle lacks it", err=True)
+    click.echo(f"{output}: {output.stat().st_size:,} bytes")
+
+
+def _write(pipeline: Pipeline, output: Path) -> Manifest:
+    """Write under a name of its own until it is whole: half a bundle never has the asked name."""
+    unfinished = output.with_name(f".{output.name}.unfinished")
+    try:
+        with unfinished.open("wb") as file:
+            required = [topics.schema_log(pipeline).name]
+            manifest = write_from_kafka(pipeline, everything(pipeline), file, required=required)
+        unfinished.replace(output)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return manifest

@@ -1,0 +1,227 @@
+"""``shardmerge replay``: what happened, step by step, and whether it is what must have happened."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from shardmerge.agents.replay.bundle import Bundle
+from shardmerge.agents.replay.facts import step_facts, verification_facts
+from shardmerge.agents.replay.log import in_time
+from shardmerge.agents.replay.steps import Stepper, Wanted
+from shardmerge.agents.replay.text import SchemaText, step_text, verification_text
+from shardmerge.agents.replay.verify import verify as verify_records
+from shardmerge.connectors.stored_record import StoredRecord
+from shardmerge.schemas import topics
+from shardmerge.schemas.errors import ContractError, ShardMergeError
+from shardmerge.schemas.pipeline import Pipeline, parse_pipeline
+
+from .bundles import replayed, write_from_kafka
+
+
+class _Time(click.ParamType):
+    """ISO 8601 → milliseconds since 1970; UTC where the text has no zone."""
+
+    name = "TIME"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            moment = datetime.fromisoformat(value)
+        except ValueError:
+            self.fail(f"{value!r} is not a time like 2026-11-21T12:30:00Z", param, ctx)
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        # Not timestamp(): a float does not hold every millisecond.
+        since = moment - datetime(1970, 1, 1, tzinfo=UTC)
+        return (since.days * 86_400 + since.seconds) * 1000 + since.microseconds // 1000
+
+
+_PATH = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.command()
+@click.option("--pipeline", "pipeline_path", type=_PATH, help="Read the topics of this pipeline.")
+@click.option("--file", "bundle_path", type=_PATH, help="Read a bundle of `shardmerge export`.")
+@click.option("--target", "targets", multiple=True, metavar="DB.TABLE", help="Show its steps.")
+@click.option(
+    "--shard",
+    "shards",
+    multiple=True,
+    metavar="SOURCE/DB.TABLE",
+    help="Show its changes, and what releases it.",
+)
+@click.option("--since", type=_Time(), help="Show changes from this time on (ISO 8601; UTC).")
+@click.option("--until", type=_Time(), help="Show changes up to this time, itself included.")
+@click.option("--step", "number", type=click.IntRange(1), help="Show the step of this number.")
+@click.option("--from-version", type=click.IntRange(0), help="Show decisions from this version on.")
+@click.option("--to-version", type=click.IntRange(0), help="Show decisions up to this version.")
+@click.option(
+    "--schema",
+    type=click.Choice([each.value for each in SchemaText]),
+    default=SchemaText.DIFF.value,
+    show_default=True,
+    help="The target's schema: what changed, or CREATE TABLE before and after.",
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line, for machines.")
+@click.option("--pause", is_flag=True, help="Wait for Enter after each step.")
+@click.option(
+    "--from-sources",
+    is_flag=True,
+    help="Fold the sources' schema changes as well: shows the statements that concern no shard; "
+    "with --verify compares the schema-log with them.",
+)
+@click.option(
+    "--verify", is_flag=True, help="Show no steps; compare with what was emitted. Ends with 1."
+)
+def replay(
+    pipeline_path: Path | None,
+    bundle_path: Path | None,
+    *,
+    targets: tuple[str, ...],
+    shards: tuple[str, ...],
+    since: int | None,
+    until: int | None,
+    number: int | None,
+    from_version: int | None,
+    to_version: int | None,
+    schema: str,
+    as_json: bool,
+    pause: bool,
+    from_sources: bool,
+    verify: bool,
+) -> None:
+    """Fold a pipeline's schema-log again and show each step: what came, what was decided and why.
+
+    Steps come in the order of their records' timestamps; within a target in the log's order. The
+    filters choose what is shown, never what is folded. Nothing is written anywhere.
+
+    Ends with 0; with 1 when --verify finds a difference; with 2 when the call or the input is
+    wrong.
+    """
+    wanted = Wanted(
+        frozenset(targets), frozenset(shards), since, until, number, from_version, to_version
+    )
+    _check_call(pipeline_path, bundle_path, wanted, verify=verify, pause=pause, as_json=as_json)
+    try:
+        with _opened(
+            pipeline_path, bundle_path, verify=verify, from_sources=from_sources
+        ) as bundle:
+            folded = _folded_topics(bundle.pipeline, from_sources=from_sources)
+            _check_whole(bundle, folded)
+            if verify:
+                equal = _verify(bundle, from_sources=from_sources, as_json=as_json)
+            else:
+                _show(bundle, folded, wanted, SchemaText(schema), as_json=as_json, pause=pause)
+                equal = True
+    except (ShardMergeError, OSError, UnicodeDecodeError) as error:
+        raise click.UsageError(str(error)) from error
+    raise SystemExit(0 if equal else 1)
+
+
+def _check_call(
+    pipeline_path: Path | None,
+    bundle_path: Path | None,
+    wanted: Wanted,
+    *,
+    verify: bool,
+    pause: bool,
+    as_json: bool,
+) -> None:
+    if (pipeline_path is None) == (bundle_path is None):
+        raise click.UsageError("give one of --pipeline and --file: where the records are")
+    if verify and wanted != Wanted():
+        raise click.UsageError("--verify compares everything: it takes no filter")
+    if pause and (verify or as_json):
+        raise click.UsageError("--pause is for steps as text")
+
+
+@contextmanager
+def _opened(
+    pipeline_path: Path | None, bundle_path: Path | None, *, verify: bool, from_sources: bool
+) -> Iterator[Bundle]:
+    """The bundle; of a pipeline a temporary one, so that all replays take one way."""
+    if bundle_path is not None:
+        with bundle_path.open("rb") as file:
+            yield Bundle(file, str(bundle_path))
+        return
+    assert pipeline_path is not None
+    pipeline = parse_pipeline(pipeline_path.read_text(encoding="utf-8"), os.environ)
+    names = replayed(pipeline, verify=verify, from_sources=from_sources)
+    with tempfile.TemporaryFile() as file:
+        write_from_kafka(pipeline, names, file, required=names)
+        yield Bundle(file, f"Kafka at {pipeline.kafka.bootstrap_servers}")
+
+
+def _records(bundle: Bundle, topic: str) -> Iterator[StoredRecord]:
+    for part in bundle.partitions(topic):
+        yield from bundle.records(part)
+
+
+def _folded(bundle: Bundle, names: Sequence[str]) -> Iterator[StoredRecord]:
+    """The records of topics that are folded, in the order of time."""
+    return in_time(bundle.records(part) for name in names for part in bundle.partitions(name))
+
+
+def _check_whole(bundle: Bundle, names: Sequence[str]) -> None:
+    """A fold needs all records from the first one on."""
+    for part in (part for name in names for part in bundle.partitions(name)):
+        if part.begin > 0:
+            raise ContractError(
+                f"{part.topic}/{part.partition} begins at offset {part.begin}: the records before "
+                "it were deleted, and a fold needs them all",
+                hint="replay a bundle that was exported before; the topic's retention must be -1",
+            )
+
+
+def _folded_topics(pipeline: Pipeline, *, from_sources: bool) -> list[str]:
+    """A source's statement comes before what it brings about, should both have the same time."""
+    sources = [topics.schema_changes(pipeline, s.name).name for s in pipeline.sources]
+    return [*(sources if from_sources else ()), topics.schema_log(pipeline).name]
+
+
+def _verify(bundle: Bundle, *, from_sources: bool, as_json: bool) -> bool:
+    found = verify_records(
+        bundle.pipeline,
+        _folded(bundle, [topics.schema_log(bundle.pipeline).name]),
+        lambda topic: _records(bundle, topic),
+        from_sources=from_sources,
+    )
+    if as_json:
+        for fact in verification_facts(found):
+            click.echo(json.dumps(fact, ensure_ascii=False, sort_keys=True))
+    else:
+        click.echo(verification_text(found), nl=False)
+    return not found.differences
+
+
+def _show(
+    bundle: Bundle,
+    folded: Sequence[str],
+    wanted: Wanted,
+    schema: SchemaText,
+    *,
+    as_json: bool,
+    pause: bool,
+) -> None:
+    stepper = Stepper(bundle.pipeline, wanted)
+    shown = 0
+    for step in stepper.steps(_folded(bundle, folded)):
+        if as_json:
+            click.echo(json.dumps(step_facts(step), ensure_ascii=False, sort_keys=True))
+        else:
+            click.echo(("\n" if shown else "") + step_text(step, schema), nl=False)
+        shown += 1
+        if pause and click.prompt("", "", prompt_suffix="Enter goes on, q ends> ") == "q":
+            return
+    known = ", ".join(sorted(stepper.targets)) or "none"
+    click.echo(
+        f"{shown} shown; {stepper.folded} records of the schema-log folded; targets: {known}",
+        err=True,
+    )

@@ -1,0 +1,122 @@
+"""What the agents' line wrote on a real broker, exported and folded again: byte for byte."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from click.testing import CliRunner, Result
+from confluent_kafka import Producer
+
+from shardmerge.agents.replay.bundle import Bundle
+from shardmerge.cli.main import main
+from shardmerge.connectors.stored_record import StoredRecord
+from shardmerge.schemas import topics
+from tests.recorded import altered, changed
+
+from .line import PATIENCE_S, Line
+from .test_worker import describe, feed, statements
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(main, list(map(str, arguments)))
+
+
+def played(line: Line, seed: int) -> None:
+    """A line whose worker was killed on the way: some records are there twice."""
+    describe(line)
+    history = statements(seed, 30)
+    line.start()
+    feed(line, history[:15])
+    line.wait_decided(line.events() - 6)
+    line.kill()
+    feed(line, history[15:])
+    line.start()
+    line.wait_decided(line.events())
+
+
+def exported(line: Line) -> Path:
+    output = line.directory / "incident.zip"
+    found = run("export", "--pipeline", line.pipeline_file, "--output", output)
+    assert found.exit_code == 0, found.output
+    return output
+
+
+def test_an_export_holds_the_records_byte_for_byte_and_verifies(line: Line):
+    played(line, seed=21)
+    path = exported(line)
+    with path.open("rb") as file:
+        bundle = Bundle(file, path.name)
+        for spec in topics.own_topics(line.pipeline):
+            parts = bundle.partitions(spec.name)
+            assert len(parts) == spec.partitions
+            assert all((part.begin, part.end) == (0, part.high_watermark) for part in parts)
+            found = [record for part in parts for record in bundle.records(part)]
+            assert [(r.partition, r.offset, r.key, r.value) for r in found] == [
+                (w.partition, w.offset, w.key, w.value) for w in line.written(spec.name)
+            ]
+            assert all(record.timestamp_ms > 0 for record in found)
+        # Debezium's transactions leave markers: offsets that hold no record.
+        (part,) = bundle.partitions(line.sources[0])
+        assert 0 < part.records < part.end
+    verified = run("replay", "--file", path, "--verify", "--from-sources")
+    assert (verified.exit_code, verified.stdout.splitlines()[-1]) == (0, "equal"), verified.output
+    shown = run("replay", "--file", path)
+    assert shown.exit_code == 0
+    assert "version 1: emit" in shown.stdout
+    assert run("replay", "--file", path).stdout == shown.stdout
+
+
+def test_a_replay_reads_kafka_as_it_reads_a_bundle(line: Line):
+    played(line, seed=22)
+    path = exported(line)
+    for options in (["--from-sources"], ["--verify"], ["--verify", "--from-sources"], ["--json"]):
+        live = run("replay", "--pipeline", line.pipeline_file, *options)
+        assert (live.exit_code, live.stdout) == (
+            0,
+            run("replay", "--file", path, *options).stdout,
+        ), live.output
+
+
+def test_a_decision_that_was_altered_is_found_and_named(line: Line):
+    played(line, seed=23)
+    path = exported(line)
+
+    def alter(record: StoredRecord) -> list[StoredRecord]:
+        if record.topic != topics.ddl(line.pipeline).name or record.key != b"merged.tbl/3":
+            return [record]
+        headers = tuple((n, b"hold" if n == "outcome" else v) for n, v in record.headers)
+        return [changed(record, headers=headers)]
+
+    altered(path, alter)
+    found = run("replay", "--file", path, "--verify")
+    assert found.exit_code == 1
+    assert "altered: decision merged.tbl/3\n" in found.stdout
+    assert "header outcome: " in found.stdout
+
+
+def test_an_open_transaction_ends_what_is_read(line: Line):
+    describe(line)
+    producer = Producer({"bootstrap.servers": line.servers, "transactional.id": "open"})
+    producer.init_transactions(PATIENCE_S)
+    producer.begin_transaction()
+    producer.produce(line.sources[1], b"not committed")
+    producer.flush(PATIENCE_S)
+    path = exported(line)
+    with path.open("rb") as file:
+        (part,) = Bundle(file, path.name).partitions(line.sources[1])
+    assert (part.records, part.end, part.high_watermark) == (2, 4, 5)
+    producer.abort_transaction(PATIENCE_S)
+
+
+def test_a_topic_that_does_not_exist_is_named(line: Line):
+    text = line.pipeline_file.read_text().replace('name = "p', 'name = "other', 1)
+    other = line.directory / "other.toml"
+    other.write_text(text)
+    for arguments in (
+        ["replay", "--pipeline", other],
+        ["export", "--pipeline", other, "--output", line.directory / "none.zip"],
+    ):
+        found = run(*arguments)
+        assert found.exit_code == 2
+        assert ".schema-log does not exist at 127.0.0.1" in found.stderr
+    assert not list(line.directory.glob("*none.zip*"))
