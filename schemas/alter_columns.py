@@ -41,6 +41,7 @@ class ColumnChanges:
         described: Place in the statement to the definition that it concerns.
         binary: Names of columns that the statement gives the attribute BINARY, which outlives
             CONVERT TO.
+        defined: Names of columns that the statement adds or redefines.
         only_added: Whether every column of before is there unchanged: indexes and constraints
             need no second look.
     """
@@ -52,15 +53,20 @@ class ColumnChanges:
     skipped: frozenset[int] = frozenset()
     described: Mapping[int, Column] = field(default_factory=dict)
     binary: frozenset[str] = frozenset()
+    defined: frozenset[str] = frozenset()
     only_added: bool = False
 
 
 class _Plan:
     """The column actions of one statement, sorted by what they do."""
 
-    __slots__ = ("changes", "defaults", "drops", "late", "renames", "skipped", "visibility")
+    __slots__ = (
+        "changes", "defaults", "drops", "expressions_follow", "late", "renames", "skipped",
+        "visibility",
+    )  # fmt: skip
 
-    def __init__(self) -> None:
+    def __init__(self, *, expressions_follow: bool) -> None:
+        self.expressions_follow = expressions_follow
         self.drops: dict[str, int] = {}
         self.changes: dict[str, tuple[int, ChangeColumn]] = {}
         self.renames: dict[str, tuple[int, RenameColumn]] = {}
@@ -90,7 +96,7 @@ def change_columns(
     Raises:
         UnsupportedDDL: An action contradicts the schema.
     """
-    plan = _plan(schema, alter, table_name)
+    plan = _plan(schema, alter, table_name, context)
     rounds = not context.is_mariadb
     described: dict[int, Column] = {}
     kept: list[tuple[Column, str]] = []
@@ -117,6 +123,10 @@ def change_columns(
             entry = moved[place]
             kept.remove(entry)
         else:
+            if late.if_not_exists and schema.column(late.column.name) is not None:
+                # IF NOT EXISTS looks at the table as it was before the statement.
+                plan.skipped.add(place)
+                continue
             if _find(kept, late.column.name) is not None:
                 if late.if_not_exists:
                     plan.skipped.add(place)
@@ -127,20 +137,20 @@ def change_columns(
             entry = (normal_column(late.column, *charset, context), "")
             described[place] = entry[0]
         _insert(kept, entry, late.place, table_name)
-    binary = [
-        action.column.name
-        for action in alter.actions
-        if isinstance(action, (AddColumn, ChangeColumn))
-        and action.column.type.collation == BINARY_ATTRIBUTE
+    defined = [
+        action.column for action in alter.actions if isinstance(action, (AddColumn, ChangeColumn))
     ]
+    named = frozenset(column.name for column in defined)
+    binary = [c.name for c in defined if c.type.collation == BINARY_ATTRIBUTE]
     only_added = len(plan.late) == len(kept) - len(schema.columns) and not (
         plan.changes or plan.renames or plan.defaults or plan.visibility or plan.drops
     )
-    return _result(kept, plan, described, table_name, (frozenset(binary), only_added))
+    told = frozenset(binary), named, only_added
+    return _result(kept, plan, described, table_name, told)
 
 
-def _plan(schema: TableSchema, alter: AlterTable, table_name: str) -> _Plan:
-    plan = _Plan()
+def _plan(schema: TableSchema, alter: AlterTable, table_name: str, context: ServerContext) -> _Plan:
+    plan = _Plan(expressions_follow=follows_renames(context))
     known = {column.name.lower() for column in schema.columns}
     for place, action in enumerate(alter.actions):
         if isinstance(action, AddColumn):
@@ -191,6 +201,10 @@ def _altered(
         # MariaDB takes a default for a generated column, and forgets it.
         place, alteration = plan.defaults[folded]
         default = alteration.default
+        old = column.default
+        if default is None and not rounds and old and old.kind is DefaultKind.EXPRESSION:
+            # MariaDB takes ON UPDATE away with the current time as default.
+            after = replace(after, on_update="")
         if isinstance(default, WrittenLiteral):
             default = normal_literal(default, column.type, rounds=rounds)
         elif default is None and column.nullable:
@@ -235,7 +249,7 @@ def _result(
     plan: _Plan,
     described: dict[int, Column],
     table_name: str,
-    told: tuple[frozenset[str], bool],
+    told: tuple[frozenset[str], frozenset[str], bool],
 ) -> ColumnChanges:
     if not entries:
         raise UnsupportedDDL(f"table {table_name} would have no columns left", hint=_HINT)
@@ -244,7 +258,7 @@ def _result(
     if len(names) < len(columns):
         _report_repetition(columns, table_name)
     renamed = {before.lower(): column.name for column, before in entries if before}
-    if plan.renames or plan.changes:
+    if (plan.renames or plan.changes) and plan.expressions_follow:
         columns = [_renamed_expression(column, renamed) for column in columns]
     return ColumnChanges(
         tuple(columns),
@@ -255,6 +269,15 @@ def _result(
         described,
         *told,
     )
+
+
+def follows_renames(context: ServerContext) -> bool:
+    """Whether expressions of generated columns and indexes follow the names of their columns.
+
+    MySQL before 8.0.16 keeps the text, and refuses a rename that leaves it without its column:
+    after two columns have exchanged their names it means the other one. (Measured on 8.0.15.)
+    """
+    return context.at_least(80016, 0)
 
 
 def _report_repetition(columns: list[Column], table_name: str) -> None:

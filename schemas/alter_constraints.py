@@ -18,6 +18,7 @@ from .constraints import highest_number
 from .errors import UnsupportedDDL
 from .expressions import column_names, rename_columns
 from .grammar.context import ServerContext
+from .implicit_indexes import is_new
 from .model import Check, ForeignKey, TableSchema
 
 _HINT = "the tracked schema differs from the server's"
@@ -95,7 +96,9 @@ def _dropped(
         if not isinstance(action, DropConstraint) or action.kind == "foreign key":
             continue
         folded = action.name.lower()
-        if folded in checks:
+        # MariaDB's DROP CONSTRAINT does not find the check that a column has of its own.
+        own = context.is_mariadb and schema.column(folded) is not None
+        if folded in checks and not (own and (folded in others or action.if_exists)):
             dropped.add(folded)
         elif action.kind == "any" and folded in others:
             continue
@@ -130,7 +133,7 @@ def change_foreign_keys(
         keys.append(key if columns == key.columns else replace(key, columns=columns))
     taken = highest_number([key.name for key in schema.foreign_keys], f"{table_name}_ibfk_")
     for action in alter.actions:
-        if isinstance(action, AddForeignKey):
+        if isinstance(action, AddForeignKey) and is_new(action, schema):
             key = action.foreign_key
             keys.append(replace(key, taken=taken) if isinstance(key, WrittenForeignKey) else key)
     return tuple(keys)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from .alter_columns import ColumnChanges
+from .alter_columns import ColumnChanges, follows_renames
 from .changes import (
     AddColumn,
+    AddForeignKey,
     AddIndex,
     AlterIndexVisibility,
     AlterTable,
@@ -19,10 +20,18 @@ from .charsets import max_bytes
 from .errors import UnsupportedDDL
 from .expressions import rename_columns
 from .grammar.context import ServerContext
+from .implicit_indexes import (
+    after_alter,
+    implicit_index,
+    is_new,
+    may_be_implicit,
+    without_redundant,
+)
 from .model import Column, Index, IndexPart, TableSchema
-from .types import BLOB_NAMES, TEXT_NAMES, ColumnType
+from .types import BLOB_NAMES, SPATIAL_NAMES, TEXT_NAMES, ColumnType
 
 _PREFIXABLE = frozenset({"char", "varchar", "binary", "varbinary", *TEXT_NAMES, *BLOB_NAMES})
+_SPATIAL = frozenset(SPATIAL_NAMES)
 _UNBOUNDED = frozenset({*TEXT_NAMES, *BLOB_NAMES})
 _STORAGE_BYTES = {
     "tinyint": 1, "smallint": 2, "mediumint": 3, "int": 4, "bigint": 8, "float": 4, "double": 8,
@@ -65,25 +74,47 @@ def change_indexes(
         name = renamed.get(folded, index.name)
         invisible = visibility.get(folded, index.invisible)
         same = name == index.name and invisible == index.invisible and parts == index.parts
-        indexes.append(
-            index if same else replace(index, name=name, parts=parts, invisible=invisible)
-        )
+        kept = index if same else replace(index, name=name, parts=parts, invisible=invisible)
+        if folded in renamed:
+            kept = replace(kept, implicit=False)  # A name of its own makes it explicit.
+        indexes.append(after_alter(kept))
     names = {index.name.lower() for index in indexes}
+    known = len(indexes)
     for place, action in enumerate(alter.actions):
         if place in changes.skipped:
             continue
         if isinstance(action, AddIndex):
-            if action.if_not_exists and action.index.name.lower() in names:
-                continue
-            if action.index.name.lower() in names:
-                raise UnsupportedDDL(
-                    f"table {table_name} already has an index {action.index.name}",
-                    hint="the tracked schema differs from the server's",
-                )
-            indexes.append(action.index)
+            if not (action.if_not_exists and action.index.name.lower() in names):
+                indexes.append(action.index)
         elif isinstance(action, (AddColumn, ChangeColumn)):
             indexes += action.indexes
-    return tuple(indexes)
+        elif isinstance(action, AddForeignKey) and is_new(action, schema):
+            indexes.append(implicit_index(action.foreign_key))
+    return _with_new(indexes[:known], indexes[known:], schema, table_name, context)
+
+
+def _with_new(
+    indexes: list[Index],
+    added: list[Index],
+    schema: TableSchema,
+    table_name: str,
+    context: ServerContext,
+) -> tuple[Index, ...]:
+    """The indexes with those that are added; implicit ones make room for them."""
+    if not added:
+        return tuple(indexes)
+    kept = without_redundant((*indexes, *added), mariadb=context.is_mariadb)
+    names = {index.name.lower() for index in added if index.name and not index.implicit}
+    old = [index for index in kept if any(index is other for other in indexes)]
+    taken = [index for index in old if index.name.lower() in names]
+    for index in taken:
+        # The server took the statement: it knows the index for one that it has made itself.
+        if not may_be_implicit(index, schema.foreign_keys):
+            raise UnsupportedDDL(
+                f"table {table_name} already has an index {index.name}",
+                hint="the tracked schema differs from the server's",
+            )
+    return tuple(index for index in kept if index not in taken) if taken else kept
 
 
 def _named(
@@ -131,7 +162,10 @@ def _parts(
     parts: list[IndexPart] = []
     for part in index.parts:
         if not part.column:
-            parts.append(replace(part, expression=rename_columns(part.expression, changes.renamed)))
+            text = part.expression
+            if follows_renames(context):
+                text = rename_columns(text, changes.renamed)
+            parts.append(replace(part, expression=text))
             continue
         folded = part.column.lower()
         old = before[folded]
@@ -153,6 +187,8 @@ def _length(part: IndexPart, old: Column, new: Column, context: ServerContext) -
     if part.length is None:
         from_list = old.type.name in ("enum", "set") and new.type.name in _PREFIXABLE
         return _enumeration_prefix(old.type) if from_list and not context.is_mariadb else None
+    if context.is_mariadb and _SPATIAL.intersection((old.type.name, new.type.name)):
+        return part.length
     if old.type.name not in _PREFIXABLE or new.type.name not in _PREFIXABLE:
         return None
     if new.type.name not in _UNBOUNDED and (new.type.length or 0) < part.length:

@@ -25,6 +25,7 @@ from .alter_indexes import change_indexes
 from .changes import (
     Action,
     AddColumn,
+    AlterDefault,
     AlterTable,
     ConvertCharset,
     CreateTable,
@@ -41,6 +42,7 @@ from .events import Lineage
 from .grammar.context import ServerContext
 from .grammar.create_table import merge_charset
 from .grammar.types import BINARY_ATTRIBUTE
+from .implicit_indexes import after_alter, is_settled
 from .model import Check, ForeignKey, TableSchema
 from .normalize import converted_column, converted_type, normal_charset, normalize, settle
 
@@ -138,7 +140,10 @@ def apply_alter(
         changes.columns, schema.indexes, schema.checks, schema.foreign_keys, *charset,
         comment, options, partitioning,
     )  # fmt: skip
-    if changes.only_added and all(map(_is_apart, alter.actions)):
+    settled = all(map(is_settled, schema.indexes)) or all(
+        isinstance(action, RenameTableTo) for action in alter.actions
+    )
+    if settled and changes.only_added and all(map(_is_apart, alter.actions)):
         # The usual case: nothing that indexes and constraints could notice.
         result = draft
     else:
@@ -148,7 +153,9 @@ def apply_alter(
             checks=change_checks(schema, alter, table_name, changes, context),
             foreign_keys=change_foreign_keys(schema, alter, table_name, changes),
         )
-        result = settle(draft, table_name, context)
+        result = settle(
+            draft, table_name, context, changes.defined | _given_defaults(alter, changes)
+        )
         _refuse_unknown_parts(result, table_name)
     if renamed_to is not None:
         result = apply_rename(result, table_name, renamed_to.table)
@@ -156,6 +163,14 @@ def apply_alter(
         describe(action, changes.described.get(place)) for place, action in enumerate(alter.actions)
     )
     return AlterResult(result, changes.lineage, actions, renamed_to)
+
+
+def _given_defaults(alter: AlterTable, changes: ColumnChanges) -> frozenset[str]:
+    return frozenset(
+        changes.renamed.get(action.name.lower(), action.name)
+        for action in alter.actions
+        if isinstance(action, AlterDefault)
+    )
 
 
 def _is_apart(action: Action) -> bool:
@@ -195,7 +210,9 @@ def _like(like: TableSchema, table_name: str, context: ServerContext) -> TableSc
         for check in like.checks
     )
     no_keys: tuple[ForeignKey, ...] = ()
-    return settle(replace(like, checks=checks, foreign_keys=no_keys), table_name, context)
+    indexes = tuple(map(after_alter, like.indexes))
+    copy = replace(like, indexes=indexes, checks=checks, foreign_keys=no_keys)
+    return settle(copy, table_name, context)
 
 
 Charset = tuple[str, str]
@@ -235,7 +252,9 @@ def _convert(
         converted_column(column, kind) if kind != column.type else column
         for column in changes.columns
         for wanted in (BINARY_ATTRIBUTE if column.name in changes.binary else collation,)
-        for kind in (converted_type(column.type, charset, wanted, context),)
+        # MariaDB does not widen what the same statement defines.
+        for widens in (not (context.is_mariadb and column.name in changes.defined),)
+        for kind in (converted_type(column.type, charset, wanted, context, widens=widens),)
     )
     return replace(changes, columns=columns)
 

@@ -156,6 +156,7 @@ class AddForeignKey:
     """ADD FOREIGN KEY."""
 
     foreign_key: ForeignKey
+    if_not_exists: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The canonical form of checks and foreign keys: generated names, implicit indexes.
+"""The canonical form of checks and foreign keys: generated names.
 
 Source: MySQL Reference Manual, "CHECK Constraints", "FOREIGN KEY Constraints"; measured.
 """
@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from .changes import WrittenForeignKey
 from .grammar.context import ServerContext
-from .model import Check, Column, ForeignKey, Index, IndexKind, IndexPart, TableSchema
+from .model import Check, Column, ForeignKey, TableSchema
 
 
 def normal_checks(
@@ -63,23 +63,19 @@ def _mariadb_names(checks: tuple[Check, ...]) -> tuple[Check, ...]:
 
 def normal_foreign_keys(
     schema: TableSchema, table_name: str, context: ServerContext
-) -> tuple[tuple[ForeignKey, ...], tuple[Index, ...]]:
-    """Name unnamed foreign keys, and say which indexes the new ones bring with them."""
+) -> tuple[ForeignKey, ...]:
+    """Name unnamed foreign keys."""
     if not any(isinstance(key, WrittenForeignKey) for key in schema.foreign_keys):
-        return schema.foreign_keys, ()
+        return schema.foreign_keys
     prefix = f"{table_name}_ibfk_"
     number = highest_number([key.name for key in schema.foreign_keys], prefix)
     written = [key for key in schema.foreign_keys if isinstance(key, WrittenForeignKey)]
     number = max(number, *(key.taken for key in written))
     out: list[ForeignKey] = []
-    extra: list[Index] = []
     for key in schema.foreign_keys:
         if not isinstance(key, WrittenForeignKey):
             out.append(key)
             continue
-        if not _is_covered(key.columns, (*schema.indexes, *extra), context):
-            parts = tuple(IndexPart(name) for name in key.columns)
-            extra.append(Index(key.name or key.index_name, IndexKind.PLAIN, parts))
         name = key.name
         if not name and not context.at_least(80016, None):
             # From 8.0.16 on MySQL no longer takes the index's name for want of another.
@@ -94,23 +90,7 @@ def normal_foreign_keys(
             )
         )  # fmt: skip
     # The server lists them by name; where no new one came they are in order already.
-    return tuple(sorted(out, key=lambda key: key.name.lower())), tuple(extra)
-
-
-def _is_covered(
-    columns: tuple[str, ...], indexes: tuple[Index, ...], context: ServerContext
-) -> bool:
-    """Whether an index begins with the columns; to MySQL a descending part does not count."""
-    wanted = [name.lower() for name in columns]
-    return any(
-        index.kind not in (IndexKind.FULLTEXT, IndexKind.SPATIAL)
-        and [part.column.lower() for part in index.parts[: len(wanted)]] == wanted
-        and all(
-            part.length is None and (context.is_mariadb or not part.descending)
-            for part in index.parts[: len(wanted)]
-        )
-        for index in indexes
-    )
+    return tuple(sorted(out, key=lambda key: key.name.lower()))
 
 
 def highest_number(names: list[str], prefix: str) -> int:

@@ -9,12 +9,17 @@ from dataclasses import replace
 from itertools import pairwise
 
 from .charsets import max_bytes
+from .implicit_indexes import without_redundant
 from .model import Column, Index, IndexKind, IndexPart
-from .types import BLOB_NAMES, TEXT_NAMES, ColumnType
+from .types import BLOB_NAMES, SPATIAL_NAMES, TEXT_NAMES, ColumnType
 
 _PREFIXABLE = frozenset({"char", "varchar", "binary", "varbinary", *TEXT_NAMES, *BLOB_NAMES})
+_UNBOUNDED = frozenset({*TEXT_NAMES, *BLOB_NAMES, *SPATIAL_NAMES})
 _SIZED = frozenset({"char", "varchar", "binary", "varbinary"})
 _BLOB_BYTES = (255, 65535, 16777215, 4294967295)
+_SPATIAL_BYTES = {"point": 25}
+"""What MariaDB takes for the size of a shape, other than that of any blob."""
+_SPATIAL_HASH_BYTES = 8
 MAX_KEY_BYTES = 3072
 """InnoDB's, with the row formats that are the default since 5.7."""
 _FUNCTIONAL = "functional_index"
@@ -35,14 +40,21 @@ def normal_indexes(
     A key part of an unknown column is left as it is; ``apply`` reports it.
     """
     by_name = {column.name.lower(): column for column in columns}
+    if not mariadb:
+        # To MySQL a prefix is one also where it is as long as the column.
+        indexes = without_redundant(indexes, mariadb=False)
+    indexes = tuple([_with_own_parts(index, by_name, mariadb=mariadb) for index in indexes])
+    if mariadb:
+        indexes = without_redundant(indexes, mariadb=True)
     named: list[Index] = []
     taken: set[str] = set()
-    for index in indexes:
-        parts = tuple(_part(part, by_name, index.kind) for part in index.parts)
+    for written in indexes:
+        index = written
+        if mariadb and index.kind is IndexKind.UNIQUE:
+            index = _long_unique(index, by_name)
+        parts = index.parts
         if index.kind is IndexKind.PLAIN:
             parts = _fitting_parts(parts, by_name, max_key_bytes, mariadb=mariadb)
-        elif mariadb:
-            parts = _hashed_parts(parts, by_name, index.kind)
         name = index.name or _generated_name(parts, taken, mariadb=mariadb)
         same = name == index.name and parts == index.parts
         named.append(index if same else replace(index, name=name, parts=parts))
@@ -59,14 +71,30 @@ def normal_indexes(
     return tuple(named[place] for place in order)
 
 
-def _part(part: IndexPart, by_name: dict[str, Column], kind: IndexKind) -> IndexPart:
+def _with_own_parts(index: Index, by_name: dict[str, Column], *, mariadb: bool) -> Index:
+    parts = tuple([_part(part, by_name, index.kind, mariadb=mariadb) for part in index.parts])
+    index = index if parts == index.parts else replace(index, parts=parts)
+    first = by_name.get(parts[0].column.lower())
+    if first is None or first.type.name not in SPATIAL_NAMES or parts[0].length is not None:
+        return index
+    if index.kind is IndexKind.PLAIN and not mariadb:
+        return replace(index, kind=IndexKind.SPATIAL)
+    if index.kind is IndexKind.UNIQUE:
+        parts = (replace(parts[0], length=_SPATIAL_HASH_BYTES), *parts[1:])
+        return replace(index, parts=parts, hashed=True)
+    return index
+
+
+def _part(
+    part: IndexPart, by_name: dict[str, Column], kind: IndexKind, *, mariadb: bool
+) -> IndexPart:
     column = by_name.get(part.column.lower()) if part.column else None
     if column is None:
         return part
     length = part.length
     if length is not None:
         useless = (
-            column.type.name not in _PREFIXABLE
+            not (column.type.name in _PREFIXABLE or (mariadb and column.type.name in SPATIAL_NAMES))
             or kind in (IndexKind.FULLTEXT, IndexKind.SPATIAL)
             or (column.type.name in _SIZED and length >= (column.type.length or 0))
         )
@@ -91,7 +119,8 @@ def _fitting_parts(
         column = by_name.get(part.column.lower())
         size, width = _whole_bytes(part, by_name, limit)
         if column is not None and part.length is not None and column.type.name not in _SIZED:
-            longest = min(_type_bytes(column.type), limit) // width
+            most = _type_bytes(column.type)
+            longest = min(most, limit // width) if mariadb else min(most, limit) // width
             fitting.append(part if part.length <= longest else replace(part, length=longest))
         elif size > 0 and (mariadb or column is None or column.type.name in _SIZED):
             fitting.append(replace(part, length=min(size, limit) // width))
@@ -100,17 +129,18 @@ def _fitting_parts(
     return tuple(fitting)
 
 
-def _hashed_parts(
-    parts: tuple[IndexPart, ...], by_name: dict[str, Column], kind: IndexKind
-) -> tuple[IndexPart, ...]:
+def _long_unique(index: Index, by_name: dict[str, Column]) -> Index:
     """MariaDB's answer to a unique key that is too long: a hash, which has no order.
+
+    It is shown as USING HASH, which says nothing more then.
 
     Source: measured on 10.11; "Getting Started with Indexes", unique index on long columns.
     """
-    sizes = [_whole_bytes(part, by_name) for part in parts]
-    if kind is IndexKind.UNIQUE and any(size > 0 for size, _ in sizes):
-        return tuple(replace(part, descending=False) for part in parts)
-    return parts
+    sizes = [_whole_bytes(part, by_name) for part in index.parts]
+    if any(size > 0 for size, _ in sizes):
+        parts = tuple(replace(part, descending=False) for part in index.parts)
+        return replace(index, parts=parts, hashed=False)
+    return index
 
 
 def _whole_bytes(
@@ -122,7 +152,7 @@ def _whole_bytes(
         return 0, 1
     kind: ColumnType = column.type
     width = max_bytes(kind.charset)
-    if kind.name in TEXT_NAMES or kind.name in BLOB_NAMES:
+    if kind.name in _UNBOUNDED:
         return (0 if part.length is not None else _type_bytes(kind) * width), width
     if kind.name not in _SIZED:
         return 0, 1
@@ -132,7 +162,11 @@ def _whole_bytes(
 
 def _type_bytes(kind: ColumnType) -> int:
     names = TEXT_NAMES if kind.name in TEXT_NAMES else BLOB_NAMES
-    return _BLOB_BYTES[names.index(kind.name)] if kind.name in names else MAX_KEY_BYTES
+    return (
+        _BLOB_BYTES[names.index(kind.name)]
+        if kind.name in names
+        else _SPATIAL_BYTES.get(kind.name, _BLOB_BYTES[-1])
+    )
 
 
 def _generated_name(parts: tuple[IndexPart, ...], taken: set[str], *, mariadb: bool) -> str:

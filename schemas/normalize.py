@@ -36,6 +36,7 @@ _MYISAM_KEY_BYTES = 1000
 _WITHOUT_FOREIGN_KEYS = frozenset({"MYISAM", "ARIA", "MEMORY", "HEAP", "ARCHIVE", "CSV"})
 """Engines that read a foreign key and forget it; its index they keep."""
 _DEFAULT_ENGINE = ("ENGINE", "INNODB")
+_ZERO_MOMENT = Default(DefaultKind.LITERAL, "0000-00-00 00:00:00")
 
 
 def normalize(schema: TableSchema, table_name: str, context: ServerContext) -> TableSchema:
@@ -59,30 +60,37 @@ def normalize(schema: TableSchema, table_name: str, context: ServerContext) -> T
         replace(schema, columns=columns, charset=charset, collation=collation, options=options),
         table_name,
         context,
+        defined=frozenset(column.name for column in columns),
     )
 
 
-def settle(schema: TableSchema, table_name: str, context: ServerContext) -> TableSchema:
+def settle(
+    schema: TableSchema,
+    table_name: str,
+    context: ServerContext,
+    defined: frozenset[str] = frozenset(),
+) -> TableSchema:
     """Normalise what columns, indexes and constraints do to each other.
 
     The columns themselves must be normal already: ``apply`` normalises only those it touches.
+    ``defined`` are the columns that the statement defines or gives a default.
     """
     schema = _spelled(schema)
-    columns = _primary_key_columns(schema)
+    columns = _primary_key_columns(schema, context, defined)
     made_not_null: frozenset[str] = frozenset()
     if columns is not schema.columns:
         made_not_null = frozenset(
             new.name.lower()
             for old, new in zip(schema.columns, columns, strict=True)
-            if old is not new
+            if old.nullable and not new.nullable
         )
-    foreign_keys, extra = normal_foreign_keys(schema, table_name, context)
+    foreign_keys = normal_foreign_keys(schema, table_name, context)
     engine = next((value.upper() for name, value in schema.options if name == "ENGINE"), "")
     return TableSchema(
         columns,
         normal_indexes(
             columns,
-            (*schema.indexes, *extra),
+            schema.indexes,
             mariadb=context.is_mariadb,
             made_not_null=made_not_null,
             max_key_bytes=_MYISAM_KEY_BYTES if engine == "MYISAM" else MAX_KEY_BYTES,
@@ -178,7 +186,7 @@ def normal_charset(
 def normal_column(column: Column, charset: str, collation: str, context: ServerContext) -> Column:
     """Normalise one column of a table with this default charset and collation."""
     kind = normal_type(column.type, charset, collation, context)
-    nullable = column.nullable and not column.auto_increment
+    nullable = column.nullable
     default = column.default
     if isinstance(default, WrittenLiteral):
         default = normal_literal(default, kind, rounds=not context.is_mariadb)
@@ -197,6 +205,8 @@ def normal_column(column: Column, charset: str, collation: str, context: ServerC
             default = replace(default, text=current_timestamp(kind.fsp))
         if on_update:
             on_update = current_timestamp(kind.fsp)
+            if not nullable and default is None:
+                default = _ZERO_MOMENT
     if (kind, nullable, default, on_update) == (
         column.type, column.nullable, column.default, column.on_update,
     ):  # fmt: skip
@@ -221,6 +231,8 @@ def normal_type(
     own, own_collation = normal_charset(kind.charset, kind.collation, charset, collation, context)
     if own == "binary" and name in _BINARY_FORMS:
         return normal_type(ColumnType(_BINARY_FORMS[name], kind.length), "", "", context)
+    if kind.elements and own != "binary" and any(e.endswith(" ") for e in kind.elements):
+        kind = replace(kind, elements=tuple(e.rstrip(" ") for e in kind.elements))
     length = kind.length
     if name in TEXT_NAMES and length is not None:
         sized = _sized(kind, TEXT_NAMES, length * max_bytes(own))
@@ -234,13 +246,13 @@ def normal_type(
 
 
 def converted_type(
-    kind: ColumnType, charset: str, collation: str, context: ServerContext
+    kind: ColumnType, charset: str, collation: str, context: ServerContext, *, widens: bool
 ) -> ColumnType:
-    """A string type after CONVERT TO: another charset, and a size class that holds the values."""
+    """A string type after CONVERT TO: another charset; a size class that holds the values."""
     if kind.name not in _CHARSET_TYPES or kind.charset == "binary":
         return kind
     length = kind.length
-    if kind.name in TEXT_NAMES:
+    if kind.name in TEXT_NAMES and widens:
         place = TEXT_NAMES.index(kind.name)
         if place < len(_SIZES):
             length = _SIZES[place] // max_bytes(kind.charset)
@@ -265,20 +277,36 @@ def _sized(kind: ColumnType, names: tuple[str, ...], size_bytes: int | None) -> 
     return replace(kind, name=names[place], length=None)
 
 
-def _primary_key_columns(schema: TableSchema) -> tuple[Column, ...]:
+def _primary_key_columns(
+    schema: TableSchema, context: ServerContext, defined: frozenset[str]
+) -> tuple[Column, ...]:
     key = next((i for i in schema.indexes if i.kind is IndexKind.PRIMARY), None)
     if key is None:
         return schema.columns
     names = {part.column.lower() for part in key.parts}
-    if not any(c.nullable and c.name.lower() in names for c in schema.columns):
-        return schema.columns
-    return tuple(
-        _not_null(c) if c.nullable and c.name.lower() in names else c for c in schema.columns
+    columns = tuple(
+        _of_primary_key(c, context, defined=c.name in defined) if c.name.lower() in names else c
+        for c in schema.columns
     )
+    return schema.columns if columns == schema.columns else columns
 
 
-def _not_null(column: Column) -> Column:
+def _of_primary_key(column: Column, context: ServerContext, *, defined: bool) -> Column:
+    """A column of the primary key is not nullable.
+
+    MySQL before 8.0.16 forgets the expression that is the default of one that it makes NOT NULL
+    or that the statement defines. (Measured on 8.0.15; 9.7 keeps it.)
+    """
     default = column.default
-    if default is not None and default.kind is DefaultKind.NULL:
-        default = None
-    return replace(column, nullable=False, default=default)
+    if default is None:
+        gone = False
+    elif default.kind is DefaultKind.EXPRESSION:
+        forgets = (defined or column.nullable) and not context.at_least(80016, 0)
+        gone = forgets and not default.text.startswith("CURRENT_TIMESTAMP")
+    else:
+        gone = default.kind is DefaultKind.NULL
+    if not (column.nullable or gone):
+        return column
+    if context.is_mariadb and column.type.name == "timestamp" and column.on_update and gone:
+        return replace(column, nullable=False, default=_ZERO_MOMENT)
+    return replace(column, nullable=False, default=None if gone else default)

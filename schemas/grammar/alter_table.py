@@ -66,7 +66,7 @@ def alter_table(cursor: Cursor) -> AlterTable:
 
 def _at_home(action: Action, home: str) -> Action:
     if isinstance(action, AddForeignKey) and action.foreign_key.parent_database == home:
-        return AddForeignKey(replace(action.foreign_key, parent_database=""))
+        return replace(action, foreign_key=replace(action.foreign_key, parent_database=""))
     return action
 
 
@@ -151,7 +151,7 @@ def _added(found: object, quiet: bool) -> Action:
         return AddIndex(found, quiet)
     if isinstance(found, Check):
         return AddCheck(found, quiet)
-    return AddForeignKey(found)  # type: ignore[arg-type]
+    return AddForeignKey(found, quiet)  # type: ignore[arg-type]
 
 
 def _added_column(

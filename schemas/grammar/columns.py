@@ -33,6 +33,8 @@ from .types import BINARY_ATTRIBUTE, accept_compressed, column_type
 NULL_DEFAULT = Default(DefaultKind.NULL)
 _NOW = frozenset({"CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP"})
 _PRIMARY = "PRIMARY"
+_FOLDED = {"pi()": "3.141592653589793", "-(pi())": "-3.141592653589793"}
+"""Constants that MariaDB does not keep as expressions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,16 +174,27 @@ def default_value(cursor: Cursor) -> Default:
             return literal
         found = parenthesised(cursor)
         text = found.text
-        if cursor.context.is_mariadb and text.startswith("now("):
-            text = _mariadb_now(text)
+        if cursor.context.is_mariadb:
+            if (folded := _folded(text)) is not None:
+                return folded
+            if text.startswith("now("):
+                text = _mariadb_now(text)
         return Default(DefaultKind.EXPRESSION, text)
     literal = _literal(cursor)
     if literal is not None:
         return literal
     if cursor.context.is_mariadb:
         # MariaDB takes a bare function call as an expression.
-        return Default(DefaultKind.EXPRESSION, expression(cursor).text)
+        text = expression(cursor).text
+        folded = _folded(text)
+        return Default(DefaultKind.EXPRESSION, text) if folded is None else folded
     return cursor.fail("a default value")
+
+
+def _folded(text: str) -> WrittenLiteral | None:
+    """What MariaDB computes when it is told such a default."""
+    value = _FOLDED.get(text)
+    return None if value is None else WrittenLiteral(DefaultKind.LITERAL, value, "number")
 
 
 def _literal_in_parentheses(cursor: Cursor) -> WrittenLiteral | None:
@@ -275,6 +288,8 @@ def _on(cursor: Cursor, draft: _Draft) -> bool:
 def _auto_increment(cursor: Cursor, draft: _Draft) -> bool:
     cursor.advance()
     draft.auto_increment = True
+    # NULL that stands behind it counts.
+    draft.nullable = False
     return True
 
 

@@ -5,10 +5,18 @@ Source: MySQL Reference Manual, "CREATE TABLE Statement".
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
-from shardmerge.schemas.changes import CreateTable, CreateTableLike, SetDefaultCharset, Statement
+from shardmerge.schemas.changes import (
+    CreateTable,
+    CreateTableLike,
+    SetDefaultCharset,
+    Statement,
+    WrittenForeignKey,
+)
 from shardmerge.schemas.charsets import charset_of
+from shardmerge.schemas.implicit_indexes import implicit_index
 from shardmerge.schemas.model import Check, ForeignKey, Index, TableSchema
 
 from .columns import Definition, column_definition, promote_timestamps
@@ -146,7 +154,7 @@ def _schema(
             kept[option.name] = option.value
     return TableSchema(
         columns=tuple(definition.column for definition in definitions),
-        indexes=tuple(item for item in constraints if isinstance(item, Index)),
+        indexes=tuple(_indexes(constraints)),
         checks=tuple(item for item in constraints if isinstance(item, Check)),
         foreign_keys=tuple(item for item in constraints if isinstance(item, ForeignKey)),
         charset=charset,
@@ -155,6 +163,15 @@ def _schema(
         options=tuple(sorted(kept.items())),
         partitioning=partitions,
     )
+
+
+def _indexes(constraints: list[Index | Check | ForeignKey]) -> Iterator[Index]:
+    """The indexes, those that foreign keys bring among them: their order decides names."""
+    for item in constraints:
+        if isinstance(item, Index):
+            yield item
+        elif isinstance(item, WrittenForeignKey):
+            yield implicit_index(item)
 
 
 def at_home(

@@ -27,8 +27,8 @@ from .functions import (
     sequence_value,
 )
 from .lexer import BIT, HEX, NATIONAL, NUMBER, STRING, Cursor
-from .literal_text import binary_literal, number, quote_string
-from .notes import Notes
+from .literal_text import binary_literal, decoded, number, quote_string
+from .notes import Notes, truth
 
 _OR, _XOR, _AND, _NOT, _COMPARE = 1, 2, 3, 4, 6
 _BINARY_OPERATORS = {
@@ -82,20 +82,20 @@ def _read(cursor: Cursor, notes: Notes, least: int) -> str:
             if cursor.word == "INTERVAL" and sign in "+-":
                 left = f"({left} {sign} {interval(cursor, notes, _read)})"
             else:
-                left = f"({left} {sign} {_read(cursor, notes, level + 1)})"
+                left = _operation(left, sign, _read(cursor, notes, level + 1), notes)
         elif word in ("AND", "&&") and least <= _AND:
             cursor.advance()
-            left = _chain("and", left, _read(cursor, notes, _AND + 1))
+            left = _chain("and", [left, _read(cursor, notes, _AND + 1)], notes)
         elif word in ("OR", "||") and least <= _OR:
             if word == "||" and cursor.context.pipes_as_concat:
                 cursor.advance()
                 left = f"concat({left},{_read(cursor, notes, UNARY)})"
                 continue
             cursor.advance()
-            left = _chain("or", left, _read(cursor, notes, _OR + 1))
+            left = _chain("or", [left, _read(cursor, notes, _OR + 1)], notes)
         elif word == "XOR" and least <= _XOR:
             cursor.advance()
-            left = f"({left} xor {_read(cursor, notes, _XOR + 1)})"
+            left = _exclusive(left, _read(cursor, notes, _XOR + 1), notes)
         elif least <= _COMPARE and (found := _comparison(cursor, notes, left)):
             left = found
         elif word == "COLLATE":
@@ -105,67 +105,64 @@ def _read(cursor: Cursor, notes: Notes, least: int) -> str:
             return left
 
 
+def _operation(left: str, sign: str, right: str, notes: Notes) -> str:
+    if sign == "-" and left in notes.days and right in notes.days:
+        # MySQL writes DATEDIFF so.
+        return f"datediff({notes.days[left]},{notes.days[right]})"
+    return f"({left} {sign} {right})"
+
+
 def _negated(cursor: Cursor, text: str, notes: Notes) -> str:
-    """``NOT`` of a comparison is the opposite comparison, as the server stores it."""
+    """``NOT`` as servers store it: the opposite comparison, AND for OR, ``= 0`` for a value."""
+    chain = notes.chains.get(text)
+    if chain is not None:
+        word, parts = chain
+        negated = [_negated(cursor, part, notes) for part in parts]
+        return _chain("or" if word == "and" else "and", negated, notes)
+    exclusive = notes.exclusives.get(text)
+    if exclusive is not None:
+        return _exclusive(_negated(cursor, exclusive[0], notes), exclusive[1], notes)
     opposite = notes.opposites.get(text)
-    if opposite:
-        return opposite
-    return f"({text} = 0)" if cursor.context.is_mariadb else f"(not({text}))"
+    if opposite is None and text in notes.conditions and not cursor.context.is_mariadb:
+        opposite = f"(not({text}))"
+    elif opposite is None:
+        opposite = f"({text} = 0)"
+    notes.opposites[opposite] = text if text in notes.conditions else f"({text} <> 0)"
+    return notes.condition(opposite)
 
 
-def _chain(word: str, left: str, right: str) -> str:
-    """``(a and b)`` and ``c`` make ``(a and b and c)``: MySQL flattens AND and OR."""
-    parts = [*_parts(word, left), *_parts(word, right)]
-    return "(" + f" {word} ".join(parts) + ")"
+def _exclusive(left: str, right: str, notes: Notes) -> str:
+    operands = truth(left, notes), truth(right, notes)
+    text = notes.condition(f"({operands[0]} xor {operands[1]})")
+    notes.exclusives[text] = operands
+    return text
 
 
-def _parts(word: str, text: str) -> list[str]:
-    """The operands if ``text`` is a chain of that very operator, else the text itself."""
-    if not (text.startswith("(") and f" {word} " in text):
-        return [text]
-    depth = 0
-    quote = ""
+def _chain(word: str, operands: list[str], notes: Notes) -> str:
+    """``(a and b)`` and ``c`` make ``(a and b and c)``: servers flatten AND and OR."""
     parts: list[str] = []
-    start = 1
-    at = 0
-    between = False
-    while at < len(text) - 1:
-        character = text[at]
-        if quote:
-            if character == "\\" and quote == "'":
-                at += 1
-            elif character == quote:
-                quote = ""
-        elif character in "'`":
-            quote = character
-        elif character == "(":
-            depth += 1
-        elif character == ")":
-            depth -= 1
-            if depth == 0:
-                return [text]
-        elif depth == 1 and character == " ":
-            if text.startswith(" between ", at):
-                between = True
-            elif text.startswith(f" {word} ", at):
-                if between:
-                    return [text]
-                parts.append(text[start:at])
-                start = at + len(word) + 2
-                at = start - 1
-        at += 1
-    if not parts:
-        return [text]
-    return [*parts, text[start:-1]]
+    for operand in operands:
+        found = notes.chains.get(operand)
+        if found is not None and found[0] == word:
+            parts += found[1]
+        else:
+            parts.append(truth(operand, notes))
+    text = notes.condition("(" + f" {word} ".join(parts) + ")")
+    notes.chains[text] = (word, parts)
+    return text
 
 
 def _comparison(cursor: Cursor, notes: Notes, left: str) -> str:
     word = cursor.word
     if word in _COMPARISONS:
         cursor.advance()
+        sign = _COMPARISONS[word]
         right = _read(cursor, notes, ABOVE_COMPARISON)
-        text = f"({left} {_COMPARISONS[word]} {right})"
-        opposite = _OPPOSITES.get(_COMPARISONS[word])
+        if left == "0" and sign in ("=", "<>"):
+            # MySQL writes 0 <> a for a value as a condition, MariaDB a <> 0.
+            left, right = right, left
+        text = notes.condition(f"({left} {sign} {right})")
+        opposite = _OPPOSITES.get(sign)
         if opposite:
             notes.opposites[text] = f"({left} {opposite} {right})"
         return text
@@ -177,6 +174,8 @@ def _comparison(cursor: Cursor, notes: Notes, left: str) -> str:
             cursor.fail("NULL, TRUE, FALSE or UNKNOWN")
         if value == "UNKNOWN":
             value = "NULL"
+        elif value != "NULL":
+            left = truth(left, notes)
         return notes.either(f"({left} is ", negated, f"{value.lower()})")
     start = cursor.index
     negated = ""
@@ -203,22 +202,23 @@ def _comparison(cursor: Cursor, notes: Notes, left: str) -> str:
         cursor.advance()
         pattern = _read(cursor, notes, ABOVE_COMPARISON)
         if cursor.context.at_least(80004, None):
-            match = f"regexp_like({left},{pattern})"
-            return f"(not({match}))" if negated else match
-        text = f"({left} regexp {pattern})"
-        if negated and cursor.context.is_mariadb:
-            return f"({text} = 0)"
-        return f"({left} not regexp {pattern})" if negated else text
+            match = notes.condition(f"regexp_like({left},{pattern})")
+            return _negated(cursor, match, notes) if negated else match
+        text = notes.condition(f"({left} regexp {pattern})")
+        if not cursor.context.is_mariadb:
+            notes.opposites[text] = f"({left} not regexp {pattern})"
+        return _negated(cursor, text, notes) if negated else text
     if word == "SOUNDS":
         cursor.expect("SOUNDS", "LIKE")
-        return f"(soundex({left}) = soundex({_read(cursor, notes, ABOVE_COMPARISON)}))"
+        right = _read(cursor, notes, ABOVE_COMPARISON)
+        return notes.condition(f"(soundex({left}) = soundex({right}))")
     if word == "MEMBER":
         cursor.advance()
         cursor.accept("OF")
         cursor.expect("(")
         text = f"{left} member of ({_read(cursor, notes, 0)})"
         cursor.expect(")")
-        return text
+        return notes.condition(text)
     cursor.seek(start)
     return ""
 
@@ -238,7 +238,10 @@ def _operand(cursor: Cursor, notes: Notes) -> str:
         text = _unary(cursor, notes)
     elif word in ("NULL", "TRUE", "FALSE"):
         cursor.advance()
-        text = word.lower()
+        if word != "NULL" and cursor.context.is_mariadb:
+            text = "1" if word == "TRUE" else "0"
+        else:
+            text = word.lower() if word == "NULL" else notes.condition(word.lower())
     elif word == "CASE":
         text = _case(cursor, notes)
     elif word == "BINARY":
@@ -334,21 +337,30 @@ def _unary(cursor: Cursor, notes: Notes) -> str:
 
 
 def _introduced(cursor: Cursor) -> str:
+    """Read a literal with its charset: the charset is left out where the text tells the same.
+
+    MySQL writes literals in the charset of the column that they meet, whatever was written.
+    """
     charset = charset_name(cursor.word[1:])
     cursor.advance()
     if cursor.word == STRING:
-        value = quote_string(cursor.string())
-        return value if charset in ("utf8mb3", "utf8mb4") else f"_{charset}{value}"
-    return f"_{charset} {binary_literal(cursor)}"
+        value = cursor.string()
+        text = decoded(value.encode(), charset)
+        return f"_{charset}{quote_string(value)}" if text is None else quote_string(text)
+    digits = binary_literal(cursor)
+    text = decoded(bytes.fromhex(digits[2:].rjust(-(-len(digits) // 2) * 2 - 2, "0")), charset)
+    return f"_{charset} {digits}" if text is None else quote_string(text)
 
 
 def _case(cursor: Cursor, notes: Notes) -> str:
     cursor.expect("CASE")
     text = "(case"
-    if cursor.word != "WHEN":
+    compares = cursor.word != "WHEN"
+    if compares:
         text += f" {_read(cursor, notes, 0)}"
     while cursor.accept("WHEN"):
-        text += f" when {_read(cursor, notes, 0)}"
+        when = _read(cursor, notes, 0)
+        text += f" when {when if compares else truth(when, notes)}"
         cursor.expect("THEN")
         text += f" then {_read(cursor, notes, 0)}"
     if cursor.accept("ELSE"):

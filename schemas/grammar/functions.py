@@ -11,7 +11,7 @@ from typing import TypeAlias
 from .charset_words import accept_charset, charset_word, collation_word
 from .lexer import NAME, STRING, Cursor
 from .literal_text import quote_string
-from .notes import Notes
+from .notes import Notes, truth
 from .qualified import table_name
 from .words import words
 
@@ -96,7 +96,10 @@ def call(cursor: Cursor, notes: Notes, read: Read) -> str:
             items.append(read(cursor, notes, 0))
         cursor.expect(")")
         return f"{name}({unit},{','.join(items)})"
-    return f"{name}({arguments(cursor, notes, read)})"
+    text = f"{name}({arguments(cursor, notes, read)})"
+    if name == "to_days":
+        notes.days[text] = text[len("to_days(") : -1]
+    return notes.condition(text) if name == "regexp_like" else text
 
 
 def _cast(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
@@ -268,6 +271,15 @@ def _weight_string(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
     return f"weight_string({text})"
 
 
+def _if(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
+    cursor.expect("(")
+    text = truth(read(cursor, notes, 0), notes)
+    while cursor.accept(","):
+        text += f",{read(cursor, notes, 0)}"
+    cursor.expect(")")
+    return f"if({text})"
+
+
 def _interval_function(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
     return f"interval({arguments(cursor, notes, read)})"
 
@@ -286,9 +298,7 @@ def _as_type(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
 
 def _date_difference(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
     left, right = _pair(cursor, notes, read)
-    if not cursor.context.at_least(90000, 0):
-        return f"datediff({left},{right})"
-    return f"(to_days({left}) - to_days({right}))"
+    return f"datediff({left},{right})"
 
 
 def _pair(cursor: Cursor, notes: Notes, read: Read) -> tuple[str, str]:
@@ -378,6 +388,7 @@ _SPECIAL = {
     "SUBDATE": _date_arithmetic,
     "JSON_VALUE": _json_value,
     "INTERVAL": _interval_function,
+    "IF": _if,
     "MOD": _modulo,
     "DATEDIFF": _date_difference,
     "INSTR": _instr,

@@ -6,6 +6,8 @@ Source: MySQL Reference Manual, "CREATE INDEX Statement", "FOREIGN KEY Constrain
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from shardmerge.schemas.changes import WrittenForeignKey
 from shardmerge.schemas.model import Check, ForeignKey, Index, IndexKind, IndexPart
 
@@ -69,23 +71,27 @@ def _index(cursor: Cursor, constraint_name: str) -> tuple[Index, bool]:
         cursor.word == "TYPE" and cursor.ahead() in ("BTREE", "HASH", "RTREE")
     ):
         name = field_name(cursor, "an index name")
-    _method(cursor)
-    index = index_body(cursor, name or constraint_name, kind)
+    method = accept_method(cursor)
+    index = index_body(cursor, name or constraint_name, kind, method)
     return index, quiet
 
 
-def index_body(cursor: Cursor, name: str, kind: IndexKind) -> Index:
-    """Read key parts and index options; the name is already read."""
+def index_body(cursor: Cursor, name: str, kind: IndexKind, method: str) -> Index:
+    """Read key parts and index options; the name and maybe a method are already read."""
     cursor.expect("(")
     parts = [_part(cursor)]
     while cursor.accept(","):
         parts.append(_part(cursor))
     cursor.expect(")")
     lock_wait(cursor)
-    comment, invisible, parser = _options(cursor)
+    comment, invisible, parser, said = _options(cursor)
     if kind is IndexKind.PRIMARY:
         name = _PRIMARY
-    return Index(name, kind, tuple(parts), comment, invisible, parser)
+    hashed = cursor.context.is_mariadb and (said or method) == "HASH"
+    if hashed:
+        # What MariaDB was told to hash has no order.
+        parts = [replace(part, descending=False) if part.descending else part for part in parts]
+    return Index(name, kind, tuple(parts), comment, invisible, parser, hashed=hashed)
 
 
 def _part(cursor: Cursor) -> IndexPart:
@@ -106,21 +112,23 @@ def _part(cursor: Cursor) -> IndexPart:
     return IndexPart(column, text, length, descending and cursor.context.at_least(80000, 100800))
 
 
-def _method(cursor: Cursor) -> bool:
+def accept_method(cursor: Cursor) -> str:
+    """Read ``USING BTREE`` and the like, if it stands here: its last word, else ""."""
     if cursor.word not in ("USING", "TYPE"):
-        return False
+        return ""
     cursor.advance()
-    if not cursor.accept_any(("BTREE", "HASH", "RTREE")):
+    method = cursor.accept_any(("BTREE", "HASH", "RTREE"))
+    if not method:
         cursor.fail("BTREE, HASH or RTREE")
-    return True
+    return method
 
 
-def _options(cursor: Cursor) -> tuple[str, bool, str]:
-    comment, invisible, parser = "", False, ""
+def _options(cursor: Cursor) -> tuple[str, bool, str, str]:
+    comment, invisible, parser, method = "", False, "", ""
     while True:
         word = cursor.word
         if word in ("USING", "TYPE"):
-            _method(cursor)
+            method = accept_method(cursor)
         elif word == "COMMENT":
             cursor.advance()
             cursor.accept("=")
@@ -150,7 +158,7 @@ def _options(cursor: Cursor) -> tuple[str, bool, str]:
             cursor.accept("=")
             cursor.advance()
         elif engine_option(cursor) is None:
-            return comment, invisible, parser
+            return comment, invisible, parser, method
 
 
 def lock_wait(cursor: Cursor) -> None:

@@ -21,7 +21,7 @@ from shardmerge.schemas.charsets import charset_of
 from shardmerge.schemas.model import IndexKind
 
 from .charset_words import accept_charset, collation_word
-from .indexes import INDEX_WORDS, index_body, lock_wait
+from .indexes import INDEX_WORDS, accept_method, index_body, lock_wait
 from .lexer import END, Cursor
 from .options import charset_value
 from .qualified import table_name
@@ -73,14 +73,11 @@ def create_index(cursor: Cursor, *, replaces: bool) -> AlterTable:
     cursor.expect("INDEX")
     quiet = cursor.accept("IF", "NOT", "EXISTS")
     name = cursor.identifier("an index name")
-    if cursor.word in ("USING", "TYPE"):
-        cursor.advance()
-        if not cursor.accept_any(("BTREE", "HASH", "RTREE")):
-            cursor.fail("BTREE, HASH or RTREE")
+    method = accept_method(cursor)
     cursor.expect("ON")
     table = table_name(cursor)
     lock_wait(cursor)
-    index = index_body(cursor, name, kind)
+    index = index_body(cursor, name, kind, method)
     _execution(cursor)
     added = AddIndex(index, quiet)
     return AlterTable(table, (DropIndex(name, if_exists=True), added) if replaces else (added,))

@@ -191,7 +191,7 @@ def _enumeration(cursor: Cursor, word: str) -> ColumnType:
 def _element(cursor: Cursor) -> str:
     if cursor.word in (HEX, BIT):
         return bytes.fromhex(binary_literal(cursor).removeprefix("0x")).decode("latin-1")
-    return cursor.string("a quoted value").rstrip(" ")
+    return cursor.string("a quoted value")
 
 
 def _length(cursor: Cursor) -> int | None:

@@ -79,10 +79,15 @@ class Information:
     def _tracked_column(self, column: Column) -> str:
         kind = column.type
         collation = ""
-        if kind.charset:
-            collation = kind.collation or self._defaults[kind.charset]
+        charset = kind.charset
+        if charset == "binary" and not self._context.is_mariadb:
+            charset = ""
+        elif charset:
+            collation = kind.collation or self._defaults[charset]
         default = "-"
         is_told = kind.name not in _UNTOLD_DEFAULTS and column.generated is None
+        if kind.charset == "binary" and not self._context.is_mariadb:
+            is_told = False  # Of an ENUM its bytes are told.
         if is_told and column.default is not None:
             is_literal = column.default.kind is DefaultKind.LITERAL
             told = _told_number(type_text(kind), column.default.text)
@@ -90,7 +95,7 @@ class Information:
         if default == "null":
             default = "-"
         facts = [
-            column.name, type_text(kind), "YES" if column.nullable else "NO", kind.charset,
+            column.name, type_text(kind), "YES" if column.nullable else "NO", charset,
             collation, default,
         ]  # fmt: skip
         facts += ["auto_increment"] * column.auto_increment
@@ -146,6 +151,8 @@ class Information:
         extra = extra.lower()
         default = _told_number(kind, default)
         told = self._default(kind, default, row[5] is None, extra)
+        if kind.startswith(("enum", "set")) and not charset:
+            told = "-"
         facts = [
             name, kind, nullable, charset_name(charset), collation_name(collation), told,
         ]  # fmt: skip

@@ -22,7 +22,7 @@ from shardmerge.schemas.changes import (
     TableName,
 )
 from shardmerge.schemas.grammar import ServerContext, parse
-from shardmerge.schemas.model import Index, IndexKind, TableSchema
+from shardmerge.schemas.model import Column, Default, DefaultKind, Index, IndexKind, TableSchema
 from shardmerge.schemas.names import quote_identifier
 
 from .information import Information
@@ -32,6 +32,9 @@ HOME = "c"
 OTHER = "other"
 DATABASES = (HOME, OTHER)
 Key = tuple[str, str]
+
+
+ZERO_MOMENT = Default(DefaultKind.LITERAL, "0000-00-00 00:00:00")
 
 
 class ServerEnded(Exception):
@@ -222,8 +225,25 @@ class Twin:
             context = dataclasses.replace(self.context, default_database=key[0])
             statement = parse(sql, context)
             assert isinstance(statement, CreateTable), sql
-            self._read[sql] = apply_create(statement, context)
+            schema = apply_create(statement, context)
+            # Executed, the text can say more than the table has: MariaDB's foreign keys can be
+            # without an index, moments without the default that comes with ON UPDATE, and
+            # AUTO_INCREMENT is NOT NULL unless NULL stands behind it.
+            indexes = tuple(index for index in schema.indexes if not index.implicit)
+            columns = tuple(_as_shown(column, sql) for column in schema.columns)
+            self._read[sql] = dataclasses.replace(schema, columns=columns, indexes=indexes)
         return self._read[sql]
+
+
+def _as_shown(column: Column, sql: str) -> Column:
+    unsure = column.auto_increment or (column.on_update and column.default == ZERO_MOMENT)
+    if not unsure:
+        return column
+    head = f"\n  {quote_identifier(column.name)} "
+    line = sql[sql.index(head) + 1 :].partition("\n")[0]
+    default = column.default if " DEFAULT " in line else None
+    nullable = column.nullable or (column.auto_increment and " NOT NULL " not in line)
+    return dataclasses.replace(column, default=default, nullable=nullable)
 
 
 def compare(key: Key, tracked: TableSchema, server: TableSchema) -> list[str]:
@@ -281,6 +301,8 @@ def _told(one: object, two: object, path: str = "") -> list[str]:
 
 
 def _without_comment(item: object) -> object:
+    if isinstance(item, Index):
+        item = dataclasses.replace(item, implicit=False)  # What the server shows cannot tell.
     # A comment passes through the connection's charset and proves nothing about the grammar.
     if dataclasses.is_dataclass(item) and not isinstance(item, type) and hasattr(item, "comment"):
         return dataclasses.replace(item, comment="")

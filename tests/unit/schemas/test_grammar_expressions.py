@@ -25,8 +25,8 @@ MARIADB = ServerContext("mariadb", (10, 11))
         ("- a", "-(`a`)"),
         ("a > 1 AND b < 2 AND c = 3", "((`a` > 1) and (`b` < 2) and (`c` = 3))"),
         ("a > 1 AND (b < 2 AND c = 3)", "((`a` > 1) and (`b` < 2) and (`c` = 3))"),
-        ("a OR b AND c", "(`a` or (`b` and `c`))"),
-        ("a BETWEEN 1 AND 5 AND b", "((`a` between 1 and 5) and `b`)"),
+        ("a OR b AND c", "((`a` <> 0) or ((`b` <> 0) and (`c` <> 0)))"),
+        ("a BETWEEN 1 AND 5 AND b", "((`a` between 1 and 5) and (`b` <> 0))"),
         ("a != 3", "(`a` <> 3)"),
         ("NOT a = 3", "(`a` <> 3)"),
         ("NOT (a IS NULL)", "(`a` is not null)"),
@@ -38,14 +38,14 @@ MARIADB = ServerContext("mariadb", (10, 11))
         ("j->'$.n'", "json_extract(`j`,'$.n')"),
         ("j->>'$.n'", "json_unquote(json_extract(`j`,'$.n'))"),
         ("CONCAT(a, _utf8mb4' ', N'x')", "concat(`a`,' ','x')"),
-        ("_latin1'x'", "_latin1'x'"),
+        ("_latin1'x'", "'x'"),
         ("'it''s \\\\ \"q\"'", "'it''s \\\\ \"q\"'"),
         ("CAST(a AS CHAR(5) CHARACTER SET utf8mb4)", "cast(`a` as char(5))"),
         ("CONVERT(a, SIGNED INTEGER)", "cast(`a` as signed)"),
         ("CONVERT(a USING latin1)", "convert(`a` using latin1)"),
         ("DATE_ADD(d, INTERVAL 5 MINUTE)", "(`d` + interval 5 minute)"),
         ("d - INTERVAL 1 DAY", "(`d` - interval 1 day)"),
-        ("CASE WHEN a THEN 1 ELSE 2 END", "(case when `a` then 1 else 2 end)"),
+        ("CASE WHEN a THEN 1 ELSE 2 END", "(case when (`a` <> 0) then 1 else 2 end)"),
         ("IF(a IS NULL, 1, NULL)", "if((`a` is null),1,null)"),
         ("EXTRACT(YEAR FROM d)", "extract(year from `d`)"),
         ("TRIM(LEADING 'x' FROM a)", "trim(leading 'x' from `a`)"),
@@ -72,13 +72,70 @@ def test_an_expression_has_one_text(written: str, text: str) -> None:
 
 def test_pipes_mean_what_the_sql_mode_says() -> None:
     joined = ServerContext(sql_mode=frozenset({"PIPES_AS_CONCAT"}))
-    assert canonical("a || b", MYSQL) == "(`a` or `b`)"
+    assert canonical("a || b", MYSQL) == "((`a` <> 0) or (`b` <> 0))"
     assert canonical("a || b", joined) == "concat(`a`,`b`)"
 
 
 def test_mariadb_writes_some_things_otherwise() -> None:
     assert canonical("a REGEXP 'x'", MARIADB) == "(`a` regexp 'x')"
     assert canonical("!a", MARIADB) == "(`a` = 0)"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        # What is written, and what a server makes of it.
+        ("a AND b", "0 <> a AND 0 <> b"),
+        ("a && 1", "a <> 0 and 1"),
+        ("a XOR 1", "(0 <> a) xor (0 <> 1)"),
+        ("a IS TRUE", "(0 <> a) is true"),
+        ("a IS UNKNOWN", "a is null"),
+        ("!(a)", "0 = a"),
+        ("NOT a", "a = 0"),
+        ("!(a + 1)", "(a + 1) = 0"),
+        ("NOT NOT a", "a <> 0"),
+        ("NOT (a AND b > 1)", "a = 0 or b <= 1"),
+        ("NOT (a OR b)", "not(a) and not(b)"),
+        ("NOT (a XOR b)", "(not(a)) xor b"),
+        ("IF(a, 1, 2)", "if(0 <> a, 1, 2)"),
+        ("CASE WHEN a THEN 1 END", "case when 0 <> a then 1 end"),
+        ("(a > 1) <> 0 AND b", "a > 1 AND b <> 0"),
+    ],
+)
+@pytest.mark.parametrize("context", [MYSQL, MARIADB], ids=["mysql", "mariadb"])
+def test_conditions_have_one_text_however_a_server_writes_them(
+    one: str, other: str, context: ServerContext
+) -> None:
+    assert canonical(one, context) == canonical(other, context)
+
+
+def test_values_that_are_compared_are_no_conditions() -> None:
+    assert canonical("CASE a WHEN b THEN 1 END", MYSQL) == "(case `a` when `b` then 1 end)"
+    assert canonical("a = b", MYSQL) != canonical("b = a", MYSQL)
+    assert canonical("TRUE AND a", MARIADB) == "((1 <> 0) and (`a` <> 0))"
+
+
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [
+        ("_latin1'x'", "'x'"),
+        ("_utf8mb4'é'", "'é'"),
+        ("_latin1 0x61", "'a'"),
+        ("_utf16'\\0x'", "'x'"),
+        ("_ucs2'x'", "'x'"),
+        ("_utf32 0x61", "'a'"),
+        ("_utf16le 0x6100", "'a'"),
+        ("_utf16'\\0i\\0t\\0\\'\\0s'", "'it''s'"),
+        ("_binary'x'", "_binary'x'"),
+        ("_latin1'é'", "_latin1'é'"),
+        ("_latin1 0xe9", "_latin1 0xe9"),
+        ("_ucs2 0xd800", "_ucs2 0xd800"),
+    ],
+)
+def test_a_literals_charset_counts_only_where_its_bytes_mean_other_text(
+    written: str, text: str
+) -> None:
+    assert canonical(written, MYSQL) == text
 
 
 @pytest.mark.parametrize("text", ["a +", "(a", "a b", "SELECT 1", "@x", "@@sql_mode", "f(a", ""])

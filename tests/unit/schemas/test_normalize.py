@@ -228,7 +228,7 @@ def test_normalizing_twice_changes_nothing(context: ServerContext) -> None:
     found = create(
         "CREATE TABLE t (id SERIAL PRIMARY KEY, a NCHAR(5) DEFAULT 'x', b TEXT(9) BINARY,"
         " ts TIMESTAMP, d DECIMAL DEFAULT 1, e SET('a','b') DEFAULT 'b,a', KEY (a(5)),"
-        " g INT AS (d + 1), CHECK (d > 0), FOREIGN KEY (a) REFERENCES p (x)) ENGINE=InnoDB",
+        " g INT AS (d + 1), CHECK (d > 0), FOREIGN KEY (d) REFERENCES p (x)) ENGINE=InnoDB",
         context,
     )
     assert normalize(found, "t", context) == found

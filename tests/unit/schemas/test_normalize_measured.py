@@ -8,7 +8,16 @@ from shardmerge.schemas.apply import apply_alter, apply_create
 from shardmerge.schemas.changes import AlterTable, CreateTable
 from shardmerge.schemas.expressions import canonical
 from shardmerge.schemas.grammar import ServerContext, parse
-from shardmerge.schemas.model import Column, Default, DefaultKind, IndexPart, TableSchema
+from shardmerge.schemas.model import (
+    Column,
+    Default,
+    DefaultKind,
+    Generated,
+    Index,
+    IndexKind,
+    IndexPart,
+    TableSchema,
+)
 from shardmerge.schemas.normalize import normalize
 
 MYSQL = ServerContext(version=(9, 7))
@@ -43,7 +52,6 @@ def parts(elements: str, context: ServerContext = MYSQL, options: str = "") -> l
         ("c TEXT, KEY (c(769))", 768, ""),
         ("c BLOB, KEY (c(3073))", 3072, ""),
         ("c BLOB, KEY (c(3072))", 3072, ""),
-        ("c TINYTEXT, KEY (c(255))", 63, ""),
         ("c VARBINARY(5000), KEY (c)", 3072, ""),
         ("c VARCHAR(255), KEY (c)", 250, "ENGINE=MyISAM"),
         ("c VARCHAR(255), KEY (c)", None, "ENGINE=InnoDB"),
@@ -54,6 +62,11 @@ def test_a_key_that_is_too_long_is_cut(
     elements: str, length: int | None, options: str, context: ServerContext
 ) -> None:
     assert parts(elements, context, options) == [IndexPart("c", length=length)]
+
+
+@pytest.mark.parametrize(("context", "length"), [(MYSQL, 63), (MARIADB, 255)])
+def test_mariadb_counts_a_tiny_text_in_characters(context: ServerContext, length: int) -> None:
+    assert parts("c TINYTEXT, KEY (c(255))", context) == [IndexPart("c", length=length)]
 
 
 def test_a_unique_key_is_not_cut() -> None:
@@ -221,18 +234,15 @@ def test_the_fraction_of_a_years_default_is_rounded() -> None:
     ("written", "mysql", "mariadb"),
     [
         ("INSTR(b, 'x')", "locate('x',`b`)", "locate('x',`b`)"),
-        ("DATEDIFF(IFNULL(a, b), b)", "(to_days(ifnull(`a`,`b`)) - to_days(`b`))",
-         "(to_days(ifnull(`a`,`b`)) - to_days(`b`))"),
+        ("DATEDIFF(IFNULL(a, b), b)", "datediff(ifnull(`a`,`b`),`b`)",
+         "datediff(ifnull(`a`,`b`),`b`)"),
+        ("to_days(a) - to_days(b)", "datediff(`a`,`b`)", "datediff(`a`,`b`)"),
         ("b NOT REGEXP 'x'", "(not(regexp_like(`b`,'x')))", "((`b` regexp 'x') = 0)"),
     ],
 )  # fmt: skip
 def test_expressions_have_the_servers_form(written: str, mysql: str, mariadb: str) -> None:
     assert canonical(written, MYSQL) == mysql
     assert canonical(written, MARIADB) == mariadb
-
-
-def test_before_version_9_mysql_writes_datediff() -> None:
-    assert canonical("DATEDIFF(a, b)", ServerContext(version=(8, 4))) == "datediff(`a`,`b`)"
 
 
 def test_a_columns_own_check_goes_with_it_on_mariadb() -> None:
@@ -287,3 +297,132 @@ def test_short_names_of_collations_get_their_charset() -> None:
     found = column("VARCHAR(5) CHARACTER SET utf8mb3 COLLATE uca1400_ai_ci", MARIADB)
     assert found.type.collation == "utf8mb3_uca1400_ai_ci"
     assert column("CHAR CHARACTER SET latin5 COLLATE latin5_turkish_ci").type.collation == ""
+
+
+def altered(action: str, context: ServerContext, made: str) -> TableSchema:
+    """The table t after one ALTER TABLE."""
+    statement = parse(f"ALTER TABLE t {action}", context)
+    assert isinstance(statement, AlterTable)
+    return apply_alter(create(made, context), statement, "t", context).schema
+
+
+OLD = ServerContext(version=(8, 0, 15))
+ABS = Default(DefaultKind.EXPRESSION, "abs(-3)")
+
+
+@pytest.mark.parametrize(("context", "default"), [(OLD, None), (MYSQL, ABS), (MARIADB, ABS)])
+@pytest.mark.parametrize("null", ["", "NOT NULL"])
+def test_mysql_8_0_15_forgets_an_expression_as_default_of_the_primary_key(
+    null: str, context: ServerContext, default: Default | None
+) -> None:
+    assert column(f"INT {null} DEFAULT (ABS(-3)) PRIMARY KEY", context).default == default
+    made = "CREATE TABLE t (c INT PRIMARY KEY)"
+    found = altered("ALTER c SET DEFAULT (ABS(-3))", context, made)
+    assert found.columns[0].default == default
+
+
+def test_mysql_8_0_15_keeps_it_where_the_key_alone_is_new() -> None:
+    made = "CREATE TABLE t (c INT NOT NULL DEFAULT (ABS(-3)))"
+    assert altered("ADD PRIMARY KEY (c)", OLD, made).columns[0].default == ABS
+
+
+@pytest.mark.parametrize("context", [MYSQL, MARIADB])
+@pytest.mark.parametrize(
+    ("words", "nullable"), [("AUTO_INCREMENT NULL", True), ("NULL AUTO_INCREMENT", False)]
+)
+def test_null_behind_auto_increment_counts(
+    words: str, nullable: bool, context: ServerContext
+) -> None:
+    assert column(f"INT {words} UNIQUE", context).nullable == nullable
+
+
+@pytest.mark.parametrize("context", [MYSQL, MARIADB])
+def test_elements_of_charset_binary_keep_their_spaces(context: ServerContext) -> None:
+    found = create("CREATE TABLE t (e ENUM('v','z ')) CHARSET binary", context)
+    assert found.columns[0].type.elements == ("v", "z ")
+    other = create("CREATE TABLE t (e ENUM('v','z ')) CHARSET latin1", context)
+    assert other.columns[0].type.elements == ("v", "z")
+
+
+def test_mysql_8_0_15_keeps_the_text_of_an_expression_when_columns_swap_names() -> None:
+    made = "CREATE TABLE t (a INT, b INT, c INT AS (a + 1), KEY k ((b + 1)))"
+    found = altered("RENAME COLUMN a TO b, RENAME COLUMN b TO a", OLD, made)
+    assert found.columns[2].generated == Generated("(`a` + 1)", stored=False)
+    assert found.indexes[0].parts[0].expression == "(`b` + 1)"
+
+
+def test_mariadb_follows_renames_in_expressions() -> None:
+    made = "CREATE TABLE t (a INT, b INT, c INT AS (a + 1))"
+    found = altered("RENAME COLUMN a TO b, RENAME COLUMN b TO a", MARIADB, made)
+    assert found.columns[2].generated == Generated("(`b` + 1)", stored=False)
+
+
+def test_mariadb_takes_on_update_away_with_the_current_time() -> None:
+    made = (
+        "CREATE TABLE t (a DATETIME DEFAULT NOW() ON UPDATE NOW(),"
+        " b TIMESTAMP NULL ON UPDATE NOW(),"
+        " c DATETIME DEFAULT '2020-01-01' ON UPDATE NOW())"
+    )
+    found = altered(
+        "ALTER a DROP DEFAULT, ALTER b DROP DEFAULT, ALTER c DROP DEFAULT", MARIADB, made
+    )
+    assert [bool(c.on_update) for c in found.columns] == [False, True, True]
+
+
+def test_mariadb_gives_a_moment_that_follows_updates_the_zero_default() -> None:
+    zero = Default(DefaultKind.LITERAL, "0000-00-00 00:00:00")
+    assert column("DATETIME NOT NULL ON UPDATE NOW()", MARIADB).default == zero
+    assert column("TIMESTAMP NOT NULL ON UPDATE NOW()", MARIADB).default == zero
+    assert column("TIMESTAMP NOT NULL ON UPDATE NOW()", MYSQL).default is None
+    made = "CREATE TABLE t (a INT PRIMARY KEY)"
+    found = altered("DROP a, ADD a TIMESTAMP DEFAULT NULL ON UPDATE NOW()", MARIADB, made)
+    assert found.columns[0].default == zero
+
+
+@pytest.mark.parametrize("written", ["(PI())", "PI()"])
+def test_mariadb_computes_pi_as_a_default(written: str) -> None:
+    number = Default(DefaultKind.LITERAL, "3.141592653589793")
+    assert column(f"DOUBLE DEFAULT {written}", MARIADB).default == number
+    assert column(f"INT DEFAULT {written}", MARIADB).default == Default(DefaultKind.LITERAL, "3")
+    assert column("DOUBLE DEFAULT (-PI())", MARIADB).default == Default(
+        DefaultKind.LITERAL, "-3.141592653589793"
+    )
+    assert column("DOUBLE DEFAULT (PI() + 1)", MARIADB).default == Default(
+        DefaultKind.EXPRESSION, "(pi() + 1)"
+    )
+
+
+def test_mariadb_widens_no_text_that_the_converting_statement_defines() -> None:
+    made = "CREATE TABLE t (a TEXT, b TEXT) CHARSET=latin1"
+    action = "MODIFY b TEXT CHARSET latin1, ADD c TEXT CHARSET latin1, CONVERT TO CHARSET utf8mb4"
+    kinds = [c.type.name for c in altered(action, MARIADB, made).columns]
+    assert kinds == ["mediumtext", "text", "text"]
+    kinds = [c.type.name for c in altered(action, MYSQL, made).columns]
+    assert kinds == ["mediumtext", "mediumtext", "mediumtext"]
+
+
+@pytest.mark.parametrize(
+    ("elements", "length"),
+    [("g POINT NOT NULL, KEY (g)", 25), ("g LINESTRING, KEY (g)", 3072),
+     ("g LINESTRING, KEY (g(30))", 30), ("g LINESTRING, UNIQUE (g)", 8)],
+)  # fmt: skip
+def test_mariadb_indexes_the_first_bytes_of_a_shape(elements: str, length: int) -> None:
+    assert parts(elements, MARIADB) == [IndexPart("g", length=length)]
+
+
+def test_mysql_makes_a_plain_index_of_a_shape_a_spatial_one() -> None:
+    found = create("CREATE TABLE t (g POINT NOT NULL, KEY k (g))", MYSQL)
+    assert found.indexes == (Index("k", IndexKind.SPATIAL, (IndexPart("g"),)),)
+
+
+@pytest.mark.parametrize("words", ["", "IF EXISTS "])
+def test_mariadb_drops_the_key_and_not_the_columns_own_check_of_that_name(words: str) -> None:
+    made = "CREATE TABLE t (a INT, f INT CHECK (f > 1), UNIQUE KEY f (a))"
+    found = altered(f"DROP CONSTRAINT {words}f", MARIADB, made)
+    assert (found.indexes, [check.name for check in found.checks]) == ((), ["f"])
+
+
+def test_if_not_exists_looks_at_the_table_before_the_statement() -> None:
+    made = "CREATE TABLE t (a INT, b INT)"
+    found = altered("DROP b, ADD COLUMN IF NOT EXISTS b TEXT AFTER nowhere", MARIADB, made)
+    assert [c.name for c in found.columns] == ["a"]
