@@ -24,6 +24,7 @@ Alter = Callable[[StoredRecord], Iterable[StoredRecord]]
 _PIPELINE = """
 [pipeline]
 name = "p"
+mode = "{mode}"
 [kafka]
 bootstrap_servers = "kafka:9092"
 [connect]
@@ -53,9 +54,9 @@ server_id = {server_id}
 """
 
 
-def pipeline(sources: int = 2) -> Pipeline:
+def pipeline(sources: int = 2, mode: str = "optimistic") -> Pipeline:
     """Sources ``s1``, ``s2``, …; shards ``tbl…`` of merged.tbl and ``log…`` of merged.log."""
-    text = _PIPELINE
+    text = _PIPELINE.format(mode=mode)
     for number in range(1, sources + 1):
         text += _SOURCE.format(name=f"s{number}", server_id=number)
     return parse_pipeline(text, {})
@@ -64,8 +65,8 @@ def pipeline(sources: int = 2) -> Pipeline:
 class Recorded:
     """Sources that execute statements, and the agents' answers, as the topics would hold them."""
 
-    def __init__(self, sources: int = 2) -> None:
-        self.pipeline = pipeline(sources)
+    def __init__(self, sources: int = 2, mode: str = "optimistic") -> None:
+        self.pipeline = pipeline(sources, mode)
         self.records: dict[tuple[str, int], list[StoredRecord]] = {}
         self._tracker = Refold(TrackerFold(self.pipeline))
         self._coordinator = Refold(CoordinatorFold(self.pipeline))

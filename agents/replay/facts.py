@@ -21,7 +21,7 @@ from .verify import Verification
 _TARGET_TOLD = frozenset(
     ("target", "version", "shards", "columns", "schema", "names", "generations", "seen", "held")
 )
-_HOLD_TOLD = frozenset(("version", "position", "reason", "hint", "post"))
+_HOLD_TOLD = frozenset(("version", "position", "reason", "hint", "post", "queue"))
 _SHARD_TOLD = frozenset(("shard", "effective", "position", "version", "hold"))
 
 
@@ -136,6 +136,7 @@ def _held_facts(shard: ShardId, hold: Hold) -> dict[str, Any]:
         "reason": hold.reason,
         "hint": hold.hint,
         "schema": schema_lines(hold.post.schema) if hold.post else None,
+        "queue": [list(pending.actions) for pending in hold.queue],
     }
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from shardmerge.agents.effects import Effects
 from shardmerge.agents.folds import CoordinatorFold, TrackerFold
@@ -102,16 +101,10 @@ class Wanted:
 
 def concerned_shards(step: Step) -> set[str]:
     """The step's own shard, and those that its decision releases."""
-    shards: list[Any] = [step.shard]
+    shards = [step.shard]
     if step.decision is not None:
-        shards += [step.decision.shard, *map(released_shard, step.decision.releases)]
+        shards += [step.decision.shard, *step.decision.released]
     return {str(shard) for shard in shards if shard is not None}
-
-
-def released_shard(release: Any) -> ShardId:
-    """The shard of an entry of ``Decision.releases``."""
-    shard: ShardId = getattr(release, "shard", release)
-    return shard
 
 
 class Stepper:

@@ -14,10 +14,11 @@ from shardmerge.schemas.codec import Record
 from shardmerge.schemas.events import Decision, JoinedSchema, SchemaChange
 from shardmerge.schemas.names import ShardId
 from shardmerge.schemas.plain import to_plain
+from shardmerge.schemas.routing import Mode
 
 from .comparing import COUNTED, Comparison
 from .facts import create_table, iso_time, schema_lines, shard_extras, target_extras
-from .steps import Step, released_shard
+from .steps import Step
 from .verify import Verification
 
 _WIDTH = 11
@@ -107,7 +108,8 @@ def _what_came(came: Record) -> Iterator[tuple[str, str]]:
         yield "record", f"{type(came).__name__} {_json(plain)}"
         return
     kind = "describes" if came.snapshot else "changes"
-    yield "from", f"{came.id} at {came.position}, {kind} {came.shard}"
+    mode = "" if came.mode is Mode.OPTIMISTIC else f", {came.mode} mode"
+    yield "from", f"{came.id} at {came.position}, {kind} {came.shard}{mode}"
     yield "ddl", came.ddl
     for action in came.actions:
         yield "action", action
@@ -125,9 +127,7 @@ def _decided(decision: Decision) -> Iterator[tuple[str, str]]:
     for statement in decision.statements:
         yield "statement", f"{statement.sql}\n{statement.kind}: {statement.reason}"
     for release in decision.releases:
-        shard = released_shard(release)
-        more = {f.name: getattr(release, f.name) for f in fields(release) if f.name in ("through",)}
-        yield "releases", f"{shard}" + "".join(f", {n} version {v}" for n, v in more.items())
+        yield "releases", f"{release.shard}, its gates up to version {release.through}"
     for warning in decision.warnings:
         yield "warning", warning
     if not decision.live:
@@ -169,6 +169,8 @@ def _held(state: TargetState, decision: Decision | None) -> Iterator[tuple[str, 
             yield "held", f"{since}: {hold.reason}"
             if hold.hint:
                 yield "", f"remedy: {hold.hint}"
+        for pending in hold.queue:
+            yield "", f"waits for the lock: {'; '.join(pending.actions)}"
         if more := shard_extras(shard):
             yield "", _json(more)
 

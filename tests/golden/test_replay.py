@@ -12,6 +12,7 @@ from shardmerge.schemas import topics
 from tests.recorded import Recorded, changed
 
 STEPS = Path(__file__).parent / "replay" / "steps.txt"
+LOCKED = Path(__file__).parent / "replay" / "locked.txt"
 CREATE_TABLES = Path(__file__).parent / "replay" / "create_tables.txt"
 DIFFERENCES = Path(__file__).parent / "replay" / "differences.txt"
 TABLE = "(ID INT PRIMARY KEY, name VARCHAR(20) NOT NULL)"
@@ -31,8 +32,17 @@ def recorded() -> Recorded:
     return made
 
 
-def steps(schema: SchemaText, wanted: Wanted, *names: str) -> str:
-    made = recorded()
+def locked() -> Recorded:
+    """Shards in pessimistic mode: a change waits until every shard has made it."""
+    made = Recorded(mode="pessimistic")
+    made.execute("s1", f"CREATE TABLE tbl1 {TABLE}", snapshot=True)
+    made.execute("s2", f"CREATE TABLE tbl2 {TABLE}", snapshot=True)
+    made.execute("s1", "ALTER TABLE tbl1 ADD COLUMN a INT", "ALTER TABLE tbl1 DROP COLUMN name")
+    made.execute("s2", "ALTER TABLE tbl2 ADD COLUMN a INT", "ALTER TABLE tbl2 DROP COLUMN name")
+    return made
+
+
+def steps(made: Recorded, schema: SchemaText, wanted: Wanted, *names: str) -> str:
     stepper = Stepper(made.pipeline, wanted)
     records = in_time(r for (topic, _), r in made.records.items() if topic in names)
     return "\n".join(step_text(step, schema) for step in stepper.steps(records))
@@ -45,13 +55,19 @@ def check(found: str, file: Path, update: bool) -> None:
 
 
 def test_the_steps_read_as_reviewed(update_golden: bool) -> None:
-    found = steps(SchemaText.DIFF, Wanted(), "s1", "s2", "p.schema-log")
+    found = steps(recorded(), SchemaText.DIFF, Wanted(), "s1", "s2", "p.schema-log")
     check(found, STEPS, update_golden)
+
+
+def test_the_steps_under_a_lock_read_as_reviewed(update_golden: bool) -> None:
+    wanted = Wanted(from_version=3)
+    check(steps(locked(), SchemaText.DIFF, wanted, "p.schema-log"), LOCKED, update_golden)
 
 
 def test_create_tables_read_as_reviewed(update_golden: bool) -> None:
     wanted = Wanted(frozenset({"merged.tbl"}), from_version=3, to_version=5)
-    check(steps(SchemaText.FULL, wanted, "p.schema-log"), CREATE_TABLES, update_golden)
+    found = steps(recorded(), SchemaText.FULL, wanted, "p.schema-log")
+    check(found, CREATE_TABLES, update_golden)
 
 
 def test_differences_read_as_reviewed(update_golden: bool) -> None:
