@@ -11,9 +11,9 @@ rows (switching). The statements come in an order in which every one of them is 
 2. steps up of columns that are about to go;
 3. columns whose name is needed by another column are dropped, then renames;
 4. steps up and switches of columns that stay;
-5. added columns;
+5. added columns, those that need a value with a default;
 6. the primary key, then steps up of columns of the key before;
-7. steps down of columns that stay, dropped columns;
+7. steps down of columns that stay or were added, dropped columns;
 8. generated columns, indexes and checks that come.
 
 One clause per statement, and one text per statement: equal schemas give equal bytes. What the
@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from .diff_columns import ColumnMove, Step, column_steps
+from .diff_columns import ColumnMove, Step, column_steps, first_steps
 from .diff_writer import StatementWriter
 from .events import ShardColumn, TargetStatement
 from .expressions import column_names
@@ -132,16 +132,25 @@ class _Diff:
         for column_id in stay:
             if column_id not in old_key:
                 self._move(column_id, moves[column_id].up)
+        passing: dict[str, tuple[Step, ...]] = {}
+        key = self.to.schema.primary_key
+        new_key = {name.lower() for name in key.columns} if key else set[str]()
         for column_id in come:
             column = self.after[column_id]
             if column.generated is None:
-                self.write.add(column_id, column, ours=column_id in self.to.ours)
+                first, steps = first_steps(column, self.dialect)
+                if first.nullable and column.name.lower() in new_key:
+                    first, steps = column, ()
+                self.current[column_id], passing[column_id] = first, steps
+                self.write.add(column_id, first, ours=bool(steps) or column_id in self.to.ours)
         self._switch_primary_key()
         for column_id in stay:
             if column_id in old_key:
                 self._move(column_id, moves[column_id].up)
         for column_id in stay:
             self._move(column_id, moves[column_id].down)
+        for column_id, steps in passing.items():
+            self._move(column_id, steps)
         for column_id in gone:
             self.write.drop(column_id, self.current[column_id], returns=column_id in rebuilt)
         for column_id in self._base_first([*rebuilt, *come]):
@@ -175,7 +184,8 @@ class _Diff:
                 replace(step.before, name=name), replace(step.after, name=name),
                 step.kind, step.reason,
             )  # fmt: skip
-            in_key = self.before[column_id].name.lower() in self.key
+            was = self.before.get(column_id)
+            in_key = was is not None and was.name.lower() in self.key
             self.write.move(column_id, now, in_key=in_key)
             self.current[column_id] = now.after
 

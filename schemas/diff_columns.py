@@ -86,6 +86,19 @@ def column_steps(
     return ColumnMove(up=(up,), down=(down,))
 
 
+def first_steps(after: Column, dialect: Dialect) -> tuple[Column, tuple[Step, ...]]:
+    """How a new column comes: its definition when it is added, and the steps from there.
+
+    Rows that were written before their shard had the column can still be on the way, so a column
+    that needs a value comes with a default, which goes when they have passed.
+    """
+    if not after.is_required or after.generated is not None:
+        return after, ()
+    optional = _Value(_Value.of(after, ours=False).definition, True).column(after, dialect)
+    step = Step(optional, after, StatementKind.CONTRACTING, _reason_down(optional, after))
+    return optional, (step,)
+
+
 def _generated_steps(before: Column, after: Column) -> ColumnMove | CannotRender:
     """Moves of a column that is generated on one side at least.
 

@@ -50,7 +50,7 @@ class StatementWriter:
         if column.generated is not None:
             kind, reason = _CONTRACTING, f"every shard computes {column.name}"
         elif ours and column.default != NULL_DEFAULT:
-            reason += "; shards without it get its zero value"
+            reason += "; rows without it get its zero value"
         self._add(
             self._dialect.add_column(self._table, column), kind, self._noted(reason, column.name),
             _subjects(column), (_bound(column_id, column),),

@@ -56,6 +56,10 @@ def test_a_target_moves_in_one_mode() -> None:
     more = '[[routes]]\ndatabase = "o"\ntable = "t"\ntarget = "merged.t"\nmode = "pessimistic"\n'
     with pytest.raises(ConfigError, match=r"merged\.t has two modes"):
         parse_pipeline(GOOD + more, ENV)
+    names = "table = '(?P<g>t)_.*'\ntarget = 'merged.\\g<g>'"
+    one = GOOD.replace('table = "t_.*"\ntarget = "merged.t"', names)
+    two = more.replace('table = "t"\ntarget = "merged.t"', names)
+    assert len(parse_pipeline(one + two, ENV).routes) == 2
 
 
 def test_the_target_is_the_mysql_of_the_tests_unless_the_file_says_otherwise() -> None:

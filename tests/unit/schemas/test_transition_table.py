@@ -93,10 +93,11 @@ def test_partial_to_absent_drops_the_column(target: str) -> None:
     assert clauses(rollout.alter(1, "drop column b")) == ["contracting: DROP COLUMN `b`"]
 
 
-def test_absent_to_everywhere_on_one_shard_needs_no_default(target: str) -> None:
+def test_absent_to_everywhere_on_one_shard_has_a_default_for_rows_on_the_way(target: str) -> None:
     rollout = Rollout(BASE, 1, target)
     assert clauses(rollout.alter(0, "add c int not null")) == [
-        "expanding: ADD COLUMN `c` int NOT NULL"
+        "expanding: ADD COLUMN `c` int NOT NULL DEFAULT '0'",
+        "contracting: ALTER COLUMN `c` DROP DEFAULT",
     ]
 
 
@@ -142,7 +143,8 @@ def test_many_actions_in_one_alter_come_in_the_one_legal_order(target: str) -> N
         "expanding: ALTER COLUMN `a` SET DEFAULT '0'",
         f"expanding: {rename}",
         "expanding: MODIFY COLUMN `c` bigint",
-        "expanding: ADD COLUMN `d` int NOT NULL",
+        "expanding: ADD COLUMN `d` int NOT NULL DEFAULT '0'",
+        "contracting: ALTER COLUMN `d` DROP DEFAULT",
         "contracting: DROP COLUMN `a`",
         "contracting: ADD INDEX `ke` (`e`)",
         "contracting: ADD UNIQUE INDEX `ud` (`d`)",
