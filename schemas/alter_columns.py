@@ -197,8 +197,8 @@ def _altered(
         place, rename = plan.renames[folded]
         after = replace(after, name=rename.to)
         described[place] = after
-    if folded in plan.defaults and column.generated is None:
-        # MariaDB takes a default for a generated column, and forgets it.
+    if folded in plan.defaults and column.generated is None and not column.auto_increment:
+        # MariaDB takes a default for a generated or numbered column, and forgets it.
         place, alteration = plan.defaults[folded]
         default = alteration.default
         old = column.default

@@ -103,7 +103,7 @@ def _with_new(
     """The indexes with those that are added; implicit ones make room for them."""
     if not added:
         return tuple(indexes)
-    kept = without_redundant((*indexes, *added), mariadb=context.is_mariadb)
+    kept = without_redundant((*indexes, *added), mariadb=context.is_mariadb, known=len(indexes))
     names = {index.name.lower() for index in added if index.name and not index.implicit}
     old = [index for index in kept if any(index is other for other in indexes)]
     taken = [index for index in old if index.name.lower() in names]

@@ -10,6 +10,8 @@ from dataclasses import replace
 from .changes import AddForeignKey, WrittenForeignKey
 from .model import ForeignKey, Index, IndexKind, IndexPart, TableSchema
 
+_WITHOUT_ORDER = (IndexKind.FULLTEXT, IndexKind.SPATIAL)
+
 
 def implicit_index(key: ForeignKey) -> Index:
     """The index that a new foreign key brings, unless another one begins with its columns."""
@@ -26,11 +28,14 @@ def is_new(action: AddForeignKey, schema: TableSchema) -> bool:
     return not known
 
 
-def without_redundant(indexes: tuple[Index, ...], *, mariadb: bool) -> tuple[Index, ...]:
+def without_redundant(
+    indexes: tuple[Index, ...], *, mariadb: bool, known: int | None = None
+) -> tuple[Index, ...]:
     """Leave out implicit indexes with whose columns another index begins.
 
     The server looks at them in the order of the statement, behind those that the table has.
-    Of two implicit ones the shorter goes, of two as long as each other the earlier.
+    Of two implicit ones the shorter goes, of two as long as each other the earlier. ``known`` is
+    the number of those that the table has already; None is all of them.
     """
     if not any(index.implicit for index in indexes):
         return indexes
@@ -39,6 +44,10 @@ def without_redundant(indexes: tuple[Index, ...], *, mariadb: bool) -> tuple[Ind
         for earlier in range(place):
             other = indexes[earlier]
             if earlier in gone or not (other.implicit or index.implicit):
+                continue
+            # New ones count though no foreign key can use them; those that are there do not.
+            is_new = known is not None and place >= known
+            if other.kind in _WITHOUT_ORDER or (index.kind in _WITHOUT_ORDER and not is_new):
                 continue
             if not _makes_redundant(index, other, mariadb=mariadb):
                 continue
@@ -53,13 +62,12 @@ def without_redundant(indexes: tuple[Index, ...], *, mariadb: bool) -> tuple[Ind
 def _makes_redundant(index: Index, other: Index, *, mariadb: bool) -> bool:
     """Whether an implicit one of the two is the beginning of the other.
 
-    MariaDB does not look at DESC; FULLTEXT and SPATIAL keys do not count where they come first,
-    and do where they come behind.
+    MariaDB does not look at DESC.
     """
     short, long = (index, other) if index.implicit else (other, index)
     if index.implicit and other.implicit and len(short.parts) > len(long.parts):
         short, long = long, short
-    if other.kind in (IndexKind.FULLTEXT, IndexKind.SPATIAL) or (mariadb and long.hashed):
+    if mariadb and long.hashed:
         return False
     return len(short.parts) <= len(long.parts) and all(
         own.column.lower() == part.column.lower()

@@ -79,10 +79,11 @@ def _with_own_parts(index: Index, by_name: dict[str, Column], *, mariadb: bool) 
         return index
     if index.kind is IndexKind.PLAIN and not mariadb:
         return replace(index, kind=IndexKind.SPATIAL)
-    if index.kind is IndexKind.UNIQUE:
-        parts = (replace(parts[0], length=_SPATIAL_HASH_BYTES), *parts[1:])
-        return replace(index, parts=parts, hashed=True)
-    return index
+    if not index.is_unique:
+        return index
+    size = _SPATIAL_BYTES.get(first.type.name)
+    parts = (replace(parts[0], length=size or _SPATIAL_HASH_BYTES), *parts[1:])
+    return replace(index, parts=parts, hashed=size is None)
 
 
 def _part(

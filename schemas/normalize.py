@@ -307,6 +307,6 @@ def _of_primary_key(column: Column, context: ServerContext, *, defined: bool) ->
         gone = default.kind is DefaultKind.NULL
     if not (column.nullable or gone):
         return column
-    if context.is_mariadb and column.type.name == "timestamp" and column.on_update and gone:
+    if context.is_mariadb and column.on_update and gone:
         return replace(column, nullable=False, default=_ZERO_MOMENT)
     return replace(column, nullable=False, default=None if gone else default)

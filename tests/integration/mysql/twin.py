@@ -205,7 +205,10 @@ class Twin:
     def adopt(self) -> None:
         """Take the server's tables for the tracked ones."""
         self.last_shown = self.shown()
-        self.tracked = {key: self._parsed(key, sql) for key, sql in self.last_shown.items()}
+        self.tracked = {
+            key: _still_implicit(self._parsed(key, sql), self.tracked.get(key))
+            for key, sql in self.last_shown.items()
+        }
 
     def shown(self) -> dict[Key, str]:
         """SHOW CREATE TABLE of every table."""
@@ -233,6 +236,15 @@ class Twin:
             columns = tuple(_as_shown(column, sql) for column in schema.columns)
             self._read[sql] = dataclasses.replace(schema, columns=columns, indexes=indexes)
         return self._read[sql]
+
+
+def _still_implicit(shown: TableSchema, tracked: TableSchema | None) -> TableSchema:
+    """What is shown, with what the tracker knew of indexes that are not shown to be implicit."""
+    known = {index.name for index in tracked.indexes if index.implicit} if tracked else set()
+    indexes = tuple(
+        dataclasses.replace(index, implicit=index.name in known) for index in shown.indexes
+    )
+    return dataclasses.replace(shown, indexes=indexes)
 
 
 def _as_shown(column: Column, sql: str) -> Column:
@@ -302,7 +314,9 @@ def _told(one: object, two: object, path: str = "") -> list[str]:
 
 def _without_comment(item: object) -> object:
     if isinstance(item, Index):
-        item = dataclasses.replace(item, implicit=False)  # What the server shows cannot tell.
+        # What the server shows cannot tell; of unique ones it tells the hash sometimes.
+        hashed = item.hashed and not item.is_unique
+        item = dataclasses.replace(item, implicit=False, hashed=hashed)
     # A comment passes through the connection's charset and proves nothing about the grammar.
     if dataclasses.is_dataclass(item) and not isinstance(item, type) and hasattr(item, "comment"):
         return dataclasses.replace(item, comment="")

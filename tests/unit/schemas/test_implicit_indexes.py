@@ -130,6 +130,9 @@ def test_a_prefix_as_long_as_the_column_is_one_to_mysql_until_the_next_statement
 def test_mariadb_gives_a_later_fulltext_index_the_implicit_ones_place() -> None:
     found = after(MARIADB, TEXT, "ALTER TABLE t ADD FULLTEXT ft (v)")
     assert keys(found) == {"ft": "v"}
+    made = "CREATE TABLE t (v VARCHAR(20), FULLTEXT ft (v))"
+    add = "ALTER TABLE t ADD CONSTRAINT f FOREIGN KEY (v) REFERENCES p (code)"
+    assert keys(after(MARIADB, made, add, "ALTER TABLE t FORCE")) == {"ft": "v", "f": "v"}
 
 
 def test_a_hash_supports_no_foreign_key_on_mariadb() -> None:

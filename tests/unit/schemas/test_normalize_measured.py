@@ -375,8 +375,14 @@ def test_mariadb_gives_a_moment_that_follows_updates_the_zero_default() -> None:
     assert column("TIMESTAMP NOT NULL ON UPDATE NOW()", MARIADB).default == zero
     assert column("TIMESTAMP NOT NULL ON UPDATE NOW()", MYSQL).default is None
     made = "CREATE TABLE t (a INT PRIMARY KEY)"
-    found = altered("DROP a, ADD a TIMESTAMP DEFAULT NULL ON UPDATE NOW()", MARIADB, made)
-    assert found.columns[0].default == zero
+    for kind in ("TIMESTAMP", "DATETIME"):
+        found = altered(f"MODIFY a {kind} DEFAULT NULL ON UPDATE NOW()", MARIADB, made)
+        assert found.columns[0].default == zero
+
+
+def test_mariadb_forgets_the_default_of_a_numbered_column() -> None:
+    made = "CREATE TABLE t (a INT AUTO_INCREMENT PRIMARY KEY)"
+    assert altered("ALTER a SET DEFAULT 0", MARIADB, made).columns[0].default is None
 
 
 @pytest.mark.parametrize("written", ["(PI())", "PI()"])
@@ -403,7 +409,8 @@ def test_mariadb_widens_no_text_that_the_converting_statement_defines() -> None:
 
 @pytest.mark.parametrize(
     ("elements", "length"),
-    [("g POINT NOT NULL, KEY (g)", 25), ("g LINESTRING, KEY (g)", 3072),
+    [("g POINT NOT NULL, KEY (g)", 25), ("g POINT, UNIQUE (g)", 25), ("g POINT PRIMARY KEY", 25),
+     ("g LINESTRING, KEY (g)", 3072),
      ("g LINESTRING, KEY (g(30))", 30), ("g LINESTRING, UNIQUE (g)", 8)],
 )  # fmt: skip
 def test_mariadb_indexes_the_first_bytes_of_a_shape(elements: str, length: int) -> None:
