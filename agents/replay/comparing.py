@@ -100,49 +100,43 @@ class Keyed(Expecting):
         self,
         topic: str,
         reader: Reader,
-        identity: Callable[[StoredRecord], Identity],
-        compared: Callable[[StoredRecord], bool],
+        identity: Callable[[StoredRecord], Identity | None],
     ) -> None:
         """Read the topic.
 
         Args:
             topic: Its name.
             reader: Reads it, and reads it again when something differs.
-            identity: Raises ``ContractError`` when the record is none of ours.
-            compared: Which records are to be compared at all.
+            identity: Of a record in the topic; None when it is not to be compared. Raises
+                ``ContractError`` when it is none of ours.
         """
         super().__init__(topic)
         self._reader = reader
-        self._identity = identity
         self._written: dict[Identity, list[_Written]] = {}
         self._altered: dict[str, tuple[Identity, Send]] = {}
         self._missing: list[tuple[Identity, Send, StoredRecord]] = []
         self._furthest: dict[tuple[str, int], int] = {}
         """Per partition of the causes, the highest offset whose record is in the topic."""
         for record in reader(topic):
-            self._index(record, compared)
-
-    def _index(self, record: StoredRecord, compared: Callable[[StoredRecord], bool]) -> None:
-        try:
-            if not compared(record):
+            try:
+                name = identity(record)
+            except ContractError as error:
+                self._differs("unreadable", key_text(record.key), record.place, error.message)
+                continue
+            if name is None:
                 self.counts["not compared"] += 1
-                return
-            name = self._identity(record)
-        except ContractError as error:
-            self._differs("unreadable", key_text(record.key), record.place, error.message)
-            return
-        written = self._written.setdefault(name, [])
-        if not written:
-            self._first(name, record)
-        written.append(_Written(record.place, digest(record)))
+            else:
+                written = self._written.setdefault(name, [])
+                written.append(_Written(record.place, digest(record)))
 
-    def _first(self, name: Identity, record: StoredRecord) -> None:
-        """The first record of an identity, in the topic's order."""
+    @abstractmethod
+    def _identity(self, send: Send) -> Identity:
+        """Of what must be there."""
 
     def expect(self, send: Send, cause: StoredRecord) -> None:
         """See ``Expecting``."""
         self.counts["expected"] += 1
-        name, wanted = self._identity(as_record(send)), digest(as_record(send))
+        name, wanted = self._identity(send), digest(as_record(send))
         written = self._written.get(name)
         if written is None:
             self._missing.append((name, send, cause))
@@ -179,16 +173,44 @@ class Keyed(Expecting):
         return self._made()
 
 
-class OrderedKeyed(Keyed):
-    """The schema-log: a source's changes must also stand in the source's order."""
+class Decisions(Keyed):
+    """The ddl topic: a decision's key is its identity."""
+
+    def __init__(self, topic: str, reader: Reader, *, ignored: bool) -> None:
+        """Read the topic; ``ignored``: whether decisions without a target are compared."""
+
+        def identity(record: StoredRecord) -> Identity | None:
+            if not ignored and (record.key or b"").startswith(b"ignored/"):
+                return None
+            return f"decision {key_text(record.key)}"
+
+        super().__init__(topic, reader, identity)
+
+    def _identity(self, send: Send) -> Identity:
+        return f"decision {key_text(send.key)}"
+
+
+class Changes(Keyed):
+    """The schema-log, as far as it comes from sources; theirs must also be in their order."""
 
     def __init__(self, topic: str, reader: Reader) -> None:
+        """Read the topic."""
         self._places: dict[tuple[int, str], tuple[int, int]] = {}
-        super().__init__(topic, reader, change_identity, _is_change)
+        """Per partition and source, offset and ordinal of the furthest change."""
+        self._seen: set[Identity] = set()
+        super().__init__(topic, reader, self._identity_in_topic)
 
-    def _first(self, name: Identity, record: StoredRecord) -> None:
+    def _identity_in_topic(self, record: StoredRecord) -> Identity | None:
         change = codec.decode(record.value or b"")
-        assert isinstance(change, SchemaChange)
+        if not isinstance(change, SchemaChange):
+            return None
+        name = _change_name(str(change.id), str(change.shard), str(change.target))
+        if name not in self._seen:
+            self._seen.add(name)
+            self._check_order(name, change, record)
+        return name
+
+    def _check_order(self, name: Identity, change: SchemaChange, record: StoredRecord) -> None:
         at, place = (record.partition, change.id.source), (change.id.offset, change.id.ordinal)
         before = self._places.get(at, (-1, -1))
         if place < before:
@@ -196,6 +218,11 @@ class OrderedKeyed(Keyed):
             self._differs("out of order", name, record.place, after)
         else:
             self._places[at] = place
+
+    def _identity(self, send: Send) -> Identity:
+        # The fold just wrote the headers from the record.
+        headers = dict(send.headers)
+        return _change_name(headers["id"], headers["shard"], headers["target"])
 
 
 class Latest(Expecting):
@@ -246,22 +273,8 @@ class Latest(Expecting):
                 self._differs("altered", name, one.place, "no version of the target is like this")
 
 
-def decision_identity(record: StoredRecord) -> Identity:
-    """A decision's: its key."""
-    return f"decision {key_text(record.key)}"
-
-
-def change_identity(record: StoredRecord) -> Identity:
-    """A schema change's; raises ``ContractError`` when it is none."""
-    change = codec.decode(record.value or b"")
-    if not isinstance(change, SchemaChange):
-        raise ContractError(f"a {type(change).__name__}")
-    return f"change {change.id} of {change.shard} for {change.target}"
-
-
-def _is_change(record: StoredRecord) -> bool:
-    """Other records of the schema-log come from no source."""
-    return isinstance(codec.decode(record.value or b""), SchemaChange)
+def _change_name(change_id: str, shard: str, target: str) -> Identity:
+    return f"change {change_id} of {shard} for {target}"
 
 
 def as_record(send: Send) -> StoredRecord:

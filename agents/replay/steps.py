@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shardmerge.agents.effects import Effects
 from shardmerge.agents.folds import CoordinatorFold, TrackerFold
@@ -80,11 +80,18 @@ class Wanted:
     from_version: int | None = None
     to_version: int | None = None
 
+    def may_include(self, number: int, record: StoredRecord) -> bool:
+        """Whether the step of this record may be one, as far as can be told without reading it.
+
+        Reading a record costs as much as folding it.
+        """
+        if self.number is not None and number != self.number:
+            return False
+        return not self.targets or target_name(record) in self.targets
+
     def includes(self, step: Step) -> bool:
         """Whether a step is to be shown; its states do not matter."""
-        if self.number is not None and step.number != self.number:
-            return False
-        if self.targets and str(step.target) not in self.targets:
+        if not self.may_include(step.number, step.record):
             return False
         if self.shards and self.shards.isdisjoint(concerned_shards(step)):
             return False
@@ -97,6 +104,11 @@ class Wanted:
         version = step.decision.version if step.decision else 0
         lowest = 1 if self.from_version is None else self.from_version
         return lowest <= version and (self.to_version is None or version <= self.to_version)
+
+
+def target_name(record: StoredRecord) -> str:
+    """The target of a record of the schema-log: its key."""
+    return (record.key or b"").decode("utf-8", "backslashreplace")
 
 
 def concerned_shards(step: Step) -> set[str]:
@@ -117,10 +129,8 @@ class Stepper:
         self._coordinator = Refold(CoordinatorFold(pipeline))
         self._tracker = Refold(TrackerFold(pipeline))
         self._partitions = OnePartition()
-        self._latest: dict[TargetTable, tuple[int, TargetState]] = {}
-        """Per target the number of the step that was read last, and the state after it."""
-        self._touched: dict[TargetTable, int] = {}
-        """Per target the number of its last step."""
+        self._states: dict[str, TargetState] = {}
+        """By target's name, where it was read since its last change."""
         self.folded = 0
         """How many records of the schema-log were folded."""
         self.targets: set[str] = set()
@@ -137,6 +147,8 @@ class Stepper:
             ContractError: A record is not ours. The steps before it were told.
         """
         for record in records:
+            if self._wanted.number is not None and self.folded >= self._wanted.number:
+                return
             step = self._change(record) if record.topic == self._log else self._event(record)
             if step is not None:
                 yield step
@@ -145,20 +157,20 @@ class Stepper:
         self._partitions.check(record)
         effects = self._coordinator.effects(record)
         self.folded += 1
-        came = codec.decode(record.value or b"")
-        step = Step(self.folded, record, came, None, None, self._answers(effects))
-        target = step.target
-        if target is not None:
-            self.targets.add(str(target))
-        if not self._wanted.includes(step):
-            self._perform(target, effects)
+        name = target_name(record)
+        self.targets.add(name)
+        step = None
+        if self._wanted.may_include(self.folded, record):
+            came = codec.decode(record.value or b"")
+            answers = tuple(codec.decode(send.value) for send in effects.sends)
+            step = Step(self.folded, record, came, None, None, answers)
+        if step is None or not self._wanted.includes(step):
+            self._perform(name, effects)
             return None
-        before = None if target is None else self._state(target)
-        self._perform(target, effects)
-        after = before if target is None or not effects.puts else self._state(target)
-        if target is not None and after is not None:
-            self._latest[target] = (self._touched.get(target, 0), after)
-        return Step(self.folded, record, came, before, after, step.answers)
+        before = self._state(name, step.target)
+        self._perform(name, effects)
+        after = self._state(name, step.target)
+        return replace(step, before=before, after=after)
 
     def _event(self, record: StoredRecord) -> Step | None:
         effects = self._tracker.effects(record)
@@ -169,17 +181,15 @@ class Stepper:
         step = Step(0, record, None, None, None, answers)
         return step if self._wanted.includes(step) else None
 
-    def _perform(self, target: TargetTable | None, effects: Effects) -> None:
+    def _perform(self, name: str, effects: Effects) -> None:
         self._coordinator.rows.take(effects)
-        if target is not None and effects.puts:
-            self._touched[target] = self.folded
+        if effects.puts:
+            self._states.pop(name, None)
 
-    def _state(self, target: TargetTable) -> TargetState:
+    def _state(self, name: str, target: TargetTable | None) -> TargetState | None:
         """The state now; reading it looks at every shard, so it is read once."""
-        number, state = self._latest.get(target, (-1, None))
-        if state is not None and number == self._touched.get(target, 0):
-            return state
-        return self._coordinator.rows.state(target)
-
-    def _answers(self, effects: Effects) -> tuple[Record, ...]:
-        return tuple(codec.decode(send.value) for send in effects.sends)
+        if target is None:
+            return None
+        if name not in self._states:
+            self._states[name] = self._coordinator.rows.state(target)
+        return self._states[name]

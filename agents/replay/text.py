@@ -186,6 +186,8 @@ def _more(before: TargetState, after: TargetState) -> Iterator[tuple[str, str]]:
 def _difference(before: TargetState, after: TargetState) -> str:
     if before.schema is None and after.schema is None:
         return "no table"
+    if (before.schema, before.columns) == (after.schema, after.columns):
+        return "as before"
     pairs = ndiff(
         schema_lines(before.schema, before.columns), schema_lines(after.schema, after.columns)
     )

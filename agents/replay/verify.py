@@ -11,16 +11,7 @@ from shardmerge.connectors.stored_record import StoredRecord
 from shardmerge.schemas import topics
 from shardmerge.schemas.pipeline import Pipeline
 
-from .comparing import (
-    Comparison,
-    Difference,
-    Expecting,
-    Keyed,
-    Latest,
-    OrderedKeyed,
-    Reader,
-    decision_identity,
-)
+from .comparing import Changes, Comparison, Decisions, Difference, Expecting, Latest, Reader
 from .log import OnePartition, Refold
 
 
@@ -65,8 +56,8 @@ def verify(
     compared: dict[str, Expecting] = {}
     if from_sources:
         schema_log = topics.schema_log(pipeline).name
-        compared[schema_log] = OrderedKeyed(schema_log, reader)
-    compared[ddl] = Keyed(ddl, reader, decision_identity, _any if from_sources else _has_target)
+        compared[schema_log] = Changes(schema_log, reader)
+    compared[ddl] = Decisions(ddl, reader, ignored=from_sources)
     compared[joined] = Latest(joined, reader)
     others: Counter[str] = Counter()
 
@@ -93,12 +84,3 @@ def verify(
         folded += 1
     comparisons = tuple(each.compare() for each in compared.values())
     return Verification(folded, events, comparisons, others)
-
-
-def _has_target(record: StoredRecord) -> bool:
-    """Whether the coordinator decided it; the rest is the tracker's."""
-    return not (record.key or b"").startswith(b"ignored/")
-
-
-def _any(_: StoredRecord) -> bool:
-    return True

@@ -23,7 +23,7 @@ def recorded() -> Recorded:
     made = Recorded()
     made.execute("s1", f"CREATE TABLE tbl1 {TABLE}", "CREATE TABLE log1 (a INT)", snapshot=True)
     made.execute("s2", f"CREATE TABLE tbl2 {TABLE}", "CREATE TABLE other (x INT)", snapshot=True)
-    made.execute("s1", "ALTER TABLE tbl1 ADD COLUMN level INT UNSIGNED NOT NULL")
+    made.execute("s1", "ALTER TABLE tbl1 ADD COLUMN level INT UNSIGNED")
     made.execute("s2", "ALTER TABLE tbl2\n  ADD COLUMN level DATE")
     made.execute("s1", "ALTER TABLE tbl1 ADD COLUMN b INT, ADD INDEX (b)", "FLUSH TABLES")
     made.execute("s2", "ALTER TABLE tbl2 DROP COLUMN level, RENAME COLUMN name TO title")
