@@ -1,47 +1,57 @@
 """Rows per second from Kafka into the target, beside LOAD DATA of the same final rows.
 
-Produces a backlog in Debezium's JSON form, applies it with the sink's own tasks under Spark, and
-compares the table with what it should hold. The reference is one LOAD DATA LOCAL … REPLACE of
-the final rows, sorted by primary key, made ready beforehand, on the same server in the same run:
-the least that a target has to do.
+Fills a table, produces a backlog in Debezium's JSON form, applies it with the sink's own tasks
+under Spark, and compares the table with what it should hold. The reference is one LOAD DATA LOCAL
+… REPLACE of the rows that the backlog leaves behind, sorted by primary key, made ready
+beforehand, onto the same filled table on the same server in the same run: the least that a target
+has to do. Then the same tasks run once more in one process without Spark, with a clock at every
+stage; and small batches, as they come when there is no backlog, run in the driver.
 
-    python benchmarks/sink_throughput.py [--events 300000] [--shards 4] [--partitions 2]
+    python benchmarks/sink_throughput.py [--events 1000000] [--rows 300000] [--shards 8]
+        [--partitions 2] [--mix 60/35/5] [--small 100] [--no-stages]
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import random
+import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
-import orjson
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from msgspec import Raw
+from msgspec.json import decode, encode
 
 from shardmerge.connectors.local.mysql import PASSWORD, USER
 from shardmerge.connectors.local.stack import LocalStack, Ports
 from shardmerge.schemas.events import Binding, ShardColumn
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.position import BEGINNING
+from shardmerge.spark_sink import apply_ranges, batches
 from shardmerge.spark_sink.apply_ranges import ApplyConfig
-from shardmerge.spark_sink.batches import start_spark
+from shardmerge.spark_sink.batches import BatchRunner
 from shardmerge.spark_sink.columns import encoder
 from shardmerge.spark_sink.control import ControlStore
-from shardmerge.spark_sink.range_reader import row_consumer
+from shardmerge.spark_sink.offsets import OffsetReader
+from shardmerge.spark_sink.range_reader import RangeCursor
 from shardmerge.spark_sink.ranges import RangeResult, RangeTask, Segment, ShardStream
 from shardmerge.spark_sink.row_batches import Block
+from shardmerge.spark_sink.row_fold import RowFold
 from shardmerge.spark_sink.settings import SinkSettings
-from shardmerge.spark_sink.targets.bulk import load_data
+from shardmerge.spark_sink.targets import bulk
 from shardmerge.spark_sink.targets.introspection import schema_of, server_context, show_create
 from shardmerge.spark_sink.targets.mysql import MySqlAddress, MySqlSession
-from shardmerge.spark_sink.task_runs import run_tasks
 
 ROOT = Path(__file__).resolve().parents[1]
 COLUMNS = """
@@ -50,80 +60,119 @@ COLUMNS = """
     quantity SMALLINT UNSIGNED, email VARCHAR(100), note VARCHAR(255), created DATETIME(3),
     changed TIMESTAMP(6) NULL, due DATE, score DOUBLE, flag TINYINT(1)
 """
-INSERTS, UPDATES = 0.60, 0.35
 MERGED, REFERENCE = TargetTable("bench", "merged"), TargetTable("bench", "reference")
+STAGED = TargetTable("bench", "staged")
+KEYS_PER_SHARD = 100_000_000
+STAGE_EVENTS = 250_000
+SMALL_ROWS = 100
+CORES = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Backlog:
-    """What is in Kafka, and the rows that must be in the target in the end, by primary key."""
+class Size:
+    """What to measure with. ``mix``: shares of inserts, updates and deletes."""
 
-    topics: tuple[str, ...]
     events: int
-    size_bytes: int
-    rows: dict[int, dict[str, Any]]
+    rows: int
+    shards: int
+    partitions: int
+    mix: tuple[float, float, float]
 
 
-def image(key: int, chance: random.Random) -> dict[str, Any]:
+@dataclass(slots=True)
+class Backlog:
+    """What is in Kafka, and what must be in the target in the end.
+
+    Attributes:
+        base: Rows that are in the table before, as JSON, by primary key.
+        rows: Those that are in it in the end.
+        touched: Keys that events are about.
+    """
+
+    topics: list[str]
+    events: int = 0
+    size_bytes: int = 0
+    base: dict[int, bytes] = field(default_factory=dict)
+    rows: dict[int, bytes] = field(default_factory=dict)
+    touched: set[int] = field(default_factory=set)
+
+
+def image(key: int, chance: random.Random) -> bytes:
     """A row as Debezium writes it."""
-    moment = 1_700_000_000_000 + chance.randrange(10**10)
-    return {
-        "id": key,
-        "customer": chance.randrange(1_000_000),
-        "status": chance.choice(("new", "paid", "sent", "back")),
-        "amount": f"{chance.randrange(10**7)}.{chance.randrange(100):02d}",
-        "quantity": chance.randrange(1000),
-        "email": f"customer{chance.randrange(10**6)}@example.com",
-        "note": None if chance.random() < 0.2 else "a note of some length, as people write " * 2,
-        "created": moment,
-        "changed": f"2026-03-0{chance.randrange(1, 10)}T10:11:12.{chance.randrange(10**6):06d}Z",
-        "due": 20_000 + chance.randrange(1000),
-        "score": chance.random(),
-        "flag": chance.randrange(2),
-    }
+    return encode(
+        {
+            "id": key,
+            "customer": chance.randrange(1_000_000),
+            "status": chance.choice(("new", "paid", "sent", "back")),
+            "amount": f"{chance.randrange(10**7)}.{chance.randrange(100):02d}",
+            "quantity": chance.randrange(1000),
+            "email": f"customer{chance.randrange(10**6)}@example.com",
+            "note": None
+            if chance.random() < 0.2
+            else "a note of some length, as people write " * 2,
+            "created": 1_700_000_000_000 + chance.randrange(10**10),
+            "changed": f"2026-03-0{chance.randrange(1, 10)}T10:11:12.{chance.randrange(10**6):06}Z",
+            "due": 20_000 + chance.randrange(1000),
+            "score": chance.random(),
+            "flag": chance.randrange(2),
+        }
+    )
 
 
-def changes(shard: int, count: int, rows: dict[int, dict[str, Any]]) -> Iterator[tuple[int, bytes]]:
-    """(key, record value) of one shard's events in order; ``rows`` becomes the final state."""
+def event(shard: int, number: int, op: str, before: bytes | None, after: bytes | None) -> bytes:
+    """A row record's value as Debezium writes it."""
+    source = {
+        "version": "3.6.1.Final", "connector": "mysql", "name": "bench", "ts_ms": 0,
+        "snapshot": "false", "db": "app", "sequence": None, "table": f"t{shard}",
+        "server_id": 101, "gtid": None, "file": "binlog.000001", "pos": 1000 + number * 400,
+        "row": 0, "thread": 7, "query": None,
+    }  # fmt: skip
+    return encode(
+        {
+            "before": None if before is None else Raw(before),
+            "after": None if after is None else Raw(after),
+            "source": source,
+            "transaction": None,
+            "op": op,
+        }
+    )
+
+
+def changes(shard: int, size: Size, backlog: Backlog) -> Iterator[tuple[int, bytes]]:
+    """(key, record value) of one shard's events in order; ``backlog`` is completed."""
     chance = random.Random(shard)
-    live: list[int] = []
-    following = shard * 10_000_000
-    for number in range(count):
+    first = shard * KEYS_PER_SHARD
+    live = list(range(first, first + size.rows // size.shards))
+    rows = {key: image(key, chance) for key in live}
+    backlog.base.update(rows)
+    following = first + len(live)
+    for number in range(size.events // size.shards):
         kind = chance.random()
         before, after = None, None
-        if kind < INSERTS or len(live) < 2:
+        if kind < size.mix[0] or len(live) < 2:
             op, key, following = "c", following, following + 1
             live.append(key)
-            after = image(key, chance)
-        elif kind < INSERTS + UPDATES:
+        elif kind < size.mix[0] + size.mix[1]:
             op, key = "u", chance.choice(live)
-            before, after = rows[key], image(key, chance)
+            before = rows[key]
         else:
             place = chance.randrange(len(live))
             live[place], live[-1] = live[-1], live[place]
             op, key = "d", live.pop()
             before = rows.pop(key)
-        if after is not None:
-            rows[key] = after
-        source = {
-            "version": "3.6.1.Final", "connector": "mysql", "name": "bench", "ts_ms": 0,
-            "snapshot": "false", "db": "app", "sequence": None, "table": f"t{shard}",
-            "server_id": 101, "gtid": None, "file": "binlog.000001", "pos": 1000 + number * 400,
-            "row": 0, "thread": 7, "query": None,
-        }  # fmt: skip
-        yield (
-            key,
-            orjson.dumps(
-                {"before": before, "after": after, "source": source, "transaction": None, "op": op}
-            ),
-        )
+        if op != "d":
+            after = rows[key] = image(key, chance)
+        backlog.touched.add(key)
+        yield key, event(shard, number, op, before, after)
+    backlog.rows.update(rows)
 
 
-def produce(stack: LocalStack, events: int, shards: int, partitions: int) -> Backlog:
+def produce(stack: LocalStack, size: Size) -> Backlog:
     """Write the backlog: one topic per shard, records of one key in one partition."""
-    topics = tuple(f"bench.app.t{shard}" for shard in range(shards))
+    backlog = Backlog([f"bench.app.t{shard}" for shard in range(size.shards)])
     admin = AdminClient({"bootstrap.servers": stack.bootstrap_servers})
-    for done in admin.create_topics([NewTopic(t, partitions, 1) for t in topics]).values():
+    topics = [NewTopic(t, size.partitions, 1) for t in backlog.topics]
+    for done in admin.create_topics(topics).values():
         done.result()
     producer = Producer(
         {
@@ -134,151 +183,324 @@ def produce(stack: LocalStack, events: int, shards: int, partitions: int) -> Bac
             "queue.buffering.max.messages": 1_000_000,
         }
     )
-    rows: dict[int, dict[str, Any]] = {}
-    size = 0
-    for shard, topic in enumerate(topics):
-        for key, value in changes(shard, events // shards, rows):
-            size += len(value)
+    for shard, topic in enumerate(backlog.topics):
+        for key, value in changes(shard, size, backlog):
+            backlog.events += 1
+            backlog.size_bytes += len(value)
             producer.produce(topic, value, key=b"%d" % key)
             producer.poll(0)
-    producer.flush()
-    return Backlog(topics, events // shards * shards, size, rows)
+        producer.flush()
+    return backlog
 
 
-def tasks_of(stack: LocalStack, session: MySqlSession, backlog: Backlog, epoch: int) -> list[Any]:
-    """One task per partition of the backlog."""
-    context = server_context(session, MERGED.database)
-    schema = schema_of(show_create(session, MERGED), context)
-    assert schema is not None
-    columns = tuple(ShardColumn(f"{c.name}#1", c) for c in schema.columns)
-    bindings = {c.id: Binding(c.id, c.column.name) for c in columns}
-    consumer = row_consumer(stack.bootstrap_servers)
-    tasks = []
-    for topic in backlog.topics:
-        partitions = consumer.list_topics(topic).topics[topic].partitions
-        shard = ShardId("bench", "app", topic.rpartition(".")[2])
-        stream = ShardStream(shard, MERGED, (Segment(BEGINNING, columns, ("id",)),), None)
-        for partition in sorted(partitions):
-            _, end = consumer.get_watermark_offsets(TopicPartition(topic, partition))
-            tasks.append(RangeTask(topic, partition, 0, end, stream, bindings, epoch))
-    consumer.close()
-    return tasks
+class Bench:
+    """A running stack with the tables, and the ways to fill them."""
 
-
-def apply_backlog(tasks: list[RangeTask], config: ApplyConfig) -> float:
-    """Seconds of one Spark job that applies the backlog."""
-    spark = start_spark(SinkSettings(Path("pipeline.toml"), master="local[2]"))
-    try:
-        context = spark.sparkContext
-        # Python workers start with the first job, not with the one that is measured.
-        context.parallelize(range(2), 2).mapPartitions(partial(_warm, config=config)).collect()
-        started = time.perf_counter()
-        results = (
-            context.parallelize(tasks, len(tasks))
-            .mapPartitions(partial(run_tasks, config=config))
-            .collect()
+    def __init__(self, stack: LocalStack) -> None:
+        self.stack = stack
+        self.config = ApplyConfig(
+            stack.bootstrap_servers,
+            MySqlAddress("127.0.0.1", stack.ports.target, USER, PASSWORD),
+            "bench_control",
+            "bench",
         )
-        seconds = time.perf_counter() - started
-    finally:
-        spark.stop()
+        self.session = MySqlSession(self.config.target)
+        # Both tables fit: what was measured first must not slow down what comes second.
+        self.session.execute(f"SET GLOBAL innodb_buffer_pool_size = {1 << 30}")
+        self.session.execute("CREATE DATABASE bench")
+        for table in (MERGED, REFERENCE, STAGED):
+            self.session.execute(f"CREATE TABLE {table.sql} ({COLUMNS})")
+        self.control = ControlStore(self.session, "bench_control", self.config.pipeline)
+        self.control.prepare()
+        schema = schema_of(
+            show_create(self.session, MERGED), server_context(self.session, MERGED.database)
+        )
+        assert schema is not None
+        self.columns = tuple(ShardColumn(f"{c.name}#1", c) for c in schema.columns)
+        self.offsets = OffsetReader(stack.bootstrap_servers)
+
+    def tasks(
+        self, topics: Sequence[str], partitions: int, epoch: int, target: TargetTable = MERGED
+    ) -> list[RangeTask]:
+        """One task per partition, from what is applied to the end."""
+        ends = self.offsets.stable_ends([(t, p) for t in topics for p in range(partitions)])
+        applied = self.control.offsets()
+        bindings = {c.id: Binding(c.id, c.column.name) for c in self.columns}
+        streams = {
+            topic: ShardStream(
+                ShardId("bench", "app", topic.rpartition(".")[2]),
+                target,
+                (Segment(BEGINNING, self.columns, ("id",)),),
+                None,
+                partitions,
+            )
+            for topic in topics
+        }
+        return [
+            RangeTask(t, p, applied.get((t, p), 0), end, streams[t], bindings, epoch)
+            for (t, p), end in ends.items()
+        ]
+
+    def load(self, table: TargetTable, rows: dict[int, bytes], keys: Sequence[int]) -> float:
+        """Seconds of one LOAD DATA of these rows, without the making of its data."""
+        encoders = [encoder(c.column.type) for c in self.columns]
+        names = tuple(c.column.name for c in self.columns)
+        cells: list[list[str | None]] = [[] for _ in names]
+        for first in range(0, len(keys), 10_000):
+            images = [decode(rows[key]) for key in keys[first : first + 10_000]]
+            for number, name in enumerate(names):
+                cells[number] += encoders[number].encode([i[name] for i in images])
+        block = Block(
+            names,
+            tuple(e.form for e in encoders),
+            tuple(cells),
+            tuple(None in column for column in cells),
+            len(keys),
+        )
+        sql, data = bulk.load_data(table, block, replace=True)
+        started = time.perf_counter()
+        with self.session.transaction():
+            self.session.load(sql, data)
+        return time.perf_counter() - started
+
+    def differences(self) -> int:
+        """Rows that are not the same in the target and the reference."""
+        both = f"SELECT * FROM {MERGED.sql} UNION{{}} SELECT * FROM {REFERENCE.sql}"
+        counts = [
+            int(self.session.query(f"SELECT COUNT(*) FROM ({both.format(how)}) AS b")[0][0])
+            for how in (" ALL", "")
+        ]
+        return 2 * counts[1] - counts[0]
+
+
+def cpu_seconds(stack: LocalStack) -> dict[str, float]:
+    """CPU time so far of who takes part, by name; empty where there is no /proc."""
+    names = {pid: name for name, pid in stack.status().items() if pid is not None}
+    stats: dict[int, tuple[int, str, float]] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            head, _, tail = path.read_text().rpartition(")")
+        except OSError:
+            continue  # it ended meanwhile
+        parts = tail.split()
+        ticks = sum(map(int, parts[11:15]))  # its own, and its ended children's
+        stats[int(path.parent.name)] = (
+            int(parts[1]), head.partition("(")[2], ticks / os.sysconf("SC_CLK_TCK")
+        )  # fmt: skip
+    found: dict[str, float] = {}
+    for pid, (_, command, seconds) in stats.items():
+        line = [pid]
+        while line[-1] in stats and line[-1] not in names and line[-1] != os.getpid():
+            line.append(stats[line[-1]][0])
+        if line[-1] in names:
+            name = names[line[-1]]
+        elif line[-1] == os.getpid() != pid:
+            name = "Spark's JVM" if command == "java" else "Python workers"
+        else:
+            continue
+        found[name] = found.get(name, 0.0) + seconds
+    return found
+
+
+def apply_backlog(bench: Bench, tasks: list[RangeTask]) -> tuple[float, dict[str, float]]:
+    """Seconds of one Spark job that applies the backlog, and the CPU time that it took."""
+    runner = BatchRunner(
+        SinkSettings(Path("pipeline.toml"), master=f"local[{CORES}]"), bench.config, 0
+    )
+    runner.start()
+    context = runner._spark().sparkContext
+    # Python workers start with the first job, not with the one that is measured.
+    context.parallelize(range(CORES), CORES).mapPartitions(
+        partial(_warm, config=bench.config)
+    ).collect()
+    before, started = cpu_seconds(bench.stack), time.perf_counter()
+    results = list(runner.run(tasks))
+    seconds, after = time.perf_counter() - started, cpu_seconds(bench.stack)
+    runner.stop()
     for result in results:
         if not isinstance(result, RangeResult) or result.hold is not None:
             sys.exit(f"the backlog was not applied: {result}")
-    return seconds
+    return seconds, {name: after[name] - before.get(name, 0.0) for name in after}
 
 
 def _warm(_: Iterator[int], config: ApplyConfig) -> list[int]:
-    return [len(list(run_tasks((), config)))]
+    return [len(list(apply_ranges.apply_tasks((), config)))]
 
 
-def load_reference(session: MySqlSession, backlog: Backlog) -> float:
-    """Seconds of one LOAD DATA of the final rows, sorted by primary key."""
-    schema = schema_of(show_create(session, REFERENCE), server_context(session, "bench"))
-    assert schema is not None
-    encoders = [(c.name, encoder(c.type)) for c in schema.columns]
-    rows = [backlog.rows[key] for key in sorted(backlog.rows)]
-    block = Block(
-        tuple(name for name, _ in encoders),
-        tuple(enc.form for _, enc in encoders),
-        tuple(enc.encode([row[name] for row in rows]) for name, enc in encoders),
-        len(rows),
+class StageClock:
+    """Sums up wall time and own CPU time of functions that do not call each other."""
+
+    def __init__(self) -> None:
+        self.wall: dict[str, float] = {}
+        self.own: dict[str, float] = {}
+        self._patches = ExitStack()
+
+    def watch(self, stage: str, owner: Any, name: str, only: str = "") -> None:
+        """Measure a function, or only its calls whose second argument is ``only``."""
+        real: Callable[..., Any] = getattr(owner, name)
+        self.wall[stage] = self.own[stage] = 0.0
+
+        @wraps(real)
+        def measured(*arguments: Any, **more: Any) -> Any:
+            if only and arguments[1] != only:
+                return real(*arguments, **more)
+            wall, own = time.perf_counter(), time.thread_time()
+            try:
+                return real(*arguments, **more)
+            finally:
+                self.wall[stage] += time.perf_counter() - wall
+                self.own[stage] += time.thread_time() - own
+
+        self._patches.enter_context(patch.object(owner, name, measured))
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Measure the whole; then the functions are as they were."""
+        wall, own = time.perf_counter(), time.thread_time()
+        with self._patches:
+            yield
+        wall, own = time.perf_counter() - wall, time.thread_time() - own
+        self.wall["all else"] = wall - sum(self.wall.values())
+        self.own["all else"] = own - sum(self.own.values())
+
+
+def print_stages(bench: Bench, size: Size, backlog: Backlog) -> None:
+    """Where the time goes: the same tasks in this process, one core."""
+    bench.load(STAGED, backlog.base, sorted(backlog.base))
+    topics = backlog.topics[: max(1, STAGE_EVENTS * size.shards // size.events)]
+    config = replace(bench.config, pipeline="stages")
+    control = ControlStore(bench.session, config.control_database, config.pipeline)
+    tasks = bench.tasks(topics, size.partitions, control.take_epoch(), STAGED)
+    tasks = [replace(task, start_offset=0) for task in tasks]
+    units = batches.units_of(tasks, CORES)
+    clock = StageClock()
+    clock.watch("read Kafka", RangeCursor, "read")
+    clock.watch("decode, check, keep the last per key", RowFold, "add_all")
+    clock.watch("sort, convert", RowFold, "batches")
+    clock.watch("write LOAD DATA's text", bulk, "load_data")
+    clock.watch("DELETE", bulk, "_delete")
+    clock.watch("LOAD DATA", MySqlSession, "load")
+    clock.watch("fence", ControlStore, "fence")
+    clock.watch("move offsets", ControlStore, "advance")
+    clock.watch("COMMIT", MySqlSession, "execute", "COMMIT")
+    before = cpu_seconds(bench.stack)
+    with clock.running():
+        results = [r for unit in units for r in apply_ranges.apply_tasks(unit, config)]
+    after = cpu_seconds(bench.stack)
+    apply_ranges.close_connections()
+    events = sum(result.rows for result in results)
+    print(f"\nin one process, {events:,} events{'':<16}{'µs/event':>12}{'own CPU':>10}")
+    for stage, seconds in clock.wall.items():
+        wall, own = (s / events * 1e6 for s in (seconds, clock.own[stage]))
+        print(f"{stage:<46}{wall:>9.2f}{own:>11.2f}")
+    for name in ("target", "kafka") if after else ():
+        used = (after[name] - before[name]) / events * 1e6
+        print(f"{'CPU of ' + name:<46}{'':>9}{used:>11.2f}")
+
+
+def print_small(bench: Bench, size: Size, backlog: Backlog, rounds: int, epoch: int) -> None:
+    """Small batches over all partitions, from planning to commit, in the driver."""
+    runner = BatchRunner(SinkSettings(Path("pipeline.toml")), bench.config, 1 << 60)
+    producer = Producer({"bootstrap.servers": bench.stack.bootstrap_servers})
+    chance = random.Random(1)
+    keys = sorted(backlog.rows)
+    seconds = []
+    for number in range(rounds):
+        for key in chance.sample(keys, min(SMALL_ROWS, len(keys))):
+            shard = key // KEYS_PER_SHARD
+            after = image(key, chance)
+            value = event(shard, size.events + number, "u", backlog.rows[key], after)
+            backlog.rows[key] = after
+            producer.produce(backlog.topics[shard], value, key=b"%d" % key)
+        producer.flush()
+        started = time.perf_counter()
+        tasks = bench.tasks(backlog.topics, size.partitions, epoch)
+        results = list(runner.run([t for t in tasks if t.end_offset > t.start_offset]))
+        seconds.append(time.perf_counter() - started)
+        rows = sum(r.rows for r in results if isinstance(r, RangeResult))
+        if rows != min(SMALL_ROWS, len(keys)):
+            sys.exit(f"a small batch was not applied: {results}")
+    apply_ranges.close_connections()
+    ordered = sorted(seconds)
+    print(
+        f"\n{rounds} batches of {SMALL_ROWS} rows over {len(tasks)} partitions, planning to commit:"
+        f" p50 {statistics.median(ordered) * 1000:.0f} ms,"
+        f" p99 {ordered[int(0.99 * len(ordered))] * 1000:.0f} ms,"
+        f" first {seconds[0] * 1000:.0f} ms"
     )
-    sql, data = load_data(REFERENCE, block, replace=True)
-    started = time.perf_counter()
-    with session.transaction():
-        session.load(sql, data)
-    return time.perf_counter() - started
 
 
-def differences(session: MySqlSession) -> int:
-    """Rows that are not the same in both tables."""
-    ((count,),) = session.query(
-        f"SELECT COUNT(*) FROM (SELECT * FROM {MERGED.sql} UNION ALL SELECT * FROM {REFERENCE.sql})"
-        " AS both_tables"
+def measure(stack: LocalStack, size: Size, small: int, *, stages: bool) -> None:
+    """The measurement, on a running stack."""
+    bench = Bench(stack)
+    backlog = produce(stack, size)
+    for table in (MERGED, REFERENCE):
+        bench.load(table, backlog.base, sorted(backlog.base))
+    epoch = bench.control.take_epoch()
+    tasks = bench.tasks(backlog.topics, size.partitions, epoch)
+    applied_s, used = apply_backlog(bench, tasks)
+    left = sorted(backlog.touched & backlog.rows.keys())
+    reference_s = bench.load(REFERENCE, backlog.rows, left)
+    print(
+        f"sink throughput: {backlog.events:,} events"
+        f" ({'/'.join(f'{share:.0%}' for share in size.mix)} insert/update/delete), 12 columns,"
+        f" {backlog.size_bytes / backlog.events:.0f} bytes each, {len(tasks)} partitions,"
+        f" onto {len(backlog.base):,} rows; {len(left):,} rows to write\n"
     )
-    ((distinct,),) = session.query(
-        f"SELECT COUNT(*) FROM (SELECT * FROM {MERGED.sql} UNION SELECT * FROM {REFERENCE.sql})"
-        " AS both_tables"
-    )
-    return int(2 * distinct - count)
+    print(f"{'way':<46}{'seconds':>9}{'events/s':>11}{'ratio':>8}")
+    for way, seconds in (
+        ("LOAD DATA REPLACE of the final rows, sorted", reference_s),
+        (f"Kafka to target, Spark local[{CORES}]", applied_s),
+    ):
+        rate = backlog.events / seconds
+        print(f"{way:<46}{seconds:>9.2f}{rate:>11,.0f}{reference_s / seconds:>8.2f}")
+    for name, cpu in sorted(used.items()):
+        print(f"  CPU of {name:<37}{cpu:>9.2f}  {cpu / backlog.events * 1e6:.1f} µs/event")
+    gone = [key for key in backlog.base if key not in backlog.rows]
+    for first in range(0, len(gone), 1_000):
+        some = ", ".join(map(str, gone[first : first + 1_000]))
+        bench.session.execute(f"DELETE FROM {REFERENCE.sql} WHERE id IN ({some})")
+    wrong = bench.differences()
+    print(f"target and reference {'are equal' if wrong == 0 else f'differ in {wrong} rows'}")
+    if wrong:
+        sys.exit(1)
+    if stages:
+        print_stages(bench, size, backlog)
+    if small:
+        print_small(bench, size, backlog, small, epoch)
+    bench.session.close()
 
 
 def main() -> None:
-    """Run it and print one table."""
+    """Run it and print its tables."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--events", type=int, default=300_000)
-    parser.add_argument("--shards", type=int, default=4)
-    parser.add_argument("--partitions", type=int, default=2)
+    parser.add_argument("--events", type=int, default=1_000_000)
+    parser.add_argument("--rows", type=int, default=300_000, help="in the table before")
+    parser.add_argument("--shards", type=int, default=8)
+    parser.add_argument("--partitions", type=int, default=2, help="of each shard's topic")
+    parser.add_argument("--mix", default="60/35/5", help="percent of inserts, updates, deletes")
+    parser.add_argument("--small", type=int, default=100, help="how many small batches")
+    parser.add_argument("--no-stages", action="store_true")
     arguments = parser.parse_args()
+    inserts, updates, deletes = (int(share) / 100 for share in arguments.mix.split("/"))
+    size = Size(
+        arguments.events,
+        arguments.rows,
+        arguments.shards,
+        arguments.partitions,
+        (inserts, updates, deletes),
+    )
     (ROOT / ".local").mkdir(exist_ok=True)
     directory = Path(tempfile.mkdtemp(prefix="bench-", dir=ROOT / ".local"))
     stack = LocalStack(directory, Ports.free(), cache=ROOT / ".local" / "cache")
     try:
         stack.start("target")
         stack.start("kafka")
-        measure(stack, arguments.events, arguments.shards, arguments.partitions)
+        measure(stack, size, arguments.small, stages=not arguments.no_stages)
     finally:
         stack.clean()
-
-
-def measure(stack: LocalStack, events: int, shards: int, partitions: int) -> None:
-    """The measurement, on a running stack."""
-    config = ApplyConfig(
-        stack.bootstrap_servers,
-        MySqlAddress("127.0.0.1", stack.ports.target, USER, PASSWORD),
-        "bench_control",
-        "bench",
-    )
-    session = MySqlSession(config.target)
-    session.execute("CREATE DATABASE bench")
-    for table in (MERGED, REFERENCE):
-        session.execute(f"CREATE TABLE {table.sql} ({COLUMNS})")
-    control = ControlStore(session, config.control_database, config.pipeline)
-    control.prepare()
-    backlog = produce(stack, events, shards, partitions)
-    tasks = tasks_of(stack, session, backlog, control.take_epoch())
-    applied_s = apply_backlog(tasks, config)
-    reference_s = load_reference(session, backlog)
-    wrong = differences(session)
-    print(
-        f"sink throughput: {backlog.events:,} events ({INSERTS:.0%} insert, {UPDATES:.0%} update,"
-        f" {1 - INSERTS - UPDATES:.0%} delete), 12 columns,"
-        f" {backlog.size_bytes / backlog.events:.0f} bytes each,"
-        f" {len(tasks)} partitions, {len(backlog.rows):,} rows left\n"
-    )
-    print(f"{'way':<46}{'seconds':>9}{'events/s':>11}{'ratio':>8}")
-    for way, seconds in (
-        ("LOAD DATA REPLACE of the final rows, sorted", reference_s),
-        ("Kafka to target, Spark local[2]", applied_s),
-    ):
-        rate = backlog.events / seconds
-        print(f"{way:<46}{seconds:>9.2f}{rate:>11,.0f}{reference_s / seconds:>8.2f}")
-    print(f"\ntarget and reference {'are equal' if wrong == 0 else f'differ in {wrong} rows'}")
-    session.close()
-    if wrong:
-        sys.exit(1)
 
 
 if __name__ == "__main__":

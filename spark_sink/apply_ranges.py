@@ -1,43 +1,48 @@
-"""The task: reads offset ranges, stops at gates, writes to the target, commits its offsets.
+"""The tasks: read offset ranges, stop at gates, write to the target, commit their offsets.
 
-Theory of operation of ``apply_range``. A range is applied in rounds of bounded size; each round
-is one transaction that holds its rows and the compare-and-set of the partition's offset.
+Theory of operation. The tasks of one target that a worker has are applied side by side: one read
+of all their partitions, one transaction for what it gave. Their work is done in rounds of bounded
+size; each round is one transaction that holds its rows and the compare-and-set of the offset of
+every partition that moved.
 
-1. Read and fold records until the range's end, a gate, a row that cannot be applied, or the
-   round's bound.
-2. In one transaction: check the writer epoch, move the offset, write. A deadlock, or a lock
+1. Read and fold records until the ranges' ends, gates, rows that cannot be applied, or the
+   round's bound. What partitions of one shard give is written as one: sorted by primary key, it
+   goes through the target's index once.
+2. In one transaction: check the writer epoch, write, move the offsets. A deadlock, or a lock
    wait that is too long, repeats it.
-3. When the target refuses a row, look for the first row whose prefix of the round is refused
-   (each probe is rolled back); fold again up to just before it: the row is held.
+3. When a value does not fit or the target refuses a row, the tasks are applied one by one
+   instead. Of one task the first row is looked for whose prefix of the round is refused (each
+   probe is rolled back); it is folded again up to just before it: the row is held.
 
-A crash at any place leaves the offset and the rows as of the last committed round: running the
-range again from the stored offset loses nothing and repeats nothing.
+A crash at any place leaves the offsets and the rows as of the last committed round: running the
+ranges again from the stored offsets loses nothing and repeats nothing.
 """
 
 from __future__ import annotations
 
+import gc
 import time
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-
-from confluent_kafka import Consumer
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 
 from shardmerge.schemas.errors import TargetError
 from shardmerge.schemas.names import TargetTable
 
+from .barrier import Partition
 from .control import Advance, ControlStore
 from .keyless import KeylessBatch
-from .range_reader import RangeCursor, row_consumer
+from .range_reader import OffsetRange, RangeCursor, RowReader
 from .ranges import RangeResult, RangeTask
-from .row_batches import RefusedRow
+from .row_batches import Batch, RefusedRow
 from .row_fold import RowFold
 from .segment_plan import Refusal
-from .targets.bulk import TableShape, Written, read_shape, write_batch, write_keyless
+from .targets.bulk import TableShape, read_shape, write_batch, write_keyless
 from .targets.mysql import DEADLOCK, LOCK_WAIT_TIMEOUT, LOST, MySqlAddress, MySqlSession
 
-ROUND_RECORDS = 100_000
-"""Most records of one round: bounds the memory of a task whatever the backlog."""
-ROUND_BYTES = 64 << 20
+ROUND_RECORDS = 200_000
+"""Most records of one round: bounds the memory of a worker whatever the backlog."""
+ROUND_BYTES = 128 << 20
 _ATTEMPTS = 5
 
 _HINTS = {
@@ -73,14 +78,15 @@ class TaskConnection:
         self.config = config
         self.session = MySqlSession(config.target, lock_wait_timeout_s=config.lock_wait_timeout_s)
         self.control = ControlStore(self.session, config.control_database, config.pipeline)
-        self._consumer: Consumer | None = None
+        self._reader: RowReader | None = None
         self._shapes: dict[TargetTable, tuple[int, TableShape]] = {}
 
-    def cursor(self, task: RangeTask, start: int, end: int) -> RangeCursor:
-        """Records of the task's partition in ``[start, end)``."""
-        if self._consumer is None:
-            self._consumer = row_consumer(self.config.bootstrap_servers)
-        return RangeCursor(self._consumer, task.topic, task.partition, start, end)
+    @property
+    def reader(self) -> RowReader:
+        """Made when it is needed."""
+        if self._reader is None:
+            self._reader = RowReader(self.config.bootstrap_servers)
+        return self._reader
 
     def shape(self, target: TargetTable) -> TableShape:
         """The target's keys, looked up once per statement that the sink executed on it."""
@@ -95,19 +101,42 @@ class TaskConnection:
         """Close both; what is used again connects again."""
         self.session.close()
         self._shapes.clear()
-        consumer, self._consumer = self._consumer, None
-        if consumer is not None:
-            consumer.close()
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            reader.close()
+
+
+@dataclass(slots=True)
+class _Lane:
+    """A task on its way. ``result``: what is committed; ``done``: that is all of it."""
+
+    task: RangeTask
+    result: RangeResult
+    refusals: dict[int, Refusal] = field(default_factory=dict)
+    done: bool = False
+
+    @property
+    def partition(self) -> Partition:
+        return self.task.topic, self.task.partition
+
+    @property
+    def range(self) -> OffsetRange:
+        """What is not applied yet."""
+        return OffsetRange(*self.partition, self.result.next_offset, self.task.end_offset)
 
 
 @dataclass(frozen=True, slots=True)
 class _Round:
-    """What one round reads: ``fold`` of the records in ``[start, next_offset)``."""
+    """What one round of a task is: ``fold`` of the records in ``[start, next_offset)``."""
 
+    lane: _Lane
     start: int
     next_offset: int
     fold: RowFold
-    more: bool
+
+
+class _NotTogether(Exception):
+    """One of several tasks cannot be applied: which one is not known."""
 
 
 _connections: dict[ApplyConfig, TaskConnection] = {}
@@ -115,9 +144,10 @@ _connections: dict[ApplyConfig, TaskConnection] = {}
 
 
 def apply_tasks(tasks: Iterable[RangeTask], config: ApplyConfig) -> Iterator[RangeResult]:
-    """Apply ranges one after the other: the function of ``RDD.mapPartitions``.
+    """Apply ranges: the function of ``RDD.mapPartitions``.
 
-    Also called directly by the driver for a batch too small to be worth a job.
+    Neighbours of one target are applied together, unless they are of one partition. Also called
+    directly by the driver for a batch too small to be worth a job.
 
     Raises:
         TargetError, StackError, ContractError: The batch must be planned anew from the stored
@@ -126,13 +156,28 @@ def apply_tasks(tasks: Iterable[RangeTask], config: ApplyConfig) -> Iterator[Ran
     connection = _connections.get(config)
     if connection is None:
         connection = _connections[config] = TaskConnection(config)
-    for task in tasks:
+    for together in _neighbours(tasks):
         try:
-            yield apply_range(task, connection)
+            yield from apply_together(together, connection)
         except Exception:
             # Whatever state the connections are in: the next task makes new ones.
             connection.close()
             raise
+
+
+def _neighbours(tasks: Iterable[RangeTask]) -> Iterator[list[RangeTask]]:
+    found: list[RangeTask] = []
+    for task in tasks:
+        if found and (
+            task.stream.target != found[0].stream.target
+            or task.writer_epoch != found[0].writer_epoch
+            or any((task.topic, task.partition) == (f.topic, f.partition) for f in found)
+        ):
+            yield found
+            found = []
+        found.append(task)
+    if found:
+        yield found
 
 
 def close_connections() -> None:
@@ -141,137 +186,178 @@ def close_connections() -> None:
         _connections.popitem()[1].close()
 
 
-def apply_range(task: RangeTask, connection: TaskConnection) -> RangeResult:
-    """Apply the rows of a range, up to its end, a gate or a row that cannot be applied.
+def apply_together(tasks: Sequence[RangeTask], connection: TaskConnection) -> list[RangeResult]:
+    """Apply the rows of ranges, each up to its end, a gate or a row that cannot be applied.
+
+    Args:
+        tasks: Of one target and different partitions; one at least.
+        connection: What is kept open over tasks.
 
     Returns:
-        What was committed. Running the same task again raises ``TargetError``, because the
-        stored offset moved.
+        What was committed of each. Running the same tasks again raises ``TargetError``, because
+        the stored offsets moved.
 
     Raises:
-        TargetError: Another writer took over or moved the offset; or the target cannot be
+        TargetError: Another writer took over or moved an offset; or the target cannot be
             written now (``retryable``).
-        ContractError: The range's start does not exist any more.
+        ContractError: A range's start does not exist any more.
         StackError: Kafka cannot be read.
     """
-    result = RangeResult(
-        task.topic, task.partition, task.start_offset, task.start_offset, None, 0, 0, 0
-    )
-    refusals: dict[int, Refusal] = {}
-    cursor: RangeCursor | None = None
-    while True:
-        start = result.next_offset
-        if cursor is None:
-            cursor = connection.cursor(task, start, task.end_offset)
-        current = _read(task, connection.config, cursor, start, refusals)
-        try:
-            written = _commit(task, current, connection)
-        except RefusedRow as refused:
-            refusals[refused.offset] = refused.refusal
-            cursor = None
-            continue
-        result = replace(
-            result,
-            next_offset=current.next_offset,
-            rows=result.rows + current.fold.rows,
-            written=result.written + written.upserted,
-            deleted=result.deleted + written.deleted,
+    lanes = [
+        _Lane(
+            task,
+            RangeResult(
+                task.topic, task.partition, task.start_offset, task.start_offset, None, 0, 0, 0
+            ),
         )
-        if end := current.fold.end:
-            return replace(result, next_position=end.position, hold=end.hold)
-        if not current.more:
-            return result
+        for task in tasks
+    ]
+    with _collector_resting():
+        if len(lanes) > 1:
+            with suppress(_NotTogether):
+                _apply(lanes, connection)
+        for lane in lanes:
+            while not lane.done:
+                try:
+                    _apply([lane], connection)
+                except RefusedRow as refused:
+                    lane.refusals[refused.offset] = refused.refusal
+    return [lane.result for lane in lanes]
 
 
-def _read(
-    task: RangeTask,
-    config: ApplyConfig,
-    cursor: RangeCursor,
-    start: int,
-    refusals: dict[int, Refusal],
-) -> _Round:
-    fold = RowFold(task.stream, task.bindings, refusals)
-    size = 0
-    for count, (offset, value) in enumerate(cursor, 1):
-        if not fold.add(offset, value):
-            assert fold.end is not None
-            return _Round(start, fold.end.offset, fold, more=False)
-        size += len(value) if value is not None else 0
-        if count >= config.round_records or size >= config.round_bytes:
-            return _Round(start, cursor.reached, fold, more=cursor.reached < task.end_offset)
-    return _Round(start, cursor.reached, fold, more=False)
+@contextmanager
+def _collector_resting() -> Iterator[None]:
+    """Rows hold no cycles: the collector would look at every one again and again, for nothing."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
-def _commit(task: RangeTask, current: _Round, connection: TaskConnection) -> Written:
-    """Write a round and move the offset, in one transaction.
+def _apply(lanes: Sequence[_Lane], connection: TaskConnection) -> None:
+    """Apply rounds until the lanes are done.
 
     Raises:
-        RefusedRow: A row of the round cannot be applied.
-        TargetError: See ``apply_range``.
+        RefusedRow: A row of the only lane cannot be applied.
+        _NotTogether: A row of one of several lanes cannot be applied.
     """
-    if current.next_offset == current.start:
-        return Written()
+    cursor = connection.reader.open([lane.range for lane in lanes])
+    while not all(lane.done for lane in lanes):
+        rounds = _read(lanes, cursor, connection.config)
+        _commit([r for r in rounds if r.next_offset > r.start], connection)
+        for r in rounds:
+            upserted, deleted = r.fold.counts()
+            result, end = r.lane.result, r.fold.end
+            r.lane.result = replace(
+                result,
+                next_offset=r.next_offset,
+                next_position=end.position if end else None,
+                hold=end.hold if end else None,
+                rows=result.rows + r.fold.rows,
+                written=result.written + upserted,
+                deleted=result.deleted + deleted,
+            )
+            r.lane.done = not cursor.is_reading(r.lane.partition)
+
+
+def _read(lanes: Sequence[_Lane], cursor: RangeCursor, config: ApplyConfig) -> list[_Round]:
+    folds = {
+        lane.partition: RowFold(lane.task.stream, lane.task.bindings, lane.refusals)
+        for lane in lanes
+        if not lane.done
+    }
+    count = size = 0
+    while cursor.is_open and count < config.round_records and size < config.round_bytes:
+        for records in cursor.read(config.round_records - count):
+            count += len(records.values)
+            size += sum(map(len, filter(None, records.values)))
+            if not folds[records.partition].add_all(records.offsets, records.values):
+                cursor.leave(records.partition)
+    return [
+        _Round(
+            lane,
+            lane.result.next_offset,
+            fold.end.offset if fold.end is not None else cursor.reached(lane.partition),
+            fold,
+        )
+        for lane in lanes
+        if (fold := folds.get(lane.partition)) is not None
+    ]
+
+
+def _commit(rounds: Sequence[_Round], connection: TaskConnection) -> None:
+    """Write rounds and move their offsets, in one transaction.
+
+    Raises:
+        RefusedRow: A row of the only round cannot be applied.
+        _NotTogether: A row of one of several rounds cannot be applied.
+        TargetError: See ``apply_together``.
+    """
+    if not rounds:
+        return
+    try:
+        batches = _batches(rounds)
+    except RefusedRow:
+        if len(rounds) > 1:
+            raise _NotTogether from None
+        raise
     session, control = connection.session, connection.control
-    uncertain = False
+    task, uncertain = rounds[0].lane.task, False
     for attempt in range(1, _ATTEMPTS + 1):
         try:
             with session.transaction():
                 control.fence(task.writer_epoch)
                 if (
                     uncertain
-                    and control.offset_of(task.topic, task.partition) == current.next_offset
+                    and control.offset_of(task.topic, task.partition) == rounds[0].next_offset
                 ):
-                    return _counts(current)
-                written = _write(task, current.fold, connection)
-                control.advance(_advance(task, current, written))
+                    return
+                _write(task.stream.target, batches, connection)
+                for r in rounds:
+                    control.advance(_advance(r))
         except TargetError as error:
             if attempt == _ATTEMPTS or not _repeats(error):
-                if error.statement and not error.retryable:
-                    raise _find_refused(task, current, connection, error) from error
-                raise
+                if not error.statement or error.retryable:
+                    raise
+                if len(rounds) > 1:
+                    raise _NotTogether from error
+                raise _find_refused(rounds[0], connection, error) from error
             # COMMIT may have been lost, or only its acknowledgement.
             uncertain = error.number in LOST
             time.sleep(0.05 * attempt)
         else:
-            return written
-    raise AssertionError("the last attempt returns or raises")
+            return
+
+
+def _batches(rounds: Sequence[_Round]) -> list[Batch | KeylessBatch]:
+    by_topic: dict[str, list[RowFold]] = {}
+    for r in rounds:
+        by_topic.setdefault(r.lane.task.topic, []).append(r.fold)
+    return [batch for first, *others in by_topic.values() for batch in first.batches(others)]
 
 
 def _repeats(error: TargetError) -> bool:
     return error.number in LOST or error.number in (DEADLOCK, LOCK_WAIT_TIMEOUT)
 
 
-def _write(task: RangeTask, fold: RowFold, connection: TaskConnection) -> Written:
-    target = task.stream.target
-    batches = fold.batches()
-    upserted = deleted = 0
-    if batches:
-        shape = connection.shape(target)
-        for batch in batches:
-            if isinstance(batch, KeylessBatch):
-                written = write_keyless(connection.session, target, batch)
-            else:
-                written = write_batch(connection.session, target, shape, batch)
-            upserted += written.upserted
-            deleted += written.deleted
-    return Written(upserted, deleted)
-
-
-def _counts(current: _Round) -> Written:
-    """What a round that was committed wrote."""
-    batches = current.fold.batches()
-    upserted = deleted = 0
+def _write(
+    target: TargetTable, batches: Sequence[Batch | KeylessBatch], connection: TaskConnection
+) -> None:
+    if not batches:
+        return
+    shape = connection.shape(target)
     for batch in batches:
         if isinstance(batch, KeylessBatch):
-            upserted += batch.added.rows if batch.added is not None else 0
-            deleted += sum(batch.removed_counts)
+            write_keyless(connection.session, target, batch)
         else:
-            upserted += sum(block.rows for block in batch.upserts)
-            deleted += batch.deletes.rows if batch.deletes is not None else 0
-    return Written(upserted, deleted)
+            write_batch(connection.session, target, shape, batch)
 
 
-def _advance(task: RangeTask, current: _Round, written: Written) -> Advance:
+def _advance(current: _Round) -> Advance:
+    task = current.lane.task
     return Advance(
         task.topic,
         task.partition,
@@ -279,24 +365,26 @@ def _advance(task: RangeTask, current: _Round, written: Written) -> Advance:
         current.next_offset,
         task.stream.target,
         current.fold.rows,
-        written.upserted,
-        written.deleted,
+        *current.fold.counts(),
     )
 
 
 def _find_refused(
-    task: RangeTask, current: _Round, connection: TaskConnection, cause: TargetError
+    current: _Round, connection: TaskConnection, cause: TargetError
 ) -> RefusedRow | TargetError:
     """The first row whose prefix of the round the target refuses, by bisection.
 
     Reads the round again; every probe is rolled back. When the whole round is accepted now, the
     error was not a row's: it is returned as it is, to be tried again.
     """
-    records = [
-        (offset, value)
-        for offset, value in connection.cursor(task, current.start, current.next_offset)
-        if value is not None
-    ]
+    task = current.lane.task
+    wanted = OffsetRange(task.topic, task.partition, current.start, current.next_offset)
+    cursor = connection.reader.open([wanted])
+    records: list[tuple[int, bytes]] = []
+    while cursor.is_open:
+        for some in cursor.read():
+            both = zip(some.offsets, some.values, strict=True)
+            records += [(offset, value) for offset, value in both if value is not None]
     good, bad = 0, len(records)
     error = _probe(task, records[:bad], connection)
     if error is None:
@@ -324,11 +412,10 @@ def _probe(
 ) -> TargetError | None:
     """The target's error for these records; None when it accepts them. Nothing is kept."""
     fold = RowFold(task.stream, task.bindings)
-    for offset, value in records:
-        fold.add(offset, value)
+    fold.add_all([offset for offset, _ in records], [value for _, value in records])
     try:
         with connection.session.transaction():
-            _write(task, fold, connection)
+            _write(task.stream.target, fold.batches(), connection)
             raise _RollBack
     except _RollBack:
         return None

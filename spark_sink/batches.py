@@ -13,6 +13,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from shardmerge.schemas.errors import ConfigError
+from shardmerge.schemas.names import TargetTable
 
 from .apply_ranges import ApplyConfig, close_connections
 from .ranges import RangeResult, RangeTask
@@ -20,6 +21,7 @@ from .settings import SinkSettings
 from .task_runs import TaskFailure, run_tasks
 
 _SLICES_PER_CORE = 4
+_SHARES_PER_CORE = 2
 
 
 class BatchRunner:
@@ -49,13 +51,14 @@ class BatchRunner:
         """
         size = sum(task.end_offset - task.start_offset for task in tasks)
         if size < self._min_records:
-            yield from run_tasks(tasks, self._config)
+            # Tasks of one target are neighbours: they are applied together.
+            yield from run_tasks([sorted(tasks, key=_target)], self._config)
             return
         context = self._spark().sparkContext
-        slices = min(len(tasks), context.defaultParallelism * _SLICES_PER_CORE)
-        largest_first = sorted(tasks, key=lambda t: t.start_offset - t.end_offset)
-        # Every slice gets large and small ranges.
-        dealt = [task for first in range(slices) for task in largest_first[first::slices]]
+        units = units_of(tasks, context.defaultParallelism)
+        slices = min(len(units), context.defaultParallelism * _SLICES_PER_CORE)
+        # Every slice gets large and small units.
+        dealt = [unit for first in range(slices) for unit in units[first::slices]]
         job = context.parallelize(dealt, slices).mapPartitions(
             partial(run_tasks, config=self._config)
         )
@@ -87,6 +90,35 @@ class BatchRunner:
             self._session = start_spark(self._settings)
         except Exception as error:  # told by _spark, in the thread that needs it
             self._failure = error
+
+
+def units_of(tasks: Sequence[RangeTask], cores: int) -> list[tuple[RangeTask, ...]]:
+    """What is applied together when there is a lot, largest first: the partitions of a topic.
+
+    They are parts of one shard, whose rows lie side by side in the target. A topic that would keep
+    one core busy while the others have nothing left is cut into several units.
+    """
+    by_topic: dict[str, list[RangeTask]] = {}
+    for task in tasks:
+        by_topic.setdefault(task.topic, []).append(task)
+    share = _records(tasks) / (_SHARES_PER_CORE * cores)
+    units: list[tuple[RangeTask, ...]] = []
+    todo = [tuple(unit) for unit in by_topic.values()]
+    while todo:
+        unit = todo.pop()
+        if len(unit) > 1 and _records(unit) > share:
+            todo += [unit[::2], unit[1::2]]
+        else:
+            units.append(unit)
+    return sorted(units, key=_records, reverse=True)
+
+
+def _records(unit: Sequence[RangeTask]) -> int:
+    return sum(task.end_offset - task.start_offset for task in unit)
+
+
+def _target(task: RangeTask) -> TargetTable:
+    return task.stream.target
 
 
 def start_spark(settings: SinkSettings) -> Any:

@@ -17,9 +17,11 @@ from binascii import a2b_base64
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache
 from struct import Struct
+from types import NoneType
 from typing import Any, TypeAlias
+
+from msgspec.json import Encoder as JsonEncoder
 
 from shardmerge.schemas.errors import SourceError
 from shardmerge.schemas.types import SPATIAL_NAMES, ColumnType
@@ -54,11 +56,35 @@ class Encoder:
     """Converts the values of one column.
 
     Attributes:
-        encode: Values in row order → cells. Raises ``UnfitValue`` when one does not fit.
+        accepts: Types of the values, beside None.
+        convert: Values in row order, and whether there are None among them → cells. May raise
+            any of ``_MISFITS``.
     """
 
     form: Form
-    encode: Callable[[Sequence[Any]], Cells]
+    accepts: frozenset[type]
+    convert: Callable[[Sequence[Any], bool], Cells]
+
+    def encode(self, values: Sequence[Any]) -> Cells:
+        """Cells of the values, in row order; raises ``UnfitValue`` when one does not fit."""
+        return self.encode_column(values)[0]
+
+    def encode_column(self, values: Sequence[Any]) -> tuple[Cells, bool]:
+        """As ``encode``, and whether there are NULLs among the cells."""
+        if not values:
+            return [], False
+        kinds = set(map(type, values))
+        has_nulls = NoneType in kinds
+        kinds.discard(NoneType)
+        if not kinds <= self.accepts:
+            raise UnfitValue(_unfit(values, self.accepts))
+        try:
+            return self.convert(values, has_nulls), has_nulls
+        except _MISFITS as error:
+            raise UnfitValue(f"a value does not fit its type: {error}") from None
+
+
+_MISFITS = (ValueError, KeyError, TypeError, OverflowError, Base64Error)
 
 
 def encoder(column_type: ColumnType) -> Encoder:
@@ -69,31 +95,38 @@ def encoder(column_type: ColumnType) -> Encoder:
     """
     name = column_type.name
     if column_type.is_integer:
-        return Encoder(Form.NUMBER, _integers)
+        # tinyint(1), which clients read as a boolean, is one in JSON too.
+        return _encoder(Form.NUMBER, _integers, int, bool)
     if column_type.is_string or name in ("set", "json"):
-        return Encoder(Form.TEXT, _texts)
+        return _encoder(Form.TEXT, _texts, str)
     if name == "enum":
-        return Encoder(Form.TEXT, _enum(column_type.elements))
+        return _encoder(Form.TEXT, _enum(column_type.elements), str)
     if column_type.is_binary:
         width = (column_type.length or 1) if name == "binary" else 0
-        return Encoder(Form.HEX, _converter({str}, lambda v: _bytes_hex(v, width)))
+        return _encoder(Form.HEX, _each(lambda v: _bytes_hex(v, width)), str)
     if name in SPATIAL_NAMES:
-        return Encoder(Form.HEX, _converter({dict}, _geometry_hex))
+        return _encoder(Form.HEX, _each(_geometry_hex), dict)
     fsp = column_type.fsp
     simple: dict[str, Encoder] = {
-        "decimal": Encoder(Form.NUMBER, _decimals),
-        "float": Encoder(Form.NUMBER, _converter({float, int}, _float_text)),
-        "double": Encoder(Form.NUMBER, _converter({float, int}, repr)),
-        "bit": Encoder(Form.BITS, _converter({bool, str}, _bits)),
-        "year": Encoder(Form.NUMBER, _converter({int}, _year_text)),
-        "date": Encoder(Form.DATE, _converter({int}, date_text)),
-        "time": Encoder(Form.TIME, _converter({int}, lambda v: time_text(v, fsp))),
-        "datetime": Encoder(Form.DATETIME, _converter({int}, lambda v: datetime_text(v, fsp))),
-        "timestamp": Encoder(Form.DATETIME, _converter({str}, _timestamp_text)),
+        "decimal": _encoder(Form.NUMBER, _decimals, str, int),
+        "float": _encoder(Form.NUMBER, _singles, float, int),
+        "double": _encoder(Form.NUMBER, _numbers, float, int),
+        "bit": _encoder(Form.BITS, _each(_bits), bool, str),
+        "year": _encoder(Form.NUMBER, _each(_year_text), int),
+        "date": _encoder(Form.DATE, _each(_DATES.__getitem__), int),
+        "time": _encoder(Form.TIME, _each(lambda v: time_text(v, fsp)), int),
+        "datetime": _encoder(Form.DATETIME, _datetimes_ms if fsp <= 3 else _datetimes_us, int),
+        "timestamp": _encoder(Form.DATETIME, _timestamps, str),
     }
     if name not in simple:
         raise UnfitValue(f"values of type {name} cannot be applied")
     return simple[name]
+
+
+def _encoder(
+    form: Form, convert: Callable[[Sequence[Any], bool], Cells], *accepts: type
+) -> Encoder:
+    return Encoder(form, frozenset(accepts), convert)
 
 
 def date_text(days: int) -> str:
@@ -104,11 +137,6 @@ def date_text(days: int) -> str:
     """
     if not _FIRST_DAY <= days <= _LAST_DAY:
         raise ValueError(f"day {days} is outside the years 0 to 9999")
-    return _date_text(days)
-
-
-@lru_cache(maxsize=65_536)
-def _date_text(days: int) -> str:
     era, day_of_era = divmod(days + 719_468, 146_097)
     year_of_era = (
         day_of_era - day_of_era // 1_460 + day_of_era // 36_524 - day_of_era // 146_096
@@ -122,21 +150,49 @@ def _date_text(days: int) -> str:
 
 
 _FIRST_DAY, _LAST_DAY = -719_528, 2_932_896
-_CLOCK = [f"{s // 3600:02d}:{s // 60 % 60:02d}:{s % 60:02d}" for s in range(86_400)]
 
 
-def datetime_text(value: int, fsp: int) -> str:
-    """A DATETIME(fsp) → ``YYYY-MM-DD hh:mm:ss[.ffffff]``.
+class _Dates(dict[int, str]):
+    """Days since 1970-01-01 → text, of days that were asked for."""
 
-    Args:
-        value: Milliseconds since 1970 where fsp is at most 3, microseconds above.
-        fsp: Digits of fractional seconds that the shard's column has.
-    """
-    per_second, digits = (1_000, 3) if fsp <= 3 else (1_000_000, 6)
-    seconds, fraction = divmod(value, per_second)
-    days, second = divmod(seconds, 86_400)
-    text = f"{date_text(days)} {_CLOCK[second]}"
-    return f"{text}.{fraction:0{digits}d}" if fraction else text
+    def __missing__(self, days: int) -> str:
+        if len(self) >= 65_536:
+            self.clear()
+        text = self[days] = date_text(days)
+        return text
+
+
+_DATES = _Dates()
+# Small enough to stay in the processor's cache.
+_MINUTES = [f"{m // 60:02d}:{m % 60:02d}:" for m in range(1_440)]
+_SECONDS = [f"{s:02d}" for s in range(60)]
+_MILLIS = ["", *(f".{n:03d}" for n in range(1, 1_000))]
+_DAY_MS, _DAY_US = 86_400_000, 86_400_000_000
+
+
+def _datetimes_ms(values: Sequence[Any], has_nulls: bool) -> Cells:
+    """DATETIME(0) to (3), milliseconds since 1970 → ``YYYY-MM-DD hh:mm:ss[.fff]``."""
+    if has_nulls:
+        return _around_nulls(_datetimes_ms, values)
+    dates, minutes, seconds, millis = _DATES, _MINUTES, _SECONDS, _MILLIS
+    return [
+        f"{dates[v // _DAY_MS]} {minutes[(in_day := v % _DAY_MS) // 60_000]}"
+        f"{seconds[(in_minute := in_day % 60_000) // 1_000]}{millis[in_minute % 1_000]}"
+        for v in values
+    ]
+
+
+def _datetimes_us(values: Sequence[Any], has_nulls: bool) -> Cells:
+    """DATETIME(4) to (6), microseconds since 1970 → ``YYYY-MM-DD hh:mm:ss[.ffffff]``."""
+    if has_nulls:
+        return _around_nulls(_datetimes_us, values)
+    dates, minutes, seconds = _DATES, _MINUTES, _SECONDS
+    return [
+        f"{dates[v // _DAY_US]} {minutes[(in_day := v % _DAY_US) // 60_000_000]}"
+        f"{seconds[(in_minute := in_day % 60_000_000) // 1_000_000]}"
+        + (f".{micros:06d}" if (micros := in_minute % 1_000_000) else "")
+        for v in values
+    ]
 
 
 def time_text(value: int, fsp: int) -> str:
@@ -147,31 +203,36 @@ def time_text(value: int, fsp: int) -> str:
     return f"{text}.{micros:06d}" if fsp else text
 
 
-def _timestamp_text(value: str) -> str:
+def _timestamps(values: Sequence[Any], has_nulls: bool) -> Cells:
     """ISO 8601 in UTC → MySQL's form, to be written in a session with time zone ``+00:00``.
 
     1970-01-01T00:00:00Z is below the range of TIMESTAMP: Debezium writes it for the zero
     timestamp of a NOT NULL column.
     """
-    match = _TIMESTAMP.fullmatch(value)
-    if match is None:
-        raise ValueError("not an ISO timestamp in UTC")
-    text = f"{match[1]} {match[2]}"
-    return "0000-00-00 00:00:00" if text == "1970-01-01 00:00:00" else text
+    if has_nulls:
+        return _around_nulls(_timestamps, values)
+    if "+" in "".join(values):
+        values = [v.replace("+00:00", "Z") for v in values]
+    joined = _joined(values, _TIMESTAMP, "is not an ISO timestamp in UTC")
+    cells: Cells = [*joined.replace("T", " ").replace("Z", "").split(",")]
+    if "1970-01-01T00:00:00" in joined:
+        zero = "0000-00-00 00:00:00"
+        return [zero if c == "1970-01-01 00:00:00" else c for c in cells]
+    return cells
 
 
-_TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d(?:\.\d{1,6})?)(?:Z|\+00:00)")
+_TIMESTAMP = re.compile(r"0000-00-00T00:00:00(?:\.0{1,6})?Z")
 
 
-def _float_text(value: float) -> str:
+def _singles(values: Sequence[Any], has_nulls: bool) -> Cells:
     """The exact value of the nearest single-precision number.
 
     The shortest text that names the greatest one, 3.4028235e38, is beyond it: MySQL refuses it.
     """
-    return repr(_SINGLE.unpack(_SINGLE.pack(value))[0])
-
-
-_SINGLE = Struct("<f")
+    if has_nulls:
+        return _around_nulls(_singles, values)
+    single = Struct(f"<{len(values)}f")
+    return _numbers(single.unpack(single.pack(*values)), has_nulls=False)
 
 
 def _year_text(value: int) -> str:
@@ -209,79 +270,89 @@ def _geometry_hex(value: dict[str, Any]) -> str:
     return srid.to_bytes(4, "little").hex() + a2b_base64(value["wkb"], strict_mode=True).hex()
 
 
-def _kinds(values: Sequence[Any]) -> set[type]:
-    kinds = set(map(type, values))
-    kinds.discard(type(None))
-    return kinds
-
-
-def _integers(values: Sequence[Any]) -> Cells:
-    kinds = _kinds(values)
-    if not kinds <= {int, bool}:
-        raise UnfitValue(_unfit(values, {int, bool}))
-    if bool in kinds:  # tinyint(1), which clients read as a boolean
+def _integers(values: Sequence[Any], has_nulls: bool) -> Cells:
+    if bool in set(map(type, values)):
         values = [int(v) if isinstance(v, bool) else v for v in values]
-    return _mapped(values, str)
+    return _numbers(values, has_nulls)
 
 
-def _texts(values: Sequence[Any]) -> Cells:
-    if not _kinds(values) <= {str}:
-        raise UnfitValue(_unfit(values, {str}))
+def _texts(values: Sequence[Any], _: bool) -> Cells:
     return list(values)
 
 
-def _enum(elements: tuple[str, ...]) -> Callable[[Sequence[Any]], Cells]:
+def _enum(elements: tuple[str, ...]) -> Callable[[Sequence[Any], bool], Cells]:
     """Elements as text; the error value of index 0, which Debezium writes as '', as ``0``.
 
     Source: measured: in strict mode MySQL takes the text '0' for index 0, and refuses ''.
     """
 
-    def encode(values: Sequence[Any]) -> Cells:
-        cells = _texts(values)
-        if "" in cells and "" not in elements:
+    def convert(values: Sequence[Any], _: bool) -> Cells:
+        if "" in values and "" not in elements:
             if "0" in elements:
                 raise UnfitValue("the empty enum value (index 0) cannot be written beside '0'")
-            cells = ["0" if c == "" else c for c in cells]
-        return cells
+            return ["0" if c == "" else c for c in values]
+        return list(values)
 
-    return encode
+    return convert
 
 
-def _decimals(values: Sequence[Any]) -> Cells:
-    if not _kinds(values) <= {str, int}:
-        raise UnfitValue(_unfit(values, {str, int}))
-    cells = _mapped(values, str)
+def _decimals(values: Sequence[Any], has_nulls: bool) -> Cells:
+    if has_nulls:
+        return _around_nulls(_decimals, values)
+    cells = list(map(str, values))
     # They are written without quotes (a quoted one would be compared as a double).
-    present = [c for c in cells if c is not None]
-    joined = "".join([f"{c}," for c in present])
-    if joined.count(",") != len(present) or not _DECIMALS.fullmatch(joined):
-        bad = next(c for c in present if "," in c or not _DECIMALS.fullmatch(f"{c},"))
-        raise UnfitValue(f"{bad[:60]!r} is not a decimal number")
-    return cells
+    _joined(cells, _DECIMAL, "is not a decimal number")
+    return [*cells]
 
 
-_DECIMALS = re.compile(r"(?:-?\d+(?:\.\d+)?,)*+", re.ASCII)
+_DECIMAL = re.compile(r"-?0+(?:\.0+)?")
 
 
-def _mapped(values: Sequence[Any], convert: Callable[[Any], str]) -> Cells:
-    if None in values:
-        return [None if v is None else convert(v) for v in values]
-    return list(map(convert, values))
+def _joined(values: Sequence[str], shape: re.Pattern[str], complaint: str) -> str:
+    """The values joined by commas, all of the same shape when every digit is a 0.
+
+    The values of a column have few shapes: looking at those is quicker than at every value.
+
+    Raises:
+        UnfitValue: One has another shape.
+    """
+    joined = ",".join(values)
+    shapes = joined.translate(_DIGITS_TO_0).split(",")
+    if len(shapes) != len(values) or not all(map(shape.fullmatch, set(shapes))):
+        bad = next(v for v in values if not shape.fullmatch(v.translate(_DIGITS_TO_0)))
+        raise UnfitValue(f"{bad[:60]!r} {complaint}")
+    return joined
 
 
-def _converter(kinds: set[type], convert: Callable[[Any], str]) -> Callable[[Sequence[Any]], Cells]:
-    def encode(values: Sequence[Any]) -> Cells:
-        if not _kinds(values) <= kinds:
-            raise UnfitValue(_unfit(values, kinds))
-        try:
-            return _mapped(values, convert)
-        except (ValueError, KeyError, TypeError, OverflowError, Base64Error) as error:
-            raise UnfitValue(f"a value does not fit its type: {error}") from None
-
-    return encode
+_DIGITS_TO_0 = str.maketrans("123456789", "000000000")
 
 
-def _unfit(values: Sequence[Any], kinds: set[type]) -> str:
-    bad = next(v for v in values if v is not None and type(v) not in kinds)
-    expected = " or ".join(sorted(k.__name__ for k in kinds))
+def _numbers(values: Sequence[Any], has_nulls: bool) -> Cells:
+    """The shortest text of each number, as JSON writes it: a column in one call into C."""
+    cells: Cells = [*_encode_json(values)[1:-1].decode().split(",")]
+    return [None if c == "null" else c for c in cells] if has_nulls else cells
+
+
+_encode_json = JsonEncoder().encode
+
+
+def _each(convert: Callable[[Any], str]) -> Callable[[Sequence[Any], bool], Cells]:
+    def convert_all(values: Sequence[Any], has_nulls: bool) -> Cells:
+        if has_nulls:
+            return [None if v is None else convert(v) for v in values]
+        return list(map(convert, values))
+
+    return convert_all
+
+
+def _around_nulls(convert: Callable[[Sequence[Any], bool], Cells], values: Sequence[Any]) -> Cells:
+    """Convert what is not None."""
+    present = [v for v in values if v is not None]
+    cells = iter(convert(present, False) if present else ())
+    return [None if v is None else next(cells) for v in values]
+
+
+def _unfit(values: Sequence[Any], accepts: frozenset[type]) -> str:
+    bad = next(v for v in values if v is not None and type(v) not in accepts)
+    expected = " or ".join(sorted(k.__name__ for k in accepts))
     return f"{str(bad)[:60]!r} is a {type(bad).__name__}, expected {expected}"

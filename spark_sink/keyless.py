@@ -8,13 +8,14 @@ written does not matter.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import repeat
 from typing import Any
 
-import orjson
+from msgspec.json import Encoder
 
-from .row_batches import Block, block_of
+from .row_batches import Block, Change, block_of
 from .segment_plan import SegmentPlan
 
 
@@ -52,20 +53,35 @@ class KeylessChanges:
         """Take a change: the row it took away, the row it left behind."""
         for image, count in ((before, -1), (after, 1)):
             if image is not None:
-                key = orjson.dumps(image, option=orjson.OPT_SORT_KEYS)
+                key = _encode(image)
                 known = self._sums.setdefault(key, _Sum(offset, image))
                 known.count += count
 
+    def counts(self) -> tuple[int, int]:
+        """Rows to add, rows to remove."""
+        return sum(s.count for s in self._left(1)), -sum(s.count for s in self._left(-1))
+
     def batch(self, plan: SegmentPlan) -> KeylessBatch:
         """What has to be written; raises ``RefusedRow`` when a value cannot be converted."""
-        removed = [(s.offset, self.number, s.image) for s in self._left(-1)]
-        added = [(s.offset, self.number, s.image) for s in self._left(1) for _ in range(s.count)]
+        removed = [self._change(s, plan, removed=True) for s in self._left(-1)]
+        added = [
+            change
+            for s in self._left(1)
+            for change in repeat(self._change(s, plan, removed=False), s.count)
+        ]
         return KeylessBatch(
             block_of(removed, plan.columns) if removed else None,
             tuple(-s.count for s in self._left(-1)),
-            plan.types,
+            tuple(column.kind for column in plan.columns),
             block_of(added, plan.columns, plan.fills) if added else None,
         )
 
+    def _change(self, row: _Sum, plan: SegmentPlan, *, removed: bool) -> Change:
+        image = plan.decoder.make(*map(row.image.__getitem__, plan.names))
+        return row.offset, self.number, image, removed
+
     def _left(self, sign: int) -> Iterator[_Sum]:
         return (s for s in self._sums.values() if s.count * sign > 0)
+
+
+_encode: Callable[[Any], bytes] = Encoder(order="sorted").encode

@@ -1,17 +1,23 @@
-"""Reads half-open offset ranges of row topics."""
+"""Reads half-open offset ranges of row topics, several partitions at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
 from time import monotonic
-from typing import Any
+from typing import NamedTuple
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from shardmerge.schemas.errors import ContractError, StackError
 from shardmerge.schemas.topics import MAX_ROW_BYTES
 
-_CHUNK = 10_000
+from .barrier import Partition
+
+CHUNK = 10_000
+"""Most records that are handed on at once."""
 _POLL_S = 0.2
 _METADATA_S = 10.0
 _OPEN_TRANSACTION_WAIT_S = 1.0
@@ -20,89 +26,194 @@ _STALL_S = 60.0
 """No record, no end of partition: the broker is not there."""
 
 
-class RangeCursor:
-    """Iterates over ``(offset, value)`` of the committed records of a range, in offset order.
+class OffsetRange(NamedTuple):
+    """``[start, end)`` of a partition."""
 
-    An iteration that was left goes on where it stood: nothing is read twice or passed over.
+    topic: str
+    partition: int
+    start: int
+    end: int
 
-    Attributes:
-        reached: Offset up to which everything was read (exclusive): the range's end after a
-            whole iteration, unless a transaction stayed open below it.
-    """
 
-    def __init__(
-        self, consumer: Consumer, topic: str, partition: int, start: int, end: int
-    ) -> None:
-        """Point the consumer at the range; raises ``StackError`` when no broker answers."""
-        self.reached = start
-        self._consumer = consumer
-        self._where = f"{topic}/{partition}"
-        self._end = end
-        self._records = self._read()
+class Records(NamedTuple):
+    """Committed records of one range, in offset order; a tombstone's value is None."""
+
+    partition: Partition
+    offsets: Sequence[int]
+    values: Sequence[bytes | None]
+
+
+class RowReader:
+    """A consumer of row topics, for one ``RangeCursor`` at a time."""
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        self.consumer = row_consumer(bootstrap_servers)
+        self._known: set[str] = set()
+
+    def open(self, ranges: Sequence[OffsetRange]) -> RangeCursor:
+        """A cursor over ranges; what an earlier one has not read is not read by it any more.
+
+        Raises:
+            StackError: No broker answers.
+        """
         try:
-            # The client looks for the leader of a topic that is new to it only once a second;
-            # asked for its metadata it knows at once (measured: 1.0 s against 4 ms a topic).
-            consumer.list_topics(topic, timeout=_METADATA_S)
-            consumer.assign([TopicPartition(topic, partition, start)])
+            for topic in sorted({r.topic for r in ranges} - self._known):
+                # The client looks for the leader of a topic that is new to it only once a second;
+                # asked for its metadata it knows at once (measured: 1.0 s against 4 ms a topic).
+                self.consumer.list_topics(topic, timeout=_METADATA_S)
+                self._known.add(topic)
+            self.consumer.assign([TopicPartition(r.topic, r.partition, r.start) for r in ranges])
         except KafkaException as error:
             raise StackError(
-                f"reading {self._where}: {error.args[0].str()}", hint="check the Kafka brokers"
+                f"reading {', '.join(sorted({r.topic for r in ranges}))}: {error.args[0].str()}",
+                hint="check the Kafka brokers",
             ) from error
+        return RangeCursor(self.consumer, ranges)
 
-    def __iter__(self) -> Iterator[tuple[int, bytes | None]]:
-        return self._records
+    def close(self) -> None:
+        """End the consumer."""
+        self.consumer.close()
 
-    def _read(self) -> Iterator[tuple[int, bytes | None]]:
-        end, open_since = self._end, None
-        heard = monotonic()
-        while self.reached < end:
-            for message in self._messages():
-                heard = monotonic()
-                if (error := message.error()) is None:
-                    offset = message.offset()
-                    if offset >= end:
-                        self.reached = end
-                        return
-                    # Offsets between two records are commit markers: nothing is lost.
-                    self.reached = offset + 1
-                    open_since = None
-                    yield offset, message.value()
-                elif error.code() == KafkaError._PARTITION_EOF:
-                    self.reached = max(self.reached, min(message.offset(), end))
-                    if self.reached >= end:
-                        return
-                    open_since = open_since or monotonic()
-                else:
-                    self._raise(error)
-            if open_since is not None and monotonic() - open_since > _OPEN_TRANSACTION_WAIT_S:
-                return
-            if monotonic() - heard > _STALL_S:
-                raise StackError(
-                    f"no record of {self._where} came within {_STALL_S:.0f} s,"
-                    f" offset {self.reached}",
-                    hint="check the Kafka brokers",
-                )
 
-    def _messages(self) -> list[Any]:
+@dataclass(slots=True)
+class _Progress:
+    reached: int
+    end: int
+    open_since: float | None = None
+
+
+class RangeCursor:
+    """Reads committed records of ranges, each in offset order, side by side.
+
+    What was not read stays to be read: nothing is read twice or passed over. A range that was
+    read to its end, or left, is given back: it costs the broker nothing any more.
+    """
+
+    def __init__(self, consumer: Consumer, ranges: Sequence[OffsetRange]) -> None:
+        self._consumer = consumer
+        self._progress = {(r.topic, r.partition): _Progress(r.start, r.end) for r in ranges}
+        self._open = set(self._progress)
+        self._silent_s = 0.0
+        for r in ranges:
+            if r.start >= r.end:
+                self.leave((r.topic, r.partition))
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a range is not read to its end yet."""
+        return bool(self._open)
+
+    def is_reading(self, partition: Partition) -> bool:
+        """Whether that range is not read to its end yet, nor left."""
+        return partition in self._open
+
+    def reached(self, partition: Partition) -> int:
+        """Offset up to which a range was read (exclusive).
+
+        The range's end when it was read as a whole, unless a transaction stayed open below it.
+        """
+        return self._progress[partition].reached
+
+    def leave(self, partition: Partition) -> None:
+        """Read no more of a range."""
+        if partition in self._open:
+            self._open.remove(partition)
+            self._consumer.incremental_unassign([TopicPartition(*partition)])
+
+    def read(self, most: int = CHUNK) -> list[Records]:
+        """Records that are there, at most so many; waits a moment for the first.
+
+        An empty list does not mean that there are no more: see ``is_open``.
+
+        Raises:
+            ContractError: A range's start does not exist any more.
+            StackError: Kafka cannot be read.
+        """
+        asked = monotonic()
+        messages = self._messages(most)
+        found = [
+            records
+            for partition, group in groupby(messages, _partition)
+            for records in self._take(partition, list(group))
+        ]
+        now = monotonic()
+        for partition in list(self._open):
+            since = self._progress[partition].open_since
+            if since is not None and now - since > _OPEN_TRANSACTION_WAIT_S:
+                self.leave(partition)
+        self._silent_s = 0.0 if messages else self._silent_s + now - asked
+        if self._open and self._silent_s > _STALL_S:
+            topic, number = min(self._open)
+            raise StackError(
+                f"no record of {topic}/{number} came within {_STALL_S:.0f} s,"
+                f" offset {self.reached((topic, number))}",
+                hint="check the Kafka brokers",
+            )
+        return found
+
+    def _messages(self, most: int) -> list[Message]:
         """One message when there is one soon, and all that are there with it."""
         message = self._consumer.poll(_POLL_S)
         if message is None:
             return []
-        if self._end - self.reached == 1 or message.error() is not None:
+        if most == 1:
             return [message]
-        return [message, *self._consumer.consume(_CHUNK, 0)]
+        return [message, *self._consumer.consume(min(most, CHUNK) - 1, 0)]
 
-    def _raise(self, error: KafkaError) -> None:
-        if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
+    def _take(self, partition: Partition, messages: list[Message]) -> Iterator[Records]:
+        if not any(map(Message.error, messages)):
+            yield from self._take_records(partition, messages)
+            return
+        for failed, group in groupby(messages, lambda m: m.error() is not None):
+            if failed:
+                for message in group:
+                    self._take_error(partition, message)
+            else:
+                yield from self._take_records(partition, list(group))
+
+    def _take_records(self, partition: Partition, messages: list[Message]) -> Iterator[Records]:
+        if partition not in self._open:
+            return
+        progress = self._progress[partition]
+        offsets = list(map(Message.offset, messages))
+        values = list(map(Message.value, messages))
+        if offsets[-1] + 1 >= progress.end:
+            within = bisect_left(offsets, progress.end)
+            offsets, values = offsets[:within], values[:within]
+            progress.reached = progress.end
+            self.leave(partition)
+        else:
+            # Offsets between two records are commit markers: nothing is lost.
+            progress.reached = offsets[-1] + 1
+            progress.open_since = None
+        if offsets:
+            yield Records(partition, offsets, values)
+
+    def _take_error(self, partition: Partition, message: Message) -> None:
+        error, progress = message.error(), self._progress.get(partition)
+        where, reached = f"{partition[0]}/{partition[1]}", progress.reached if progress else 0
+        if progress is not None and partition not in self._open:
+            return
+        if error.code() == KafkaError._PARTITION_EOF and progress is not None:
+            progress.reached = max(reached, min(message.offset(), progress.end))
+            if progress.reached >= progress.end:
+                self.leave(partition)
+            else:
+                progress.open_since = progress.open_since or monotonic()
+        elif error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
             raise ContractError(
-                f"offset {self.reached} of {self._where} does not exist: {error.str()}",
+                f"offset {reached} of {where} does not exist: {error.str()}",
                 hint="retention removed rows that were not applied, or the topic was made anew: "
                 "take a new snapshot of the shard",
             )
-        if error.fatal() or not error.retriable():
+        elif error.fatal() or not error.retriable():
             raise StackError(
-                f"reading {self._where}: {error.str()}", hint="check the Kafka brokers"
+                f"reading {where}: {error.str()}", hint="check the Kafka brokers"
             ) from KafkaException(error)
+
+
+def _partition(message: Message) -> Partition:
+    return message.topic(), message.partition()
 
 
 def row_consumer(bootstrap_servers: str) -> Consumer:
@@ -117,7 +228,7 @@ def row_consumer(bootstrap_servers: str) -> Consumer:
             "isolation.level": "read_committed",
             "enable.partition.eof": True,
             "fetch.wait.max.ms": 1,  # ranges end below what is there: waiting only costs
-            "max.partition.fetch.bytes": 8 << 20,  # a range is one partition: fewer round trips
+            "max.partition.fetch.bytes": 8 << 20,  # few partitions at a time: fewer round trips
             "fetch.queue.backoff.ms": 5,
             "receive.message.max.bytes": MAX_ROW_BYTES + (1 << 20),
             "queued.max.messages.kbytes": 65_536,

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any
+from typing import Any, TypeAlias
 
-from .columns import Cells, Encoder, Form, UnfitValue
+from msgspec.structs import astuple
+
+from .columns import Cells, Form, UnfitValue
 from .fills import Fill
-from .segment_plan import Refusal, SegmentPlan
+from .segment_plan import Refusal, SegmentPlan, WrittenColumn
 
 
 class RefusedRow(Exception):
@@ -28,11 +31,13 @@ class Block:
     Attributes:
         names: Target columns; ``forms`` and ``cells`` follow their order.
         cells: One list per column, all of length ``rows``.
+        has_nulls: Whether there is a NULL, by column.
     """
 
     names: tuple[str, ...]
     forms: tuple[Form, ...]
     cells: tuple[Cells, ...]
+    has_nulls: tuple[bool, ...]
     rows: int
 
 
@@ -54,28 +59,37 @@ class Batch:
     upserts: tuple[Block, ...]
 
 
-class Changes(dict[Any, tuple[int, int, dict[str, Any] | None, dict[str, Any]]]):
-    """Key → (offset, number of the segment, image or None for a delete, image with the key)."""
+Change: TypeAlias = tuple[int, int, Any, bool]
+"""Offset, number of the segment, image (see ``RowDecoder``), whether the row was deleted."""
 
 
-def batch_of(changes: Changes, plan_of: Callable[[int], SegmentPlan]) -> Batch:
-    """The batch of changes whose segments have one key.
+class Changes(dict[Any, Change]):
+    """Key → its last change."""
+
+    def counts(self) -> tuple[int, int]:
+        """Rows to write, keys to delete."""
+        deleted = sum(change[3] for change in self.values())
+        return len(self) - deleted, deleted
+
+
+def batch_of(changes: Sequence[Changes], plan_of: Callable[[int], SegmentPlan]) -> Batch:
+    """The batch of changes whose segments have one key, and no key in common.
 
     Args:
-        changes: At least one.
+        changes: At least one, none of them empty.
         plan_of: The plan of a segment's number.
 
     Raises:
         RefusedRow: A value cannot be converted.
     """
-    deletes: list[Any] = []
-    upserts: dict[int, list[Any]] = {}
-    for _, change in _sorted(changes):
-        if change[2] is None:
+    deletes: list[Change] = []
+    upserts: dict[int, list[Change]] = {}
+    for change in _sorted(changes):
+        if change[3]:
             deletes.append(change)
         else:
             upserts.setdefault(change[1], []).append(change)
-    first = next(iter(changes.values()))[1]
+    first = next(iter(changes[0].values()))[1]
     return Batch(
         plan_of(first).key_names,
         _deletes(deletes, plan_of) if deletes else None,
@@ -86,23 +100,22 @@ def batch_of(changes: Changes, plan_of: Callable[[int], SegmentPlan]) -> Batch:
     )
 
 
-def _sorted(changes: Changes) -> list[tuple[Any, tuple[Any, ...]]]:
-    try:
-        return sorted(changes.items(), key=itemgetter(0))
-    except TypeError:
-        # Keys of several types: one of them does not fit and is found when it is converted.
-        return list(changes.items())
+def _sorted(changes: Sequence[Changes]) -> Iterator[Change]:
+    by_key = [item for some in changes for item in some.items()]
+    # Keys of several types are not sorted: one of them does not fit, and is found when it is
+    # converted.
+    with suppress(TypeError):
+        by_key.sort(key=_first)
+    return map(_second, by_key)
 
 
-def _deletes(rows: Sequence[Any], plan_of: Callable[[int], SegmentPlan]) -> Block:
+def _deletes(rows: Sequence[Change], plan_of: Callable[[int], SegmentPlan]) -> Block:
     """Key columns of deleted rows; their segments may name them differently."""
     plan = plan_of(rows[0][1])
     if all(row[1] == rows[0][1] for row in rows):
         wanted = set(plan.key_names)
-        return block_of(
-            [(r[0], r[1], r[3]) for r in rows], [c for c in plan.columns if c[1] in wanted]
-        )
-    parts: dict[int, list[Any]] = {}
+        return block_of(rows, [c for c in plan.columns if c.target in wanted])
+    parts: dict[int, list[Change]] = {}
     for row in rows:
         parts.setdefault(row[1], []).append(row)
     blocks = [_deletes(part, plan_of) for part in parts.values()]
@@ -111,46 +124,61 @@ def _deletes(rows: Sequence[Any], plan_of: Callable[[int], SegmentPlan]) -> Bloc
     for block in blocks:
         for number, name in enumerate(order):
             merged[number].extend(block.cells[block.names.index(name)])
-    return Block(order, blocks[0].forms, tuple(merged), len(rows))
+    nulls = tuple(None in cells for cells in merged)
+    return Block(order, blocks[0].forms, tuple(merged), nulls, len(rows))
 
 
 def block_of(
-    rows: Sequence[Any],
-    columns: Sequence[tuple[str, str, Encoder]],
+    rows: Sequence[Change],
+    columns: Sequence[WrittenColumn],
     fills: Sequence[tuple[str, Fill]] = (),
 ) -> Block:
-    """The cells of rows, each an ``(offset, segment, image, …)``; ``fills`` are of every row.
+    """The cells of rows, one or more; ``fills`` are of every row.
 
     Raises:
         RefusedRow: A value cannot be converted; it is the one with the lowest offset.
     """
-    images = [row[2] for row in rows]
-    cells: list[Cells] = []
-    for image, _, enc in columns:
-        try:
-            cells.append(enc.encode([i[image] for i in images]))
-        except UnfitValue:
-            raise _first_refused(rows, columns) from None
+    cells: list[Cells] = [[] for _ in columns]
+    has_nulls = [False] * len(columns)
+    # Few enough rows that their values stay in the processor's cache from column to column.
+    for first in range(0, len(rows), _CACHED_ROWS):
+        images = [astuple(row[2]) for row in rows[first : first + _CACHED_ROWS]]
+        values = tuple(zip(*images, strict=True))
+        for number, column in enumerate(columns):
+            try:
+                some, nulls = column.encoder.encode_column(values[column.place])
+            except UnfitValue:
+                raise _first_refused(rows, columns) from None
+            cells[number] += some
+            has_nulls[number] |= nulls
     return Block(
-        (*(name for _, name, _ in columns), *(name for name, _ in fills)),
-        (*(enc.form for _, _, enc in columns), *(fill.form for _, fill in fills)),
-        (*cells, *([fill.cell] * len(images) for _, fill in fills)),
-        len(images),
+        (*(c.target for c in columns), *(name for name, _ in fills)),
+        (*(c.encoder.form for c in columns), *(fill.form for _, fill in fills)),
+        (*cells, *([fill.cell] * len(rows) for _, fill in fills)),
+        (*has_nulls, *(fill.cell is None for _, fill in fills)),
+        len(rows),
     )
 
 
-def _first_refused(rows: Sequence[Any], columns: Sequence[tuple[str, str, Encoder]]) -> RefusedRow:
+_CACHED_ROWS = 1_000
+
+
+def _first_refused(rows: Sequence[Change], columns: Sequence[WrittenColumn]) -> RefusedRow:
     """The row with the lowest offset that has a value that does not fit."""
-    for offset, _, values, *_ in sorted(rows, key=itemgetter(0)):
-        for image, _, enc in columns:
+    for offset, _, image, _ in sorted(rows, key=_first):
+        values = astuple(image)
+        for column in columns:
             try:
-                enc.encode([values[image]])
+                column.encoder.encode([values[column.place]])
             except UnfitValue as error:
                 return RefusedRow(
                     offset,
                     Refusal(
-                        f"column {image}: {error.message}",
+                        f"column {column.image}: {error.message}",
                         "check the connector's value modes and the shard's tracked schema",
                     ),
                 )
     raise AssertionError("a column was refused, none of its values is")
+
+
+_first, _second = itemgetter(0), itemgetter(1)

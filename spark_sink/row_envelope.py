@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-import orjson
+from msgspec import DecodeError
+from msgspec.json import Decoder
 
 from shardmerge.schemas.errors import SourceError
 from shardmerge.schemas.names import ShardId
@@ -15,6 +16,10 @@ UPSERTS = frozenset("rcu")
 """Operations that leave a row behind: read by a snapshot, create, update."""
 DELETE = "d"
 TRUNCATE = "t"
+UNDECODABLE = (DecodeError, UnicodeDecodeError)
+"""What decoding raises for what is no JSON, or not of the type that was asked for."""
+
+_decode: Callable[[bytes], Any] = Decoder().decode
 
 
 class UndecodableRow(SourceError):
@@ -30,12 +35,14 @@ class RowRecord(NamedTuple):
             envelope has none.
         source: Debezium's ``source`` block.
         before: The row before an update or a delete.
+        wrapped: The value has Connect's embedded schema.
     """
 
     op: str
     image: dict[str, Any] | None
     source: Mapping[str, Any]
     before: dict[str, Any] | None = None
+    wrapped: bool = False
 
 
 def decode_row(value: bytes) -> RowRecord:
@@ -47,13 +54,13 @@ def decode_row(value: bytes) -> RowRecord:
         UndecodableRow: Not JSON, or no envelope: ``op`` or ``source`` is missing.
     """
     try:
-        envelope = orjson.loads(value)
-        if "op" not in envelope:
+        envelope = _decode(value)
+        if wrapped := "op" not in envelope:
             envelope = envelope["payload"]
         op = envelope["op"]
         image = envelope["before" if op == DELETE else "after"] if op != TRUNCATE else None
-        return RowRecord(str(op), image, envelope["source"], envelope.get("before"))
-    except orjson.JSONDecodeError as error:
+        return RowRecord(str(op), image, envelope["source"], envelope.get("before"), wrapped)
+    except UNDECODABLE as error:
         raise UndecodableRow(f"the record is not JSON: {error}") from None
     except (KeyError, TypeError):
         raise UndecodableRow(

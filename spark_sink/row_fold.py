@@ -4,7 +4,9 @@ Theory of operation:
 
 1. ``add`` takes records in offset order. It finds each row's segment by the row's position,
    checks the row image against it, and keeps the last change per primary key; of a shard without
-   one it sums up whole rows (``keyless``).
+   one it sums up whole rows (``keyless``). Rows like the one before them, which nearly all are,
+   take a short way: the segment's decoder has checked them, and their position lies within the
+   segment's bounds. Every other one is examined, part by part.
 2. At the first row that stands at or beyond the stream's stop, or that cannot be applied, the
    fold ends: ``end`` tells where, and every later ``add`` is refused.
 3. ``batches`` converts what was kept to cells per target column, sorted by primary key.
@@ -15,11 +17,9 @@ Theory of operation:
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-
-from orjson import JSONDecodeError, loads
 
 from shardmerge.schemas.events import Binding
 from shardmerge.schemas.position import BEGINNING, SourcePosition
@@ -30,6 +30,7 @@ from .row_batches import Batch, Changes, batch_of
 from .row_envelope import (
     DELETE,
     TRUNCATE,
+    UNDECODABLE,
     UPSERTS,
     RowRecord,
     UndecodableRow,
@@ -38,8 +39,6 @@ from .row_envelope import (
     shard_of,
 )
 from .segment_plan import Refusal, SegmentPlan, plan_segment
-
-_CHANGES = UPSERTS | {DELETE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,42 +85,70 @@ class RowFold:
         self._low: tuple[float, float] = (0, 0)
         self._high: tuple[float, float] = (0, 0)
         self._position = BEGINNING
-        # Of the segment that the last row was taken into.
+        # Of the segment that the last row was taken into; None when the short way is closed.
         self._last = Changes()
-        self._key_of: Callable[[Any], Any] = id
-        self._image: frozenset[str] = frozenset()
+        self._short: SegmentPlan | None = None
+        self._wrapped = False
 
     def add(self, offset: int, value: bytes | None) -> bool:
         """Take the record at that offset; False when the fold has ended before it."""
-        if self.end is not None:
-            return False
-        if value is None:
-            return True
-        try:
-            # What nearly every record is; whatever is unusual about one is left to _examine.
-            envelope = loads(value)
-            source = envelope["source"]
-            op = envelope["op"]
-            image = envelope["before" if op == DELETE else "after"]
-            if (
-                source["file"] == self._file
-                and self._low <= (source["pos"], source["row"]) < self._high
-                and op in _CHANGES
-                and image.keys() == self._image
-                and (source["name"], source["db"], source["table"]) == self._identity
-                and not self._refusals
-            ):
-                self._last[self._key_of(image)] = (
-                    offset,
-                    self._number,
-                    None if op == DELETE else image,
-                    image,
-                )
-                self.rows += 1
+        return self.add_all((offset,), (value,))
+
+    def add_all(self, offsets: Sequence[int], values: Sequence[bytes | None]) -> bool:
+        """Take records; False when the fold has ended before the last of them."""
+        taken = 0
+        while self.end is None:
+            if self._short is not None:
+                taken = self._take_alike(self._short, offsets, values, taken)
+            if taken == len(values):
                 return True
-        except (JSONDecodeError, KeyError, TypeError, AttributeError):
-            pass
-        return self._examine(offset, value)
+            value = values[taken]
+            if value is not None and not self._examine(offsets[taken], value):
+                break
+            taken += 1
+        return taken == len(values)
+
+    def _take_alike(
+        self,
+        plan: SegmentPlan,
+        offsets: Sequence[int],
+        values: Sequence[bytes | None],
+        taken: int,
+    ) -> int:
+        """Take records from the place ``taken`` on, up to the first that has to be examined."""
+        decoder = plan.decoder
+        decode = decoder.decode_wrapped if self._wrapped else decoder.decode
+        decode_image, key_of = decoder.decode_image, decoder.key_of
+        if decode is None or decode_image is None or key_of is None:
+            return taken
+        number, file = self._number, self._file
+        low, high = self._low[0], self._high[0]
+        last, wrapped, place, tombstones = self._last, self._wrapped, taken, 0
+        try:
+            for place in range(taken, len(values)):
+                value = values[place]
+                if value is None:
+                    tombstones += 1
+                    continue
+                record = decode(value)
+                if wrapped:
+                    record = record.payload
+                source = record.source
+                if source.file != file or not low < source.pos < high:
+                    break
+                if record.op == DELETE:
+                    image = decode_image(record.before)
+                    last[key_of(image)] = (offsets[place], number, image, True)
+                elif (image := record.after) is not None:
+                    last[key_of(image)] = (offsets[place], number, image, False)
+                else:
+                    break
+            else:
+                place = len(values)
+        except (*UNDECODABLE, TypeError):
+            pass  # looked at again, where the reason is told
+        self.rows += place - taken - tombstones
+        return place
 
     def _examine(self, offset: int, value: bytes) -> bool:
         try:
@@ -140,7 +167,7 @@ class RowFold:
                 offset, "the record's source block names no binlog position", "as Debezium does"
             )
         if self._stream.segments[self._number].passed_over:
-            self._image = frozenset()
+            self._short = None
             return True
         if refusal := self._refuse(offset, record):
             self._position = position_of(source)
@@ -151,17 +178,32 @@ class RowFold:
             return self._hold(offset, "a primary-key value is no scalar", "check the shard's key")
         return True
 
-    def batches(self) -> list[Batch | KeylessBatch]:
+    def counts(self) -> tuple[int, int]:
+        """Rows that have to be written, rows that have to be deleted."""
+        counts = [group.counts() for group in self._groups]
+        return sum(count[0] for count in counts), sum(count[1] for count in counts)
+
+    def batches(self, others: Sequence[RowFold] = ()) -> list[Batch | KeylessBatch]:
         """What has to be written, in order.
+
+        Args:
+            others: Folds of other partitions of this stream: they have no key in common.
 
         Raises:
             RefusedRow: A value cannot be converted.
         """
+        folds = [fold for fold in (self, *others) if fold._groups]
+        changes = [fold._groups[0] for fold in folds if len(fold._groups) == 1]
+        keyed = [group for group in changes if isinstance(group, Changes)]
+        if len(keyed) == len(folds) and len({fold._signature for fold in folds}) == 1:
+            # One run through the target's primary key instead of one per partition.
+            return [batch_of(keyed, self._plan_of)]
         return [
             group.batch(self._plan_of(group.number))
             if isinstance(group, KeylessChanges)
-            else batch_of(group, self._plan_of)
-            for group in self._groups
+            else batch_of([group], self._plan_of)
+            for fold in folds
+            for group in fold._groups
         ]
 
     def _locate(self, offset: int) -> bool:
@@ -181,7 +223,7 @@ class RowFold:
         following = [segment.start for segment in segments[number + 1 : number + 2]]
         if stop is not None:
             following.append(stop)
-        self._number, self._file, self._image = number, position.file, frozenset()
+        self._number, self._file, self._short = number, position.file, None
         start = segments[number].start
         self._low = (start.pos, start.row) if start.file == position.file else (-1, -1)
         self._high = min(
@@ -207,14 +249,12 @@ class RowFold:
                 return Refusal(
                     f"operation {record.op!r} without a row image", "set binlog_row_image=FULL"
                 )
-            if plan.key_of is None and (refusal := self._refuse_keyless(record)):
-                return refusal
             if image.keys() != plan.image:
                 other = (self._number + len(self._starts)) % (2 * len(self._starts))
                 if image.keys() != self._plan_of(other).image:
                     return _differing(image, plan.image)
                 self._number = other
-            return None
+            return self._refuse_keyless(record) if plan.decoder.key_of is None else None
         if record.op == TRUNCATE:
             return Refusal(
                 "the table was truncated on the source; the merged table cannot be truncated "
@@ -235,6 +275,9 @@ class RowFold:
                 "an update of a table without a primary key has no image of the row before",
                 "set binlog_row_image=FULL",
             )
+        image = self._plan_of(self._number).image
+        if record.op == "u" and record.before is not None and record.before.keys() != image:
+            return _differing(record.before, image)
         return None
 
     def _plan_of(self, number: int) -> SegmentPlan:
@@ -242,27 +285,30 @@ class RowFold:
         plan = self._plans.get(number)
         if plan is None:
             naming, segment = divmod(number, len(self._starts))
-            plan = plan_segment(self._stream.segments[segment], self._bindings, naming)
+            of_segment = self._stream.segments[segment]
+            plan = plan_segment(self._stream.shard, of_segment, self._bindings, naming)
             self._plans[number] = plan
         return plan
 
     def _take(self, offset: int, record: RowRecord) -> None:
         plan = self._plan_of(self._number)
-        image = record.image
-        assert image is not None
-        self.rows += 1
-        if plan.key_of is None:
-            self._sum_up(offset, record, image)
+        assert record.image is not None
+        key_of = plan.decoder.key_of
+        if key_of is None:
+            self._sum_up(offset, record, record.image)
+            self.rows += 1
             return
+        # Of values that do not fit, whichever: that is found when they are converted.
+        image = plan.decoder.make(*map(record.image.__getitem__, plan.names))
         last = self._groups[-1] if self._groups else None
         if not isinstance(last, Changes) or plan.signature != self._signature:
             last = Changes()
             self._groups.append(last)
             self._signature = plan.signature
-        kept = None if record.op == DELETE else image
-        last[plan.key_of(image)] = (offset, self._number, kept, image)
-        # From here on such rows take the short way.
-        self._last, self._key_of, self._image = last, plan.key_of, plan.image
+        last[key_of(image)] = (offset, self._number, image, record.op == DELETE)
+        self.rows += 1
+        if not self._refusals:
+            self._last, self._short, self._wrapped = last, plan, record.wrapped
 
     def _sum_up(self, offset: int, record: RowRecord, image: dict[str, Any]) -> None:
         """Take a row of a shard without a primary key."""
@@ -270,7 +316,7 @@ class RowFold:
         if not isinstance(last, KeylessChanges) or last.number != self._number:
             last = KeylessChanges(self._number)
             self._groups.append(last)
-        self._image = frozenset()
+        self._short = None
         if record.op == DELETE:
             last.add(offset, image, None)
         else:

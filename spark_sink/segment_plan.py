@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from operator import itemgetter
-from typing import Any
+from typing import NamedTuple
 
 from shardmerge.schemas.events import Binding
+from shardmerge.schemas.names import ShardId
 
 from .columns import Encoder, UnfitValue, encoder
 from .fills import Fill, fill_of
 from .ranges import Segment
+from .row_decoder import RowDecoder, row_decoder
 from .row_envelope import image_names
 
 
@@ -23,52 +24,72 @@ class Refusal:
     hint: str
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentPlan:
-    """How to read a row's key and how to write its columns.
+class WrittenColumn(NamedTuple):
+    """A shard column that the target has too.
 
     Attributes:
-        image: The names that every row image must have.
-        key_of: Image → primary key; None without one.
+        place: Its number among the shard's columns.
+        image: Its name in row images.
+        target: The target's column.
+        kind: The shard's type name.
+    """
+
+    place: int
+    image: str
+    target: str
+    encoder: Encoder
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentPlan:
+    """How to read rows and how to write their columns.
+
+    Attributes:
+        names: What every row image must have, in column order.
+        image: The same, as a set.
+        decoder: Of the rows' records; its ``key_of`` is None without a primary key.
         key_names: The target's columns of the key.
         signature: Rows of segments with equal signatures have comparable keys.
-        columns: Name in the image, target column, encoder.
+        columns: What is written.
         fills: Target column and its value, for columns that no image has.
-        types: The shard's type name of each of ``columns``.
         refusal: Why no row of the segment can be applied; None when they can.
     """
 
     segment: Segment
+    names: tuple[str, ...]
     image: frozenset[str]
-    key_of: itemgetter[Any] | None
+    decoder: RowDecoder
     key_names: tuple[str, ...]
     signature: tuple[object, ...]
-    columns: tuple[tuple[str, str, Encoder], ...]
-    types: tuple[str, ...]
+    columns: tuple[WrittenColumn, ...]
     fills: tuple[tuple[str, Fill], ...]
     refusal: Refusal | None
 
 
-def plan_segment(segment: Segment, bindings: Mapping[str, Binding], naming: int) -> SegmentPlan:
+def plan_segment(
+    shard: ShardId, segment: Segment, bindings: Mapping[str, Binding], naming: int
+) -> SegmentPlan:
     """Prepare a segment; ``naming``: which of Debezium's spellings its images use."""
-    columns: list[tuple[str, str, Encoder]] = []
-    types: list[str] = []
+    columns: list[WrittenColumn] = []
+    shape: list[tuple[str, frozenset[type] | None]] = []
     bound: dict[str, str] = {}
     refusal: Refusal | None = None
-    by_name = {c.column.name.lower(): c for c in segment.columns}
-    for shard_column in segment.columns:
+    for place, shard_column in enumerate(segment.columns):
+        name, kind = shard_column.column.name, shard_column.column.type
+        image = image_names(name)[naming]
+        accepts = None
         binding = bindings.get(shard_column.id)
-        if binding is None or not binding.name or not binding.writable:
-            continue
-        name = shard_column.column.name
-        bound[name.lower()] = binding.name
-        try:
-            columns.append(
-                (image_names(name)[naming], binding.name, encoder(shard_column.column.type))
-            )
-            types.append(shard_column.column.type.name)
-        except UnfitValue as error:
-            refusal = Refusal(f"column {name}: {error.message}", "drop the column on the shard")
+        if binding is not None and binding.name and binding.writable:
+            bound[name.lower()] = binding.name
+            try:
+                how = encoder(kind)
+            except UnfitValue as error:
+                refusal = Refusal(f"column {name}: {error.message}", "drop the column on the shard")
+            else:
+                columns.append(WrittenColumn(place, image, binding.name, how, kind.name))
+                accepts = how.accepts
+        shape.append((image, accepts))
     if not segment.live:
         refusal = Refusal(
             "the row stands after its table was dropped", "take a new snapshot of the shard"
@@ -78,15 +99,17 @@ def plan_segment(segment: Segment, bindings: Mapping[str, Binding], naming: int)
             f"primary-key column {missing[0]} of the shard is not in the target",
             "give the target a column for it",
         )
+    by_name = {c.column.name.lower(): c for c in segment.columns}
     keys = [by_name[k.lower()] for k in segment.key if k.lower() in by_name]
+    names = tuple(image for image, _ in shape)
     return SegmentPlan(
         segment,
-        frozenset(image_names(c.column.name)[naming] for c in segment.columns),
-        itemgetter(*(image_names(c.column.name)[naming] for c in keys)) if keys else None,
+        names,
+        frozenset(names),
+        row_decoder(shard, tuple(shape), tuple(image_names(c.column.name)[naming] for c in keys)),
         tuple(bound.get(k.lower(), "") for k in segment.key),
         tuple((c.id, c.column.type.name, c.column.type.scale) for c in keys),
         tuple(columns),
-        tuple(types),
         tuple(
             (binding.name, fill)
             for c in segment.added

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from shardmerge.schemas.errors import ContractError, ShardMergeError
@@ -25,14 +25,16 @@ class TaskFailure:
 
 
 def run_tasks(
-    tasks: Iterable[RangeTask], config: ApplyConfig
+    units: Iterable[Sequence[RangeTask]], config: ApplyConfig
 ) -> Iterator[RangeResult | TaskFailure]:
-    """Apply ranges; an error becomes the last value instead of an exception.
+    """Apply ranges, unit by unit; an error becomes the last value instead of an exception.
 
-    The function of ``mapPartitions``: an exception there would lose the results before it and
-    come back as Java's text of a Python traceback.
+    The tasks of a unit that are of one target are applied together. The function of
+    ``mapPartitions``: an exception there would lose the results before it and come back as Java's
+    text of a Python traceback.
     """
     try:
-        yield from apply_tasks(tasks, config)
+        for tasks in units:
+            yield from apply_tasks(tasks, config)
     except ShardMergeError as error:
         yield TaskFailure(error.message, error.hint, final=isinstance(error, ContractError))

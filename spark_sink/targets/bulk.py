@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from shardmerge.schemas.errors import TargetError
 from shardmerge.schemas.names import TargetTable, quote_identifier
@@ -35,14 +35,6 @@ class TableShape:
     other_unique: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
-    """Rows sent: ``upserted`` written, ``deleted`` keys deleted."""
-
-    upserted: int = 0
-    deleted: int = 0
-
-
 def read_shape(session: MySqlSession, table: TargetTable) -> TableShape:
     """Look the table's keys up; a table that does not exist has no columns."""
     columns = session.query(
@@ -63,9 +55,7 @@ def read_shape(session: MySqlSession, table: TargetTable) -> TableShape:
     )
 
 
-def write_batch(
-    session: MySqlSession, table: TargetTable, shape: TableShape, batch: Batch
-) -> Written:
+def write_batch(session: MySqlSession, table: TargetTable, shape: TableShape, batch: Batch) -> None:
     """Write a batch inside the caller's transaction.
 
     REPLACE deletes whatever row any unique key collides with: it is used only where the primary
@@ -77,25 +67,21 @@ def write_batch(
     """
     key = {k.lower() for k in batch.key}
     replace = not shape.other_unique and {k.lower() for k in shape.primary_key} == key
-    deleted = 0
     if batch.deletes is not None:
         _delete(session, table, batch.key, batch.deletes)
-        deleted = batch.deletes.rows
     if not replace:
         for block in batch.upserts:
             _delete(session, table, batch.key, block)
     for block in batch.upserts:
         _put(session, table, block, replace=replace)
-    return Written(sum(b.rows for b in batch.upserts), deleted)
 
 
-def write_keyless(session: MySqlSession, table: TargetTable, batch: KeylessBatch) -> Written:
+def write_keyless(session: MySqlSession, table: TargetTable, batch: KeylessBatch) -> None:
     """Write whole rows inside the caller's transaction: each removal looks for its row.
 
     Raises:
         TargetError: A row to remove is not in the target, or the target refuses one.
     """
-    removed = 0
     if batch.removed is not None:
         block = batch.removed
         columns = [
@@ -110,11 +96,8 @@ def write_keyless(session: MySqlSession, table: TargetTable, batch: KeylessBatch
                 raise TargetError(
                     f"{count} of a row are to be removed, the target has {found}", statement=sql
                 )
-            removed += count
-    if batch.added is None:
-        return Written(0, removed)
-    _put(session, table, batch.added, replace=False)
-    return Written(batch.added.rows, removed)
+    if batch.added is not None:
+        _put(session, table, batch.added, replace=False)
 
 
 def _put(session: MySqlSession, table: TargetTable, block: Block, *, replace: bool) -> None:
@@ -170,36 +153,50 @@ def load_data(table: TargetTable, block: Block, *, replace: bool) -> tuple[str, 
     """A LOAD DATA statement (see ``MySqlSession.load``) for the rows, and its data."""
     targets: list[str] = []
     sets: list[str] = []
-    columns: list[Sequence[str]] = []
-    for number, (name, form, cells) in enumerate(
-        zip(block.names, block.forms, block.cells, strict=True)
-    ):
+    for number, (name, form) in enumerate(zip(block.names, block.forms, strict=True)):
         quoted = quote_identifier(name)
-        columns.append(_fields(form, cells))
         if form is Form.HEX:
             sets.append(f"{quoted} = UNHEX(@v{number})")
         elif form is Form.BITS:
             sets.append(f"{quoted} = CAST(@v{number} AS UNSIGNED)")
         targets.append(f"@v{number}" if form in (Form.HEX, Form.BITS) else quoted)
-    data = "\n".join(map("\t".join, zip(*columns, strict=True))) + "\n"
     sql = (
         f"LOAD DATA LOCAL INFILE '{{path}}' {'REPLACE ' if replace else ''}INTO TABLE {table.sql}"
         " CHARACTER SET utf8mb4 FIELDS TERMINATED BY '\\t' ESCAPED BY '\\\\'"
         f" LINES TERMINATED BY '\\n' ({', '.join(targets)})"
         + (f" SET {', '.join(sets)}" if sets else "")
     )
-    return sql, data.encode()
+    return sql, _lines(block).encode()
 
 
-def _fields(form: Form, cells: Cells) -> Sequence[str]:
-    """Cells → fields of LOAD DATA."""
-    texts = ["" if c is None else c for c in cells]
-    # One search over all of them: texts that need escaping are rare.
-    if form is Form.TEXT and _LOAD_SPECIAL.search("".join(texts)):
-        texts = [t.translate(_LOAD_ESCAPES) for t in texts]
-    if None in cells:
-        return [r"\N" if c is None else t for c, t in zip(cells, texts, strict=True)]
-    return texts
+def _lines(block: Block) -> str:
+    """The rows as LOAD DATA reads them."""
+    columns: list[Sequence[str]] = []
+    nulls = 0
+    for cells, has_nulls in zip(block.cells, block.has_nulls, strict=True):
+        if has_nulls:
+            nulls += cells.count(None)
+            columns.append([r"\N" if c is None else c for c in cells])
+        else:
+            columns.append(cast("list[str]", cells))
+    text = _joined(columns)
+    # Texts that need escaping are rare: counting what they would add is quicker than a look at
+    # each of them.
+    if (
+        text.count("\t") == block.rows * (len(columns) - 1)
+        and text.count("\n") == block.rows
+        and text.count("\\") == nulls
+        and "\0" not in text
+    ):
+        return text
+    for number, (form, cells) in enumerate(zip(block.forms, block.cells, strict=True)):
+        if form is Form.TEXT:
+            columns[number] = [r"\N" if c is None else c.translate(_LOAD_ESCAPES) for c in cells]
+    return _joined(columns)
+
+
+def _joined(columns: Sequence[Sequence[str]]) -> str:
+    return "\n".join(map("\t".join, zip(*columns, strict=True))) + "\n"
 
 
 def _literals(form: Form, cells: Cells) -> Sequence[str]:
@@ -228,6 +225,5 @@ def _parts(values: Iterator[str]) -> Iterator[str]:
 
 
 _TEMPORAL = (Form.DATE, Form.TIME, Form.DATETIME)
-_LOAD_SPECIAL = re.compile("[\\\\\t\n\0]")
 _LOAD_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\0": "\\0"})
 _SQL_ESCAPES = str.maketrans({"\\": "\\\\", "'": "\\'", "\0": "\\0"})

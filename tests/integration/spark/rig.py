@@ -19,7 +19,7 @@ from shardmerge.schemas.events import Binding, ShardColumn, StatementKind, Targe
 from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.position import BEGINNING, SourcePosition
-from shardmerge.spark_sink.apply_ranges import ApplyConfig, TaskConnection, apply_range
+from shardmerge.spark_sink.apply_ranges import ApplyConfig, TaskConnection, apply_together
 from shardmerge.spark_sink.control import ControlStore
 from shardmerge.spark_sink.journal import Journal
 from shardmerge.spark_sink.range_reader import row_consumer
@@ -196,7 +196,7 @@ class Rig:
         if config:
             connection = TaskConnection(replace(self.config, **config))
         try:
-            return apply_range(self.task(*segments, stop=stop), connection)
+            return apply_together([self.task(*segments, stop=stop)], connection)[0]
         finally:
             if config:
                 connection.close()

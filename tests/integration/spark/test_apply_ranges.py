@@ -1,4 +1,4 @@
-"""apply_range against a real broker and a real target: exactly once in effect, holds, fencing."""
+"""The tasks, with a real broker and a real target: exactly once in effect, holds, fencing."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from shardmerge.schemas.errors import ContractError, TargetError
 from shardmerge.schemas.events import Binding
 from shardmerge.schemas.position import SourcePosition
 from shardmerge.spark_sink import apply_ranges
-from shardmerge.spark_sink.apply_ranges import TaskConnection, apply_range, apply_tasks
+from shardmerge.spark_sink.apply_ranges import TaskConnection, apply_tasks, apply_together
 from shardmerge.spark_sink.control import ControlStore
+from shardmerge.spark_sink.ranges import RangeTask
 from shardmerge.spark_sink.targets import bulk
 from shardmerge.spark_sink.targets.mysql import MySqlSession
 
@@ -64,10 +67,10 @@ def test_a_range_that_was_applied_is_refused(rig: Rig) -> None:
     segment = rig.segment(rig.create(PLAIN))
     rig.produce([rig.event("c", {"id": 1, "v": "x"})])
     task = rig.task(segment)
-    apply_range(task, rig.connection)
+    apply_together([task], rig.connection)
 
     with pytest.raises(TargetError, match="another writer moved") as error:
-        apply_range(task, rig.connection)
+        apply_together([task], rig.connection)
     assert not error.value.retryable
 
 
@@ -78,7 +81,7 @@ def test_a_writer_of_an_older_epoch_writes_nothing(rig: Rig) -> None:
     rig.control.take_epoch()
 
     with pytest.raises(TargetError, match="another writer took over"):
-        apply_range(task, rig.connection)
+        apply_together([task], rig.connection)
     assert rig.rows() == []
     assert rig.control.offsets() == {}
 
@@ -342,12 +345,12 @@ def test_a_crash_before_the_commit_leaves_nothing_and_the_rerun_everything(
     with pytest.MonkeyPatch.context() as patch:
         crash_before(patch, type(getattr(connection, owner)), name, when)
         with pytest.raises(Crash):
-            apply_range(task, connection)
+            apply_together([task], connection)
     connection.close()
 
     assert rig.rows() == []
     assert rig.control.offsets() == {}
-    assert apply_range(task, rig.connection).written == 20
+    assert apply_together([task], rig.connection)[0].written == 20
     assert len(rig.rows()) == 20
 
 
@@ -395,10 +398,10 @@ def test_a_deadlock_is_tried_again(rig: Rig, monkeypatch: pytest.MonkeyPatch) ->
     real = bulk.write_batch
     errors = [1213, 1205, 1213]
 
-    def write(*arguments: Any) -> bulk.Written:
+    def write(*arguments: Any) -> None:
         if errors:
             raise TargetError("again", number=errors.pop(), statement="x", retryable=True)
-        return real(*arguments)
+        real(*arguments)
 
     monkeypatch.setattr(apply_ranges, "write_batch", write)
 
@@ -412,7 +415,7 @@ def test_offsets_that_retention_removed_stop_clearly(rig: Rig) -> None:
     task = replace(rig.task(segment), start_offset=50, end_offset=60)
 
     with pytest.raises(ContractError, match="does not exist"):
-        apply_range(task, rig.connection)
+        apply_together([task], rig.connection)
 
 
 def test_one_worker_applies_many_tasks_with_what_it_keeps(rig: Rig) -> None:
@@ -435,7 +438,7 @@ def test_an_unbound_column_is_dropped_from_the_row(rig: Rig) -> None:
     task = rig.task(segment)
     task = replace(task, bindings={**task.bindings, "v#1": Binding("v#1", "")})
 
-    assert apply_range(task, rig.connection).written == 1
+    assert apply_together([task], rig.connection)[0].written == 1
     assert rig.rows() == [(1, None)]
 
 
@@ -448,3 +451,91 @@ def test_rounds_of_any_size_give_the_same_rows(rig: Rig) -> None:
     assert (result.rows, result.next_offset) == (300, rig.end_offset())
     last = {n % 70: f"{n}" for n in range(300)}
     assert dict(rig.rows()) == last
+
+
+def _spread(rig: Rig, partitions: int, values: Sequence[bytes | None]) -> list[RangeTask]:
+    """Tasks over a topic of several partitions, among which the records are dealt."""
+    topic = f"{rig.topic}_wide"
+    servers = {"bootstrap.servers": rig.stack.bootstrap_servers}
+    admin = AdminClient(servers)
+    for done in admin.create_topics([NewTopic(topic, partitions, 1)]).values():
+        done.result()
+    producer = Producer(servers)
+    for number, value in enumerate(values):
+        producer.produce(topic, value, key=b"k", partition=number % partitions)
+    producer.flush()
+    task = rig.task(rig.segment(rig.schema()))
+    return [
+        replace(task, topic=topic, partition=n, end_offset=len(values[n::partitions]))
+        for n in range(partitions)
+    ]
+
+
+@pytest.mark.usefixtures("way")
+def test_partitions_are_applied_together_in_one_transaction(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig.create(PLAIN)
+    events: list[bytes | None] = []
+    events += [rig.event("c", {"id": n, "v": f"a{n}"}) for n in range(12)]
+    events += [None, rig.event("d", {"id": 1, "v": "a1"}), rig.event("u", {"id": 2, "v": "b2"})]
+    tasks = _spread(rig, 4, events)
+    real, commits = MySqlSession.execute, []
+
+    def count(self: MySqlSession, sql: str, arguments: Sequence[object] = ()) -> int:
+        if sql == "COMMIT":
+            commits.append(sql)
+        return real(self, sql, arguments)
+
+    monkeypatch.setattr(MySqlSession, "execute", count)
+
+    results = apply_together(tasks, rig.connection)
+
+    assert len(commits) == 1
+    assert [(r.next_offset, r.rows) for r in results] == [(4, 3), (4, 4), (4, 4), (3, 3)]
+    assert (sum(r.written for r in results), sum(r.deleted for r in results)) == (11, 1)
+    assert rig.control.offsets() == {(r.topic, r.partition): r.next_offset for r in results}
+    assert rig.control.rows() == {rig.target: 14}
+    assert dict(rig.rows()) == {n: f"a{n}" for n in range(12) if n != 1} | {2: "b2"}
+    with pytest.raises(TargetError, match="another writer moved"):
+        apply_together(tasks[2:], rig.connection)
+
+
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("bad", ["x" * 21, 5])
+def test_a_row_that_cannot_be_applied_stops_its_own_partition_only(rig: Rig, bad: object) -> None:
+    rig.create(PLAIN)
+    tasks = _spread(
+        rig, 3, [rig.event("c", {"id": n, "v": bad if n in (4, 7) else "x"}) for n in range(12)]
+    )
+
+    first, held, last = apply_together(tasks, rig.connection)
+
+    assert [(r.next_offset, r.hold) for r in (first, last)] == [(4, None)] * 2
+    assert held.hold is not None
+    assert (held.next_offset, held.hold.offset, held.written) == (1, 1, 1)
+    assert [row[0] for row in rig.rows()] == [0, 1, 2, 3, 5, 6, 8, 9, 11]
+
+
+def test_rounds_over_several_partitions_are_bounded_too(rig: Rig) -> None:
+    rig.create(PLAIN)
+    tasks = _spread(rig, 3, [rig.event("c", {"id": n, "v": f"{n}"}) for n in range(50)])
+    stop = SourcePosition(0, FILE, 1000 + 10 * 40, 0)
+    tasks[1] = replace(tasks[1], stream=replace(tasks[1].stream, stop=stop))
+    connection = TaskConnection(replace(rig.config, round_records=7))
+
+    results = apply_together(tasks, connection)
+
+    connection.close()
+    gates = [r.next_position is not None for r in results]
+    assert gates == [False, True, False]
+    applied = {n for n in range(50) if n % 3 != 1} | set(range(1, 40, 3))
+    assert dict(rig.rows()) == {n: f"{n}" for n in applied}
+    assert sum(r.rows for r in results) == len(applied)
+
+
+def test_what_was_read_to_its_end_is_not_fetched_any_more(rig: Rig) -> None:
+    rig.create(PLAIN)
+    tasks = _spread(rig, 2, [rig.event("c", {"id": n, "v": "x"}) for n in range(4)])
+    apply_together(tasks, rig.connection)
+    assert rig.connection.reader.consumer.assignment() == []

@@ -14,7 +14,6 @@ from shardmerge.spark_sink.columns import (
     Form,
     UnfitValue,
     date_text,
-    datetime_text,
     encoder,
     time_text,
 )
@@ -48,12 +47,14 @@ def test_a_day_outside_mysqls_years_is_refused(days: int) -> None:
 def test_microseconds_become_the_datetime_that_python_gives(moment: dt.datetime) -> None:
     micros = (moment - dt.datetime(1970, 1, 1)) // dt.timedelta(microseconds=1)
 
-    assert datetime_text(micros, 6) == moment.isoformat(" ")
-    assert datetime_text(micros // 1000, 3)[:19] == moment.isoformat(" ")[:19]
+    assert one(ColumnType("datetime", fsp=6), micros) == moment.isoformat(" ")
+    text = one(ColumnType("datetime", fsp=3), micros // 1000)
+    assert text is not None
+    assert text[:19] == moment.isoformat(" ")[:19]
 
 
 def test_a_datetime_before_1970_keeps_its_fraction() -> None:
-    assert datetime_text(-1, 3) == "1969-12-31 23:59:59.999"
+    assert one(ColumnType("datetime", fsp=3), -1) == "1969-12-31 23:59:59.999"
 
 
 @pytest.mark.parametrize(
@@ -93,7 +94,7 @@ def test_a_year_has_four_digits(value: int, text: str) -> None:
 
 
 def test_a_float_is_written_as_the_number_that_it_is() -> None:
-    assert one(ColumnType("float"), 3.4028235e38) == "3.4028234663852886e+38"
+    assert one(ColumnType("float"), 3.4028235e38) == "3.4028234663852886e38"
     assert one(ColumnType("float"), -0.1) == "-0.10000000149011612"
     assert one(ColumnType("double"), -0.1) == "-0.1"
 
@@ -172,3 +173,45 @@ def test_null_is_null_in_every_type(name: str) -> None:
 def test_an_unknown_type_is_refused() -> None:
     with pytest.raises(UnfitValue, match="vector"):
         encoder(ColumnType("vector"))
+
+
+@given(st.lists(st.none() | st.integers(-(2**63), 2**64 - 1), max_size=20))
+def test_integers_are_those_that_python_writes(values: list[int | None]) -> None:
+    cells, has_nulls = encoder(ColumnType("bigint")).encode_column(values)
+    assert cells == [None if v is None else str(v) for v in values]
+    assert has_nulls == (None in values)
+
+
+@given(st.lists(st.none() | st.floats(allow_nan=False, allow_infinity=False), max_size=20))
+def test_the_text_of_a_double_names_that_number(values: list[float | None]) -> None:
+    cells = encoder(ColumnType("double")).encode(values)
+    assert [None if c is None else float(c).hex() for c in cells] == [
+        None if v is None else v.hex() for v in values
+    ]
+
+
+@pytest.mark.parametrize(
+    ("column_type", "good", "bad"),
+    [
+        (ColumnType("timestamp"), "2021-03-28T01:30:00Z", "2021-03-28 01:30:00"),
+        (ColumnType("timestamp"), "2021-03-28T01:30:00Z", "2021-03-28T01:30:00Z,"),
+        (ColumnType("decimal", 9, 2), "1.00", "1..0"),
+        (ColumnType("date"), 5, 2_932_897),
+        (ColumnType("datetime", fsp=6), 5, 10**18),
+        (ColumnType("float"), 1.5, 1e300),
+    ],
+)
+def test_one_bad_value_among_good_ones_and_nulls_is_found(
+    column_type: ColumnType, good: object, bad: object
+) -> None:
+    column = encoder(column_type)
+    assert column.encode([good, None])[1] is None
+    with pytest.raises(UnfitValue):
+        column.encode([good, None, bad, good])
+
+
+def test_timestamps_of_both_spellings_of_utc_and_null_may_be_mixed() -> None:
+    values = ["2021-03-28T01:30:00Z", None, "2021-03-28T01:30:00.5+00:00", "1970-01-01T00:00:00Z"]
+    assert encoder(ColumnType("timestamp")).encode(values) == [
+        "2021-03-28 01:30:00", None, "2021-03-28 01:30:00.5", "0000-00-00 00:00:00",
+    ]  # fmt: skip

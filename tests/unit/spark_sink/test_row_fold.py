@@ -372,3 +372,118 @@ def test_a_column_that_rows_behind_a_hold_lack_is_filled_in() -> None:
     (block,) = batch.upserts
     assert rows_of(block) == [{"id": "1", "n": "0"}]
     assert rows_of(batch.deletes) == [{"id": "2"}]
+
+
+def test_records_may_come_many_at_a_time() -> None:
+    places = [at(100), at(150), at(199, 9), at(200), at(4, file=2), at(210)]
+    ops: list[tuple[str, dict[str, object]]] = [
+        ("c", {"id": 1}), ("u", {"id": 1}), ("d", {"id": 2}),
+        ("c", {"id": 3, "v": "x"}), ("u", {"id": 1, "v": "y"}), ("d", {"id": 3, "v": "x"}),
+    ]  # fmt: skip
+    values = [row(op, image, place) for (op, image), place in zip(ops, places, strict=True)]
+    with_tombstones = [v for value in values for v in (value, None)]
+    segments = segment(id=INT), segment(at(200), id=INT, v=TEXT)
+    one, many = fold(*segments), fold(*segments)
+
+    for offset, value in enumerate(with_tombstones):
+        assert one.add(offset, value)
+    assert many.add_all(range(len(with_tombstones)), with_tombstones)
+
+    assert one.rows == many.rows == 6
+    assert one.counts() == many.counts() == (1, 2)
+    assert one.batches() == many.batches()
+    assert rows_of(only(many.batches()).upserts[0]) == [{"id": "1", "v": "y"}]
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        row("c", {"id": 3, "w": "x"}, at(130)),
+        row("c", {"id": 3}, at(130)),
+        row("d", {"id": 3}, at(130)),
+        row("c", None, at(130)),
+        row("t", None, at(130)),
+        row("c", {"id": 3, "v": "x"}, at(130), "other"),
+        row("c", {"id": [3], "v": "x"}, at(130)),
+        b"\xff",
+        b'{"op": "c"}',
+    ],
+)
+def test_many_records_stop_before_the_one_that_cannot_be_applied(bad: bytes) -> None:
+    f = fold(segment(id=INT, v=TEXT))
+    good = [row("c", {"id": n, "v": "x"}, at(100 + n)) for n in range(9)]
+
+    assert not f.add_all([10, 11, 12, 13, 14], [*good[:3], bad, good[4]])
+
+    assert f.end is not None
+    assert f.end.hold is not None
+    assert (f.end.offset, f.rows, f.counts()) == (13, 3, (3, 0))
+    assert not f.add_all([15], good[5:6])
+
+
+def test_a_value_of_another_type_among_many_is_refused_by_its_offset() -> None:
+    f = fold(segment(id=INT, v=INT))
+    values = [row("c", {"id": n, "v": "bad" if n in (2, 3) else n}, at(100 + n)) for n in range(5)]
+    assert f.add_all([7, 8, 9, 10, 11], values)
+
+    with pytest.raises(RefusedRow) as refused:
+        f.batches()
+    assert refused.value.offset == 9
+
+
+def test_rows_with_an_embedded_schema_and_rows_without_are_one_stream() -> None:
+    f = fold(segment(id=INT, v=TEXT))
+    plain = [row("c", {"id": n, "v": "x"}, at(100 + n)) for n in range(6)]
+    values = [
+        json.dumps({"schema": {"type": "struct"}, "payload": json.loads(value)}).encode()
+        if n in (1, 2, 3)
+        else value
+        for n, value in enumerate(plain)
+    ]
+    assert f.add_all(range(6), values)
+    assert (f.rows, f.counts()) == (6, (6, 0))
+
+
+def test_a_column_may_have_any_name() -> None:
+    columns: dict[str, Any] = {'say "hi"': TEXT, "back\\slash": TEXT, "ä\u2028": TEXT}
+    f = fold(segment(id=INT, **columns))
+    image = {"id": 1, **dict.fromkeys(columns, "x")}
+
+    assert f.add_all(range(3), [row("c", {**image, "id": n}, at(100 + n)) for n in range(3)])
+    assert rows_of(only(f.batches()).upserts[0])[2] == {"id": "2", **dict.fromkeys(columns, "x")}
+
+
+def test_partitions_of_one_shard_give_one_sorted_batch() -> None:
+    segments = segment(id=INT), segment(at(200), id=INT, v=TEXT)
+    folds = [fold(*segments), fold(*segments), fold(*segments)]
+    for number, f in enumerate(folds[:2]):
+        for key in range(number, 6, 2):
+            assert f.add(key, row("d" if key == 4 else "c", {"id": key}, at(100 + key)))
+    assert folds[1].add(9, row("c", {"id": 7, "v": "x"}, at(200)))
+
+    batch = only(folds[0].batches(folds[1:]))
+
+    assert [[r["id"] for r in rows_of(b)] for b in batch.upserts] == [
+        ["0", "1", "2", "3", "5"],
+        ["7"],
+    ]
+    assert rows_of(batch.deletes) == [{"id": "4"}]
+
+
+def test_partitions_with_several_batches_each_are_written_one_after_the_other() -> None:
+    segments = segment(id=INT, v=INT), segment(at(200), key="v", id=INT, v=INT)
+    folds = [fold(*segments), fold(*segments)]
+    for number, f in enumerate(folds):
+        assert f.add(0, row("c", {"id": number, "v": 5}, at(100)))
+        assert f.add(1, row("d", {"id": number, "v": 5 + number}, at(200)))
+
+    batches = folds[0].batches(folds[1:])
+    assert [b.key for b in batches if isinstance(b, Batch)] == [("id",), ("v",)] * 2
+
+
+def test_an_update_without_a_key_checks_the_row_before_too() -> None:
+    f = fold(segment(key="", id=INT))
+    assert not f.add(0, row("u", {"id": 1}, at(100), before={"other": 1}))
+    assert f.end is not None
+    assert f.end.hold is not None
+    assert "unknown: other" in f.end.hold.reason

@@ -1,0 +1,108 @@
+"""Typed decoding of row records: one compiled decoder per shape of a shard's rows. Pure.
+
+A decoder knows a row's column names, the JSON types that its columns' values have, and the shard
+that the row must belong to: what it decodes has been checked for all of that in one call into C,
+and what nobody reads, such as the row before an update, is passed over without making objects.
+Whatever it refuses is looked at again with ``row_envelope``, which can say what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from operator import attrgetter
+from typing import Any, Literal, Union
+
+from msgspec import Raw, Struct, defstruct
+from msgspec.json import Decoder
+
+from shardmerge.schemas.names import ShardId
+
+from .row_envelope import DELETE, UPSERTS
+
+
+@dataclass(frozen=True, slots=True)
+class RowDecoder:
+    """How the records of one shape are decoded.
+
+    Attributes:
+        make: Values in column order, of any type → an image as ``decode`` gives it: a struct,
+            see ``msgspec.structs.astuple``.
+        key_of: Image → primary key; None without one.
+        decode: A record's value → ``op``, ``source`` (``file``, ``pos``, ``row``), ``before``
+            (raw JSON) and ``after`` (an image or None). Raises ``UNDECODABLE``. None when names
+            do not allow it.
+        decode_wrapped: The same for JSON with Connect's embedded schema: the envelope is the
+            attribute ``payload``.
+        decode_image: A raw ``before`` → an image. Raises ``UNDECODABLE``.
+    """
+
+    make: Callable[..., Any]
+    key_of: Callable[[Any], Any] | None
+    decode: Callable[[bytes], Any] | None
+    decode_wrapped: Callable[[bytes], Any] | None
+    decode_image: Callable[[Raw], Any] | None
+
+
+@lru_cache(maxsize=1_024)
+def row_decoder(
+    shard: ShardId,
+    columns: tuple[tuple[str, frozenset[type] | None], ...],
+    key: tuple[str, ...],
+) -> RowDecoder:
+    """The decoder for a shard's rows with exactly these columns.
+
+    Making one costs about a millisecond: they are kept.
+
+    Args:
+        shard: Named by the ``source`` block.
+        columns: Name in the row image and the Python types of its values (None: any).
+        key: Names of the primary key's columns.
+    """
+    fields = [f"c{number}" for number in range(len(columns))]
+    types: list[Any] = [_optional(kinds) for _, kinds in columns]
+    names = {field: name for field, (name, _) in zip(fields, columns, strict=True)}
+    field_of = {name: field for field, name in names.items()}
+    key_of = attrgetter(*(field_of[name] for name in key)) if key else None
+    try:
+        # Nothing decoded from JSON can be part of a cycle: the collector need not look at it.
+        image: Any = _struct("Image", fields, types, rename=names, forbid_unknown_fields=True)
+    except ValueError:
+        # A quote, a backslash or a control character in a column's name.
+        return RowDecoder(_struct("Image", fields, types), key_of, None, None, None)
+    literal: Any = Literal
+    source: Any = _struct(
+        "Source",
+        ["name", "db", "table", "file", "pos", "row"],
+        [*(literal[part] for part in (shard.source, shard.database, shard.table)), str, int, int],
+    )
+    envelope: Any = defstruct(
+        "Envelope",
+        [
+            ("op", literal[(*sorted(UPSERTS), DELETE)]),
+            ("source", source),
+            ("before", Raw, Raw(b"null")),
+            ("after", image | None, None),
+        ],
+        gc=False,
+    )
+    wrapped = _struct("Wrapped", ["payload"], [envelope])
+    return RowDecoder(
+        image,
+        key_of,
+        Decoder(envelope).decode,
+        Decoder(wrapped).decode,
+        Decoder(image).decode,
+    )
+
+
+def _struct(name: str, fields: Sequence[str], types: Sequence[Any], **options: Any) -> type[Struct]:
+    return defstruct(name, list(zip(fields, types, strict=True)), gc=False, **options)
+
+
+def _optional(kinds: frozenset[type] | None) -> Any:
+    if kinds is None:
+        return Any
+    union: Any = Union
+    return union[(*sorted(kinds, key=lambda k: k.__name__), type(None))]

@@ -1,0 +1,36 @@
+"""What is applied together when there is a lot."""
+
+from __future__ import annotations
+
+import pytest
+
+from shardmerge.schemas.names import ShardId, TargetTable
+from shardmerge.schemas.position import BEGINNING
+from shardmerge.spark_sink.batches import units_of
+from shardmerge.spark_sink.ranges import RangeTask, Segment, ShardStream
+
+
+def tasks(*records: int, topic: str = "t") -> list[RangeTask]:
+    segment = Segment(BEGINNING, (), ())
+    stream = ShardStream(ShardId("s", "d", topic), TargetTable("d", "t"), (segment,), None)
+    return [RangeTask(topic, n, 0, size, stream, {}, 1) for n, size in enumerate(records)]
+
+
+def test_partitions_of_a_topic_stay_together_when_there_are_enough_topics() -> None:
+    several = [tasks(10, 20 + n, topic=f"t{n}") for n in range(8)]
+
+    units = units_of([task for some in several for task in some], cores=2)
+
+    assert [[t.topic for t in unit] for unit in units] == [[f"t{n}"] * 2 for n in range(7, -1, -1)]
+
+
+@pytest.mark.parametrize("records", [(100,) * 16, (1000, 1, 1), (5,), (7, 0, 0, 0)])
+def test_a_topic_is_cut_until_all_cores_have_work(records: tuple[int, ...]) -> None:
+    units = units_of(tasks(*records), cores=2)
+
+    assert sorted(t.partition for unit in units for t in unit) == list(range(len(records)))
+    sizes = [sum(t.end_offset for t in unit) for unit in units]
+    assert sizes == sorted(sizes, reverse=True)
+    assert all(
+        len(unit) == 1 or size <= sum(records) / 4 for unit, size in zip(units, sizes, strict=True)
+    )
