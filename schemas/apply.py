@@ -45,6 +45,7 @@ from .grammar.types import BINARY_ATTRIBUTE
 from .implicit_indexes import after_alter, is_settled
 from .model import Check, ForeignKey, TableSchema
 from .normalize import converted_column, converted_type, normal_charset, normalize, settle
+from .timestamps import with_implicit_defaults
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +135,7 @@ def apply_alter(
     changes = change_columns(schema, alter, table_name, charset, context)
     if conversion is not None:
         changes = _convert(changes, *conversion, context)
+    changes = _with_timestamps(changes, context)
     renamed_to = next((a.to for a in alter.actions if isinstance(a, RenameTableTo)), None)
     comment, options, partitioning = _options(schema, alter)
     draft = TableSchema(
@@ -163,6 +165,15 @@ def apply_alter(
         describe(action, changes.described.get(place)) for place, action in enumerate(alter.actions)
     )
     return AlterResult(result, changes.lineage, actions, renamed_to)
+
+
+def _with_timestamps(changes: ColumnChanges, context: ServerContext) -> ColumnChanges:
+    columns = with_implicit_defaults(changes.columns, changes.defined, context)
+    if columns == changes.columns:
+        return changes
+    now = {id(old): new for old, new in zip(changes.columns, columns, strict=True)}
+    described = {place: now.get(id(c), c) for place, c in changes.described.items()}
+    return replace(changes, columns=columns, described=described)
 
 
 def _given_defaults(alter: AlterTable, changes: ColumnChanges) -> frozenset[str]:

@@ -82,6 +82,8 @@ def _with_own_parts(index: Index, by_name: dict[str, Column], *, mariadb: bool) 
     if not index.is_unique:
         return index
     size = _SPATIAL_BYTES.get(first.type.name)
+    if size is None:
+        parts = tuple([replace(part, descending=False) for part in parts])
     parts = (replace(parts[0], length=size or _SPATIAL_HASH_BYTES), *parts[1:])
     return replace(index, parts=parts, hashed=size is None)
 
@@ -101,6 +103,8 @@ def _part(
         )
         if useless:
             length = None
+        elif mariadb and column.type.name in _UNBOUNDED:
+            length = min(length, _type_bytes(column.type))
     if length == part.length and column.name == part.column:
         return part
     return replace(part, column=column.name, length=length)

@@ -19,6 +19,7 @@ from .grammar.context import ServerContext
 from .indexing import MAX_KEY_BYTES, normal_indexes
 from .literals import normal_literal
 from .model import Column, Default, DefaultKind, Index, IndexKind, TableSchema
+from .timestamps import with_implicit_defaults, zero_moment
 from .types import BLOB_NAMES, SPATIAL_NAMES, TEXT_NAMES, ColumnType
 
 NULL_DEFAULT = Default(DefaultKind.NULL)
@@ -36,7 +37,6 @@ _MYISAM_KEY_BYTES = 1000
 _WITHOUT_FOREIGN_KEYS = frozenset({"MYISAM", "ARIA", "MEMORY", "HEAP", "ARCHIVE", "CSV"})
 """Engines that read a foreign key and forget it; its index they keep."""
 _DEFAULT_ENGINE = ("ENGINE", "INNODB")
-_ZERO_MOMENT = Default(DefaultKind.LITERAL, "0000-00-00 00:00:00")
 
 
 def normalize(schema: TableSchema, table_name: str, context: ServerContext) -> TableSchema:
@@ -51,6 +51,8 @@ def normalize(schema: TableSchema, table_name: str, context: ServerContext) -> T
         schema.charset, schema.collation, context.charset, context.collation, context
     )
     columns = tuple(normal_column(column, charset, collation, context) for column in schema.columns)
+    defined = frozenset(column.name for column in columns)
+    columns = with_implicit_defaults(columns, defined, context)
     options = tuple(
         (name, value)
         for name, value in schema.options
@@ -60,7 +62,7 @@ def normalize(schema: TableSchema, table_name: str, context: ServerContext) -> T
         replace(schema, columns=columns, charset=charset, collation=collation, options=options),
         table_name,
         context,
-        defined=frozenset(column.name for column in columns),
+        defined=defined,
     )
 
 
@@ -206,7 +208,7 @@ def normal_column(column: Column, charset: str, collation: str, context: ServerC
         if on_update:
             on_update = current_timestamp(kind.fsp)
             if not nullable and default is None:
-                default = _ZERO_MOMENT
+                default = zero_moment(kind.fsp)
     if (kind, nullable, default, on_update) == (
         column.type, column.nullable, column.default, column.on_update,
     ):  # fmt: skip
@@ -308,5 +310,5 @@ def _of_primary_key(column: Column, context: ServerContext, *, defined: bool) ->
     if not (column.nullable or gone):
         return column
     if context.is_mariadb and column.on_update and gone:
-        return replace(column, nullable=False, default=_ZERO_MOMENT)
+        return replace(column, nullable=False, default=zero_moment(column.type.fsp))
     return replace(column, nullable=False, default=None if gone else default)

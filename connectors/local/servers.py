@@ -25,7 +25,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from shardmerge.schemas.errors import StackError
@@ -67,6 +67,8 @@ _OPTIONS = (
     # Debian's folder for LOAD DATA does not exist here.
     "--secure-file-priv=",
     "--max-allowed-packet=64M",
+)
+_CARELESS = (
     # The data is thrown away: nothing has to survive a power cut.
     "--innodb-flush-log-at-trx-commit=0",
     "--innodb-flush-method=nosync",
@@ -130,6 +132,7 @@ def running_server(
         artifacts = resolve(cache, say)
         prepare_data(artifacts, data)
         spec = mysql_spec(artifacts, _NAME, data, port, 901, binlog=False)
+        spec = replace(spec, argv=(*spec.argv, *_CARELESS))
         version = _version((str(artifacts.mysql_home / "bin" / "mysqld"),), spec.env)
     else:
         program = provide(name, cache, say)
@@ -212,7 +215,7 @@ def _version(command: tuple[str, ...], env: Mapping[str, str]) -> str:
 
 
 def _options(program: Program, data: Path) -> list[str]:
-    options = [*program.command, f"--datadir={data}", *_OPTIONS]
+    options = [*program.command, f"--datadir={data}", *_OPTIONS, *_CARELESS]
     if program.name == "mysql97":
         options += _ONLY_MYSQL_8
     # A server refuses to run as root unless told so by name.

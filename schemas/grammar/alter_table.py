@@ -36,7 +36,6 @@ from .columns import (
     Definition,
     column_definition,
     default_value,
-    promote_timestamps,
 )
 from .indexes import begins_constraint, constraint, lock_wait
 from .lexer import END, Cursor
@@ -60,8 +59,7 @@ def alter_table(cursor: Cursor) -> AlterTable:
         elif not _may_follow_without_comma(cursor):
             break
     home = name.database or cursor.context.default_database
-    actions = [_at_home(action, home) for action in _with_timestamps(actions, cursor)]
-    return AlterTable(name, tuple(actions), if_exists)
+    return AlterTable(name, tuple([_at_home(action, home) for action in actions]), if_exists)
 
 
 def _at_home(action: Action, home: str) -> Action:
@@ -81,17 +79,6 @@ def _may_follow_without_comma(cursor: Cursor) -> bool:
     found = table_option(cursor) is not None
     cursor.seek(start)
     return found
-
-
-def _with_timestamps(actions: list[Action], cursor: Cursor) -> list[Action]:
-    if cursor.context.has_explicit_timestamps:
-        return actions
-    drafts = [Definition(a.column) for a in actions if isinstance(a, (AddColumn, ChangeColumn))]
-    promoted = iter(promote_timestamps(drafts, cursor))
-    return [
-        replace(a, column=next(promoted).column) if isinstance(a, (AddColumn, ChangeColumn)) else a
-        for a in actions
-    ]
 
 
 def _action(cursor: Cursor) -> list[Action]:

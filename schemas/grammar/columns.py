@@ -121,37 +121,6 @@ def definition_of(cursor: Cursor, name: str) -> Definition:
     return Definition(column, indexes, tuple(draft.checks), tuple(draft.foreign_keys))
 
 
-def promote_timestamps(definitions: list[Definition], cursor: Cursor) -> list[Definition]:
-    """Give TIMESTAMP columns their implicit defaults where the server still does that.
-
-    The first NOT NULL timestamp of the statement gets the current time on insert and update,
-    the others the zero timestamp, where nothing was said.
-
-    Source: MySQL Reference Manual, ``explicit_defaults_for_timestamp``.
-    """
-    if cursor.context.has_explicit_timestamps:
-        return definitions
-    out: list[Definition] = []
-    first = True
-    for definition in definitions:
-        column = definition.column
-        kept = definition
-        if column.type.name == "timestamp" and not column.nullable and not column.generated:
-            if column.default is None:
-                if first and not column.on_update:
-                    now = current_timestamp(column.type.fsp)
-                    column = replace(
-                        column, default=Default(DefaultKind.EXPRESSION, now), on_update=now
-                    )
-                else:
-                    zero = WrittenLiteral(DefaultKind.LITERAL, "0000-00-00 00:00:00")
-                    column = replace(column, default=zero)
-                kept = replace(definition, column=column)
-            first = False
-        out.append(kept)
-    return out
-
-
 def current_timestamp(fsp: int) -> str:
     """The canonical text of the current time as a default."""
     return f"CURRENT_TIMESTAMP({fsp})" if fsp else "CURRENT_TIMESTAMP"

@@ -19,7 +19,7 @@ from shardmerge.schemas.charsets import charset_of
 from shardmerge.schemas.implicit_indexes import implicit_index
 from shardmerge.schemas.model import Check, ForeignKey, Index, TableSchema
 
-from .columns import Definition, column_definition, promote_timestamps
+from .columns import Definition, column_definition
 from .context import ServerContext
 from .indexes import begins_constraint, constraint
 from .lexer import END, Cursor
@@ -59,12 +59,11 @@ def create_table(cursor: Cursor, *, replaces: bool) -> Statement:
         queried = ()
     names = {definition.column.name.lower() for definition in definitions}
     from_query = not names.issuperset(name.lower() for name in queried)
-    promoted = promote_timestamps(definitions, cursor)
     if queried:
-        promoted = _with_query(promoted, queried, cursor.context)
+        definitions = _with_query(definitions, queried, cursor.context)
     home = name.database or cursor.context.default_database
     constraints = at_home(constraints, home)
-    schema = _schema(promoted, constraints, options, partitions, cursor.context)
+    schema = _schema(definitions, constraints, options, partitions, cursor.context)
     return CreateTable(name, schema, if_not_exists and not replaces, temporary, from_query)
 
 

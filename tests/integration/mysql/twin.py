@@ -22,7 +22,7 @@ from shardmerge.schemas.changes import (
     TableName,
 )
 from shardmerge.schemas.grammar import ServerContext, parse
-from shardmerge.schemas.model import Column, Default, DefaultKind, Index, IndexKind, TableSchema
+from shardmerge.schemas.model import Column, Index, IndexKind, TableSchema
 from shardmerge.schemas.names import quote_identifier
 
 from .information import Information
@@ -34,7 +34,7 @@ DATABASES = (HOME, OTHER)
 Key = tuple[str, str]
 
 
-ZERO_MOMENT = Default(DefaultKind.LITERAL, "0000-00-00 00:00:00")
+ZERO_MOMENT = "0000-00-00 00:00:00"
 
 
 class ServerEnded(Exception):
@@ -53,7 +53,7 @@ class Twin:
     def __init__(self, port: int) -> None:
         self._connection = pymysql.connect(
             host="127.0.0.1", port=port, user=USER, password=PASSWORD, autocommit=True,
-            charset="utf8mb4",
+            charset="utf8mb4", ssl_disabled=True,
         )  # fmt: skip
         self._cursor: Cursor = self._connection.cursor()
         text = str(self.query("SELECT VERSION()")[0][0])
@@ -63,6 +63,8 @@ class Twin:
         self.context = ServerContext(flavour, version, charset=charset, default_database=HOME)
         self.tracked: dict[Key, TableSchema] = {}
         self._databases: dict[str, tuple[str, str]] = {}
+        self._first_databases: dict[str, tuple[str, str]] = {}
+        self._is_shown = False
         self.last_shown: dict[Key, str] = {}
         self._read: dict[str, TableSchema] = {}
         self.query("SET foreign_key_checks = 0")
@@ -97,13 +99,17 @@ class Twin:
         for sql in statements:
             self.query(sql)
             self._apply(parse(sql, self.context), self.context)
+        self._first_databases = dict(self._databases)
         self.last_shown = self.shown()
 
     def restore(self, shown: dict[Key, str], tracked: dict[Key, TableSchema]) -> bool:
         """Bring the tables back to an earlier state; False when only a reset can."""
-        if self._databases:
+        if self._databases != self._first_databases:
             return False
-        now = self.shown()
+        now = self.last_shown if self._is_shown else self.shown()
+        self.tracked = dict(tracked)
+        if now == shown:
+            return True
         for key in now.keys() - {key for key, sql in shown.items() if now.get(key) == sql}:
             self.query(f"DROP TABLE {quote_identifier(key[0])}.{quote_identifier(key[1])}")
         for key, sql in shown.items():
@@ -113,8 +119,8 @@ class Twin:
                 self.query(f"USE {key[0]}")
                 self.query(sql)
         self.query(f"USE {HOME}")
-        self.tracked = dict(tracked)
-        return self.shown() == shown
+        self.last_shown = self.shown()
+        return self.last_shown == shown
 
     def is_taken(self, sql: str) -> bool:
         """Whether the server takes a statement; the tracker does not see it."""
@@ -127,6 +133,7 @@ class Twin:
     def execute(self, sql: str, context: ServerContext | None = None) -> bool:
         """Execute on both; False when the server refuses, which leaves both unchanged."""
         context = context or self.context
+        self._is_shown = False
         self._mode(",ANSI_QUOTES" if context.ansi_quotes else "")
         # Without the checks an ALTER is done in place, and names keys and indexes in other ways.
         self.query("SET foreign_key_checks = 1")
@@ -199,7 +206,7 @@ class Twin:
             found += compare(key, tracked, server)
             if self.last_shown.get(key) != shown[key]:
                 found += self._information.differences(*key, self.tracked[key])
-        self.last_shown = shown
+        self.last_shown, self._is_shown = shown, True
         return found
 
     def adopt(self) -> None:
@@ -248,8 +255,8 @@ def _still_implicit(shown: TableSchema, tracked: TableSchema | None) -> TableSch
 
 
 def _as_shown(column: Column, sql: str) -> Column:
-    unsure = column.auto_increment or (column.on_update and column.default == ZERO_MOMENT)
-    if not unsure:
+    is_zero = column.default is not None and column.default.text.startswith(ZERO_MOMENT)
+    if not (column.auto_increment or (column.on_update and is_zero)):
         return column
     head = f"\n  {quote_identifier(column.name)} "
     line = sql[sql.index(head) + 1 :].partition("\n")[0]
