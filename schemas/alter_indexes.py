@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from .alter_columns import ColumnChanges, follows_renames
@@ -35,7 +36,7 @@ _SPATIAL = frozenset(SPATIAL_NAMES)
 _UNBOUNDED = frozenset({*TEXT_NAMES, *BLOB_NAMES})
 _STORAGE_BYTES = {
     "tinyint": 1, "smallint": 2, "mediumint": 3, "int": 4, "bigint": 8, "float": 4, "double": 8,
-    "year": 1, "date": 3,
+    "year": 1, "date": 3, "uuid": 16, "inet6": 16, "inet4": 4,
 }  # fmt: skip
 _MOMENT_BYTES = {"datetime": 5, "timestamp": 4, "time": 3}
 
@@ -81,16 +82,46 @@ def change_indexes(
     names = {index.name.lower() for index in indexes}
     known = len(indexes)
     for place, action in enumerate(alter.actions):
-        if place in changes.skipped:
-            continue
-        if isinstance(action, AddIndex):
+        if isinstance(action, (AddColumn, ChangeColumn)):
+            indexes += _inline(action, names, is_skipped=place in changes.skipped)
+        elif isinstance(action, AddIndex):
             if not (action.if_not_exists and action.index.name.lower() in names):
-                indexes.append(action.index)
-        elif isinstance(action, (AddColumn, ChangeColumn)):
-            indexes += action.indexes
+                indexes.append(_as_before(action.index, schema, context))
         elif isinstance(action, AddForeignKey) and is_new(action, schema):
             indexes.append(implicit_index(action.foreign_key))
     return _with_new(indexes[:known], indexes[known:], schema, table_name, context)
+
+
+def _as_before(index: Index, schema: TableSchema, context: ServerContext) -> Index:
+    """A new index; MariaDB keeps one that it drops and adds alike, with its visibility."""
+    old = schema.index(index.name) if context.is_mariadb and index.name else None
+    if old is None or old.invisible == index.invisible:
+        return index
+    alike = (old.kind, old.comment, _key(old)) == (index.kind, index.comment, _key(index))
+    return replace(index, invisible=old.invisible) if alike else index
+
+
+def _key(index: Index) -> list[tuple[str, int | None, bool]]:
+    return [(part.column.lower(), part.length, part.descending) for part in index.parts]
+
+
+def _inline(
+    action: AddColumn | ChangeColumn, names: set[str], *, is_skipped: bool
+) -> Iterator[Index]:
+    """The keys inside a definition: IF [NOT] EXISTS looks for them by themselves.
+
+    MariaDB adds the key although the column is there, and not when an index has its name.
+    """
+    if isinstance(action, ChangeColumn):
+        if is_skipped:
+            return
+        is_guarded = action.if_exists
+    else:
+        is_guarded = action.if_not_exists
+    for index in action.indexes:
+        name = index.name or index.parts[0].column
+        if not (is_guarded and name.lower() in names):
+            yield index
 
 
 def _with_new(

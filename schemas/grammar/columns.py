@@ -114,6 +114,7 @@ def definition_of(cursor: Cursor, name: str) -> Definition:
     if cursor.context.is_mariadb and any(i.kind is IndexKind.PRIMARY for i in indexes):
         # To MariaDB a column that is the primary key is not UNIQUE besides.
         indexes = tuple(i for i in indexes if i.kind is IndexKind.PRIMARY)
+        nullable = False  # Also where IF NOT EXISTS then finds another primary key.
     column = Column(
         draft.name, kind, nullable, default, on_update, draft.auto_increment, draft.generated,
         draft.comment, draft.invisible,

@@ -1,0 +1,215 @@
+"""What servers make of odd ALTER TABLEs: measured on MySQL 5.7, 8.0.15, 9.7 and MariaDB 10.11."""
+
+from __future__ import annotations
+
+import pytest
+
+from shardmerge.schemas.apply import apply_alter
+from shardmerge.schemas.changes import AlterTable
+from shardmerge.schemas.grammar import ServerContext, parse
+from shardmerge.schemas.model import (
+    Default,
+    DefaultKind,
+    Generated,
+    Index,
+    IndexKind,
+    IndexPart,
+    TableSchema,
+)
+from tests.unit.schemas.test_normalize_measured import MARIADB, MYSQL, NULL, column, create, parts
+
+
+def altered(action: str, context: ServerContext, made: str) -> TableSchema:
+    """The table t after one ALTER TABLE."""
+    statement = parse(f"ALTER TABLE t {action}", context)
+    assert isinstance(statement, AlterTable)
+    return apply_alter(create(made, context), statement, "t", context).schema
+
+
+OLD = ServerContext(version=(8, 0, 15))
+ABS = Default(DefaultKind.EXPRESSION, "abs(-3)")
+
+
+@pytest.mark.parametrize(("context", "default"), [(OLD, None), (MYSQL, ABS), (MARIADB, ABS)])
+@pytest.mark.parametrize("null", ["", "NOT NULL"])
+def test_mysql_8_0_15_forgets_an_expression_as_default_of_the_primary_key(
+    null: str, context: ServerContext, default: Default | None
+) -> None:
+    assert column(f"INT {null} DEFAULT (ABS(-3)) PRIMARY KEY", context).default == default
+    made = "CREATE TABLE t (c INT PRIMARY KEY)"
+    found = altered("ALTER c SET DEFAULT (ABS(-3))", context, made)
+    assert found.columns[0].default == default
+
+
+def test_mysql_8_0_15_keeps_it_where_the_key_alone_is_new() -> None:
+    made = "CREATE TABLE t (c INT NOT NULL DEFAULT (ABS(-3)))"
+    assert altered("ADD PRIMARY KEY (c)", OLD, made).columns[0].default == ABS
+
+
+@pytest.mark.parametrize("context", [MYSQL, MARIADB])
+@pytest.mark.parametrize(
+    ("words", "nullable"), [("AUTO_INCREMENT NULL", True), ("NULL AUTO_INCREMENT", False)]
+)
+def test_null_behind_auto_increment_counts(
+    words: str, nullable: bool, context: ServerContext
+) -> None:
+    assert column(f"INT {words} UNIQUE", context).nullable == nullable
+
+
+@pytest.mark.parametrize("context", [MYSQL, MARIADB])
+def test_elements_of_charset_binary_keep_their_spaces(context: ServerContext) -> None:
+    found = create("CREATE TABLE t (e ENUM('v','z ')) CHARSET binary", context)
+    assert found.columns[0].type.elements == ("v", "z ")
+    other = create("CREATE TABLE t (e ENUM('v','z ')) CHARSET latin1", context)
+    assert other.columns[0].type.elements == ("v", "z")
+
+
+def test_mysql_8_0_15_keeps_the_text_of_an_expression_when_columns_swap_names() -> None:
+    made = "CREATE TABLE t (a INT, b INT, c INT AS (a + 1), KEY k ((b + 1)))"
+    found = altered("RENAME COLUMN a TO b, RENAME COLUMN b TO a", OLD, made)
+    assert found.columns[2].generated == Generated("(`a` + 1)", stored=False)
+    assert found.indexes[0].parts[0].expression == "(`b` + 1)"
+
+
+def test_mariadb_follows_renames_in_expressions() -> None:
+    made = "CREATE TABLE t (a INT, b INT, c INT AS (a + 1))"
+    found = altered("RENAME COLUMN a TO b, RENAME COLUMN b TO a", MARIADB, made)
+    assert found.columns[2].generated == Generated("(`b` + 1)", stored=False)
+
+
+def test_mariadb_takes_on_update_away_with_the_current_time() -> None:
+    made = (
+        "CREATE TABLE t (a DATETIME DEFAULT NOW() ON UPDATE NOW(),"
+        " b TIMESTAMP NULL ON UPDATE NOW(),"
+        " c DATETIME DEFAULT '2020-01-01' ON UPDATE NOW())"
+    )
+    found = altered(
+        "ALTER a DROP DEFAULT, ALTER b DROP DEFAULT, ALTER c DROP DEFAULT", MARIADB, made
+    )
+    assert [bool(c.on_update) for c in found.columns] == [False, True, True]
+
+
+def test_mariadb_gives_a_moment_that_follows_updates_the_zero_default() -> None:
+    zero = Default(DefaultKind.LITERAL, "0000-00-00 00:00:00")
+    assert column("DATETIME NOT NULL ON UPDATE NOW()", MARIADB).default == zero
+    assert column("TIMESTAMP NOT NULL ON UPDATE NOW()", MARIADB).default == zero
+    assert column("TIMESTAMP NOT NULL ON UPDATE NOW()", MYSQL).default is None
+    made = "CREATE TABLE t (a INT PRIMARY KEY)"
+    for kind in ("TIMESTAMP", "DATETIME"):
+        found = altered(f"MODIFY a {kind} DEFAULT NULL ON UPDATE NOW()", MARIADB, made)
+        assert found.columns[0].default == zero
+
+
+def test_mariadb_forgets_the_default_of_a_numbered_column() -> None:
+    made = "CREATE TABLE t (a INT AUTO_INCREMENT PRIMARY KEY)"
+    assert altered("ALTER a SET DEFAULT 0", MARIADB, made).columns[0].default is None
+
+
+@pytest.mark.parametrize("written", ["(PI())", "PI()"])
+def test_mariadb_computes_pi_as_a_default(written: str) -> None:
+    number = Default(DefaultKind.LITERAL, "3.141592653589793")
+    assert column(f"DOUBLE DEFAULT {written}", MARIADB).default == number
+    assert column(f"INT DEFAULT {written}", MARIADB).default == Default(DefaultKind.LITERAL, "3")
+    assert column("DOUBLE DEFAULT (-PI())", MARIADB).default == Default(
+        DefaultKind.LITERAL, "-3.141592653589793"
+    )
+    assert column("DOUBLE DEFAULT (PI() + 1)", MARIADB).default == Default(
+        DefaultKind.EXPRESSION, "(pi() + 1)"
+    )
+
+
+def test_mariadb_widens_no_text_that_the_converting_statement_defines() -> None:
+    made = "CREATE TABLE t (a TEXT, b TEXT) CHARSET=latin1"
+    action = "MODIFY b TEXT CHARSET latin1, ADD c TEXT CHARSET latin1, CONVERT TO CHARSET utf8mb4"
+    kinds = [c.type.name for c in altered(action, MARIADB, made).columns]
+    assert kinds == ["mediumtext", "text", "text"]
+    kinds = [c.type.name for c in altered(action, MYSQL, made).columns]
+    assert kinds == ["mediumtext", "mediumtext", "mediumtext"]
+
+
+@pytest.mark.parametrize(
+    ("elements", "length"),
+    [("g POINT NOT NULL, KEY (g)", 25), ("g POINT, UNIQUE (g)", 25), ("g POINT PRIMARY KEY", 25),
+     ("g LINESTRING, KEY (g)", 3072),
+     ("g LINESTRING, KEY (g(30))", 30), ("g LINESTRING, UNIQUE (g)", 8)],
+)  # fmt: skip
+def test_mariadb_indexes_the_first_bytes_of_a_shape(elements: str, length: int) -> None:
+    assert parts(elements, MARIADB) == [IndexPart("g", length=length)]
+
+
+def test_mysql_makes_a_plain_index_of_a_shape_a_spatial_one() -> None:
+    found = create("CREATE TABLE t (g POINT NOT NULL, KEY k (g))", MYSQL)
+    assert found.indexes == (Index("k", IndexKind.SPATIAL, (IndexPart("g"),)),)
+
+
+@pytest.mark.parametrize("words", ["", "IF EXISTS "])
+def test_mariadb_drops_the_key_and_not_the_columns_own_check_of_that_name(words: str) -> None:
+    made = "CREATE TABLE t (a INT, f INT CHECK (f > 1), UNIQUE KEY f (a))"
+    found = altered(f"DROP CONSTRAINT {words}f", MARIADB, made)
+    assert (found.indexes, [check.name for check in found.checks]) == ((), ["f"])
+
+
+def test_if_not_exists_looks_at_the_table_before_the_statement() -> None:
+    made = "CREATE TABLE t (a INT, b INT)"
+    found = altered("DROP b, ADD COLUMN IF NOT EXISTS b TEXT AFTER nowhere", MARIADB, made)
+    assert [c.name for c in found.columns] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("action", "keys", "nullable"),
+    [
+        ("ADD COLUMN IF NOT EXISTS b INT UNIQUE", ["PRIMARY", "b"], True),
+        ("ADD COLUMN IF NOT EXISTS a INT UNIQUE", ["PRIMARY", "b", "a"], True),
+        ("ADD COLUMN IF NOT EXISTS c INT KEY", ["PRIMARY", "b"], False),
+        ("MODIFY IF EXISTS b INT UNIQUE", ["PRIMARY", "b"], True),
+        ("CHANGE IF EXISTS b c INT UNIQUE", ["PRIMARY", "b", "c"], True),
+        ("MODIFY IF EXISTS nothing INT UNIQUE", ["PRIMARY", "b"], True),
+    ],
+)
+def test_if_exists_looks_for_the_keys_of_a_definition_by_themselves(
+    action: str, keys: list[str], nullable: bool
+) -> None:
+    made = "CREATE TABLE t (a INT PRIMARY KEY, b INT, UNIQUE b (b))"
+    found = altered(action, MARIADB, made)
+    assert sorted(index.name for index in found.indexes) == sorted(keys)
+    assert found.columns[-1].nullable == nullable
+
+
+@pytest.mark.parametrize(
+    ("again", "invisible"), [("(a)", True), ("(b)", False), ("(a) COMMENT 'x'", False)]
+)
+def test_mariadb_keeps_an_index_that_it_drops_and_adds_alike(again: str, invisible: bool) -> None:
+    made = "CREATE TABLE t (a INT, b INT, KEY x (a) IGNORED)"
+    found = altered(f"DROP KEY x, ADD KEY x {again}", MARIADB, made)
+    assert [index.invisible for index in found.indexes] == [invisible]
+
+
+@pytest.mark.parametrize(("kind", "length"), [("INET6", 16), ("UUID", 16), ("INT", 4)])
+def test_a_replaced_column_leaves_its_size_as_prefix(kind: str, length: int) -> None:
+    made = f"CREATE TABLE t (a {kind}, UNIQUE x (a))"
+    found = altered("DROP a, ADD a TEXT", MARIADB, made)
+    assert found.indexes[0].parts == (IndexPart("a", length=length),)
+
+
+TIMESTAMPS = ServerContext(version=(5, 7, 22))
+NOW = Default(DefaultKind.EXPRESSION, "CURRENT_TIMESTAMP")
+ZERO = Default(DefaultKind.LITERAL, "0000-00-00 00:00:00")
+
+
+@pytest.mark.parametrize(
+    ("made", "action", "defaults"),
+    [
+        ("s TIMESTAMP", "ADD x TIMESTAMP", [NOW, ZERO]),
+        ("a INT", "ADD x TIMESTAMP", [NULL, NOW]),
+        ("a INT", "ADD x TIMESTAMP, ADD y TIMESTAMP", [NULL, NOW, ZERO]),
+        ("s TIMESTAMP", "ADD y TIMESTAMP FIRST", [NOW, NOW]),
+        ("a TIMESTAMP NULL, b TIMESTAMP", "ADD c TIMESTAMP", [NULL, ZERO, ZERO]),
+        ("a INT, b TIMESTAMP", "MODIFY a TIMESTAMP", [NOW, NOW]),
+        ("a TIMESTAMP NOT NULL ON UPDATE NOW()", "ADD b TIMESTAMP", [ZERO, ZERO]),
+    ],
+)
+def test_the_first_timestamp_of_the_table_gets_the_current_time(
+    made: str, action: str, defaults: list[Default]
+) -> None:
+    found = altered(action, TIMESTAMPS, f"CREATE TABLE t ({made})")
+    assert [c.default for c in found.columns] == defaults
