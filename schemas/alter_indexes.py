@@ -28,6 +28,7 @@ from .implicit_indexes import (
     may_be_implicit,
     without_redundant,
 )
+from .indexing import is_long
 from .model import Column, Index, IndexPart, TableSchema
 from .types import BLOB_NAMES, SPATIAL_NAMES, TEXT_NAMES, ColumnType
 
@@ -78,7 +79,7 @@ def change_indexes(
         kept = index if same else replace(index, name=name, parts=parts, invisible=invisible)
         if folded in renamed:
             kept = replace(kept, implicit=False)  # A name of its own makes it explicit.
-        indexes.append(after_alter(kept))
+        indexes.append(kept if is_long(kept, after) else after_alter(kept))
     names = {index.name.lower() for index in indexes}
     known = len(indexes)
     for place, action in enumerate(alter.actions):

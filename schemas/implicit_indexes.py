@@ -78,7 +78,7 @@ def _makes_redundant(index: Index, other: Index, *, mariadb: bool) -> bool:
 
 
 def after_alter(index: Index) -> Index:
-    """An index that stays: MariaDB forgets USING HASH of unique ones in any ALTER TABLE."""
+    """An index that stays: MariaDB forgets USING HASH of unique ones that need no hash."""
     if index.hashed and index.is_unique:
         return replace(index, hashed=False)
     return index

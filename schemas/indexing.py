@@ -45,13 +45,11 @@ def normal_indexes(
         indexes = without_redundant(indexes, mariadb=False)
     indexes = tuple([_with_own_parts(index, by_name, mariadb=mariadb) for index in indexes])
     if mariadb:
-        indexes = without_redundant(indexes, mariadb=True)
+        hashed = tuple([_long_unique(index, by_name, max_key_bytes) for index in indexes])
+        indexes = without_redundant(hashed, mariadb=True)
     named: list[Index] = []
     taken: set[str] = set()
-    for written in indexes:
-        index = written
-        if mariadb and index.kind is IndexKind.UNIQUE:
-            index = _long_unique(index, by_name)
+    for index in indexes:
         parts = index.parts
         if index.kind is IndexKind.PLAIN:
             parts = _fitting_parts(parts, by_name, max_key_bytes, mariadb=mariadb)
@@ -134,18 +132,20 @@ def _fitting_parts(
     return tuple(fitting)
 
 
-def _long_unique(index: Index, by_name: dict[str, Column]) -> Index:
+def _long_unique(index: Index, by_name: dict[str, Column], limit: int) -> Index:
     """MariaDB's answer to a unique key that is too long: a hash, which has no order.
-
-    It is shown as USING HASH, which says nothing more then.
 
     Source: measured on 10.11; "Getting Started with Indexes", unique index on long columns.
     """
-    sizes = [_whole_bytes(part, by_name) for part in index.parts]
-    if any(size > 0 for size, _ in sizes):
-        parts = tuple(replace(part, descending=False) for part in index.parts)
-        return replace(index, parts=parts, hashed=False)
-    return index
+    if index.kind is not IndexKind.UNIQUE or not is_long(index, by_name, limit):
+        return index
+    parts = tuple(replace(part, descending=False) for part in index.parts)
+    return replace(index, parts=parts, hashed=True)
+
+
+def is_long(index: Index, by_name: dict[str, Column], limit: int = MAX_KEY_BYTES) -> bool:
+    """Whether a part is too long for a key."""
+    return any(_whole_bytes(part, by_name, limit)[0] > 0 for part in index.parts)
 
 
 def _whole_bytes(
@@ -204,7 +204,7 @@ def _rank(
     if index.kind is IndexKind.PRIMARY:
         return (0, 0, 0)
     partial = any(part.length is not None for part in index.parts)
-    hashed = any(_whole_bytes(part, by_name)[0] > 0 for part in index.parts)
+    hashed = is_long(index, by_name)
     return (0 if not nullable else 1, 1, 4 * hashed + 2 * partial + generated)
 
 

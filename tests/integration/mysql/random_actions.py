@@ -83,6 +83,7 @@ def actions(subject: Subject) -> list[str]:
 def _apart(subject: Subject, chosen: list[str]) -> list[str]:
     """Without actions whose effect on a column another one undoes, or that spoil expressions."""
     dropped = set(re.findall(rf"DROP (?:COLUMN )?({_NAME})", " ".join(chosen)))
+    added_names = re.findall(rf"(?:ADD|ADD COLUMN|EXISTS|\(|,) ?({_NAME}) [A-Z]", " ".join(chosen))
     added = " ".join(action for action in chosen if "(" in action)
     expressions = [
         *(check.expression for check in subject.schema.checks),
@@ -102,6 +103,12 @@ def _apart(subject: Subject, chosen: list[str]) -> list[str]:
         mysql = not subject.dialect.is_mariadb
         if renamed and mysql and any(n in text for n in renamed.groups() for text in expressions):
             continue
+        moved = renamed or re.match(rf"CHANGE ({_NAME}) ({_NAME})", action)
+        # MariaDB gives a new name that is added in the same statement to the added column.
+        if moved and moved[2] in added_names:
+            continue
+        if moved and moved[1] != moved[2] and _loses_foreign_key(subject, *moved.groups()):
+            continue
         if changed and action[0] == "A" and " ".join(chosen).count(changed[1]) > 1:
             continue
         # Servers write the literals of an expression anew when a column of it is redefined.
@@ -113,6 +120,13 @@ def _apart(subject: Subject, chosen: list[str]) -> list[str]:
             continue
         kept.append(action)
     return kept
+
+
+def _loses_foreign_key(subject: Subject, name: str, to: str) -> bool:
+    """Whether two columns would swap names under a foreign key: MariaDB then forgets the key."""
+    named = {quoted(own) for key in subject.schema.foreign_keys for own in key.columns}
+    swaps = to in map(quoted, subject.names)
+    return subject.dialect.is_mariadb and swaps and not named.isdisjoint((name, to))
 
 
 def _makes_indexed_shape(subject: Subject, name: str, action: str) -> bool:

@@ -145,6 +145,14 @@ def test_a_hash_supports_no_foreign_key_on_mariadb() -> None:
     assert keys(after(MYSQL, unique)) == {"b": "b"}
 
 
+def test_a_unique_key_that_is_too_long_is_a_hash_to_mariadb() -> None:
+    made = "CREATE TABLE t (b INT, v TEXT, UNIQUE u (b, v))"
+    add = "ALTER TABLE t ADD FOREIGN KEY (b) REFERENCES p (a)"
+    assert keys(after(MARIADB, made, add)) == {"u": "b,v", "b": "b"}
+    small = "CREATE TABLE t (v VARCHAR(255), UNIQUE u (v DESC)) ENGINE=MyISAM CHARSET=utf8mb4"
+    assert keys(after(MARIADB, small)) == {"u": "v"}
+
+
 def test_mariadb_forgets_the_hash_of_a_unique_index_in_the_next_statement() -> None:
     made = "CREATE TABLE t (b INT, UNIQUE u USING HASH (b), KEY k USING HASH (b))"
     assert [index.hashed for index in after(MARIADB, made).indexes] == [True, True]
