@@ -8,14 +8,17 @@ from dataclasses import dataclass, replace
 from shardmerge.schemas.events import (
     Decision,
     JoinedSchema,
+    OperatorCommand,
     Outcome,
     Release,
     SchemaChange,
     ShardColumn,
 )
 from shardmerge.schemas.joined import ShardSchema
+from shardmerge.schemas.names import ShardId
+from shardmerge.schemas.position import BEGINNING
 
-from .moves import Joined, Refusal
+from .moves import Joined, Refusal, Settled, unmoved
 from .state import Hold, Pending, ShardState, TargetState
 
 
@@ -41,7 +44,7 @@ def emit(
     releases: Iterable[Release] = (),
     warnings: tuple[str, ...] = (),
 ) -> Step:
-    """The target moves, or already is where it moves to.
+    """The target moves, or already is where it moves to, or stays as an operator said.
 
     Args:
         state: With the shards as they count from now on.
@@ -51,6 +54,49 @@ def emit(
         releases: What opens; at most one entry per shard.
         warnings: For the operator.
     """
+    decision = _decision(state, change, tracked)
+    return _moved(state, replace(decision, warnings=warnings), answer, releases)
+
+
+def obeyed(
+    state: TargetState,
+    command: OperatorCommand,
+    settled: Settled,
+    *,
+    pauses: tuple[ShardId, ...] = (),
+    resumes: tuple[ShardId, ...] = (),
+) -> Step:
+    """A command is carried out.
+
+    Args:
+        state: Before it; ``settled`` has the one after.
+        command: What is answered.
+        settled: Where the target moves to.
+        pauses: See ``Decision``.
+        resumes: Likewise.
+    """
+    decision = replace(_answer(state, command), pauses=pauses, resumes=resumes)
+    releases = [Release(shard, through) for shard, through in settled.releases.items()]
+    return _moved(settled.state, decision, settled.answer, releases)
+
+
+def refuse(state: TargetState, command: OperatorCommand, why: Refusal) -> Step:
+    """A command cannot be carried out; nothing changes but the count of decisions."""
+    decision = replace(
+        _answer(state, command), outcome=Outcome.REFUSED, reason=why.reason, hint=why.hint
+    )
+    return Step(state, decision, _joined_record(state))
+
+
+def _moved(
+    state: TargetState, decision: Decision, answer: Joined, releases: Iterable[Release]
+) -> Step:
+    warnings = decision.warnings
+    if not state.propagates and state.schema is not None:
+        if answer.statements:
+            texts = "; ".join(statement.sql for statement in answer.statements)
+            warnings += (f"propagation is disabled, so this is not done: {texts}",)
+        answer = unmoved(state, answer.names)
     state = replace(
         state,
         schema=answer.schema,
@@ -61,12 +107,14 @@ def emit(
     releases = tuple(sorted(releases))
     if answer.statements:
         reason = "; ".join(dict.fromkeys(s.reason for s in answer.statements))
+    elif not state.propagates:
+        reason = "propagation is disabled: the target's schema stays as it is"
     else:
         reason = "the target's schema already is the join of its shards' schemas"
     if releases:
         reason += f"; released: {', '.join(str(release.shard) for release in releases)}"
     decision = replace(
-        _decision(state, change, tracked),
+        decision,
         outcome=Outcome.EMIT if answer.statements else Outcome.NOOP,
         statements=answer.statements,
         reason=reason,
@@ -84,7 +132,7 @@ def hold(
     why: Refusal,
     *,
     queue: tuple[Pending, ...] = (),
-    effective: ShardSchema | None = None,
+    like: ShardState | None = None,
     conflict: bool = True,
 ) -> Step:
     """The shard stands at its gate; the target stays as it is.
@@ -96,7 +144,7 @@ def hold(
         names: Identity → name in the target.
         why: What people are told.
         queue: See ``Hold``.
-        effective: With which schema a new shard counts; a known one counts as before.
+        like: Another shard, as which a new one counts; a known one counts as before.
         conflict: Whether the shards contradict each other; else the shard waits for the others.
     """
     known = state.shards.get(change.shard)
@@ -109,10 +157,10 @@ def hold(
         post=post,
         queue=queue,
     )
-    effective = known.effective if known else effective
-    state = state.with_shard(
-        ShardState(change.shard, effective, change.position, state.version, stands)
-    )
+    shard = state.after(change.shard, change.position, None, stands)
+    if known is None and like is not None:
+        shard = replace(shard, effective=like.effective, actual=like.actual)
+    state = state.with_shard(shard)
     state = replace(state, names=_outside_target(state, state.columns, names))
     decision = replace(
         _decision(state, change, post),
@@ -124,31 +172,26 @@ def hold(
     return Step(state, decision, _joined_record(state))
 
 
-def left(
-    state: TargetState,
-    remaining: TargetState,
-    change: SchemaChange,
-    answer: Joined,
-    releases: Iterable[Release],
-) -> Step:
+def left(state: TargetState, change: SchemaChange, settled: Settled) -> Step:
     """The shard is gone, and the target moves to where the others bring it.
 
     Args:
         state: With the shard.
-        remaining: Without it.
         change: What is answered.
-        answer: Where the target moves to.
-        releases: What opens of the others.
+        settled: Where the target moves to, and what opens of the others.
     """
+    releases = [Release(shard, through) for shard, through in settled.releases.items()]
     warnings = [f"rows of {change.shard} stay in the target"]
     gone = state.shards.get(change.shard)
     if gone and gone.hold:
         # Its table is gone, and with it the schema that its rows waited for.
-        releases = [*releases, Release(change.shard, state.version)]
+        releases.append(Release(change.shard, state.version))
         warnings.append(
             f"{change.shard} was held at {gone.hold.position}: its rows after that are passed over"
         )
-    step = emit(remaining, change, answer, None, releases=releases, warnings=tuple(warnings))
+    step = emit(
+        settled.state, change, settled.answer, None, releases=releases, warnings=tuple(warnings)
+    )
     assert step.decision is not None
     return replace(step, decision=replace(step.decision, live=False))
 
@@ -158,8 +201,9 @@ def _outside_target(
 ) -> dict[str, str]:
     """The names of the columns that shards have and the target, with ``columns``, has not."""
     ids = {*state.effective.ids, *state.final.ids}
-    if state.heads:
-        # A column can come with one change that waits for the DDL lock and go with a later one.
+    if state.heads or state.skipping:
+        # A column can come with one change that waits for the DDL lock and go with a later one, or
+        # come with a change that does not count.
         ids.update(*(schema.ids for schema in state.pool.counts()))
     ids.difference_update(c.id for c in columns)
     return {column_id: names[column_id] for column_id in sorted(ids)}
@@ -179,6 +223,19 @@ def _decision(state: TargetState, change: SchemaChange, tracked: ShardSchema | N
         snapshot=change.snapshot,
         ddl=change.ddl,
         ts_ms=change.ts_ms,
+    )
+
+
+def _answer(state: TargetState, command: OperatorCommand) -> Decision:
+    return Decision(
+        id=command.id,
+        target=state.target,
+        version=state.version,
+        shard=None,
+        position=BEGINNING,
+        outcome=Outcome.NOOP,
+        ddl=str(command),
+        ts_ms=command.ts_ms,
     )
 
 

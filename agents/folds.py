@@ -9,13 +9,22 @@ from pathlib import PurePath
 from shardmerge.connectors.envelope import schema_change_event
 from shardmerge.schemas import codec, topics
 from shardmerge.schemas.errors import ConfigError, ContractError
-from shardmerge.schemas.events import Decision, JoinedSchema, SchemaChange
+from shardmerge.schemas.events import (
+    ChangeId,
+    CommandKind,
+    Decision,
+    JoinedSchema,
+    OperatorCommand,
+    SchemaChange,
+)
 from shardmerge.schemas.grammar import ServerContext
+from shardmerge.schemas.names import ShardId
 from shardmerge.schemas.pipeline import Pipeline, Source
 from shardmerge.schemas.render.dialect import Dialect
 from shardmerge.schemas.render.dialects import dialect_of
 
 from . import coordinator, tracker
+from .answers import Step
 from .effects import Effects, Rows, Send, SourceRecord
 from .state import TargetState
 from .store import TargetStates, TrackedTables, tracked_puts
@@ -50,6 +59,7 @@ class TrackerFold:
         self._schema_log = topics.schema_log(pipeline).name
         self._ddl = topics.ddl(pipeline).name
         self._tables = TrackedTables()
+        self._commands = topics.commands(pipeline).name
 
     def __call__(self, rows: Rows, record: SourceRecord) -> Effects:
         """Fold one record.
@@ -57,6 +67,8 @@ class TrackerFold:
         Raises:
             ContractError: Not a schema-change record of a source of this pipeline.
         """
+        if record.topic == self._commands:
+            return self._forward(rows, record)
         event = schema_change_event(record.topic, record.offset, record.key, record.value)
         context = self._contexts.get(event.source)
         if context is None or event.source != record.topic:
@@ -73,6 +85,29 @@ class TrackerFold:
             sends.append(_decision_send(self._ddl, result.ignored))
         return Effects(tracked_puts(result.puts), tuple(sends))
 
+    def _forward(self, rows: Rows, record: SourceRecord) -> Effects:
+        """A command into the schema-log; ``set-schema`` also tells the tracker."""
+        command = codec.decode(record.value or b"")
+        if not isinstance(command, OperatorCommand):
+            raise ContractError(
+                f"{record.topic}@{record.offset} is a {type(command).__name__}",
+                hint="write commands with `shardmerge command`",
+            )
+        command = replace(command, id=ChangeId(record.topic, record.offset))
+        puts: dict[bytes, bytes | None] = {}
+        shard = command.shard
+        if command.kind is CommandKind.SET_SCHEMA and shard is not None:
+            command = tracker.told(command, self._contexts.get(shard.source))
+            if command.schema is not None and shard in self._tables.over(rows):
+                puts = tracked_puts({shard: command.schema})
+        headers = (
+            ("command", str(command)),
+            ("id", str(command.id)),
+            ("target", str(command.target)),
+        )
+        send = Send(self._schema_log, str(command.target).encode(), codec.encode(command), headers)
+        return Effects(puts, (send,))
+
 
 class CoordinatorFold:
     """The schema-log → decisions and joined schemas."""
@@ -81,15 +116,18 @@ class CoordinatorFold:
         self._ddl = topics.ddl(pipeline).name
         self._joined = topics.joined_schemas(pipeline).name
         self._states = TargetStates()
+        self._contexts = {s.name: server_context(s) for s in pipeline.sources}
         self._dialect = dialect_of(pipeline.target.kind, pipeline.target.version)
 
     def __call__(self, rows: Rows, record: SourceRecord) -> Effects:
         """Fold one record.
 
         Raises:
-            ContractError: Not a SchemaChange.
+            ContractError: Neither a SchemaChange nor an OperatorCommand.
         """
         change = codec.decode(record.value or b"")
+        if isinstance(change, OperatorCommand):
+            return self._obey(rows, change)
         if not isinstance(change, SchemaChange):
             raise ContractError(
                 f"{record.topic}/{record.partition}@{record.offset} is a {type(change).__name__}",
@@ -100,13 +138,34 @@ class CoordinatorFold:
         if step.decision is None or step.joined is None:
             return Effects()
         touched = {change.shard, *step.decision.released}
+        return self._effects(state, step, touched, change.id.source)
+
+    def _obey(self, rows: Rows, command: OperatorCommand) -> Effects:
+        state = self._states.get(rows, command.target)
+        if not state.version:
+            return Effects(sends=(_decision_send(self._ddl, coordinator.no_target(command)),))
+        context = self._contexts.get(command.shard.source) if command.shard else None
+        step = coordinator.obey(state, command, self._dialect, context)
+        if step.decision is None:
+            return Effects()
+        # A change of the mode can make every held shard wait otherwise.
+        touched = {*state.held, *step.decision.released}
+        if command.shard is not None and command.shard in step.state.shards:
+            touched.add(command.shard)
+        return self._effects(state, step, touched, command.id.source)
+
+    def _effects(
+        self, state: TargetState, step: Step, touched: set[ShardId], source: str
+    ) -> Effects:
+        assert step.decision is not None
+        assert step.joined is not None
         return Effects(
-            self._states.puts(state, step.state, sorted(touched), change.id.source),
+            self._states.puts(state, step.state, sorted(touched), source),
             (_decision_send(self._ddl, step.decision), _joined_send(self._joined, step.joined)),
         )
 
 
-def _decide(state: TargetState, change: SchemaChange, dialect: Dialect) -> coordinator.Step:
+def _decide(state: TargetState, change: SchemaChange, dialect: Dialect) -> Step:
     """Decide; a defect of our own holds the one shard whose change brought it to light.
 
     The worker would otherwise stop at this record for ever, and with it every other target. Nothing

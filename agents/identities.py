@@ -53,7 +53,7 @@ def assign(state: TargetState, change: SchemaChange) -> Assigned:
     """
     assert change.after is not None
     shard = state.shards.get(change.shard)
-    before = shard.final.by_name if shard and shard.final else {}
+    before = shard.real.by_name if shard and shard.real else {}
     book = _NameBook(known_names(state), state.generations)
     lineages = _lineage(change, before)
     kept = [before.get(x.before.lower()) if x.before else None for x in lineages]

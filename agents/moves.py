@@ -10,6 +10,7 @@ from shardmerge.schemas.events import ShardColumn, TargetStatement
 from shardmerge.schemas.join_index import JoinIndex
 from shardmerge.schemas.joined import Conflict, JoinedTable, ShardSchema
 from shardmerge.schemas.model import TableSchema
+from shardmerge.schemas.names import ShardId
 from shardmerge.schemas.render.dialect import Dialect
 from shardmerge.schemas.target_table import target_schema
 
@@ -79,6 +80,21 @@ def join_target(
     return Joined(to.schema, to.columns, statements, joined, names)
 
 
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What the shards' schemas let through, as they are.
+
+    Attributes:
+        state: With the shards as they count then; its target is still the one before.
+        answer: Where the target moves to.
+        releases: Shard → version up to which its gates open.
+    """
+
+    state: TargetState
+    answer: Joined
+    releases: Mapping[ShardId, int]
+
+
 def unmoved(state: TargetState, names: Mapping[str, str]) -> Joined:
     """The target stays as it is, and accepts what it accepted.
 
@@ -105,6 +121,17 @@ def _as_shards_call_them(state: TargetState, names: Mapping[str, str]) -> dict[s
         else min(called[column_id])
         for column_id, name in names.items()
     }
+
+
+def as_all_call_them(state: TargetState, names: Mapping[str, str]) -> dict[str, str]:
+    """``names``, but for columns that all shards call by one other name."""
+    schemas = {s.effective for s in state.shards.values() if s.effective is not None}
+    called = names_on(schemas)
+    found = dict(names)
+    for column_id, on_shards in called.items():
+        if len({name.lower() for name in on_shards}) == 1:
+            found[column_id] = min(on_shards)
+    return found
 
 
 def names_on(schemas: Iterable[ShardSchema]) -> dict[str, set[str]]:

@@ -21,7 +21,7 @@ having made them. A shard that leaves is not waited for.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from shardmerge.schemas.events import Release, SchemaChange
 from shardmerge.schemas.join_index import have_one_value
@@ -33,7 +33,7 @@ from shardmerge.schemas.target_table import changed_comments
 
 from .answers import Step, emit, hold, left
 from .identities import Assigned, known_names
-from .moves import Joined, Refusal, join_target, names_on, unmoved
+from .moves import Refusal, Settled, as_all_call_them, join_target, unmoved
 from .state import Pending, ShardState, TargetState
 
 
@@ -46,14 +46,15 @@ def move(state: TargetState, change: SchemaChange, assigned: Assigned, dialect: 
     names = _not_renamed(state, assigned)
     queue = _queue(known, change, tracked, state.version)
     if not queue and not known.hold:
-        moved = state.with_shard(ShardState(change.shard, tracked, change.position, state.version))
+        before = known.real.columns if known.real else ()
+        moved = state.with_shard(state.after(change.shard, change.position, tracked))
         answer = join_target(
             moved,
             moved.effective,
             names,
             dialect=dialect,
             first=tracked.ids,
-            comments=changed_comments(known.effective.columns, tracked.columns),
+            comments=changed_comments(before, tracked.columns),
         )
         if isinstance(answer, Refusal):
             queue = (_pending(change, tracked, state.version),)
@@ -68,10 +69,9 @@ def move(state: TargetState, change: SchemaChange, assigned: Assigned, dialect: 
             why, conflict = _why(held, change.shard, refused)
             return hold(state, change, tracked, names, why, queue=queue, conflict=conflict)
     else:
-        back = ShardState(change.shard, tracked, change.position, state.version)
-        moved = state.with_shard(back)
+        moved = state.with_shard(state.after(change.shard, change.position, tracked))
         found = _furthest(moved, names, dialect, tracked)
-        done = found if isinstance(found, _Executed) else _still(moved, names)
+        done = found if isinstance(found, Settled) else Settled(moved, unmoved(moved, names), {})
     opened = [
         Release(shard, through) for shard, through in done.releases.items() if shard != change.shard
     ]
@@ -86,14 +86,31 @@ def leave(state: TargetState, change: SchemaChange, dialect: Dialect) -> Step:
     """The shard is gone, and nobody waits for it any more."""
     remaining = state.without_shard(change.shard)
     names = known_names(state)
-    done = _furthest(remaining, names, dialect, None)
-    if not isinstance(done, _Executed):
-        answer = join_target(remaining, remaining.effective, names, dialect=dialect)
-        done = _Executed(
-            remaining, unmoved(state, names) if isinstance(answer, Refusal) else answer, {}
-        )
-    opened = [Release(shard, through) for shard, through in done.releases.items()]
-    return left(state, done.state, change, done.answer, opened)
+    settled = settle(remaining, names, dialect)
+    if isinstance(settled, Refusal):
+        settled = Settled(remaining, unmoved(state, names), {})
+    return left(state, change, settled)
+
+
+def settle(state: TargetState, names: Mapping[str, str], dialect: Dialect) -> Settled | Refusal:
+    """Where the target moves to with the shards as they are, and what opens with it."""
+    found = _furthest(state, names, dialect, None)
+    if isinstance(found, Settled):
+        return found
+    answer = join_target(state, state.effective, names, dialect=dialect)
+    return answer if isinstance(answer, Refusal) else Settled(state, answer, {})
+
+
+def with_queues(state: TargetState) -> TargetState:
+    """The state in which shards that are held by a conflict wait for the lock instead."""
+    for name in sorted(state.held):
+        shard = state.shards[name]
+        hold = shard.hold
+        if hold and hold.post and shard.effective is not None and not hold.queue:
+            text = f"what {name} did before the mode changed"
+            pending = Pending((text,), hold.post, shard.version, hold.position)
+            state = state.with_shard(replace(shard, hold=replace(hold, queue=(pending,))))
+    return state
 
 
 def queue_of_unknown(state: TargetState, change: SchemaChange) -> tuple[Pending, ...]:
@@ -102,7 +119,7 @@ def queue_of_unknown(state: TargetState, change: SchemaChange) -> tuple[Pending,
     if known is None or known.effective is None:
         return ()
     queue = known.hold.queue if known.hold else ()
-    if not queue and change.mode is not Mode.PESSIMISTIC:
+    if not queue and state.mode is not Mode.PESSIMISTIC:
         return ()
     return (*queue, Pending((f"unreadable: {change.id}",), None, state.version, change.position))
 
@@ -113,7 +130,7 @@ def _queue(
     """The shard's queue after the change."""
     queue = known.hold.queue if known.hold else ()
     assert known.effective is not None
-    if _same(known.effective, tracked):
+    if _same(known.effective, known.counted(tracked)):
         return ()
     for index, pending in enumerate(queue):
         if pending.post is not None and _same(pending.post, tracked):
@@ -139,16 +156,11 @@ def _arrive(state: TargetState, change: SchemaChange, assigned: Assigned, dialec
         )
         queue = (*before, last)
         state = state.without_shard(change.shard)
-        held = hold(
-            state, change, tracked, names, Refusal("", ""), queue=queue, effective=other.effective
-        )
+        held = hold(state, change, tracked, names, Refusal("", ""), queue=queue, like=other)
         why, conflict = _why(held.state, change.shard, None)
-        return hold(
-            state, change, tracked, names, why,
-            queue=queue, effective=other.effective, conflict=conflict,
-        )  # fmt: skip
+        return hold(state, change, tracked, names, why, queue=queue, like=other, conflict=conflict)
     known = state.shards.get(change.shard)
-    moved = state.with_shard(ShardState(change.shard, tracked, change.position, state.version))
+    moved = state.with_shard(state.after(change.shard, change.position, tracked))
     answer = join_target(moved, moved.effective, names, dialect=dialect, first=tracked.ids)
     if isinstance(answer, Refusal):
         return hold(state, change, tracked, names, answer)
@@ -176,29 +188,12 @@ def _queued(shard: ShardState) -> tuple[Pending, ...]:
     return shard.hold.queue if shard.hold else ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Executed:
-    """What the lock lets through.
-
-    Attributes:
-        releases: Shard → version up to which its gates open.
-    """
-
-    state: TargetState
-    answer: Joined
-    releases: Mapping[ShardId, int]
-
-
-def _still(state: TargetState, names: Mapping[str, str]) -> _Executed:
-    return _Executed(state, unmoved(state, names), {})
-
-
 def _furthest(
     state: TargetState,
     names: Mapping[str, str],
     dialect: Dialect,
     tracked: ShardSchema | None,
-) -> _Executed | Refusal | None:
+) -> Settled | Refusal | None:
     """The furthest state that the lock lets the target come to.
 
     Args:
@@ -214,10 +209,10 @@ def _furthest(
     first = tracked.ids if tracked else ()
     refusal: Refusal | None = None
     for candidate, releases in reversed(list(_candidates(state))):
-        called = _as_all_call_them(candidate, names)
+        called = as_all_call_them(candidate, names)
         answer = join_target(candidate, candidate.effective, called, dialect=dialect, first=first)
         if not isinstance(answer, Refusal):
-            return _Executed(candidate, answer, releases)
+            return Settled(candidate, answer, releases)
         refusal = refusal or answer
     return refusal
 
@@ -232,7 +227,7 @@ def _candidates(state: TargetState) -> Iterator[tuple[TargetState, dict[ShardId,
         if made != state.effective.shards or any(_queued(s)[0].post is None for s in waiting):
             break
         for shard in waiting:
-            state = state.with_popped(shard)
+            state = state.with_shard(shard.popped)
             if opens := _queued(shard)[0].version:
                 releases[shard.shard] = opens
         yield _admitted(state, dict(releases), version)
@@ -274,17 +269,6 @@ def _folded(schema: ShardSchema) -> dict[str, str]:
 def _not_renamed(state: TargetState, assigned: Assigned) -> dict[str, str]:
     """Names of all columns; those of the target's stay until a change is executed."""
     return {**assigned.names, **known_names(state)}
-
-
-def _as_all_call_them(state: TargetState, names: Mapping[str, str]) -> dict[str, str]:
-    """``names``, but for columns that all shards call by one other name."""
-    schemas = {s.effective for s in state.shards.values() if s.effective is not None}
-    called = names_on(schemas)
-    found = dict(names)
-    for column_id, on_shards in called.items():
-        if len({name.lower() for name in on_shards}) == 1:
-            found[column_id] = min(on_shards)
-    return found
 
 
 def _why(state: TargetState, shard: ShardId, refusal: Refusal | None) -> tuple[Refusal, bool]:

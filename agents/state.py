@@ -21,7 +21,10 @@ from shardmerge.schemas.joined import JoinedTable, ShardSchema
 from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.position import SourcePosition
+from shardmerge.schemas.routing import Mode
 from shardmerge.schemas.schema_pool import SchemaPool
+
+from .counted import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,9 @@ class ShardState:
         effective: The schema that counts in the join: before the conflicting change while the
             shard is held. None when it has none yet (it arrived in conflict or unreadable).
         position: Gate of its last change; ``version``: of that change's decision.
+        actual: The schema that it has where it is not held, or had before it was held; None when
+            that is the effective one. They differ after a change that was skipped.
+        paused: Whether its rows wait because an operator said so.
     """
 
     shard: ShardId
@@ -76,16 +82,38 @@ class ShardState:
     position: SourcePosition
     version: int
     hold: Hold | None = None
+    actual: ShardSchema | None = None
+    paused: bool = False
+
+    @property
+    def real(self) -> ShardSchema | None:
+        """What the shard really has, as far as it is known."""
+        if self.hold and self.hold.post:
+            return self.hold.post
+        return self.actual or self.effective
 
     @property
     def final(self) -> ShardSchema | None:
-        """The schema after all its changes: post where there is one, else the effective one."""
-        return self.hold.post if self.hold and self.hold.post else self.effective
+        """With what it counts after all its changes; the effective one while that is unknown."""
+        post = self.hold.post if self.hold else None
+        return self.effective if post is None else self.counted(post)
+
+    def counted(self, schema: ShardSchema) -> ShardSchema:
+        """With what it counts when it has this schema."""
+        if self.actual is None or self.effective is None:
+            return schema
+        return counted(schema, self.actual, self.effective)
+
+    def having(self, schema: ShardSchema, hold: Hold | None = None) -> ShardState:
+        """The same shard when a change that brings this schema is executed."""
+        counts = self.counted(schema)
+        actual = None if counts == schema else schema
+        return replace(self, effective=counts, actual=actual, hold=hold)
 
     @property
     def schemas(self) -> tuple[ShardSchema, ...]:
         """The schemas that it refers to."""
-        found = [self.effective]
+        found = [self.effective, self.actual]
         if self.hold:
             # The last pending change has the hold's.
             found += [pending.post for pending in self.hold.queue[:-1]]
@@ -98,9 +126,28 @@ class ShardState:
         return self.hold.queue[0].actions if self.hold and self.hold.queue else None
 
     @property
+    def rest(self) -> Hold | None:
+        """Its hold when the first change that it waits with is done with; None when it was all."""
+        hold = self.hold
+        if hold is None or len(hold.queue) < 2:
+            return None
+        rest = hold.queue[1:]
+        return replace(hold, version=rest[0].version, position=rest[0].position, queue=rest)
+
+    @property
+    def popped(self) -> ShardState:
+        """The same shard when its first change that waits for the lock is executed."""
+        assert self.hold is not None
+        first = self.hold.queue[0].post
+        assert first is not None
+        return self.having(first, self.rest)
+
+    @property
     def released(self) -> ShardState:
         """The same shard, counting with its schema after all its changes."""
-        return replace(self, effective=self.final, hold=None)
+        assert self.hold is not None
+        assert self.hold.post is not None
+        return self.having(self.hold.post)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +169,11 @@ class TargetState:
             is held with a schema of its own.
         heads: How many held shards have which first change that waits for the DDL lock.
         finals: How many shards have which final schema.
+        skipping: How many shards count with another schema than they have.
         pool: The schemas that the shards refer to.
+        mode: In which the shards move.
+        mode_is_set: Whether an operator set it; else it is that of the latest schema change.
+        propagates: Whether the target's schema follows the join.
         joined: The join whose schema the target has, to see that nothing changed; None when it is
             not known, as after a restart.
     """
@@ -140,8 +191,31 @@ class TargetState:
     final: JoinIndex = field(default_factory=JoinIndex, compare=False)
     heads: Counts[tuple[str, ...]] = field(default_factory=Map, compare=False)
     finals: Counts[ShardSchema] = field(default_factory=Map, compare=False)
+    skipping: int = field(default=0, compare=False)
     pool: SchemaPool = field(default_factory=SchemaPool, compare=False)
     joined: JoinedTable | None = field(default=None, compare=False)
+    mode: Mode = Mode.OPTIMISTIC
+    mode_is_set: bool = False
+    propagates: bool = True
+
+    def after(
+        self,
+        shard: ShardId,
+        position: SourcePosition,
+        schema: ShardSchema | None,
+        hold: Hold | None = None,
+    ) -> ShardState:
+        """A shard after the change that this state's version answers.
+
+        Args:
+            shard: It may be new.
+            position: Of the change.
+            schema: What the shard has; None when it counts as before, because it is held.
+            hold: Why it stands, if it does.
+        """
+        known = self.shards.get(shard) or ShardState(shard, None, position, self.version)
+        known = replace(known, position=position, version=self.version)
+        return replace(known, hold=hold) if schema is None else known.having(schema, hold)
 
     def with_shard(self, shard: ShardState) -> TargetState:
         """The state with that shard as given."""
@@ -155,18 +229,6 @@ class TargetState:
         """The held shards with a schema of their own, which the end of the conflict releases."""
         held = (self.shards[shard] for shard in sorted(self.held))
         return [shard for shard in held if shard.hold and shard.hold.post]
-
-    def with_popped(self, shard: ShardState) -> TargetState:
-        """The state in which a shard's first change that waits for the lock is executed."""
-        assert shard.hold is not None
-        head, *rest = shard.hold.queue
-        assert head.post is not None
-        hold = shard.hold
-        if rest:
-            hold = replace(
-                hold, version=rest[0].version, position=rest[0].position, queue=tuple(rest)
-            )
-        return self.with_shard(replace(shard, effective=head.post, hold=hold if rest else None))
 
     def with_all_released(self) -> TargetState:
         """The state in which every held shard with a known schema counts with it."""
@@ -206,6 +268,7 @@ class TargetState:
             final=final,
             heads=heads,
             finals=finals,
+            skipping=self.skipping + _skips(new) - _skips(old),
             pool=pool,
         )
 
@@ -241,6 +304,7 @@ def assembled(state: TargetState, shards: Iterable[ShardState]) -> TargetState:
         final=final,
         heads=Map(heads),
         finals=Map(finals),
+        skipping=sum(map(_skips, found.values())),
         pool=pool,
     )
 
@@ -255,12 +319,18 @@ def _finals(shard: ShardState | None) -> tuple[ShardSchema, ...]:
     return () if final is None else (final,)
 
 
+def _skips(shard: ShardState | None) -> bool:
+    return shard is not None and shard.actual is not None
+
+
 def _pooled(shard: ShardState, pool: SchemaPool) -> ShardState:
     """The shard with the pool's objects for its schemas."""
-    effective, hold = shard.effective, shard.hold
+    effective, hold, actual = shard.effective, shard.hold, shard.actual
     if effective is not None:
         effective = pool.one(effective)
+    if actual is not None:
+        actual = pool.one(actual)
     if hold is not None:
         queue = tuple(replace(p, post=pool.one(p.post) if p.post else None) for p in hold.queue)
         hold = replace(hold, post=pool.one(hold.post) if hold.post else None, queue=queue)
-    return ShardState(shard.shard, effective, shard.position, shard.version, hold)
+    return replace(shard, effective=effective, hold=hold, actual=actual)

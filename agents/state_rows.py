@@ -32,13 +32,14 @@ from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.plain import dump, from_plain, load
 from shardmerge.schemas.position import SourcePosition
+from shardmerge.schemas.routing import Mode
 
 from .state import Hold, Pending, ShardState, TargetState, assembled
 
 FORMAT = 3
 """Version of the rows; a change of it needs a reader of the older ones."""
 _READABLE = (2, 3)
-"""Format 2 has no changes that wait for a DDL lock."""
+"""Format 2 knows neither changes that wait for a DDL lock nor what operators said."""
 
 _PREFIX = b"state/"
 _RESTORE = (
@@ -147,7 +148,17 @@ def stored_state(
             )
             post = schema(held.post)
             hold = Hold(held.version, held.position, held.reason, held.hint, post, queue)
-        shards.append(ShardState(name, schema(row.effective), row.position, row.version, hold))
+        shards.append(
+            ShardState(
+                name,
+                schema(row.effective),
+                row.position,
+                row.version,
+                hold,
+                schema(row.actual),
+                row.paused,
+            )
+        )
     table = get(_key(target, "target"))
     merged = None if table is None else _read_schema(table)
     state = TargetState(
@@ -158,6 +169,9 @@ def stored_state(
         names=header.names,
         generations=header.generations,
         seen=Map(seen),
+        mode=header.mode,
+        mode_is_set=header.mode_is_set,
+        propagates=header.propagates,
     )
     return assembled(state, shards)
 
@@ -169,6 +183,9 @@ class _StoredHeader:
     shards: int
     names: Mapping[str, str]
     generations: Mapping[str, int]
+    mode: Mode = Mode.OPTIMISTIC
+    mode_is_set: bool = False
+    propagates: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,10 +214,21 @@ class _StoredShard:
     position: SourcePosition
     version: int
     hold: _StoredHold | None
+    actual: str = ""
+    paused: bool = False
 
 
 def _header(state: TargetState) -> _StoredHeader:
-    return _StoredHeader(FORMAT, state.version, len(state.shards), state.names, state.generations)
+    return _StoredHeader(
+        FORMAT,
+        state.version,
+        len(state.shards),
+        state.names,
+        state.generations,
+        state.mode,
+        state.mode_is_set,
+        state.propagates,
+    )
 
 
 def _stored(shard: ShardState) -> _StoredShard:
@@ -211,7 +239,14 @@ def _stored(shard: ShardState) -> _StoredShard:
         )
         post = _reference(held.post)
         hold = _StoredHold(held.version, held.position, held.reason, held.hint, post, queue)
-    return _StoredShard(_reference(shard.effective), shard.position, shard.version, hold)
+    return _StoredShard(
+        _reference(shard.effective),
+        shard.position,
+        shard.version,
+        hold,
+        _reference(shard.actual),
+        shard.paused,
+    )
 
 
 def _reference(schema: ShardSchema | None) -> str:

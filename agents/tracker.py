@@ -22,8 +22,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from shardmerge.connectors.envelope import SchemaChangeEvent
-from shardmerge.schemas.events import ChangeId, Decision, Lineage, Outcome, SchemaChange
-from shardmerge.schemas.grammar import ServerContext
+from shardmerge.schemas.apply import apply_create
+from shardmerge.schemas.changes import CreateTable
+from shardmerge.schemas.errors import SourceError
+from shardmerge.schemas.events import (
+    ChangeId,
+    Decision,
+    Lineage,
+    OperatorCommand,
+    Outcome,
+    SchemaChange,
+)
+from shardmerge.schemas.grammar import ServerContext, parse
 from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.routing import Mode, RoutingRule, mode_of, route
@@ -71,6 +81,24 @@ def track(
     changes = _schema_changes(tracking, rules)
     ignored = None if changes else _ignored(event, _why_ignored(tracking, rules))
     return TrackResult(tracking.puts, changes, ignored)
+
+
+def told(command: OperatorCommand, context: ServerContext | None) -> OperatorCommand:
+    """The command ``set-schema`` with the schema that it tells, or with why it tells none.
+
+    Args:
+        command: Its argument is a CREATE TABLE; the table's name in it does not count.
+        context: How the shard's server reads a statement; None when no source has its name.
+    """
+    if context is None:
+        return replace(command, error=f"{command.shard}: the pipeline has no such source")
+    try:
+        statement = parse(command.argument, context)
+        if not isinstance(statement, CreateTable):
+            return replace(command, error="the statement is no CREATE TABLE")
+        return replace(command, schema=apply_create(statement, context, "", None))
+    except SourceError as error:
+        return replace(command, error=error.message)
 
 
 def _schema_changes(tracking: Tracking, rules: Sequence[RoutingRule]) -> tuple[SchemaChange, ...]:

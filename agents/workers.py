@@ -12,15 +12,17 @@ from .folds import CoordinatorFold, TrackerFold
 
 
 def add_tracker(app: Any, pipeline: Pipeline, gaps: GapCheck) -> None:
-    """Every source's schema-change topic → schema-log, and ddl for what is ignored.
+    """Every source's schema-change topic, and commands → schema-log; ddl for what is ignored.
 
-    The sources' topics have one partition each, and so has the table: they share one worker.
+    These topics have one partition each, and so has the table: they share one worker.
     """
     outputs = _outputs(app, topics.schema_log(pipeline).name, topics.ddl(pipeline).name)
     table = bytes_table(app, "tracked-tables", partitions=1)
     carrier = Carrier(app, table, TrackerFold(pipeline), gaps, outputs)
     source = bytes_topic(
-        app, *(topics.schema_changes(pipeline, s.name).name for s in pipeline.sources)
+        app,
+        *(topics.schema_changes(pipeline, s.name).name for s in pipeline.sources),
+        topics.commands(pipeline).name,
     )
     carry(app, "tracker", source, carrier)
 

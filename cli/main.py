@@ -19,6 +19,7 @@ from shardmerge.schemas.errors import ConfigError, ShardMergeError
 from shardmerge.schemas.pipeline import Pipeline, Source, Target, parse_pipeline
 from shardmerge.schemas.routing import RoutingRule
 
+from .command import command
 from .ddl import ddl
 from .demo import Demo
 from .export import export
@@ -46,6 +47,7 @@ def main() -> None:
     end_on_sigterm()
 
 
+main.add_command(command)
 main.add_command(ddl)
 main.add_command(export)
 main.add_command(replay)

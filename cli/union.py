@@ -48,6 +48,14 @@ class Comparison:
 
 def read_table(connection: pymysql.Connection[Cursor], database: str, table: str) -> Table | None:
     """Read a table; None when it does not exist."""
+    while True:
+        found = _read_once(connection, database, table)
+        # Its schema is not read in the same moment as its rows.
+        if found is None or not found.rows or {*found.columns, *found.key} <= found.rows[0].keys():
+            return found
+
+
+def _read_once(connection: pymysql.Connection[Cursor], database: str, table: str) -> Table | None:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT column_name, column_key FROM information_schema.columns "

@@ -20,13 +20,14 @@ import avro.io
 import avro.schema
 
 from .errors import ContractError, UnknownSchemaVersion
-from .events import Decision, JoinedSchema, SchemaChange, SinkProgress
+from .events import Decision, JoinedSchema, OperatorCommand, SchemaChange, SinkProgress
 from .plain import from_plain, to_plain
 
-Record: TypeAlias = SchemaChange | Decision | JoinedSchema | SinkProgress
+Record: TypeAlias = SchemaChange | OperatorCommand | Decision | JoinedSchema | SinkProgress
 
 RECORDS: dict[str, type[Record]] = {
     "schema_change": SchemaChange,
+    "operator_command": OperatorCommand,
     "decision": Decision,
     "joined_schema": JoinedSchema,
     "sink_progress": SinkProgress,

@@ -81,6 +81,60 @@ class SchemaChange:
     mode: Mode = Mode.OPTIMISTIC
 
 
+class CommandKind(StrEnum):
+    """What an operator can tell a target's coordinator; ``shard`` and ``argument`` by kind."""
+
+    SKIP = "skip"
+    """The held change of ``shard`` does not count: the target does not follow it."""
+    REPLACE = "replace"
+    """The held change of ``shard`` counts as the ALTER TABLE ``argument`` would."""
+    SET_SCHEMA = "set-schema"
+    """``shard`` has the schema of the CREATE TABLE ``argument`` from its last change on."""
+    UNLOCK_EXECUTE = "unlock-execute"
+    """What waits first for the DDL lock on ``shard`` is executed without the others."""
+    UNLOCK_DISCARD = "unlock-discard"
+    """It is skipped on all shards that made it."""
+    DISABLE = "disable"
+    """The target's schema stays as it is until ``enable``."""
+    ENABLE = "enable"
+    """The difference that came together meanwhile is emitted."""
+    PAUSE = "pause"
+    """The rows of ``shard`` wait until ``resume``."""
+    RESUME = "resume"
+    SET_MODE = "set-mode"
+    """The target moves in mode ``argument``, whatever its routes say; "" is as they say."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorCommand:
+    """What an operator decided: the coordinator checks it against the state and answers it.
+
+    Attributes:
+        id: ``source`` is the name of the commands topic; the offset is filled in by the tracker,
+            when it takes the command from there into the schema-log.
+        shard: None where the kind concerns the whole target.
+        argument: See ``CommandKind``.
+        schema: What the tracker read from the argument of ``set-schema``.
+        error: Why the tracker could not, "" otherwise.
+        by: Who gave it, for people.
+        ts_ms: When, for people.
+    """
+
+    id: ChangeId
+    target: TargetTable
+    kind: CommandKind
+    shard: ShardId | None = None
+    argument: str = ""
+    schema: TableSchema | None = None
+    error: str = ""
+    by: str = ""
+    ts_ms: int = 0
+
+    def __str__(self) -> str:
+        parts = [self.kind.value, str(self.shard or ""), self.argument]
+        return " ".join(part for part in parts if part)
+
+
 class StatementKind(StrEnum):
     """When a target statement may run (the barrier's rules, DESIGN of the sink)."""
 
@@ -145,6 +199,8 @@ class Outcome(StrEnum):
     NOOP = "no-op"
     HOLD = "hold"
     IGNORED = "ignored"
+    REFUSED = "refused"
+    """An operator's command that cannot be carried out; nothing changed."""
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -157,16 +213,17 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The one answer to one schema change; key ``(target, version)``.
+    """The one answer to one schema change or command; key ``(target, version)``.
 
     The gate of the decision stands in the row stream of ``shard`` at ``position``: rows from
     there on have the columns ``columns`` and wait for every expanding and switching statement
     of versions up to ``version`` (and, if held, for a decision that releases the shard).
 
     Attributes:
-        target: None when the outcome is ``ignored`` (no routed shard is concerned).
+        target: None when the outcome is ``ignored`` (no routed shard is concerned), and for a
+            command about a target that there is not.
         version: Counts the target's decisions from 1, without gaps; 0 when ignored.
-        shard: None when ignored.
+        shard: Whose gate it is; None when ignored, and for a command that sets no gate.
         statements: In execution order; empty unless ``outcome`` is ``emit``.
         reason: Why, one sentence for people.
         hint: For a hold: what ends it.
@@ -176,8 +233,9 @@ class Decision:
         key: Names of the shard's primary-key columns in order; empty without one.
         live: False when the shard left the target with this change.
         releases: Which held gates this decision opens: at most one entry per shard, sorted.
+        pauses, resumes: Shards whose rows wait from now on, or wait no more.
         warnings: What the operator must know although nothing is held.
-        ddl, ts_ms: Of the schema change.
+        ddl, ts_ms: Of the schema change; a command's text and time.
     """
 
     id: ChangeId
@@ -194,6 +252,8 @@ class Decision:
     key: tuple[str, ...] = ()
     live: bool = True
     releases: tuple[Release, ...] = ()
+    pauses: tuple[ShardId, ...] = ()
+    resumes: tuple[ShardId, ...] = ()
     warnings: tuple[str, ...] = ()
     snapshot: bool = False
     ddl: str = ""

@@ -260,7 +260,7 @@ def _list(document: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
 
 
 def _mode(value: object, where: str) -> Mode:
-    if value not in tuple(Mode):
+    if not isinstance(value, str) or value not in tuple(Mode):
         raise ConfigError(f"{where}: mode {value!r} is not known", hint=f"known: {', '.join(Mode)}")
     return Mode(value)
 

@@ -115,12 +115,14 @@ class TargetDecisions:
         version: Of the latest decision shown; 0 when there is none.
         statements: Every statement in execution order.
         shards: Every shard that a decision names, whether it still lives or not.
+        paused: Shards whose rows wait because an operator said so.
     """
 
     target: TargetTable
     version: int = 0
     statements: dict[StatementKey, TargetStatement] = field(default_factory=dict)
     shards: dict[ShardId, ShardGates] = field(default_factory=dict)
+    paused: set[ShardId] = field(default_factory=set)
 
 
 class Decisions:
@@ -198,15 +200,23 @@ class Decisions:
             self._decided.setdefault(change.source, set()).add(change.offset)
 
     def _extend(self, target: TargetDecisions, decision: Decision) -> None:
-        assert decision.shard is not None
         target.version = decision.version
         for ordinal, statement in enumerate(decision.statements):
             target.statements[StatementKey(decision.version, ordinal)] = statement
-        shard = target.shards.get(decision.shard)
+        if decision.shard is not None:
+            self._set_gate(target, decision, decision.shard)
+        for release in decision.releases:
+            if release.shard in target.shards:
+                target.shards[release.shard].release(decision.version, release.through)
+        target.paused |= set(decision.pauses)
+        target.paused -= set(decision.resumes)
+
+    def _set_gate(self, target: TargetDecisions, decision: Decision, name: ShardId) -> None:
+        shard = target.shards.get(name)
         if shard is None:
-            shard = target.shards[decision.shard] = ShardGates(decision.shard)
-            topic = self._topics.setdefault(row_topic(decision.shard), [])
-            topic.append((target.target, decision.shard))
+            shard = target.shards[name] = ShardGates(name)
+            topic = self._topics.setdefault(row_topic(name), [])
+            topic.append((target.target, name))
         position = decision.position
         if decision.snapshot and not shard.gates:
             # The description of a starting state: it holds for every row that there is.
@@ -214,7 +224,7 @@ class Decisions:
         if shard.gates and position < shard.gates[-1].position:
             raise ContractError(
                 f"decision {decision.version} of {target.target} stands at {position} in "
-                f"{decision.shard}, before the gate at {shard.gates[-1].position}",
+                f"{name}, before the gate at {shard.gates[-1].position}",
                 hint="the source's binlog began anew: give its connector a new position epoch",
             )
         shard.append(
@@ -230,6 +240,3 @@ class Decisions:
                 hint=decision.hint,
             )
         )
-        for release in decision.releases:
-            if release.shard in target.shards:
-                target.shards[release.shard].release(decision.version, release.through)

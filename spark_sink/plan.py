@@ -104,6 +104,8 @@ def plan(decisions: Decisions, state: SinkState, max_records: int) -> BatchPlan:
         target, shard = owners[0]
         if plans[target].ready or target in state.busy:
             continue
+        if shard in decisions.targets[target].paused:
+            continue
         size = _available(partition, end, shard, plans[target].stops.get(shard), state)
         if size > 0:
             wanted[partition] = (target, shard)

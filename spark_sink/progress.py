@@ -78,6 +78,10 @@ def _shard(
         return ShardProgress(shard, offset, reason, hint)
     if (hold := standing.holds.get(shard)) is not None:
         return ShardProgress(shard, offset, hold.reason, hold.hint, hold.position)
+    if shard in decisions.targets[plan.target].paused:
+        return ShardProgress(
+            shard, offset, "an operator paused it", f"shardmerge command resume --shard {shard}"
+        )
     stop = plan.stops.get(shard)
     if stop is not None and (stop.held or rows.is_parked(shard)):
         reason, hint = _why(stop, plan)

@@ -8,7 +8,7 @@ repeated record changes nothing.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field, replace
 
 from shardmerge.schemas.codec import Record
@@ -32,7 +32,8 @@ class ShardView:
     """One shard of a target.
 
     Attributes:
-        state: ``live``, ``held`` (its rows wait at a gate) or ``left``.
+        state: ``live``, ``held`` (its rows wait at a gate), ``paused`` (an operator said so) or
+            ``left``.
         version: Of the decision that brought it to this state.
         position: Of the same.
         reason, hint: Why it is held and what ends it; "" otherwise.
@@ -93,6 +94,7 @@ class _Target:
     progress: SinkProgress | None = None
     version: int = 0
     shards: dict[ShardId, ShardView] = field(default_factory=dict)
+    paused: set[ShardId] = field(default_factory=set)
     decisions: deque[Decision] = field(default_factory=lambda: deque(maxlen=MAX_DECISIONS))
 
 
@@ -131,7 +133,7 @@ class StatusView:
         return self._targets.setdefault(target, _Target())
 
     def _decision(self, decision: Decision) -> None:
-        if decision.outcome is Outcome.IGNORED or decision.target is None:
+        if decision.target is None:
             self._ignored.setdefault(str(decision.id), decision)
             while len(self._ignored) > MAX_DECISIONS:
                 del self._ignored[next(iter(self._ignored))]
@@ -148,9 +150,11 @@ class StatusView:
                 state.shards[release.shard] = replace(known, state="live", reason="", hint="")
         if decision.shard is not None:
             state.shards[decision.shard] = _after(decision, state.shards.get(decision.shard))
+        state.paused |= set(decision.pauses)
+        state.paused -= set(decision.resumes)
 
     def _view(self, target: TargetTable, state: _Target) -> TargetView:
-        shards = tuple(state.shards[s] for s in sorted(state.shards))
+        shards = tuple(_paused(state.shards[s], state.paused) for s in sorted(state.shards))
         joined = state.joined
         counting = [s for s in shards if s.state != "left" and s.column_ids]
         return TargetView(
@@ -179,6 +183,12 @@ def _after(decision: Decision, earlier: ShardView | None) -> ShardView:
     held = replace(view, state="held", reason=decision.reason, hint=decision.hint)
     before = earlier.column_ids if earlier is not None else frozenset()
     return replace(held, column_ids=before)
+
+
+def _paused(shard: ShardView, paused: Container[ShardId]) -> ShardView:
+    if shard.state != "live" or shard.shard not in paused:
+        return shard
+    return replace(shard, state="paused", reason="an operator paused it", hint="resume it")
 
 
 def _column(column_id: str, column: Column, shards: Iterable[ShardView]) -> ColumnView:

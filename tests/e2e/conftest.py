@@ -12,7 +12,7 @@ from shardmerge.cli.demo import Demo
 from shardmerge.cli.line import Line
 from shardmerge.schemas.routing import RoutingRule
 
-from .runner.cases import CASE_ROUTE, Pool
+from .runner.cases import CASE_ROUTES, Pool
 from .runner.model import load
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -20,7 +20,7 @@ SCENARIOS = tuple(
     load(path) for path in sorted((Path(__file__).parent / "scenarios").glob("*.yaml"))
 )
 ROUTES = (
-    *CASE_ROUTE,
+    *CASE_ROUTES,
     RoutingRule(".*", "app", r"tbl\d+", "merged", "tbl"),
     # Databases of one test each; two rules that contradict each other for `clash_2`.
     RoutingRule(".*", r"(?P<test>(?:order|bad|plain)\w*)_app", r"t_\d+", r"\g<test>_merged", "t"),

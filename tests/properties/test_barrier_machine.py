@@ -23,8 +23,10 @@ from shardmerge.schemas.apply import apply_alter, apply_create
 from shardmerge.schemas.changes import AlterTable, CreateTable
 from shardmerge.schemas.events import (
     ChangeId,
+    CommandKind,
     Decision,
     Lineage,
+    OperatorCommand,
     Outcome,
     SchemaChange,
     StatementKind,
@@ -70,6 +72,7 @@ class BarrierMachine(RuleBasedStateMachine):
     def start(self, partitions: int, batch: int, mode: Mode) -> None:
         self.batch = batch
         self.mode = mode
+        self.commands = 0
         self.kafka = ToyKafka(partitions)
         self.sources = {name: ToySource(name, self.kafka) for name in ("s1", "s2")}
         self.state = coordinator.initial(TARGET)
@@ -186,6 +189,18 @@ class BarrierMachine(RuleBasedStateMachine):
         else:
             self._create(shard)
 
+    @rule(shard=st.sampled_from(SHARDS), kind=st.sampled_from(["pause", "resume"]))
+    def pause_or_resume(self, shard: ShardId, kind: str) -> None:
+        self.commands += 1
+        said = OperatorCommand(
+            ChangeId("p.commands", self.commands), TARGET, CommandKind(kind), shard
+        )
+        if self.state.version:
+            step = coordinator.obey(self.state, said)
+            assert step.decision is not None
+            self.state = step.state
+            self.outbox.append(step.decision)
+
     @rule(source=st.sampled_from(["s1", "s2"]))
     def change_what_concerns_nobody(self, source: str) -> None:
         self._send_ddl(self.sources[source], [])
@@ -258,6 +273,9 @@ class BarrierMachine(RuleBasedStateMachine):
     @rule()
     def let_everything_arrive(self) -> None:
         """No standstill: nothing is left but what stands behind a hold."""
+        for shard in self.state.shards:
+            if self.state.shards[shard].paused:
+                self.pause_or_resume(shard, "resume")
         for source in self.sources.values():
             source.settle()
         while [source for source in self.sources if self._decide(source)]:

@@ -13,13 +13,22 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from immutables import Map
 
 from shardmerge.agents import coordinator
+from shardmerge.agents.answers import Step
 from shardmerge.agents.identities import known_names
 from shardmerge.agents.state import TargetState, assembled
 from shardmerge.agents.state_rows import changed_rows
 from shardmerge.agents.store import TargetStates
 from shardmerge.schemas.apply import apply_alter, apply_create
 from shardmerge.schemas.changes import AlterTable, CreateTable
-from shardmerge.schemas.events import ChangeId, Decision, Lineage, Outcome, SchemaChange
+from shardmerge.schemas.events import (
+    ChangeId,
+    CommandKind,
+    Decision,
+    Lineage,
+    OperatorCommand,
+    Outcome,
+    SchemaChange,
+)
 from shardmerge.schemas.grammar import ServerContext, parse
 from shardmerge.schemas.lattice import compare_tables
 from shardmerge.schemas.model import TableSchema
@@ -51,7 +60,7 @@ class CoordinatorMachine(RuleBasedStateMachine):
         self.state: TargetState = coordinator.initial(TARGET)
         self.schemas: dict[ShardId, TableSchema] = {}
         self.mode = Mode.OPTIMISTIC
-        self.log: list[SchemaChange] = []
+        self.log: list[SchemaChange | OperatorCommand] = []
         self.decisions: list[Decision] = []
         self.target: TableSchema | None = None
         self.rows: dict[bytes, bytes] = {}
@@ -112,13 +121,35 @@ class CoordinatorMachine(RuleBasedStateMachine):
             for column in columns:
                 if shard in self.schemas and self.schemas[shard].column(column) is not None:
                     self._alter(shard, f"DROP COLUMN {column}")
-        assert not self.state.held
+        assert not [s for s in self.schemas if s in self.state.held]
+
+    @precondition(lambda self: self.schemas)
+    @rule(
+        kind=st.sampled_from([k for k in CommandKind if k is not CommandKind.SET_SCHEMA]),
+        shard=st.sampled_from(SHARDS),
+        argument=st.sampled_from(["", *Mode, *(f"ALTER TABLE t ADD {c} INT" for c in COLUMNS)]),
+    )
+    def command(self, kind: CommandKind, shard: ShardId, argument: str) -> None:
+        of_target = (CommandKind.DISABLE, CommandKind.ENABLE, CommandKind.SET_MODE)
+        self._say(kind, None if kind in of_target else shard, argument)
+
+    @precondition(lambda self: self.schemas)
+    @rule()
+    def leave_every_conflict_by_commands(self) -> None:
+        """Every held shard whose changes are known goes on when they are skipped."""
+        for _ in range(30 * len(SHARDS)):
+            held = [self.state.shards[name] for name in sorted(self.state.held)]
+            known = [s for s in held if s.effective is not None]
+            if not known:
+                break
+            self._say(CommandKind.SKIP, known[0].shard, "")
+        assert not any(self.state.shards[name].effective for name in self.state.held)
 
     @precondition(lambda self: self.log)
     @rule(data=st.data())
     def replay(self, data: st.DataObject) -> None:
         for change in self.log[data.draw(st.integers(0, len(self.log) - 1)) :]:
-            step = coordinator.decide(self.state, change)
+            step = self._step(self.state, change)
             assert step.decision is None
             assert step.state == self.state
 
@@ -134,7 +165,7 @@ class CoordinatorMachine(RuleBasedStateMachine):
         state = coordinator.initial(TARGET)
         again = []
         for change in self.log:
-            step = coordinator.decide(state, change)
+            step = self._step(state, change)
             assert step.decision is not None
             state = step.state
             again.append(step.decision)
@@ -149,6 +180,7 @@ class CoordinatorMachine(RuleBasedStateMachine):
         assert set(state.held) == set(anew.held)
         assert state.pool.counts() == anew.pool.counts()
         assert (state.heads, state.finals) == (anew.heads, anew.finals)
+        assert state.skipping == anew.skipping
         for kept, made in ((state.effective, anew.effective), (state.final, anew.final)):
             assert set(kept.ids) == set(made.ids)
             assert kept.shards == made.shards
@@ -164,7 +196,7 @@ class CoordinatorMachine(RuleBasedStateMachine):
     @invariant()
     def the_target_accepts_every_effective_schema(self) -> None:
         for shard in self.state.shards.values():
-            if shard.effective is None or self.state.schema is None:
+            if shard.effective is None or self.state.schema is None or not self.state.propagates:
                 continue
             names = {c.id: c.column.name for c in self.state.columns}
             for column_id, column in zip(
@@ -219,12 +251,27 @@ class CoordinatorMachine(RuleBasedStateMachine):
             SourcePosition(0, "binlog.000001", offset * 10, 0),
             self.schemas.get(shard), after, lineage, actions, "", mode=self.mode,
         )  # fmt: skip
-        step = coordinator.decide(self.state, change)
+        self._take(change)
+
+    def _say(self, kind: CommandKind, shard: ShardId | None, argument: str) -> None:
+        change_id = ChangeId("p.commands", len(self.log) + 1)
+        self._take(OperatorCommand(change_id, TARGET, kind, shard, argument))
+
+    def _step(self, state: TargetState, change: SchemaChange | OperatorCommand) -> Step:
+        if isinstance(change, OperatorCommand):
+            return coordinator.obey(state, change, context=CONTEXT)
+        return coordinator.decide(state, change)
+
+    def _take(self, change: SchemaChange | OperatorCommand) -> None:
+        step = self._step(self.state, change)
         assert step.decision is not None
         assert step.decision.version == self.state.version + 1
         assert bool(step.decision.statements) == (step.decision.outcome is Outcome.EMIT)
-        shards = {shard, *step.decision.released}
-        for key, row in self.states.puts(self.state, step.state, shards, shard.source).items():
+        shards = {*self.state.held, *step.decision.released}
+        if change.shard in {*self.state.shards, *step.state.shards}:
+            shards.add(change.shard)
+        source = change.id.source
+        for key, row in self.states.puts(self.state, step.state, shards, source).items():
             if row is None:
                 del self.rows[key]
             else:

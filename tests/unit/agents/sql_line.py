@@ -8,11 +8,20 @@ to what is decided.
 from __future__ import annotations
 
 from shardmerge.agents import coordinator
+from shardmerge.agents.answers import Step
 from shardmerge.agents.state import TargetState
 from shardmerge.agents.store import TargetStates
+from shardmerge.agents.tracker import told
 from shardmerge.schemas.apply import apply_alter, apply_create
 from shardmerge.schemas.changes import AlterTable, CreateTable
-from shardmerge.schemas.events import ChangeId, Decision, Lineage, SchemaChange
+from shardmerge.schemas.events import (
+    ChangeId,
+    CommandKind,
+    Decision,
+    Lineage,
+    OperatorCommand,
+    SchemaChange,
+)
 from shardmerge.schemas.grammar import ServerContext, parse
 from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId, TargetTable
@@ -80,9 +89,31 @@ class SqlLine:
         states = TargetStates()
         before = states.get(self.rows, TARGET)
         assert before == self.state
-        step = coordinator.decide(before, change)
+        return self._taken(states, before, coordinator.decide(before, change), change)
+
+    def command(self, kind: CommandKind, source: str = "", argument: str = "") -> Decision:
+        shard = shard_of(source) if source else None
+        said = OperatorCommand(
+            ChangeId("p.commands", len(self.decisions) + 1), TARGET, kind, shard, argument
+        )
+        if kind is CommandKind.SET_SCHEMA:
+            said = told(said, CONTEXT)
+        states = TargetStates()
+        before = states.get(self.rows, TARGET)
+        assert before == self.state
+        return self._taken(states, before, coordinator.obey(before, said, context=CONTEXT), said)
+
+    def _taken(
+        self,
+        states: TargetStates,
+        before: TargetState,
+        step: Step,
+        change: SchemaChange | OperatorCommand,
+    ) -> Decision:
         assert step.decision is not None
-        touched = {change.shard, *step.decision.released}
+        source, touched = change.id.source, {*before.held, *step.decision.released}
+        if change.shard in {*before.shards, *step.state.shards}:
+            touched.add(change.shard)
         for key, row in states.puts(before, step.state, touched, source).items():
             if row is None:
                 del self.rows[key]

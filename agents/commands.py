@@ -1,0 +1,261 @@
+"""What operators say: each command is checked against the state, carried out, and answered. Pure.
+
+A command is a record of the schema-log like a schema change, and gets one decision like it: what it
+does can be replayed. A refused one changes nothing.
+
+Skipping and replacing do not touch the shard: its rows come as its server has them. What changes is
+with which schema the shard counts in the join (``counted``). Values of columns that the target does
+not have are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from shardmerge.schemas.apply import apply_alter
+from shardmerge.schemas.changes import AlterTable
+from shardmerge.schemas.errors import SourceError
+from shardmerge.schemas.events import CommandKind, OperatorCommand, SchemaChange
+from shardmerge.schemas.grammar import ServerContext, parse
+from shardmerge.schemas.joined import ShardSchema
+from shardmerge.schemas.names import ShardId
+from shardmerge.schemas.render.dialect import Dialect
+from shardmerge.schemas.routing import Mode
+
+from . import optimistic, pessimistic
+from .answers import Step, obeyed, refuse
+from .identities import assign, known_names
+from .moves import Refusal, Settled, as_all_call_them, unmoved
+from .state import ShardState, TargetState
+
+_SHOW = "`shardmerge status` and the status page tell which shards are held, and by what"
+
+
+def described(state: TargetState, command: OperatorCommand) -> SchemaChange | Refusal:
+    """``set-schema`` as the change that describes the shard anew, at its last gate."""
+    known = _live(state, command)
+    if isinstance(known, Refusal):
+        return known
+    if command.schema is None:
+        return Refusal(command.error, "write the table as SHOW CREATE TABLE shows it")
+    real = known.real
+    return SchemaChange(
+        id=command.id,
+        target=command.target,
+        shard=known.shard,
+        position=known.position,
+        before=real.schema if real else None,
+        after=command.schema,
+        lineage=(),
+        actions=(str(command),),
+        ddl=str(command),
+        ts_ms=command.ts_ms,
+        mode=state.mode,
+    )
+
+
+def obey(
+    state: TargetState, command: OperatorCommand, dialect: Dialect, context: ServerContext | None
+) -> Step:
+    """Carry out any command but ``set-schema``.
+
+    Args:
+        state: Its version is that of the answer.
+        command: What an operator said.
+        dialect: The target's kind and version.
+        context: How the server of ``command.shard`` reads a statement.
+    """
+    match command.kind:
+        case CommandKind.PAUSE | CommandKind.RESUME:
+            return _pause(state, command)
+        case CommandKind.DISABLE | CommandKind.ENABLE:
+            found = _propagate(state, command, dialect)
+        case CommandKind.SET_MODE:
+            found = _set_mode(state, command, dialect)
+        case CommandKind.SKIP:
+            found = _on_held(state, command, dialect, _skipped)
+        case CommandKind.REPLACE:
+            found = _replace(state, command, dialect, context)
+        case CommandKind.UNLOCK_EXECUTE:
+            found = _unlock(state, command, dialect, lambda shard: shard.popped)
+        case _:
+            found = _unlock(state, command, dialect, _skipped)
+    if isinstance(found, Refusal):
+        return refuse(state, command, found)
+    return obeyed(state, command, found)
+
+
+def _pause(state: TargetState, command: OperatorCommand) -> Step:
+    known = _live(state, command)
+    if isinstance(known, Refusal):
+        return refuse(state, command, known)
+    pauses = command.kind is CommandKind.PAUSE
+    if known.paused == pauses:
+        word = "paused already" if pauses else "not paused"
+        return refuse(state, command, Refusal(f"{known.shard} is {word}", "nothing is to be done"))
+    state = state.with_shard(replace(known, paused=pauses))
+    settled = Settled(state, unmoved(state, known_names(state)), {})
+    shards = (known.shard,)
+    return obeyed(
+        state, command, settled, pauses=shards if pauses else (), resumes=() if pauses else shards
+    )
+
+
+def _propagate(state: TargetState, command: OperatorCommand, dialect: Dialect) -> Settled | Refusal:
+    enables = command.kind is CommandKind.ENABLE
+    if state.propagates == enables:
+        word = "enabled" if enables else "disabled"
+        return Refusal(f"propagation is {word} already", "nothing is to be done")
+    state = replace(state, propagates=enables)
+    names = known_names(state)
+    if not enables:
+        return Settled(state, unmoved(state, names), {})
+    return _settle(state, as_all_call_them(state, names), dialect)
+
+
+def _set_mode(state: TargetState, command: OperatorCommand, dialect: Dialect) -> Settled | Refusal:
+    if command.argument not in ("", *Mode):
+        return Refusal(
+            f"mode {command.argument!r} is not known",
+            f'known: {", ".join(Mode)}, or "" for what the routes say',
+        )
+    is_set = bool(command.argument)
+    mode = Mode(command.argument) if is_set else state.mode
+    state = replace(state, mode=mode, mode_is_set=is_set)
+    if mode is Mode.PESSIMISTIC:
+        state = pessimistic.with_queues(state)
+    return _settled(state, dialect)
+
+
+def _on_held(
+    state: TargetState,
+    command: OperatorCommand,
+    dialect: Dialect,
+    act: Callable[[ShardState], ShardState],
+) -> Settled | Refusal:
+    known = _held(state, command)
+    if isinstance(known, Refusal):
+        return known
+    moved = state.with_shard(act(known))
+    return _with(_settled(moved, dialect), {known.shard: _opens(state, known)})
+
+
+def _replace(
+    state: TargetState,
+    command: OperatorCommand,
+    dialect: Dialect,
+    context: ServerContext | None,
+) -> Settled | Refusal:
+    known = _held(state, command)
+    if isinstance(known, Refusal):
+        return known
+    assert known.effective is not None
+    assert context is not None
+    hint = "write an ALTER TABLE of the shard, as it could have run instead"
+    try:
+        statement = parse(command.argument, context)
+        if not isinstance(statement, AlterTable):
+            return Refusal("the statement is no ALTER TABLE", hint)
+        result = apply_alter(known.effective.schema, statement, known.shard.table, context)
+    except SourceError as error:
+        return Refusal(error.message, error.hint or hint)
+    change = SchemaChange(
+        command.id, command.target, known.shard, known.position, known.effective.schema,
+        result.schema, tuple(result.lineage), tuple(result.actions), command.argument,
+    )  # fmt: skip
+    free = state.with_shard(replace(known, hold=None, actual=None))
+    assigned = assign(free, change)
+    skipped = _skipped(known)
+    real = skipped.actual or skipped.effective
+    actual = None if assigned.tracked == real else real
+    moved = state.with_shard(replace(skipped, effective=assigned.tracked, actual=actual))
+    moved = replace(moved, generations=assigned.generations)
+    settled = _settle(moved, assigned.names, dialect)
+    return _with(settled, {known.shard: _opens(state, known)})
+
+
+def _unlock(
+    state: TargetState,
+    command: OperatorCommand,
+    dialect: Dialect,
+    act: Callable[[ShardState], ShardState],
+) -> Settled | Refusal:
+    known = _held(state, command)
+    if isinstance(known, Refusal):
+        return known
+    if known.head is None:
+        return Refusal(
+            f"{known.shard} does not wait for a DDL lock",
+            "it is held by a conflict: skip or replace its change",
+        )
+    opens: dict[ShardId, int] = {}
+    for name in sorted(state.held):
+        shard = state.shards[name]
+        if shard.head == known.head:
+            opens[name] = _opens(state, shard)
+            state = state.with_shard(act(shard))
+    return _with(_settled(state, dialect), opens)
+
+
+def _settled(state: TargetState, dialect: Dialect) -> Settled | Refusal:
+    return _settle(state, known_names(state), dialect)
+
+
+def _settle(state: TargetState, names: Mapping[str, str], dialect: Dialect) -> Settled | Refusal:
+    settle = pessimistic.settle if state.mode is Mode.PESSIMISTIC else optimistic.settle
+    return settle(state, names, dialect)
+
+
+def _with(settled: Settled | Refusal, opens: dict[ShardId, int]) -> Settled | Refusal:
+    """The same, with what the command itself opens."""
+    if isinstance(settled, Refusal):
+        return settled
+    releases = dict(settled.releases)
+    for shard, through in opens.items():
+        releases[shard] = max(through, releases.get(shard, 0))
+    return replace(settled, releases=releases)
+
+
+def _opens(state: TargetState, shard: ShardState) -> int:
+    """Up to which version the gates of a held shard's first change stand."""
+    queue = shard.hold.queue if shard.hold else ()
+    return queue[0].version if queue else state.version
+
+
+def _skipped(shard: ShardState) -> ShardState:
+    """The shard when the first change that it waits with does not count."""
+    hold = shard.hold
+    assert hold is not None
+    has = hold.queue[0].post if hold.queue else hold.post
+    return replace(shard, hold=shard.rest, actual=_other(has, shard.effective))
+
+
+def _other(has: ShardSchema | None, counts: ShardSchema | None) -> ShardSchema | None:
+    return None if has == counts else has
+
+
+def _held(state: TargetState, command: OperatorCommand) -> ShardState | Refusal:
+    """The shard of a command, held by a change whose effect is known."""
+    known = _live(state, command)
+    if isinstance(known, Refusal):
+        return known
+    if known.hold is None:
+        return Refusal(f"{known.shard} is not held", _SHOW)
+    first = known.hold.queue[0].post if known.hold.queue else known.hold.post
+    if first is None or known.effective is None:
+        missing = "what its change did" if first is None else "its schema before the change"
+        return Refusal(
+            f"{known.shard} is held, and {missing} is not known",
+            "tell its schema with set-schema, or change it until it fits",
+        )
+    return known
+
+
+def _live(state: TargetState, command: OperatorCommand) -> ShardState | Refusal:
+    if command.shard is None:
+        return Refusal(f"{command.kind.value} needs a shard", "name it as source/database.table")
+    known = state.shards.get(command.shard)
+    if known is None:
+        return Refusal(f"{command.shard} is no live shard of {state.target}", _SHOW)
+    return known

@@ -1,0 +1,75 @@
+"""Optimistic mode: every shard moves when it likes; a conflict holds the one that brought it. Pure.
+
+Theory of operation, for a change that brings one shard from one schema to another:
+
+1. If the *final* schemas have a join (after the change: post of every held shard, the effective
+   schema of the others), the target moves to it, and every shard held by a conflict is released.
+2. Otherwise, if the *effective* schemas have one (held shards count as before their conflicting
+   change) and this shard is not held, the target moves there; held shards stay held.
+3. Otherwise this shard is held at its gate: its rows wait there, its later changes are seen and
+   tried by step 1, all other shards go on.
+
+Both joins are kept by indexes (``state``), so a change costs what it touches. Columns that are new
+in the target come in the order of the shard that changed, then by identity.
+
+No state is a dead end: undoing the conflicting change makes the final schemas equal to the
+effective ones, whose join exists by construction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from shardmerge.schemas.events import Release, SchemaChange
+from shardmerge.schemas.render.dialect import Dialect
+from shardmerge.schemas.target_table import changed_comments
+
+from .answers import Step, emit, hold, left
+from .identities import Assigned, known_names
+from .moves import Refusal, Settled, join_target, unmoved
+from .state import TargetState
+
+
+def move(state: TargetState, change: SchemaChange, assigned: Assigned, dialect: Dialect) -> Step:
+    """Fold a change after which the shard's schema is known."""
+    tracked, names = assigned.tracked, assigned.names
+    known = state.shards.get(change.shard)
+    before = known.real.columns if known and known.real else ()
+    comments = changed_comments(before, tracked.columns)
+    to = partial(join_target, names=names, dialect=dialect, first=tracked.ids, comments=comments)
+    moved = state.with_shard(state.after(change.shard, change.position, tracked))
+    answer = to(moved, moved.final)
+    if not isinstance(answer, Refusal):
+        opened = {shard.shard for shard in state.opened()}
+        if known and known.hold:
+            opened.add(change.shard)
+        releases = [Release(shard, state.version) for shard in opened]
+        moved = moved.with_all_released()
+        return emit(moved, change, answer, tracked, releases=releases, warnings=assigned.warnings)
+    refusal = answer
+    if not (known and known.hold) and moved.effective is not moved.final:
+        answer = to(moved, moved.effective)
+        if not isinstance(answer, Refusal):
+            return emit(moved, change, answer, tracked, warnings=assigned.warnings)
+    return hold(state, change, tracked, names, refusal)
+
+
+def leave(state: TargetState, change: SchemaChange, dialect: Dialect) -> Step:
+    """The shard is gone: the join is that of the others."""
+    remaining = state.without_shard(change.shard)
+    names = known_names(state)
+    settled = settle(remaining, names, dialect)
+    if isinstance(settled, Refusal):
+        settled = Settled(remaining, unmoved(state, names), {})
+    return left(state, change, settled)
+
+
+def settle(state: TargetState, names: Mapping[str, str], dialect: Dialect) -> Settled | Refusal:
+    """Where the target moves to with the shards as they are, and what opens with it."""
+    answer = join_target(state, state.final, names, dialect=dialect)
+    if not isinstance(answer, Refusal):
+        releases = {shard.shard: state.version for shard in state.opened()}
+        return Settled(state.with_all_released(), answer, releases)
+    answer = join_target(state, state.effective, names, dialect=dialect)
+    return answer if isinstance(answer, Refusal) else Settled(state, answer, {})

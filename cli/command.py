@@ -1,0 +1,215 @@
+"""``shardmerge command``: what an operator tells a target, and the coordinator's answer to it."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+
+from shardmerge.schemas import codec, topics
+from shardmerge.schemas.errors import ConfigError, ShardMergeError, StackError
+from shardmerge.schemas.events import ChangeId, CommandKind, Decision, OperatorCommand, Outcome
+from shardmerge.schemas.names import ShardId, TargetTable
+from shardmerge.schemas.pipeline import Pipeline, parse_pipeline
+from shardmerge.schemas.routing import route
+
+_SEND_S = 30.0
+_OF_TARGET = (CommandKind.DISABLE, CommandKind.ENABLE, CommandKind.SET_MODE)
+"""The kinds that concern a whole target; all others concern one shard."""
+_WITH_ARGUMENT = (CommandKind.REPLACE, CommandKind.SET_SCHEMA, CommandKind.SET_MODE)
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A command that is in the log.
+
+    Attributes:
+        id: By which its answer is known.
+        answer: None when none came in time.
+    """
+
+    id: ChangeId
+    answer: Decision | None
+
+
+@click.command()
+@click.argument("kind", type=click.Choice([kind.value for kind in CommandKind]))
+@click.argument("argument", default="")
+@click.option(
+    "--pipeline",
+    "path",
+    type=click.Path(dir_okay=False, path_type=Path),
+    required=True,
+    help="The pipeline file.",
+)
+@click.option("--shard", metavar="SOURCE/DATABASE.TABLE", default="", help="Which shard.")
+@click.option(
+    "--target", metavar="DATABASE.TABLE", default="", help="By default that of the shard's route."
+)
+@click.option("--wait", default=30.0, show_default=True, help="Seconds to wait for the answer.")
+def command(kind: str, argument: str, *, path: Path, shard: str, target: str, wait: float) -> None:
+    r"""Tell a target's coordinator what to do, and print its answer.
+
+    \b
+    skip             the held change of --shard does not count
+    replace          it counts as ARGUMENT would, an ALTER TABLE
+    set-schema       --shard has the schema of ARGUMENT, a CREATE TABLE
+    unlock-execute   what --shard waits with for the DDL lock is executed without the others
+    unlock-discard   it does not count, on any shard that made it
+    disable, enable  the target's schema stays as it is until it is enabled again
+    pause, resume    the rows of --shard wait
+    set-mode         ARGUMENT is optimistic, pessimistic, or "" for what the routes say
+
+    ARGUMENT may be @FILE. Every command is a record of the log and can be replayed. Ends with 1
+    when the command is refused, or not answered in time (it stays in the log and is carried out).
+    """
+    try:
+        pipeline = parse_pipeline(path.read_text(encoding="utf-8"), os.environ)
+        if argument.startswith("@"):
+            argument = Path(argument[1:]).read_text(encoding="utf-8")
+        given = give(pipeline, command_of(pipeline, kind, argument, shard, target), wait)
+    except (ShardMergeError, OSError, UnicodeDecodeError) as error:
+        raise click.UsageError(str(error)) from error
+    if given.answer is None:
+        click.echo(f"{given.id} is in the log, but not answered after {wait:.0f} s", err=True)
+        click.echo("  see whether the agents run; they carry it out when they do", err=True)
+        raise SystemExit(1)
+    tell(given.answer)
+    raise SystemExit(1 if given.answer.outcome is Outcome.REFUSED else 0)
+
+
+def command_of(
+    pipeline: Pipeline, kind: str, argument: str, shard: str, target: str
+) -> OperatorCommand:
+    """The command that a command line means.
+
+    Raises:
+        ConfigError: Something is missing, too much, or not written as it must be.
+    """
+    wanted = CommandKind(kind)
+    of_shard = wanted not in _OF_TARGET
+    if of_shard != bool(shard):
+        word = "needs" if of_shard else "takes no"
+        raise ConfigError(f"{kind} {word} --shard", hint="see shardmerge command --help")
+    if bool(argument) > (wanted in _WITH_ARGUMENT):
+        raise ConfigError(f"{kind} takes no argument", hint="see shardmerge command --help")
+    named = _shard(shard) if shard else None
+    if target:
+        if target.count(".") != 1:
+            raise ConfigError(f"--target must be database.table, not {target!r}")
+        database, table = target.split(".")
+        found = TargetTable(database, table)
+    elif named is not None and len(routed := route(pipeline.routes, named)) == 1:
+        found = routed[0]
+    else:
+        raise ConfigError(f"{kind} needs --target", hint="no single route leads to it")
+    return OperatorCommand(
+        id=ChangeId(topics.commands(pipeline).name, 0),
+        target=found,
+        kind=wanted,
+        shard=named,
+        argument=argument.strip(),
+        by=getpass.getuser(),
+        ts_ms=int(time.time() * 1000),
+    )
+
+
+def give(pipeline: Pipeline, said: OperatorCommand, wait_s: float) -> Given:
+    """Write a command into the log and wait for its answer.
+
+    Raises:
+        StackError: Kafka cannot be reached, or the pipeline has no topics yet.
+    """
+    ddl = topics.ddl(pipeline).name
+    consumer = Consumer(
+        {
+            "bootstrap.servers": pipeline.kafka.bootstrap_servers,
+            "group.id": f"{pipeline.name}-command",  # required by the client, never joined
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+            "fetch.wait.max.ms": 20,
+            "fetch.message.max.bytes": topics.MAX_RECORD_BYTES,
+            "log_level": 0,
+        }
+    )
+    try:
+        _, end = consumer.get_watermark_offsets(TopicPartition(ddl, 0), timeout=_SEND_S)
+        sent = ChangeId(topics.commands(pipeline).name, _send(pipeline, said))
+        consumer.assign([TopicPartition(ddl, 0, end)])
+        return Given(sent, _answer(consumer, sent, wait_s))
+    except KafkaException as error:
+        raise StackError(
+            f"Kafka at {pipeline.kafka.bootstrap_servers}: {error.args[0]}",
+            hint="see whether the pipeline runs, and whether the pipeline file names its broker",
+        ) from error
+    finally:
+        consumer.close()
+
+
+def tell(answer: Decision) -> None:
+    """Print an answer."""
+    click.echo(f"{answer.outcome}, version {answer.version}: {answer.reason}")
+    for statement in answer.statements:
+        click.echo(f"  {statement.kind}: {statement.sql}")
+    for warning in answer.warnings:
+        click.echo(f"  warning: {warning}")
+    if answer.hint:
+        click.echo(f"  {answer.hint}")
+
+
+def _send(pipeline: Pipeline, said: OperatorCommand) -> int:
+    """The offset at which the command stands."""
+    producer = Producer(
+        {
+            "bootstrap.servers": pipeline.kafka.bootstrap_servers,
+            "enable.idempotence": True,
+            "message.max.bytes": topics.MAX_RECORD_BYTES,
+            "log_level": 0,
+        }
+    )
+    offsets: list[int] = []
+
+    def delivered(error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            raise KafkaException(error)
+        offsets.append(message.offset() or 0)
+
+    producer.produce(
+        topics.commands(pipeline).name,
+        codec.encode(said),
+        str(said.target).encode(),
+        on_delivery=delivered,
+        headers=[("command", str(said).encode())],
+    )
+    producer.flush(_SEND_S)
+    if not offsets:
+        raise StackError(
+            f"the command was not taken by Kafka within {_SEND_S:.0f} s",
+            hint="see whether the broker runs; it is not known whether the command is in the log",
+        )
+    return offsets[0]
+
+
+def _answer(consumer: Consumer, sent: ChangeId, wait_s: float) -> Decision | None:
+    deadline = time.monotonic() + wait_s
+    while time.monotonic() < deadline:
+        message = consumer.poll(0.1)
+        if message is None or message.error() is not None:
+            continue
+        decision = codec.decode(message.value() or b"")
+        if isinstance(decision, Decision) and decision.id == sent:
+            return decision
+    return None
+
+
+def _shard(text: str) -> ShardId:
+    source, slash, rest = text.partition("/")
+    database, dot, table = rest.partition(".")
+    if not (source and slash and database and dot and table):
+        raise ConfigError(f"--shard must be source/database.table, not {text!r}")
+    return ShardId(source, database, table)

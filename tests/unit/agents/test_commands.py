@@ -1,0 +1,218 @@
+"""What operators say: checked against the state, carried out, answered."""
+
+from __future__ import annotations
+
+import pytest
+
+from shardmerge.agents import coordinator
+from shardmerge.schemas.events import ChangeId, CommandKind, OperatorCommand, Outcome, Release
+from shardmerge.schemas.routing import Mode
+
+from .sql_line import TARGET, SqlLine, shard_of, sql
+
+BASE = "id INT PRIMARY KEY, a INT"
+
+
+def in_conflict() -> SqlLine:
+    """Shard s1 has made ``a`` a date, s0 has it as an integer."""
+    shards = SqlLine(Mode.OPTIMISTIC, "s0", "s1", create=BASE)
+    assert shards.alter("s1", "MODIFY a DATE").outcome is Outcome.HOLD
+    return shards
+
+
+def under_a_lock() -> SqlLine:
+    """Shard s0 has added ``c`` and ``d``, s1 has added ``c``, s2 nothing."""
+    shards = SqlLine(Mode.PESSIMISTIC, "s0", "s1", "s2", create=BASE)
+    shards.alter("s0", "ADD COLUMN c INT")
+    shards.alter("s0", "ADD COLUMN d INT")
+    shards.alter("s1", "ADD COLUMN c INT")
+    return shards
+
+
+def test_a_skipped_change_opens_its_shard_and_leaves_the_target() -> None:
+    shards = in_conflict()
+
+    answer = shards.command(CommandKind.SKIP, "s1")
+
+    assert (answer.outcome, answer.shard) == (Outcome.NOOP, None)
+    assert answer.releases == (Release(shard_of("s1"), answer.version),)
+    assert shards.held == []
+    assert shards.target is not None
+    assert shards.target.column("a").type.name == "int"
+
+
+def test_what_was_skipped_stays_skipped_until_it_is_changed_again() -> None:
+    shards = in_conflict()
+    shards.command(CommandKind.SKIP, "s1")
+
+    assert sql(shards.alter("s1", "ADD COLUMN b INT")) == ["ADD COLUMN `b` int"]
+    assert shards.alter("s1", "MODIFY a VARCHAR(9)").outcome is Outcome.HOLD
+    assert shards.alter("s1", "MODIFY a INT").outcome is Outcome.NOOP
+    shard = shards.state.shards[shard_of("s1")]
+    assert (shard.hold, shard.actual) == (None, None)
+
+
+def test_a_skipped_drop_keeps_the_column_of_the_join() -> None:
+    shards = SqlLine(Mode.PESSIMISTIC, "s0", "s1", create=BASE)
+    shards.alter("s0", "DROP COLUMN a")
+
+    shards.command(CommandKind.SKIP, "s0")
+
+    assert shards.held == []
+    assert shards.columns == ["a", "id"]
+    assert sql(shards.alter("s1", "DROP COLUMN a")) == []
+    assert shards.held == ["s1"]
+
+
+def test_a_replaced_change_counts_as_the_other_statement() -> None:
+    shards = in_conflict()
+
+    answer = shards.command(CommandKind.REPLACE, "s1", "ALTER TABLE t MODIFY a BIGINT, ADD e INT")
+
+    assert sql(answer) == ["MODIFY COLUMN `a` bigint", "ADD COLUMN `e` int"]
+    assert answer.released == (shard_of("s1"),)
+    assert sql(shards.alter("s0", "MODIFY a BIGINT")) == []
+
+
+@pytest.mark.parametrize(
+    ("argument", "reason"),
+    [
+        ("ALTER TABLE t MODIFY a DATE", "date"),
+        ("ALTER TABLE t DROP COLUMN nope", "nope"),
+        ("DROP TABLE t", "no ALTER TABLE"),
+        ("ALTER TABEL t", "TABEL"),
+    ],
+)
+def test_a_replacement_that_does_not_fit_is_refused(argument: str, reason: str) -> None:
+    shards = in_conflict()
+
+    answer = shards.command(CommandKind.REPLACE, "s1", argument)
+
+    assert answer.outcome is Outcome.REFUSED
+    assert reason in answer.reason
+    assert answer.hint
+    assert shards.held == ["s1"]
+
+
+def test_an_unreadable_change_is_left_by_telling_the_schema() -> None:
+    shards = SqlLine(Mode.OPTIMISTIC, "s0", "s1", create=BASE)
+    shards.unreadable("s1")
+    assert shards.command(CommandKind.SKIP, "s1").outcome is Outcome.REFUSED
+
+    answer = shards.command(
+        CommandKind.SET_SCHEMA, "s1", "CREATE TABLE t (id INT PRIMARY KEY, a INT, x INT)"
+    )
+
+    assert answer.shard == shard_of("s1")
+    assert answer.position == shards.decisions[2].position
+    assert [column.id for column in answer.columns] == ["id#1", "a#1", "x#1"]
+    assert sql(answer) == ["ADD COLUMN `x` int"]
+    assert answer.released == (shard_of("s1"),)
+
+
+def test_a_schema_that_cannot_be_read_is_refused() -> None:
+    shards = SqlLine(Mode.OPTIMISTIC, "s0", "s1", create=BASE)
+    shards.unreadable("s1")
+
+    answer = shards.command(CommandKind.SET_SCHEMA, "s1", "CREATE TABLE t (id INT,")
+
+    assert (answer.outcome, shards.held) == (Outcome.REFUSED, ["s1"])
+
+
+def test_a_lock_is_executed_without_a_shard_that_will_never_make_it() -> None:
+    shards = under_a_lock()
+
+    answer = shards.command(CommandKind.UNLOCK_EXECUTE, "s1")
+
+    assert sql(answer) == ["ADD COLUMN `c` int"]
+    assert answer.releases == (Release(shard_of("s0"), 4), Release(shard_of("s1"), 6))
+    assert shards.held == ["s0"]
+    late = shards.alter("s2", "ADD COLUMN c INT")
+    assert (late.outcome, late.statements) == (Outcome.HOLD, ())
+
+
+def test_a_discarded_lock_leaves_the_target() -> None:
+    shards = under_a_lock()
+
+    answer = shards.command(CommandKind.UNLOCK_DISCARD, "s0")
+
+    assert answer.statements == ()
+    assert answer.released == (shard_of("s0"), shard_of("s1"))
+    assert shards.held == ["s0"]
+    assert shards.columns == ["a", "id"]
+    shards.alter("s1", "ADD COLUMN d INT")
+    assert sql(shards.alter("s2", "ADD COLUMN d INT")) == ["ADD COLUMN `d` int"]
+
+
+def test_nothing_is_emitted_while_propagation_is_disabled_and_all_of_it_afterwards() -> None:
+    shards = SqlLine(Mode.OPTIMISTIC, "s0", "s1", create=BASE)
+    shards.command(CommandKind.DISABLE)
+
+    added = shards.alter("s0", "ADD COLUMN b INT")
+    renamed = [shards.alter(source, "RENAME COLUMN a TO z") for source in ("s0", "s1")]
+
+    assert [d.outcome for d in (added, *renamed)] == [Outcome.NOOP] * 3
+    assert "ADD COLUMN `b`" in added.warnings[0]
+    assert shards.columns == ["a", "id"]
+    answer = shards.command(CommandKind.ENABLE)
+    assert sorted(sql(answer)) == ["ADD COLUMN `b` int", "RENAME COLUMN `a` TO `z`"] or sorted(
+        sql(answer)
+    ) == ["ADD COLUMN `b` int", "CHANGE COLUMN `a` `z` int"]
+    assert shards.columns == ["b", "id", "z"]
+
+
+def test_a_shard_is_paused_and_resumed_once() -> None:
+    shards = SqlLine(Mode.OPTIMISTIC, "s0", "s1", create=BASE)
+
+    answers = [
+        shards.command(kind, "s1")
+        for kind in (CommandKind.PAUSE, CommandKind.PAUSE, CommandKind.RESUME, CommandKind.RESUME)
+    ]
+
+    assert [a.pauses for a in answers] == [(shard_of("s1"),), (), (), ()]
+    assert [a.resumes for a in answers] == [(), (), (shard_of("s1"),), ()]
+    assert [a.outcome for a in answers] == [Outcome.NOOP, Outcome.REFUSED] * 2
+
+
+def test_the_mode_is_set_until_it_is_unset() -> None:
+    shards = SqlLine(Mode.OPTIMISTIC, "s0", "s1", create=BASE)
+
+    shards.command(CommandKind.SET_MODE, argument="pessimistic")
+    assert shards.alter("s0", "ADD COLUMN b INT").outcome is Outcome.HOLD
+    freed = shards.command(CommandKind.SET_MODE, argument="optimistic")
+    assert sql(freed) == ["ADD COLUMN `b` int"]
+    assert freed.released == (shard_of("s0"),)
+    assert shards.command(CommandKind.SET_MODE, argument="brave").outcome is Outcome.REFUSED
+    shards.command(CommandKind.SET_MODE)
+    assert shards.alter("s1", "ADD COLUMN e INT").outcome is Outcome.EMIT
+
+
+def test_shards_that_a_conflict_held_wait_for_the_lock_when_the_mode_changes() -> None:
+    shards = in_conflict()
+    shards.command(CommandKind.SET_MODE, argument="pessimistic")
+
+    last = shards.alter("s0", "MODIFY a DATE")
+
+    assert (last.outcome, shards.held) == (Outcome.EMIT, [])
+
+
+@pytest.mark.parametrize("kind", [k for k in CommandKind if "mode" not in k and "able" not in k])
+def test_a_command_about_a_shard_that_there_is_not_is_refused(kind: CommandKind) -> None:
+    shards = SqlLine(Mode.OPTIMISTIC, "s0", create=BASE)
+
+    answers = [shards.command(kind, "s9"), shards.command(kind)]
+
+    assert [a.outcome for a in answers] == [Outcome.REFUSED] * 2
+    assert "no live shard" in answers[0].reason
+    assert "needs a shard" in answers[1].reason
+
+
+def test_a_repeated_command_is_answered_once() -> None:
+    shards = in_conflict()
+    said = OperatorCommand(ChangeId("p.commands", 3), TARGET, CommandKind.SKIP, shard_of("s1"))
+
+    first = coordinator.obey(shards.state, said)
+    again = coordinator.obey(first.state, said)
+
+    assert first.decision is not None
+    assert (again.decision, again.state) == (None, first.state)
