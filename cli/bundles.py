@@ -20,22 +20,22 @@ from .pipeline_text import pipeline_text
 
 def everything(pipeline: Pipeline) -> tuple[str, ...]:
     """What an export holds, outputs before what they are made from."""
-    return (
-        topics.sink_progress(pipeline).name,
-        *replayed(pipeline, verify=True, from_sources=True),
-        topics.commands(pipeline).name,
-    )
+    chain = replayed(pipeline, verify=True, from_sources=True)
+    others = (spec.name for spec in topics.own_topics(pipeline) if spec.name not in chain)
+    return (*others, *chain)
 
 
 def replayed(pipeline: Pipeline, *, verify: bool, from_sources: bool) -> tuple[str, ...]:
     """What a replay needs, outputs before what they are made from."""
     outputs = (topics.joined_schemas(pipeline).name, topics.ddl(pipeline).name)
+    return (*(outputs if verify else ()), *folded(pipeline, from_sources=from_sources))
+
+
+def folded(pipeline: Pipeline, *, from_sources: bool) -> tuple[str, ...]:
+    """What the agents fold: the coordinator the schema-log, the tracker the rest."""
     sources = tuple(topics.schema_changes(pipeline, s.name).name for s in pipeline.sources)
-    return (
-        *(outputs if verify else ()),
-        topics.schema_log(pipeline).name,
-        *(sources if from_sources else ()),
-    )
+    tracked = (topics.commands(pipeline).name, *sources)
+    return (topics.schema_log(pipeline).name, *(tracked if from_sources else ()))
 
 
 def write_from_kafka(

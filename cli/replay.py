@@ -21,9 +21,9 @@ from shardmerge.agents.replay.verify import verify as verify_records
 from shardmerge.connectors.stored_record import StoredRecord
 from shardmerge.schemas import topics
 from shardmerge.schemas.errors import ContractError, ShardMergeError
-from shardmerge.schemas.pipeline import Pipeline, parse_pipeline
+from shardmerge.schemas.pipeline import parse_pipeline
 
-from .bundles import replayed, write_from_kafka
+from .bundles import folded, replayed, write_from_kafka
 
 
 class _Time(click.ParamType):
@@ -113,12 +113,13 @@ def replay(
         with _opened(
             pipeline_path, bundle_path, verify=verify, from_sources=from_sources
         ) as bundle:
-            folded = _folded_topics(bundle.pipeline, from_sources=from_sources)
-            _check_whole(bundle, folded)
+            # What the tracker folds comes before what it brings about at the same time.
+            names = folded(bundle.pipeline, from_sources=from_sources)[::-1]
+            _check_whole(bundle, names)
             if verify:
                 equal = _verify(bundle, from_sources=from_sources, as_json=as_json)
             else:
-                _show(bundle, folded, wanted, SchemaText(schema), as_json=as_json, pause=pause)
+                _show(bundle, names, wanted, SchemaText(schema), as_json=as_json, pause=pause)
                 equal = True
     except (ShardMergeError, OSError, UnicodeDecodeError) as error:
         raise click.UsageError(str(error)) from error
@@ -164,7 +165,7 @@ def _records(bundle: Bundle, topic: str) -> Iterator[StoredRecord]:
         yield from bundle.records(part)
 
 
-def _folded(bundle: Bundle, names: Sequence[str]) -> Iterator[StoredRecord]:
+def _merged(bundle: Bundle, names: Sequence[str]) -> Iterator[StoredRecord]:
     """The records of topics that are folded, in the order of time."""
     return in_time(bundle.records(part) for name in names for part in bundle.partitions(name))
 
@@ -180,16 +181,10 @@ def _check_whole(bundle: Bundle, names: Sequence[str]) -> None:
             )
 
 
-def _folded_topics(pipeline: Pipeline, *, from_sources: bool) -> list[str]:
-    """A source's statement comes before what it brings about, should both have the same time."""
-    sources = [topics.schema_changes(pipeline, s.name).name for s in pipeline.sources]
-    return [*(sources if from_sources else ()), topics.schema_log(pipeline).name]
-
-
 def _verify(bundle: Bundle, *, from_sources: bool, as_json: bool) -> bool:
     found = verify_records(
         bundle.pipeline,
-        _folded(bundle, [topics.schema_log(bundle.pipeline).name]),
+        _merged(bundle, [topics.schema_log(bundle.pipeline).name]),
         lambda topic: _records(bundle, topic),
         from_sources=from_sources,
     )
@@ -203,7 +198,7 @@ def _verify(bundle: Bundle, *, from_sources: bool, as_json: bool) -> bool:
 
 def _show(
     bundle: Bundle,
-    folded: Sequence[str],
+    names: Sequence[str],
     wanted: Wanted,
     schema: SchemaText,
     *,
@@ -212,7 +207,7 @@ def _show(
 ) -> None:
     stepper = Stepper(bundle.pipeline, wanted)
     shown = 0
-    for step in stepper.steps(_folded(bundle, folded)):
+    for step in stepper.steps(_merged(bundle, names)):
         if as_json:
             click.echo(json.dumps(step_facts(step), ensure_ascii=False, sort_keys=True))
         else:

@@ -16,7 +16,9 @@ from shardmerge.agents.replay.log import Refold, in_time
 from shardmerge.cli.bundles import everything, without_passwords
 from shardmerge.cli.pipeline_text import pipeline_text
 from shardmerge.connectors.stored_record import Extent, StoredRecord
-from shardmerge.schemas import topics
+from shardmerge.schemas import codec, topics
+from shardmerge.schemas.events import ChangeId, CommandKind, OperatorCommand
+from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline import Pipeline, parse_pipeline
 
 Alter = Callable[[StoredRecord], Iterable[StoredRecord]]
@@ -97,10 +99,30 @@ class Recorded:
                 "ts_ms": self._now,
                 "tableChanges": [],
             }
-            event = self.append(source, 0, b'{"databaseName":"shop"}', json.dumps(value).encode())
-            for change in self._fold(self._tracker, event):
-                if change.topic == self._log.name:
-                    self._fold(self._coordinator, change)
+            self._told(
+                self.append(source, 0, b'{"databaseName":"shop"}', json.dumps(value).encode())
+            )
+
+    def command(self, kind: CommandKind, shard: str = "", argument: str = "") -> None:
+        """Give a command to merged.tbl about a shard ``source/table``."""
+        topic = topics.commands(self.pipeline).name
+        source, _, table = shard.partition("/")
+        command = OperatorCommand(
+            ChangeId(topic, 0),
+            TargetTable("merged", "tbl"),
+            kind,
+            ShardId(source, "shop", table) if shard else None,
+            argument,
+            by="anna",
+            ts_ms=self._now,
+        )
+        self._told(self.append(topic, 0, b"merged.tbl", codec.encode(command)))
+
+    def _told(self, event: StoredRecord) -> None:
+        """The agents' answers to a record that the tracker reads."""
+        for sent in self._fold(self._tracker, event):
+            if sent.topic == self._log.name:
+                self._fold(self._coordinator, sent)
 
     def append(
         self,

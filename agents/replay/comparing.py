@@ -18,7 +18,7 @@ from shardmerge.agents.effects import Send
 from shardmerge.connectors.stored_record import StoredRecord
 from shardmerge.schemas import codec
 from shardmerge.schemas.errors import ContractError
-from shardmerge.schemas.events import Decision, SchemaChange
+from shardmerge.schemas.events import ChangeId, Decision, OperatorCommand, SchemaChange
 
 from .details import details, key_text
 
@@ -176,11 +176,19 @@ class Keyed(Expecting):
 class Decisions(Keyed):
     """The ddl topic: a decision's key is its identity."""
 
-    def __init__(self, topic: str, reader: Reader, *, ignored: bool) -> None:
-        """Read the topic; ``ignored``: whether decisions without a target are compared."""
+    def __init__(self, topic: str, reader: Reader, *, without: Iterable[str]) -> None:
+        """Read the topic.
+
+        Args:
+            topic: Its name.
+            reader: Reads it.
+            without: Sources of which the decisions about statements that concern no routed shard
+                are not compared.
+        """
+        left_out = tuple(f"ignored/{source}@".encode() for source in without)
 
         def identity(record: StoredRecord) -> Identity | None:
-            if not ignored and (record.key or b"").startswith(b"ignored/"):
+            if left_out and (record.key or b"").startswith(left_out):
                 return None
             return f"decision {key_text(record.key)}"
 
@@ -191,30 +199,43 @@ class Decisions(Keyed):
 
 
 class Changes(Keyed):
-    """The schema-log, as far as it comes from sources; theirs must also be in their order."""
+    """The schema-log. What comes from one source, or from the commands, is in its order there.
+
+    Attributes:
+        told_after: By a command's offset in its topic: the offset in the topic of its shard's
+            source up to which the tracker had come, when it took the command into the log; -1
+            before the first. Only the log tells, since the two are read side by side.
+    """
 
     def __init__(self, topic: str, reader: Reader) -> None:
         """Read the topic."""
         self._places: dict[tuple[int, str], tuple[int, int]] = {}
         """Per partition and source, offset and ordinal of the furthest change."""
         self._seen: set[Identity] = set()
+        self.told_after: dict[int, int] = {}
         super().__init__(topic, reader, self._identity_in_topic)
 
-    def _identity_in_topic(self, record: StoredRecord) -> Identity | None:
+    def _identity_in_topic(self, record: StoredRecord) -> Identity:
         change = codec.decode(record.value or b"")
-        if not isinstance(change, SchemaChange):
-            return None
-        name = _change_name(str(change.id), str(change.shard), str(change.target))
+        if isinstance(change, SchemaChange):
+            name = _change_name(str(change.id), str(change.shard), str(change.target))
+        elif isinstance(change, OperatorCommand):
+            name = _command_name(str(change.id), str(change.target))
+            if change.shard is not None:
+                at = (record.partition, change.shard.source)
+                self.told_after[change.id.offset] = self._places.get(at, (-1, -1))[0]
+        else:
+            raise ContractError(f"a {type(change).__name__}")
         if name not in self._seen:
             self._seen.add(name)
-            self._check_order(name, change, record)
+            self._check_order(name, change.id, record)
         return name
 
-    def _check_order(self, name: Identity, change: SchemaChange, record: StoredRecord) -> None:
-        at, place = (record.partition, change.id.source), (change.id.offset, change.id.ordinal)
+    def _check_order(self, name: Identity, change: ChangeId, record: StoredRecord) -> None:
+        at, place = (record.partition, change.source), (change.offset, change.ordinal)
         before = self._places.get(at, (-1, -1))
         if place < before:
-            after = f"it stands after {change.id.source}@{before[0]}.{before[1]}"
+            after = f"it stands after {change.source}@{before[0]}.{before[1]}"
             self._differs("out of order", name, record.place, after)
         else:
             self._places[at] = place
@@ -222,7 +243,9 @@ class Changes(Keyed):
     def _identity(self, send: Send) -> Identity:
         # The fold just wrote the headers from the record.
         headers = dict(send.headers)
-        return _change_name(headers["id"], headers["shard"], headers["target"])
+        if "shard" in headers:
+            return _change_name(headers["id"], headers["shard"], headers["target"])
+        return _command_name(headers["id"], headers["target"])
 
 
 class Latest(Expecting):
@@ -275,6 +298,10 @@ class Latest(Expecting):
 
 def _change_name(change_id: str, shard: str, target: str) -> Identity:
     return f"change {change_id} of {shard} for {target}"
+
+
+def _command_name(command_id: str, target: str) -> Identity:
+    return f"command {command_id} for {target}"
 
 
 def as_record(send: Send) -> StoredRecord:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from shardmerge.agents.state import Hold, ShardState, TargetState
 from shardmerge.schemas.events import ShardColumn
+from shardmerge.schemas.joined import ShardSchema
 from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.plain import to_plain
@@ -108,13 +109,13 @@ def create_table(state: TargetState) -> str | None:
 
 def target_extras(state: TargetState) -> dict[str, Any]:
     """What else there is to a target's state: every compared field that is not told otherwise."""
-    return _extras(state, _TARGET_TOLD, TargetState(TargetTable("", "")))
+    return _extras(state, _TARGET_TOLD)
 
 
 def shard_extras(shard: ShardState) -> dict[str, Any]:
     """The same of a shard and of its hold."""
-    found = _extras(shard, _SHARD_TOLD, None)
-    return {**found, **(_extras(shard.hold, _HOLD_TOLD, None) if shard.hold else {})}
+    found = _extras(shard, _SHARD_TOLD)
+    return {**found, **(_extras(shard.hold, _HOLD_TOLD) if shard.hold else {})}
 
 
 def iso_time(ms: int) -> str:
@@ -140,22 +141,26 @@ def _held_facts(shard: ShardId, hold: Hold) -> dict[str, Any]:
     }
 
 
-def _extras(value: Any, told: frozenset[str], usual: Any) -> dict[str, Any]:
-    """Fields that neither stand in ``told`` nor have the value of ``usual``, nor are empty."""
-    found = {}
-    for item in fields(value):
-        content = getattr(value, item.name)
-        if item.name in told or not item.compare or not content:
-            continue
-        if usual is None or content != getattr(usual, item.name):
-            found[item.name] = _plain(content)
-    return found
+def _extras(value: Any, told: frozenset[str]) -> dict[str, Any]:
+    """Fields that neither stand in ``told`` nor have their usual value."""
+    return {
+        item.name: _plain(content)
+        for item in fields(value)
+        if item.compare and item.name not in told
+        if (content := getattr(value, item.name)) != _usual(item)
+    }
+
+
+def _usual(item: Field[Any]) -> Any:
+    return item.default_factory() if item.default_factory is not MISSING else item.default
 
 
 def _plain(content: Any) -> Any:
-    """Like ``to_plain``, with texts for names."""
+    """Like ``to_plain``, with texts for names and SQL for schemas."""
     if isinstance(content, (ShardId, TargetTable)):
         return str(content)
+    if isinstance(content, ShardSchema):
+        return schema_lines(content.schema, content.columns)
     if isinstance(content, TableSchema):
         return schema_lines(content)
     if isinstance(content, Mapping):
@@ -163,5 +168,6 @@ def _plain(content: Any) -> Any:
     if isinstance(content, (tuple, list)):
         return [_plain(item) for item in content]
     if is_dataclass(content):
-        return {f.name: _plain(getattr(content, f.name)) for f in fields(content)}
+        compared = (item.name for item in fields(content) if item.compare)
+        return {name: _plain(getattr(content, name)) for name in compared}
     return to_plain(content)

@@ -11,10 +11,9 @@ from typing import Any
 
 from shardmerge.agents.state import TargetState
 from shardmerge.schemas.codec import Record
-from shardmerge.schemas.events import Decision, JoinedSchema, SchemaChange
+from shardmerge.schemas.events import Decision, JoinedSchema, OperatorCommand, SchemaChange
 from shardmerge.schemas.names import ShardId
 from shardmerge.schemas.plain import to_plain
-from shardmerge.schemas.routing import Mode
 
 from .comparing import COUNTED, Comparison
 from .facts import create_table, iso_time, schema_lines, shard_extras, target_extras
@@ -50,7 +49,7 @@ def verification_text(verification: Verification) -> str:
     """The counts of each topic, then each difference; ends with a line end."""
     folded = f"folded {_counted(verification.folded, 'record')} of the schema-log"
     if verification.events is not None:
-        folded += f" and {_counted(verification.events, 'record')} of the sources"
+        folded += f" and {_counted(verification.events, 'record')} of the sources and commands"
     lines = [folded, *(_comparison(each) for each in verification.comparisons)]
     for topic, count in sorted(verification.others.items()):
         lines.append(f"  {topic}: {_counted(count, 'record')} not compared")
@@ -98,18 +97,23 @@ def _parts(step: Step, schema: SchemaText) -> Iterator[tuple[str, str]]:
         yield "decided", "nothing: the record repeats one that was decided before"
     if step.before is not None and step.after is not None:
         yield from _target(step.before, step.after, schema)
-        yield from _held(step.after, step.decision)
+        yield from _standing(step.after, step.decision)
         yield from _more(step.before, step.after)
 
 
 def _what_came(came: Record) -> Iterator[tuple[str, str]]:
+    if isinstance(came, OperatorCommand):
+        yield "from", f"{came.id}, a command{f' of {came.by}' if came.by else ''}"
+        yield "command", str(came)
+        if came.error:
+            yield "error", came.error
+        return
     if not isinstance(came, SchemaChange):
         plain = {name: value for name, value in to_plain(came).items() if value}
         yield "record", f"{type(came).__name__} {_json(plain)}"
         return
     kind = "describes" if came.snapshot else "changes"
-    mode = "" if came.mode is Mode.OPTIMISTIC else f", {came.mode} mode"
-    yield "from", f"{came.id} at {came.position}, {kind} {came.shard}{mode}"
+    yield "from", f"{came.id} at {came.position}, {kind} {came.shard}"
     yield "ddl", came.ddl
     for action in came.actions:
         yield "action", action
@@ -128,6 +132,9 @@ def _decided(decision: Decision) -> Iterator[tuple[str, str]]:
         yield "statement", f"{statement.sql}\n{statement.kind}: {statement.reason}"
     for release in decision.releases:
         yield "releases", f"{release.shard}, its gates up to version {release.through}"
+    for word, shards in (("pauses", decision.pauses), ("resumes", decision.resumes)):
+        if shards:
+            yield word, ", ".join(map(str, shards))
     for warning in decision.warnings:
         yield "warning", warning
     if not decision.live:
@@ -139,7 +146,8 @@ def _decided(decision: Decision) -> Iterator[tuple[str, str]]:
 
 _DECISION_TOLD = frozenset(
     ("id", "target", "version", "shard", "position", "outcome", "statements", "reason", "hint",
-     "conflict", "columns", "key", "live", "releases", "warnings", "snapshot", "ddl", "ts_ms")
+     "conflict", "columns", "key", "live", "releases", "pauses", "resumes", "warnings", "snapshot",
+     "ddl", "ts_ms")
 )  # fmt: skip
 """Fields that are told in words, and those that what came or the state tells."""
 
@@ -156,31 +164,40 @@ def _target(
     yield "after", _shards(after)
 
 
-def _held(state: TargetState, decision: Decision | None) -> Iterator[tuple[str, str]]:
-    """Every held shard and why; not again what was just decided."""
-    for name in sorted(state.held):
+def _standing(state: TargetState, decision: Decision | None) -> Iterator[tuple[str, str]]:
+    """Every shard that does not just flow, and why; not again what was just decided."""
+    for name in sorted(state.shards):
         shard = state.shards[name]
-        if (hold := shard.hold) is None:
-            continue
-        since = f"{name} since version {hold.version}, at {hold.position}"
-        if decision is not None and (decision.shard, decision.reason) == (name, hold.reason):
-            yield "held", since
-        else:
-            yield "held", f"{since}: {hold.reason}"
-            if hold.hint:
-                yield "", f"remedy: {hold.hint}"
-        for pending in hold.queue:
-            yield "", f"waits for the lock: {'; '.join(pending.actions)}"
-        if more := shard_extras(shard):
-            yield "", _json(more)
+        if (hold := shard.hold) is not None:
+            since = f"{name} since version {hold.version}, at {hold.position}"
+            if decision is not None and (decision.shard, decision.reason) == (name, hold.reason):
+                yield "held", since
+            else:
+                yield "held", f"{since}: {hold.reason}"
+                if hold.hint:
+                    yield "", f"remedy: {hold.hint}"
+            for pending in hold.queue:
+                yield "", f"waits for the lock: {'; '.join(pending.actions)}"
+        if shard.paused:
+            yield "paused", str(name)
+        if shard.actual is not None and shard.effective is not None:
+            counts, actual = shard.effective, shard.actual
+            lines = _changed(
+                schema_lines(counts.schema, counts.columns),
+                schema_lines(actual.schema, actual.columns),
+            )
+            yield "differs", "\n".join([f"{name} from the schema that counts:", *lines])
+        more = shard_extras(shard)
+        if more := {n: v for n, v in more.items() if n not in ("paused", "actual")}:
+            yield "shard", f"{name} {_json(more)}"
 
 
 def _more(before: TargetState, after: TargetState) -> Iterator[tuple[str, str]]:
     """What else there is to the target's state."""
     was, now = target_extras(before), target_extras(after)
     for name in dict.fromkeys((*was, *now)):
-        text = _json(now.get(name))
-        yield name, text if was.get(name) == now.get(name) else f"{_json(was.get(name))} → {text}"
+        before_text, text = (_json(each.get(name, "as usual")) for each in (was, now))
+        yield name, text if text == before_text else f"{before_text}, then {text}"
 
 
 def _difference(before: TargetState, after: TargetState) -> str:
@@ -188,11 +205,14 @@ def _difference(before: TargetState, after: TargetState) -> str:
         return "no table"
     if (before.schema, before.columns) == (after.schema, after.columns):
         return "as before"
-    pairs = ndiff(
+    lines = _changed(
         schema_lines(before.schema, before.columns), schema_lines(after.schema, after.columns)
     )
-    changed = [line for line in pairs if line.startswith(("+ ", "- "))]
-    return "\n".join(changed) if changed else "as before"
+    return "\n".join(lines) if lines else "as before"
+
+
+def _changed(before: list[str], after: list[str]) -> list[str]:
+    return [line for line in ndiff(before, after) if line.startswith(("+ ", "- "))]
 
 
 def _shards(state: TargetState) -> str:
@@ -214,4 +234,7 @@ def _counted(count: int, word: str) -> str:
 
 
 def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, sort_keys=True)
+    """JSON; a text as it is."""
+    return (
+        value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
+    )

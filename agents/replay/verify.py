@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from shardmerge.agents.folds import CoordinatorFold, TrackerFold
 from shardmerge.connectors.stored_record import StoredRecord
-from shardmerge.schemas import topics
+from shardmerge.schemas import codec, topics
+from shardmerge.schemas.errors import ContractError
+from shardmerge.schemas.events import OperatorCommand
 from shardmerge.schemas.pipeline import Pipeline
 
 from .comparing import Changes, Comparison, Decisions, Difference, Expecting, Latest, Reader
@@ -21,7 +23,7 @@ class Verification:
 
     Attributes:
         folded: Records of the schema-log.
-        events: Records of the sources' schema-change topics; None when they were not folded.
+        events: Records that the tracker folded; None when it was not.
         comparisons: One per topic.
         others: How many records the folds give for topics that are not compared.
     """
@@ -46,19 +48,16 @@ def verify(
         pipeline: As it was when the records were written.
         log: The schema-log in the order of ``log.in_time``.
         reader: Reads the other topics.
-        from_sources: Whether the tracker is folded as well, over the sources' schema changes. Only
-            it tells the decisions about statements that concern no routed shard.
+        from_sources: Whether the tracker is folded as well, over the sources' schema changes and
+            the commands. Only it tells the decisions about statements that concern no routed shard.
 
     Raises:
-        ContractError: A record of the schema-log or of a source is not ours.
+        ContractError: A record that is folded is not ours.
     """
+    names = [source.name for source in pipeline.sources]
+    schema_log = topics.schema_log(pipeline).name
     ddl, joined = topics.ddl(pipeline).name, topics.joined_schemas(pipeline).name
     compared: dict[str, Expecting] = {}
-    if from_sources:
-        schema_log = topics.schema_log(pipeline).name
-        compared[schema_log] = Changes(schema_log, reader)
-    compared[ddl] = Decisions(ddl, reader, ignored=from_sources)
-    compared[joined] = Latest(joined, reader)
     others: Counter[str] = Counter()
 
     def fold(refold: Refold, record: StoredRecord) -> None:
@@ -71,12 +70,15 @@ def verify(
                 expecting.expect(send, record)
 
     events = None
+    compared[ddl] = Decisions(ddl, reader, without=() if from_sources else names)
+    compared[joined] = Latest(joined, reader)
     if from_sources:
+        changes = Changes(schema_log, reader)
+        compared = {schema_log: changes, **compared}
         tracker, events = Refold(TrackerFold(pipeline)), 0
-        for source in pipeline.sources:
-            for record in reader(topics.schema_changes(pipeline, source.name).name):
-                fold(tracker, record)
-                events += 1
+        for record in _as_tracked(pipeline, reader, changes.told_after):
+            fold(tracker, record)
+            events += 1
     partitions, coordinator, folded = OnePartition(), Refold(CoordinatorFold(pipeline)), 0
     for record in log:
         partitions.check(record)
@@ -84,3 +86,37 @@ def verify(
         folded += 1
     comparisons = tuple(each.compare() for each in compared.values())
     return Verification(folded, events, comparisons, others)
+
+
+def _as_tracked(
+    pipeline: Pipeline, reader: Reader, told_after: dict[int, int]
+) -> Iterator[StoredRecord]:
+    """The tracker's input in an order that has the effect of the real one.
+
+    Sources do not touch each other's tables, so they come one after the other. A command touches
+    its shard's table only, so it comes between the source's records where the log says that it did.
+    """
+    waiting: dict[str, list[tuple[int, StoredRecord]]] = {s.name: [] for s in pipeline.sources}
+    for record in reader(topics.commands(pipeline).name):
+        source_name = _source_of_command(record)
+        if source_name not in waiting or record.offset not in told_after:
+            yield record
+        else:
+            waiting[source_name].append((told_after[record.offset], record))
+    for source in pipeline.sources:
+        commands = waiting[source.name]
+        for event in reader(topics.schema_changes(pipeline, source.name).name):
+            yield from (record for after, record in commands if after < event.offset)
+            commands = [each for each in commands if each[0] >= event.offset]
+            yield event
+        yield from (record for _, record in commands)
+
+
+def _source_of_command(record: StoredRecord) -> str:
+    """Of the shard that a command is about; "" without one, and for what the fold will refuse."""
+    try:
+        command = codec.decode(record.value or b"")
+    except ContractError:
+        return ""
+    shard = command.shard if isinstance(command, OperatorCommand) else None
+    return shard.source if shard is not None else ""

@@ -9,9 +9,11 @@ from shardmerge.agents.replay.steps import Stepper, Wanted
 from shardmerge.agents.replay.text import SchemaText, step_text, verification_text
 from shardmerge.agents.replay.verify import verify
 from shardmerge.schemas import topics
+from shardmerge.schemas.events import CommandKind
 from tests.recorded import Recorded, changed
 
 STEPS = Path(__file__).parent / "replay" / "steps.txt"
+COMMANDS = Path(__file__).parent / "replay" / "commands.txt"
 LOCKED = Path(__file__).parent / "replay" / "locked.txt"
 CREATE_TABLES = Path(__file__).parent / "replay" / "create_tables.txt"
 DIFFERENCES = Path(__file__).parent / "replay" / "differences.txt"
@@ -42,6 +44,22 @@ def locked() -> Recorded:
     return made
 
 
+def commanded() -> Recorded:
+    """A conflict that an operator ends, a paused shard, a target that stays as it is."""
+    made = Recorded()
+    made.execute("s1", f"CREATE TABLE tbl1 {TABLE}", snapshot=True)
+    made.execute("s2", f"CREATE TABLE tbl2 {TABLE}", snapshot=True)
+    made.execute("s1", "ALTER TABLE tbl1 ADD COLUMN a INT")
+    made.execute("s2", "ALTER TABLE tbl2 ADD COLUMN a DATE")
+    made.command(CommandKind.SKIP, "s2/tbl2")
+    made.command(CommandKind.PAUSE, "s1/tbl1")
+    made.command(CommandKind.DISABLE)
+    made.execute("s1", "ALTER TABLE tbl1 ADD COLUMN b INT")
+    made.command(CommandKind.RESUME, "s2/tbl2")
+    made.command(CommandKind.ENABLE)
+    return made
+
+
 def steps(made: Recorded, schema: SchemaText, wanted: Wanted, *names: str) -> str:
     stepper = Stepper(made.pipeline, wanted)
     records = in_time(r for (topic, _), r in made.records.items() if topic in names)
@@ -62,6 +80,11 @@ def test_the_steps_read_as_reviewed(update_golden: bool) -> None:
 def test_the_steps_under_a_lock_read_as_reviewed(update_golden: bool) -> None:
     wanted = Wanted(from_version=3)
     check(steps(locked(), SchemaText.DIFF, wanted, "p.schema-log"), LOCKED, update_golden)
+
+
+def test_the_steps_of_commands_read_as_reviewed(update_golden: bool) -> None:
+    wanted = Wanted(from_version=4)
+    check(steps(commanded(), SchemaText.DIFF, wanted, "p.schema-log"), COMMANDS, update_golden)
 
 
 def test_create_tables_read_as_reviewed(update_golden: bool) -> None:

@@ -94,6 +94,28 @@ def test_a_decision_that_was_altered_is_found_and_named(line: Line):
     assert "header outcome: " in found.stdout
 
 
+def test_what_operators_said_is_replayed_where_it_was_said(line: Line):
+    describe(line)
+    line.start()
+    one, two = line.sources
+    line.execute(one, "ALTER TABLE tbl00 FOO")
+    line.wait_decided(line.events())
+    table = "CREATE TABLE tbl00 (ID INT PRIMARY KEY, NAME VARCHAR(20), x INT)"
+    for given in (["set-schema", table, "--shard", f"{one}/shop.tbl00"],
+                  ["pause", "--shard", f"{two}/shop.tbl02"]):  # fmt: skip
+        found = run("command", *given, "--pipeline", line.pipeline_file)
+        assert found.exit_code == 0, found.output
+    # Needs the schema that the command told.
+    line.execute(one, "ALTER TABLE tbl00 ADD COLUMN y INT AFTER x")
+    line.wait_decided(line.events() + 2)
+    path = exported(line)
+    verified = run("replay", "--file", path, "--verify", "--from-sources")
+    assert (verified.exit_code, verified.stdout.splitlines()[-1]) == (0, "equal"), verified.output
+    shown = run("replay", "--file", path).stdout
+    assert f"command    pause {two}/shop.tbl02\n" in shown
+    assert "+ `y` int" in shown
+
+
 def test_an_open_transaction_ends_what_is_read(line: Line):
     describe(line)
     producer = Producer({"bootstrap.servers": line.servers, "transactional.id": "open"})

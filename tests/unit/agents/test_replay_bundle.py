@@ -10,6 +10,7 @@ import pytest
 
 from shardmerge.agents.replay.bundle import Bundle, write_bundle
 from shardmerge.connectors.stored_record import Extent, StoredRecord
+from shardmerge.schemas import topics
 from shardmerge.schemas.errors import ContractError
 from tests.recorded import Recorded
 
@@ -77,7 +78,7 @@ def test_a_bundle_holds_every_topic_and_its_pipeline_without_passwords(made: Rec
     data = made.bundle_bytes()
     bundle = opened(data)
     assert {part.topic for part in bundle.manifest.parts} == {
-        *("p.schema-log", "p.ddl", "p.joined-schemas", "p.sink-progress", "p.commands", "s1", "s2"),
+        spec.name for spec in topics.own_topics(made.pipeline)
     }
     assert bundle.pipeline.routes == made.pipeline.routes
     assert bundle.pipeline.target.password == ""

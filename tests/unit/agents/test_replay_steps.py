@@ -13,7 +13,7 @@ from shardmerge.agents.replay.steps import Step, Stepper, Wanted
 from shardmerge.agents.replay.text import step_text
 from shardmerge.connectors.stored_record import StoredRecord
 from shardmerge.schemas.errors import ContractError
-from shardmerge.schemas.events import Decision
+from shardmerge.schemas.events import CommandKind
 from tests.recorded import Recorded, changed
 
 TABLE = "(ID INT PRIMARY KEY)"
@@ -131,15 +131,18 @@ def test_a_record_that_is_not_ours_ends_the_replay_with_its_place(made: Recorded
         next(steps)
 
 
-def test_a_decision_of_another_kind_is_shown_all_the_same(made: Recorded) -> None:
-    """A command's decision is about no shard."""
-    step = shown(made)[4]
-    assert step.decision is not None
-    answer = replace(step.decision, shard=None)
-    assert isinstance(answer, Decision)
-    text = step_text(replace(step, came=answer, answers=(answer,)))
-    assert 'record     Decision {"columns"' in text
-    assert "hold: column a, type" in text
+def test_commands_are_steps_too(made: Recorded) -> None:
+    made.command(CommandKind.PAUSE, "s2/tbl2")
+    made.command(CommandKind.SKIP, "s1/tbl1")
+    made.command(CommandKind.DISABLE)
+    pause, skip, disable = map(step_text, shown(made, from_version=7))
+    assert "from       p.commands@0.0, a command of anna\n" in pause
+    assert "command    pause s2/shop.tbl2\n" in pause
+    assert "pauses     s2/shop.tbl2\n" in pause
+    assert "refused: " in skip
+    assert "command    disable\n" in disable
+    assert shown(made, shards=frozenset({"s2/shop.tbl2"}))[-1].number == 9
+    assert json.dumps([step_facts(step) for step in shown(made)])
 
 
 def test_facts_are_json_and_tell_who_is_held_and_why(made: Recorded) -> None:

@@ -9,7 +9,7 @@ from shardmerge.agents.replay.facts import verification_facts
 from shardmerge.agents.replay.verify import Verification, verify
 from shardmerge.schemas import codec
 from shardmerge.schemas.errors import ContractError
-from shardmerge.schemas.events import Decision
+from shardmerge.schemas.events import CommandKind, Decision
 from tests.recorded import Recorded, changed
 
 TABLE = "(ID INT PRIMARY KEY)"
@@ -189,6 +189,50 @@ def test_a_change_of_no_source_is_extra(made: Recorded) -> None:
     made.records["s1", 0].pop()
     found = [d for d in differences(made) if d.topic == LOG]
     assert [d.kind for d in found] == ["extra"]
+
+
+def commanded() -> Recorded:
+    """A table whose statement is not understood, described by a command, and changed again."""
+    made = Recorded()
+    made.execute("s1", f"CREATE TABLE tbl1 {TABLE}", snapshot=True)
+    made.execute("s2", f"CREATE TABLE tbl2 {TABLE}", snapshot=True)
+    made.execute("s1", "ALTER TABLE tbl1 FOO")
+    made.command(CommandKind.SET_SCHEMA, "s1/tbl1", "CREATE TABLE tbl1 (ID INT PRIMARY KEY, x INT)")
+    made.execute("s1", "ALTER TABLE tbl1 ADD COLUMN y INT")
+    made.command(CommandKind.PAUSE, "s2/tbl2")
+    made.command(CommandKind.DISABLE)
+    return made
+
+
+def test_commands_are_folded_where_the_log_says_that_they_came() -> None:
+    made = commanded()
+    found = verified(made)
+    assert found.differences == ()
+    assert found.events == 7
+    assert counts(found, LOG) == {"expected": 7, "equal": 7}
+    assert verified(made, from_sources=False).differences == ()
+
+
+def test_a_lost_command_is_missing_in_the_log() -> None:
+    made = commanded()
+    records = made.records[LOG, log_partition(made)]
+    del records[-1]
+    del made.records[DDL, 0][-1]
+    del made.records[JOINED, 0][-1]
+    found = the_difference(made)
+    assert (found.topic, found.kind) == (LOG, "missing")
+    assert found.what == "command p.commands@2.0 for merged.tbl"
+
+
+def test_a_command_about_a_target_that_there_is_not_is_compared() -> None:
+    made = Recorded()
+    made.command(CommandKind.DISABLE)
+    for from_sources in (True, False):
+        found = verified(made, from_sources=from_sources)
+        assert found.differences == ()
+        assert counts(found, DDL) == {"expected": 1, "equal": 1}
+    del made.records[DDL, 0][0]
+    assert [d.kind for d in differences(made)] == ["missing"]
 
 
 def test_facts_end_with_the_counts(made: Recorded) -> None:
