@@ -77,8 +77,8 @@ def normal_foreign_keys(
             out.append(key)
             continue
         name = key.name
-        if not name and not context.at_least(80016, None):
-            # From 8.0.16 on MySQL no longer takes the index's name for want of another.
+        if not name and context.at_least(80000, 0) and not context.at_least(80016, None):
+            # MySQL 8.0 up to 8.0.15 and MariaDB take the index's name for want of another.
             name = key.index_name
         if not name:
             number += 1

@@ -45,9 +45,9 @@ def without_redundant(
             other = indexes[earlier]
             if earlier in gone or not (other.implicit or index.implicit):
                 continue
-            # New ones count though no foreign key can use them; those that are there do not.
-            is_new = known is not None and place >= known
-            if other.kind in _WITHOUT_ORDER or (index.kind in _WITHOUT_ORDER and not is_new):
+            # They count though no foreign key can use them; to MariaDB only new ones.
+            counts = not mariadb or (known is not None and place >= known)
+            if other.kind in _WITHOUT_ORDER or (index.kind in _WITHOUT_ORDER and not counts):
                 continue
             if not _makes_redundant(index, other, mariadb=mariadb):
                 continue

@@ -62,7 +62,7 @@ def normalize(schema: TableSchema, table_name: str, context: ServerContext) -> T
         replace(schema, columns=columns, charset=charset, collation=collation, options=options),
         table_name,
         context,
-        defined=defined,
+        defined=frozenset() if context.at_least(80016, 0) else defined,
     )
 
 
@@ -75,7 +75,7 @@ def settle(
     """Normalise what columns, indexes and constraints do to each other.
 
     The columns themselves must be normal already: ``apply`` normalises only those it touches.
-    ``defined`` are the columns that the statement defines or gives a default.
+    Of ``defined`` columns the primary key forgets an expression as default.
     """
     schema = _spelled(schema)
     columns = _primary_key_columns(schema, context, defined)
@@ -297,13 +297,13 @@ def _of_primary_key(column: Column, context: ServerContext, *, defined: bool) ->
     """A column of the primary key is not nullable.
 
     MySQL before 8.0.16 forgets the expression that is the default of one that it makes NOT NULL
-    or that the statement defines. (Measured on 8.0.15; 9.7 keeps it.)
+    or that the statement defines; see ``apply``. (Measured on 8.0.15; 9.7 keeps most.)
     """
     default = column.default
     if default is None:
         gone = False
     elif default.kind is DefaultKind.EXPRESSION:
-        forgets = (defined or column.nullable) and not context.at_least(80016, 0)
+        forgets = defined or (column.nullable and not context.at_least(80016, 0))
         gone = forgets and not default.text.startswith("CURRENT_TIMESTAMP")
     else:
         gone = default.kind is DefaultKind.NULL

@@ -204,16 +204,20 @@ def references(
     parent = table_name(cursor)
     parent_columns = _names(cursor) if cursor.word == "(" else ()
     on_delete = on_update = ""
+    is_matched = False
     while True:
         if cursor.accept("MATCH"):
             if not cursor.accept_any(("FULL", "PARTIAL", "SIMPLE")):
                 cursor.fail("FULL, PARTIAL or SIMPLE")
+            is_matched = True
         elif cursor.accept("ON", "DELETE"):
             on_delete = _reaction(cursor)
         elif cursor.accept("ON", "UPDATE"):
             on_update = _reaction(cursor)
         else:
             break
+    if is_matched and not cursor.context.at_least(80000, 0):
+        on_delete = on_update = ""  # MySQL 5.7 forgets what stands behind a MATCH.
     return WrittenForeignKey(
         name, columns, parent.database, parent.table, parent_columns, on_delete, on_update,
         index_name,

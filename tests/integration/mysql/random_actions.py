@@ -234,8 +234,13 @@ def _index_visibility(subject: Subject) -> str:
 
 def _primary(subject: Subject) -> str:
     parts = definitions.parts(subject.chance, subject.dialect, subject.schema.columns)
-    if subject.schema.primary_key is None:
+    key = subject.schema.primary_key
+    if key is None:
         return f"ADD PRIMARY KEY ({parts})"
+    heads = [foreign.columns[:1] for foreign in subject.schema.foreign_keys]
+    if subject.dialect.is_mariadb and key.columns[:1] in heads:
+        # Without it MariaDB forgets the foreign key when it next opens the table.
+        return ""
     again = f", ADD PRIMARY KEY ({parts})" if subject.chance.random() < 0.5 else ""
     return f"DROP PRIMARY KEY{again}"
 

@@ -37,6 +37,15 @@ def test_mysql_8_0_15_forgets_an_expression_as_default_of_the_primary_key(
 ) -> None:
     assert column(f"INT {null} DEFAULT (ABS(-3)) PRIMARY KEY", context).default == default
     made = "CREATE TABLE t (c INT PRIMARY KEY)"
+    found = altered("MODIFY c BIGINT NOT NULL DEFAULT (ABS(-3))", context, made)
+    assert found.columns[0].default == default
+
+
+@pytest.mark.parametrize(("context", "default"), [(OLD, None), (MYSQL, None), (MARIADB, ABS)])
+def test_mysql_forgets_an_expression_that_a_column_of_the_primary_key_is_given(
+    context: ServerContext, default: Default | None
+) -> None:
+    made = "CREATE TABLE t (c INT PRIMARY KEY)"
     found = altered("ALTER c SET DEFAULT (ABS(-3))", context, made)
     assert found.columns[0].default == default
 
