@@ -13,7 +13,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, TypeVar
 
 from .errors import ConfigError
-from .routing import Mode, RoutingRule
+from .routing import TOOLS_TABLES, Mode, RoutingRule
 
 T = TypeVar("T")
 TARGETS = {"mysql": ((5, 7), 9), "mariadb": ((10, 2), 12), "tidb": ((6,), 9)}
@@ -266,7 +266,7 @@ def _mode(value: object, where: str) -> Mode:
 
 
 def _rule(entry: Mapping[str, Any], where: str, mode: Mode) -> RoutingRule:
-    known = ("source", "database", "table", "target", "mode")
+    known = ("source", "database", "table", "target", "mode", "skip")
     if unknown := sorted(set(entry) - set(known)):
         raise ConfigError(f"{where}: unknown key {unknown[0]!r}", hint=f"known: {', '.join(known)}")
     target = entry.get("target")
@@ -275,6 +275,9 @@ def _rule(entry: Mapping[str, Any], where: str, mode: Mode) -> RoutingRule:
     for key in ("database", "table"):
         if not isinstance(entry.get(key), str):
             raise ConfigError(f"{where}: {key} is missing")
+    skip = entry.get("skip", TOOLS_TABLES)
+    if not isinstance(skip, str):
+        raise ConfigError(f"{where}: skip must be of type str, not {skip!r}")
     database, table = target.split(".")
     return RoutingRule(
         entry.get("source", ".*"),
@@ -283,6 +286,7 @@ def _rule(entry: Mapping[str, Any], where: str, mode: Mode) -> RoutingRule:
         database,
         table,
         _mode(entry.get("mode", mode), where),
+        skip,
     )
 
 

@@ -10,6 +10,13 @@ from enum import StrEnum
 from .errors import ConfigError
 from .names import ShardId, TargetTable
 
+TOOLS_TABLES = r"_.+_(?:gho|ghc|ghr|del|new|old)"
+"""Tables that gh-ost and pt-online-schema-change make beside a table: copies of it under way, what
+a cut-over leaves behind, gh-ost's log. Their rows are the table's own, once more.
+
+Source: gh-ost, "Cheat sheet" (names of its tables); pt-online-schema-change, ``--new-table-name``.
+"""
+
 
 class Mode(StrEnum):
     """How the shards of a target move.
@@ -33,6 +40,8 @@ class RoutingRule:
     Attributes:
         source, database, table: Regular expressions.
         mode: How the shards of the target move.
+        skip: Regular expression of tables that are no shards although ``table`` matches; by default
+            those that online schema change tools make. "" is none.
     """
 
     source: str
@@ -41,9 +50,10 @@ class RoutingRule:
     target_database: str
     target_table: str
     mode: Mode = Mode.OPTIMISTIC
+    skip: str = TOOLS_TABLES
 
     def __post_init__(self) -> None:
-        for field in ("source", "database", "table"):
+        for field in ("source", "database", "table", "skip"):
             pattern = getattr(self, field)
             try:
                 re.compile(pattern)
@@ -54,6 +64,8 @@ class RoutingRule:
 
     def match(self, shard: ShardId) -> TargetTable | None:
         """The target of a shard, or None when the rule does not match."""
+        if self.skip and re.fullmatch(self.skip, shard.table):
+            return None
         groups: dict[str, str] = {}
         for pattern, name in (
             (self.source, shard.source),
