@@ -1,4 +1,7 @@
-"""Brings a pipeline's topics and connectors into being, with exactly-once delivery checked."""
+"""Brings a pipeline's topics, connectors and signal tables into being, and checks what they need.
+
+Exactly-once delivery is checked for each connector, and the right to write its signal table.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from shardmerge.schemas.pipeline import Pipeline
 
 from .connect_rest import ConnectRest
 from .exactly_once import check_connector, check_worker
+from .signal_table import prepare_signal_table
 from .source_config import connector_config, connector_name
 from .topics_admin import create_topics
 
@@ -27,18 +31,28 @@ def deploy_connectors(
         Names of the connectors, in the order of the sources.
 
     Raises:
-        StackError: Kafka or Connect cannot be reached, exactly-once delivery is off, or a
-            connector does not run.
+        StackError: Kafka, Connect or a source cannot be reached, exactly-once delivery is off, a
+            connector does not run, or its user may not write its signal table.
     """
     # The schema-change topics first: made by Connect they could get more than one partition.
     create_topics(pipeline.kafka.bootstrap_servers, topics.own_topics(pipeline))
     names = []
+    known = set(rest.connectors())
     for source in pipeline.sources:
         config = connector_config(pipeline, source)
         check_worker(rest, config)
         names.append(connector_name(pipeline, source))
+        if names[-1] not in known:
+            # Its snapshot must find the signal table: made while one is taken, it could stand
+            # before the snapshot's position and yet not be among the tables that it reads.
+            prepare_signal_table(pipeline, source)
         rest.create_or_update(names[-1], config)
     for name in names:
         rest.wait_running(name, timeout_s)
         check_connector(rest, name)
+    for name, source in zip(names, pipeline.sources, strict=True):
+        if name in known:
+            # One that was made without a signal table takes no snapshot again, and ignored the
+            # table's database until now: it must see the CREATE TABLE in the binlog.
+            prepare_signal_table(pipeline, source)
     return tuple(names)

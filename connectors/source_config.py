@@ -11,8 +11,11 @@ import re
 from collections.abc import Mapping
 
 from shardmerge.schemas.errors import ConfigError
+from shardmerge.schemas.names import SIGNAL_TABLE
 from shardmerge.schemas.pipeline import Pipeline, Source
 from shardmerge.schemas.topics import MAX_ROW_BYTES
+
+from .signals import signal_config, signal_database
 
 _CLASSES: Mapping[str, str] = {
     "mysql": "io.debezium.connector.mysql.MySqlConnector",
@@ -113,7 +116,7 @@ def connector_config(pipeline: Pipeline, source: Source) -> dict[str, str]:
 
     Raises:
         ConfigError: The source's snapshot mode is not known, or an expression cannot be handed
-            to Debezium as it is.
+            to Debezium as it is, or the signal table's database has no name.
     """
     if source.snapshot_mode not in _SNAPSHOT_MODES:
         raise ConfigError(
@@ -129,7 +132,11 @@ def connector_config(pipeline: Pipeline, source: Source) -> dict[str, str]:
         "database.user": source.user,
         "database.password": source.password,
         "database.server.id": str(source.server_id),
-        "database.include.list": _expression(source, "databases", source.databases),
+        "database.include.list": ",".join(
+            # Debezium matches each with the whole name; the signal table's database has no name
+            # that is an expression.
+            (_expression(source, "databases", source.databases), signal_database(pipeline, source))
+        ),
         "snapshot.mode": source.snapshot_mode,
         "schema.history.internal.kafka.topic": schema_history_topic(pipeline, source),
         "schema.history.internal.kafka.bootstrap.servers": pipeline.kafka.bootstrap_servers,
@@ -144,9 +151,12 @@ def connector_config(pipeline: Pipeline, source: Source) -> dict[str, str]:
         **_EXACTLY_ONCE,
         **_SIZES,
         **_LATENCY,
+        **signal_config(pipeline, source),
     }
     if source.tables:
-        config["table.include.list"] = _expression(source, "tables", source.tables)
+        signals = rf"{re.escape(signal_database(pipeline, source))}\.{SIGNAL_TABLE}"
+        tables = _expression(source, "tables", source.tables)
+        config["table.include.list"] = f"{tables},{signals}"
     return config
 
 

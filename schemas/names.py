@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+SIGNAL_TABLE = "signals"
+SIGNAL_DATABASE_PREFIX = "shardmerge_"
+"""With ``SIGNAL_TABLE``: where a connector writes its own marks, see ``connectors.signals``."""
+
 
 @dataclass(frozen=True, order=True, slots=True)
 class ShardId:

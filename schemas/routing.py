@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from .errors import ConfigError
-from .names import ShardId, TargetTable
+from .names import SIGNAL_DATABASE_PREFIX, SIGNAL_TABLE, ShardId, TargetTable
 
 TOOLS_TABLES = r"_.+_(?:gho|ghc|ghr|del|new|old)"
 """Tables that gh-ost and pt-online-schema-change make beside a table: copies of it under way, what
@@ -84,9 +84,11 @@ class RoutingRule:
 def route(rules: Sequence[RoutingRule], shard: ShardId) -> tuple[TargetTable, ...]:
     """Every distinct target that the rules give a shard, in rule order.
 
-    Empty: the table is not routed. More than one: the rules contradict each other, and the
-    shard must be held.
+    Empty: the table is not routed; a connector's signal table never is. More than one: the rules
+    contradict each other, and the shard must be held.
     """
+    if shard.table == SIGNAL_TABLE and shard.database.startswith(SIGNAL_DATABASE_PREFIX):
+        return ()
     targets = (rule.match(shard) for rule in rules)
     return tuple(dict.fromkeys(t for t in targets if t is not None))
 

@@ -54,6 +54,16 @@ def sink_progress(pipeline: Pipeline) -> TopicSpec:
     return TopicSpec(f"{pipeline.name}.sink-progress", 1, pipeline.kafka.replication, _COMPACT)
 
 
+def signals(pipeline: Pipeline) -> TopicSpec:
+    """Requests to the connectors by source. One partition: Debezium reads no other."""
+    return TopicSpec(f"{pipeline.name}.signals", 1, pipeline.kafka.replication, _KEEP)
+
+
+def notifications(pipeline: Pipeline) -> TopicSpec:
+    """What the connectors say about their snapshots."""
+    return TopicSpec(f"{pipeline.name}.notifications", 1, pipeline.kafka.replication, _KEEP)
+
+
 def schema_changes(pipeline: Pipeline, source: str) -> TopicSpec:
     """Debezium's schema-change topic of a source: one partition, or its order is lost."""
     return TopicSpec(source, 1, pipeline.kafka.replication, _KEEP)
@@ -67,6 +77,8 @@ def own_topics(pipeline: Pipeline) -> tuple[TopicSpec, ...]:
         ddl(pipeline),
         joined_schemas(pipeline),
         sink_progress(pipeline),
+        signals(pipeline),
+        notifications(pipeline),
         *(schema_changes(pipeline, s.name) for s in pipeline.sources),
     )
 

@@ -82,6 +82,19 @@ class Reader:
                 return {**value, "offset": message.offset()}
         raise AssertionError(f"no further record on {self._partition.topic}")
 
+    def next_before(self, end: int) -> dict[str, Any] | None:
+        """The next record's value below an end offset; None when there is none."""
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline:
+            message = self._consumer.poll(0.2)
+            if message is not None and message.error() is None:
+                value: dict[str, Any] = json.loads(message.value())
+                return value
+            (here,) = self._consumer.position([self._partition])
+            if here.offset >= end:
+                return None
+        raise AssertionError(f"{self._partition.topic} was not read up to {end}")
+
     def ids(self, count: int) -> list[int]:
         """The column id of the next rows."""
         return [self.next()["after"]["id"] for _ in range(count)]

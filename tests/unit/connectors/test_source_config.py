@@ -95,8 +95,18 @@ def test_an_open_transaction_of_a_killed_worker_times_out_within_seconds() -> No
 
 def test_all_tables_of_the_databases_are_read_unless_tables_says_otherwise() -> None:
     assert "table.include.list" not in config(databases="a|b")
-    assert config(databases="a|b")["database.include.list"] == "a|b"
-    assert config(tables=r"a\.t\d+")["table.include.list"] == r"a\.t\d+"
+    databases = config(databases="a|b", name="s1")["database.include.list"].split(",")
+    tables = config(tables=r"a\.t\d+", name="s1")["table.include.list"].split(",")
+    # The connector must see the marks that it writes.
+    assert databases == ["a|b", "shardmerge_demo_s1"]
+    assert tables == [r"a\.t\d+", r"shardmerge_demo_s1\.signals"]
+
+
+def test_two_sources_never_share_a_place_in_the_signals_topic_or_a_signal_table() -> None:
+    one, other = config(name="s1"), config(name="s2")
+    assert one["signal.kafka.topic"] == other["signal.kafka.topic"] == "demo.signals"
+    for key in ("signal.kafka.groupId", "signal.data.collection"):
+        assert one[key] != other[key]
 
 
 def test_two_pipelines_never_share_a_connector_or_a_schema_history() -> None:

@@ -21,6 +21,14 @@ def test_a_rule_matches_whole_names_only() -> None:
     assert rule.match(ShardId("s1", "app", "xt_1")) is None
 
 
+def test_the_table_of_a_connectors_own_marks_is_never_a_shard() -> None:
+    rule = RoutingRule(".*", ".*", ".*", "merged", "t")
+
+    assert route([rule], ShardId("s1", "shardmerge_demo_s1", "signals")) == ()
+    assert route([rule], ShardId("s1", "shardmerge_demo_s1", "t")) != ()
+    assert route([rule], ShardId("s1", "app", "signals")) != ()
+
+
 def test_named_groups_of_all_patterns_fill_the_target() -> None:
     rule = RoutingRule(
         r"(?P<region>\w+)_\d", r"(?P<app>\w+)", r"t_\d+", r"\g<app>", r"t_\g<region>"
