@@ -4,7 +4,8 @@ Pure: no clock, no randomness, no I/O; equal input gives equal decisions.
 
 A change that was decided before (its identity is not beyond ``seen``) decides nothing. The columns
 after a change get their identities (``identities``); then the target's mode says what becomes of it
-(``optimistic``, ``pessimistic``). What operators say comes in the same log (``commands``).
+(``optimistic``, ``pessimistic``). What operators say comes in the same log (``commands``). What a
+change did to rows that its shard had already is worked into the answer (``fixups``).
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ from shardmerge.schemas.position import BEGINNING
 from shardmerge.schemas.render.dialect import Dialect
 from shardmerge.schemas.render.mysql_dialect import MYSQL_8
 from shardmerge.schemas.routing import Mode
-from shardmerge.schemas.volatile_defaults import volatile_additions
 
 from . import commands, optimistic, pessimistic
 from .answers import Step, hold, refuse
+from .fixups import with_fixups
 from .identities import assign, known_names
 from .moves import Refusal
 from .state import TargetState
@@ -53,7 +54,7 @@ def decide(state: TargetState, change: SchemaChange, dialect: Dialect = MYSQL_8)
         return Step(state, None, None)
     if not counted.mode_is_set:
         counted = replace(counted, mode=change.mode)
-    return _fold(counted, change, dialect)
+    return with_fixups(counted, change, _fold(counted, change, dialect))
 
 
 def obey(
@@ -74,11 +75,11 @@ def obey(
     if counted is None:
         return Step(state, None, None)
     if command.kind is not CommandKind.SET_SCHEMA:
-        return commands.obey(counted, command, dialect, context)
+        return with_fixups(counted, None, commands.obey(counted, command, dialect, context))
     described = commands.described(counted, command)
     if isinstance(described, Refusal):
         return refuse(counted, command, described)
-    return _fold(counted, described, dialect)
+    return with_fixups(counted, described, _fold(counted, described, dialect))
 
 
 def no_target(command: OperatorCommand) -> Decision:
@@ -117,9 +118,5 @@ def _fold(state: TargetState, change: SchemaChange, dialect: Dialect) -> Step:
     assigned = assign(state, change)
     if assigned.generations is not state.generations:
         state = replace(state, generations=assigned.generations)
-    warnings = assigned.warnings
-    if not change.snapshot:
-        added = volatile_additions(assigned.tracked.schema, change.lineage)
-        warnings = (*warnings, *(v.reason for v in added))
     move = pessimistic.move if waits else optimistic.move
-    return move(state, change, replace(assigned, warnings=warnings), dialect)
+    return move(state, change, assigned, dialect)

@@ -7,12 +7,14 @@ from dataclasses import replace
 from pathlib import PurePath
 
 from shardmerge.connectors.envelope import schema_change_event
+from shardmerge.connectors.signals import snapshot_signal
 from shardmerge.schemas import codec, topics
 from shardmerge.schemas.errors import ConfigError, ContractError
 from shardmerge.schemas.events import (
     ChangeId,
     CommandKind,
     Decision,
+    FixupKind,
     JoinedSchema,
     OperatorCommand,
     SchemaChange,
@@ -110,11 +112,12 @@ class TrackerFold:
 
 
 class CoordinatorFold:
-    """The schema-log → decisions and joined schemas."""
+    """The schema-log → decisions, joined schemas, and requests for snapshots."""
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._ddl = topics.ddl(pipeline).name
         self._joined = topics.joined_schemas(pipeline).name
+        self._signals = topics.signals(pipeline).name
         self._states = TargetStates()
         self._contexts = {s.name: server_context(s) for s in pipeline.sources}
         self._dialect = dialect_of(pipeline.target.kind, pipeline.target.version)
@@ -161,7 +164,11 @@ class CoordinatorFold:
         assert step.joined is not None
         return Effects(
             self._states.puts(state, step.state, sorted(touched), source),
-            (_decision_send(self._ddl, step.decision), _joined_send(self._joined, step.joined)),
+            (
+                _decision_send(self._ddl, step.decision),
+                _joined_send(self._joined, step.joined),
+                *_signal_sends(self._signals, step.decision),
+            ),
         )
 
 
@@ -208,6 +215,19 @@ def _decision_send(topic: str, decision: Decision) -> Send:
 def _joined_send(topic: str, joined: JoinedSchema) -> Send:
     headers = (("target", str(joined.target)), ("version", str(joined.version)))
     return Send(topic, str(joined.target).encode(), codec.encode(joined), headers)
+
+
+def _signal_sends(topic: str, decision: Decision) -> list[Send]:
+    """The requests for the snapshots that a decision asks for."""
+    asked = [f for f in decision.fixups if f.kind is FixupKind.SNAPSHOT]
+    return [
+        Send(topic, *snapshot_signal(str(decision.id), fixup.shard), _signal_headers(decision))
+        for fixup in asked
+    ]
+
+
+def _signal_headers(decision: Decision) -> tuple[tuple[str, str], ...]:
+    return (("target", str(decision.target or "")), ("version", str(decision.version)))
 
 
 def _change_headers(change: SchemaChange) -> tuple[tuple[str, str], ...]:

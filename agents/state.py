@@ -22,6 +22,7 @@ from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.position import SourcePosition
 from shardmerge.schemas.routing import Mode
+from shardmerge.schemas.row_effects import RowEffect
 from shardmerge.schemas.schema_pool import SchemaPool
 
 from .counted import counted
@@ -54,6 +55,7 @@ class Hold:
         post: The shard's schema after its conflicting changes so far; None when it is unknown.
         queue: Its changes that wait for the DDL lock, in their order, the last one with ``post``.
             Empty in optimistic mode, and for a shard that has no effective schema yet.
+        effects: What its held changes did to rows that it had already.
     """
 
     version: int
@@ -62,6 +64,7 @@ class Hold:
     hint: str
     post: ShardSchema | None
     queue: tuple[Pending, ...] = ()
+    effects: tuple[RowEffect, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +166,8 @@ class TargetState:
         names: Identity → name in the target, of the columns that only shards have: those of a held
             change, and generated columns that another shard lacks.
         generations: Highest generation given so far, by folded name at birth.
+        fills: Identity → what the target holds in rows of shards that lack the column, see
+            ``row_effects.next_fills``.
         seen: Per source the (offset, ordinal) of the latest schema change decided.
         held: The held shards, as the keys of a mapping.
         effective, final: Of the shards' effective and final schemas; the same value when no shard
@@ -185,6 +190,7 @@ class TargetState:
     schema: TableSchema | None = None
     names: Mapping[str, str] = field(default_factory=dict)
     generations: Mapping[str, int] = field(default_factory=dict)
+    fills: Mapping[str, str] = field(default_factory=dict)
     seen: Map[str, tuple[int, int]] = field(default_factory=Map)
     held: Map[ShardId, None] = field(default_factory=Map, compare=False)
     effective: JoinIndex = field(default_factory=JoinIndex, compare=False)

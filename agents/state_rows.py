@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
 
@@ -33,6 +33,7 @@ from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.plain import dump, from_plain, load
 from shardmerge.schemas.position import SourcePosition
 from shardmerge.schemas.routing import Mode
+from shardmerge.schemas.row_effects import RowEffect
 
 from .state import Hold, Pending, ShardState, TargetState, assembled
 
@@ -147,7 +148,9 @@ def stored_state(
                 Pending(p.actions, schema(p.post), p.version, p.position) for p in held.queue
             )
             post = schema(held.post)
-            hold = Hold(held.version, held.position, held.reason, held.hint, post, queue)
+            hold = Hold(
+                held.version, held.position, held.reason, held.hint, post, queue, held.effects
+            )
         shards.append(
             ShardState(
                 name,
@@ -168,6 +171,7 @@ def stored_state(
         schema=merged.schema if merged else None,
         names=header.names,
         generations=header.generations,
+        fills=header.fills,
         seen=Map(seen),
         mode=header.mode,
         mode_is_set=header.mode_is_set,
@@ -186,6 +190,7 @@ class _StoredHeader:
     mode: Mode = Mode.OPTIMISTIC
     mode_is_set: bool = False
     propagates: bool = True
+    fills: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +209,7 @@ class _StoredHold:
     hint: str
     post: str
     queue: tuple[_StoredPending, ...] = ()
+    effects: tuple[RowEffect, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +234,7 @@ def _header(state: TargetState) -> _StoredHeader:
         state.mode,
         state.mode_is_set,
         state.propagates,
+        state.fills,
     )
 
 
@@ -238,7 +245,9 @@ def _stored(shard: ShardState) -> _StoredShard:
             _StoredPending(p.actions, _reference(p.post), p.version, p.position) for p in held.queue
         )
         post = _reference(held.post)
-        hold = _StoredHold(held.version, held.position, held.reason, held.hint, post, queue)
+        hold = _StoredHold(
+            held.version, held.position, held.reason, held.hint, post, queue, held.effects
+        )
     return _StoredShard(
         _reference(shard.effective),
         shard.position,

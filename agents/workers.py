@@ -28,8 +28,13 @@ def add_tracker(app: Any, pipeline: Pipeline, gaps: GapCheck) -> None:
 
 
 def add_coordinator(app: Any, pipeline: Pipeline, gaps: GapCheck) -> None:
-    """The schema-log → ddl and joined-schemas; one partition is one worker's."""
-    outputs = _outputs(app, topics.ddl(pipeline).name, topics.joined_schemas(pipeline).name)
+    """The schema-log → ddl, joined-schemas and signals; one partition is one worker's."""
+    outputs = _outputs(
+        app,
+        topics.ddl(pipeline).name,
+        topics.joined_schemas(pipeline).name,
+        topics.signals(pipeline).name,
+    )
     log = topics.schema_log(pipeline)
     table = bytes_table(app, "target-states", partitions=log.partitions)
     carrier = Carrier(app, table, CoordinatorFold(pipeline), gaps, outputs)

@@ -9,15 +9,17 @@ from __future__ import annotations
 import json
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from types import TracebackType
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from shardmerge.connectors.signals import Notice, notice
 from shardmerge.schemas import codec, topics
 from shardmerge.schemas.errors import ShardMergeError, StackError
-from shardmerge.schemas.events import Decision, JoinedSchema, SinkProgress
+from shardmerge.schemas.events import Decision, FixupKind, JoinedSchema, SinkProgress
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline import Pipeline
 
@@ -56,6 +58,7 @@ class Facts:
         events: Per source, in offset order.
         decisions: In the order of the ddl topic; one per schema change.
         seen_at: Monotonic seconds at which a decision was read here, by its change's id as text.
+        notices: What the connectors said about snapshots of single tables, in their order.
     """
 
     events: dict[str, tuple[SourceEvent, ...]]
@@ -63,6 +66,7 @@ class Facts:
     seen_at: dict[str, float]
     joined: dict[TargetTable, JoinedSchema]
     progress: dict[TargetTable, SinkProgress]
+    notices: tuple[Notice, ...] = ()
 
     def of_target(self, target: TargetTable) -> list[Decision]:
         """The target's decisions in version order."""
@@ -83,6 +87,26 @@ class Facts:
             if decision.shard is not None and decision.outcome == "hold":
                 found.setdefault(decision.shard, []).append(decision)
         return {shard: decisions[0] for shard, decisions in found.items() if decisions}
+
+    def unread(self, target: TargetTable) -> list[ShardId]:
+        """Shards that decisions want read again more often than connectors have read them.
+
+        A request that a connector reads twice, after it was killed, counts twice.
+        """
+        scans = Counter(
+            (n.source, n.table) for n in self.notices if n.type == "TABLE_SCAN_COMPLETED"
+        )
+        asked = Counter(
+            fixup.shard
+            for decision in self.of_target(target)
+            for fixup in decision.fixups
+            if fixup.kind is FixupKind.SNAPSHOT
+        )
+        return sorted(
+            shard
+            for shard, times in asked.items()
+            if scans[shard.source, f"{shard.database}.{shard.table}"] < times
+        )
 
     def undecided(self, source: str, databases: Collection[str], up_to: int) -> list[SourceEvent]:
         """Events of these databases at offsets up to ``up_to`` that lack a decision."""
@@ -112,6 +136,7 @@ class Observer:
         self._ddl = topics.ddl(pipeline).name
         self._joined = topics.joined_schemas(pipeline).name
         self._progress = topics.sink_progress(pipeline).name
+        self._notifications = topics.notifications(pipeline).name
         self._consumer = Consumer(
             {
                 "bootstrap.servers": pipeline.kafka.bootstrap_servers,
@@ -130,6 +155,7 @@ class Observer:
         self._seen_at: dict[str, float] = {}
         self._joins: dict[TargetTable, JoinedSchema] = {}
         self._progresses: dict[TargetTable, SinkProgress] = {}
+        self._notices: list[Notice] = []
         self._facts = Facts({}, (), {}, {}, {})
         self._dirty = True
         self._thread = threading.Thread(target=self._run, name="observer", daemon=True)
@@ -138,7 +164,13 @@ class Observer:
         self._consumer.assign(
             [
                 TopicPartition(name, 0, 0)
-                for name in (*self._sources, self._ddl, self._joined, self._progress)
+                for name in (
+                    *self._sources,
+                    self._ddl,
+                    self._joined,
+                    self._progress,
+                    self._notifications,
+                )
             ]
         )
         self._thread.start()
@@ -182,6 +214,7 @@ class Observer:
                 dict(self._seen_at),
                 dict(self._joins),
                 dict(self._progresses),
+                tuple(self._notices),
             )
             self._dirty = False
         return self._facts
@@ -220,6 +253,10 @@ class Observer:
                     record.get("ddl") or "",
                 )
             )
+            return
+        if topic == self._notifications:
+            if (said := notice(value)) is not None:
+                self._notices.append(said)
             return
         record = codec.decode(value)
         if isinstance(record, Decision):

@@ -211,6 +211,30 @@ class Release:
     through: int
 
 
+class FixupKind(StrEnum):
+    """What is done about rows that a schema change altered without row events."""
+
+    SNAPSHOT = "snapshot"
+    """The shard's table is read again, by an incremental snapshot."""
+    ACCEPT = "accept"
+    """Nothing helps: they stay different until they are written again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fixup:
+    """Existing rows of one shard that may differ from the target's.
+
+    Attributes:
+        columns: In which columns, by the shard's names.
+        reason: What the shard's rows hold and what the target's, for people.
+    """
+
+    shard: ShardId
+    kind: FixupKind
+    columns: tuple[str, ...]
+    reason: str
+
+
 @dataclass(frozen=True, slots=True)
 class Decision:
     """The one answer to one schema change or command; key ``(target, version)``.
@@ -236,6 +260,8 @@ class Decision:
         pauses, resumes: Shards whose rows wait from now on, or wait no more.
         warnings: What the operator must know although nothing is held.
         ddl, ts_ms: Of the schema change; a command's text and time.
+        fixups: Shards whose existing rows may differ from the target's from now on, at most one
+            entry for each, sorted by shard.
     """
 
     id: ChangeId
@@ -258,6 +284,7 @@ class Decision:
     snapshot: bool = False
     ddl: str = ""
     ts_ms: int = 0
+    fixups: tuple[Fixup, ...] = ()
 
     @property
     def released(self) -> tuple[ShardId, ...]:

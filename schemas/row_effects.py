@@ -88,7 +88,17 @@ def arrival_effects(after: Sequence[ShardColumn], actions: Sequence[str]) -> tup
     origin = next((o for o in origins if not _COPIED.fullmatch(o.rpartition(".")[2])), "")
     if not origin:
         return ()
-    return tuple(_unknown(item, f"the table came with its rows from {origin}") for item in after)
+    return unknown_effects(after, f"the table came with its rows from {origin}")
+
+
+def unknown_effects(columns: Iterable[ShardColumn], reason: str) -> tuple[RowEffect, ...]:
+    """The effects of a change of which nobody can tell what it did.
+
+    Args:
+        columns: Of the shard.
+        reason: A clause for people.
+    """
+    return tuple(_unknown(item, reason) for item in columns)
 
 
 def moved_rows(actions: Iterable[str]) -> tuple[str, ...]:

@@ -2,8 +2,7 @@
 
 ADD COLUMN fills the rows that are there. With a constant the target's own ADD COLUMN fills the
 same; with the time, a random number or a UUID the shard's rows hold values that no row event
-carries, and that the target cannot compute again. What to do about it is a policy: accept it,
-with this reason as a warning, or hold the shard until the column was read again.
+carries, and that the target cannot compute again: see ``row_effects``.
 
 Source: MySQL Reference Manual, "Data Type Default Values", "Replication and Default Values".
 """
@@ -11,12 +10,10 @@ Source: MySQL Reference Manual, "Data Type Default Values", "Replication and Def
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from .events import Lineage
 from .grammar.words import words
-from .model import Column, DefaultKind, TableSchema
+from .model import Column, DefaultKind
 
 _EACH_ROW = words(
     """
@@ -45,14 +42,12 @@ class VolatileDefault:
         expression: Canonical text of the default.
         function: The function that makes it volatile, in lower case.
         differs_by_row: Whether two rows of one statement have different values.
-        reason: A sentence for people.
     """
 
     column: str
     expression: str
     function: str
     differs_by_row: bool
-    reason: str
 
 
 def volatile_default(column: Column) -> VolatileDefault | None:
@@ -63,29 +58,7 @@ def volatile_default(column: Column) -> VolatileDefault | None:
     function = _volatile_function(default.text)
     if not function:
         return None
-    by_row = function in _EACH_ROW
-    what = "of its own for each row" if by_row else "of the moment of the ALTER"
-    reason = (
-        f"{column.name} was added with DEFAULT {default.text}: the shard's existing rows got a "
-        f"value {what}, which no row event carries and the target cannot compute again; they "
-        "differ there until they are written again or the column is read again"
-    )
-    return VolatileDefault(column.name, default.text, function, by_row, reason)
-
-
-def volatile_additions(
-    after: TableSchema, lineage: Iterable[Lineage]
-) -> tuple[VolatileDefault, ...]:
-    """The volatile defaults of the columns that a change added.
-
-    Args:
-        after: The shard's schema after the change.
-        lineage: Where its columns come from; a column from nowhere is new. Empty for a new
-            table, which has no rows.
-    """
-    added = [after.column(item.name) for item in lineage if not item.before]
-    found = (volatile_default(column) for column in added if column is not None)
-    return tuple(item for item in found if item is not None)
+    return VolatileDefault(column.name, default.text, function, function in _EACH_ROW)
 
 
 def _volatile_function(expression: str) -> str:

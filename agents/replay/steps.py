@@ -126,6 +126,7 @@ class Stepper:
         self._wanted = wanted
         self._log = topics.schema_log(pipeline).name
         self._ddl = topics.ddl(pipeline).name
+        self._signals = topics.signals(pipeline).name
         self._coordinator = Refold(CoordinatorFold(pipeline))
         self._tracker = Refold(TrackerFold(pipeline))
         self._partitions = OnePartition()
@@ -162,7 +163,12 @@ class Stepper:
         step = None
         if self._wanted.may_include(self.folded, record):
             came = codec.decode(record.value or b"")
-            answers = tuple(codec.decode(send.value) for send in effects.sends)
+            answers = tuple(
+                # Requests to connectors are not ours to read; the decision tells of them.
+                codec.decode(send.value)
+                for send in effects.sends
+                if send.topic != self._signals
+            )
             step = Step(self.folded, record, came, None, None, answers)
         if step is None or not self._wanted.includes(step):
             self._perform(name, effects)

@@ -146,8 +146,8 @@ def _decided(decision: Decision) -> Iterator[tuple[str, str]]:
 
 _DECISION_TOLD = frozenset(
     ("id", "target", "version", "shard", "position", "outcome", "statements", "reason", "hint",
-     "conflict", "columns", "key", "live", "releases", "pauses", "resumes", "warnings", "snapshot",
-     "ddl", "ts_ms")
+     "conflict", "columns", "key", "live", "releases", "pauses", "resumes", "warnings",
+     "fixups", "snapshot", "ddl", "ts_ms")
 )  # fmt: skip
 """Fields that are told in words, and those that what came or the state tells."""
 

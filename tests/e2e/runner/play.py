@@ -303,6 +303,7 @@ class Player:
         if progress is None:
             return [f"the sink has said nothing about {self.target}"]
         faults = [f"{s.state}: {s.sql}: {s.detail}" for s in progress.open]
+        faults += [f"{shard} is not read again yet" for shard in facts.unread(self.target)]
         faults += [f"{s.shard} waits: {s.waiting}" for s in progress.shards if s.waiting]
         ends = read.row_ends(self.line.pipeline, [s.shard for s in progress.shards])
         faults += [
@@ -403,6 +404,9 @@ class Player:
             tuple(len(self._events(source)) for source in self.scenario.sources),
             len(facts.of_target(self.target)),
             None if progress is None else dataclasses.replace(progress, ts_ms=0),
+            # A connector reads one table after the other: it works for this case as long as it
+            # works for those before it.
+            len(facts.notices) if facts.unread(self.target) else 0,
         )
 
     # --- servers

@@ -1,0 +1,160 @@
+"""Which rows of which shards have to be read again after a decision. Pure.
+
+Schema changes alter rows without row events (``schemas.row_effects``). What a change did to its
+shard's rows is compared with what the target holds for them when the decision is made that lets
+the changed rows in: at once, or for a held shard when it is released; its hold carries the effects
+of its changes until then. Where they may differ the decision asks for a snapshot of that table,
+or, where none can help, says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import replace
+
+from shardmerge.connectors.signals import can_be_asked_for
+from shardmerge.schemas.events import Fixup, FixupKind, Outcome, SchemaChange, ShardColumn
+from shardmerge.schemas.joined import ShardSchema
+from shardmerge.schemas.names import ShardId
+from shardmerge.schemas.row_effects import (
+    RowEffect,
+    arrival_effects,
+    differing,
+    held_effects,
+    moved_rows,
+    next_fills,
+    row_effects,
+    unknown_effects,
+)
+
+from .answers import Step
+from .state import TargetState
+
+_AGAIN = "they are read again"
+_STAYS = "they stay different until they are written again"
+
+
+def with_fixups(old: TargetState, change: SchemaChange | None, step: Step) -> Step:
+    """The step with what its change did to existing rows worked in.
+
+    Args:
+        old: The state before the change.
+        change: The change; None for an operator's command.
+        step: Its answer, without fix-ups.
+    """
+    decision, new = step.decision, step.state
+    if decision is None or decision.outcome is Outcome.REFUSED:
+        return step
+    effects = {name: _hold_effects(old, name) for name in decision.released}
+    if change is not None and (change.after is not None or change.error):
+        effects[change.shard] = _effects(old, change, new)
+    if change is None or old.skipping:
+        effects |= _late_columns(old, new, effects)
+    new = _carried(new, effects)
+    moved = [name for name in effects if name in new.shards and not new.shards[name].hold]
+    fills = next_fills(old.fills, old.columns, new.columns, _given_up(old, new, moved))
+    if fills != old.fills:
+        new = replace(new, fills=fills)
+    fixups = [fixup for name in sorted(moved) if (fixup := _fixup(old, new, name, effects[name]))]
+    told = [*map(_warning, fixups), *(_moved_warnings(change) if change else ())]
+    decision = replace(decision, fixups=tuple(fixups), warnings=(*decision.warnings, *told))
+    return Step(new, decision, step.joined)
+
+
+def _hold_effects(old: TargetState, name: ShardId) -> tuple[RowEffect, ...]:
+    known = old.shards.get(name)
+    return known.hold.effects if known and known.hold else ()
+
+
+def _effects(old: TargetState, change: SchemaChange, new: TargetState) -> tuple[RowEffect, ...]:
+    """What the shard's changes that the target has not followed did to its rows, this one too."""
+    known, shard = old.shards.get(change.shard), new.shards.get(change.shard)
+    earlier = _hold_effects(old, change.shard)
+    before = _columns(known.real if known else None)
+    if shard is None or change.snapshot:
+        return earlier
+    if change.error:
+        reason = "a statement that could not be read may have changed it"
+        return held_effects(earlier, unknown_effects(before, reason), before, before)
+    after = _columns(shard.real)
+    now = list(row_effects(before, after, change.lineage)) if change.lineage else []
+    now += arrival_effects(after, change.actions)
+    return held_effects(earlier, now, before, after)
+
+
+def _late_columns(
+    old: TargetState, new: TargetState, moved: Container[ShardId]
+) -> dict[ShardId, tuple[RowEffect, ...]]:
+    """Shards that had a column before the target got it: an operator kept it from following."""
+    had = {item.id for item in old.columns}
+    late = {c.id for c in new.columns if c.id not in had and c.column.generated is None}
+    if not late:
+        return {}
+    found = {}
+    for name, shard in new.shards.items():
+        known = old.shards.get(name)
+        if shard.hold or name in moved or known is None:
+            continue
+        columns = [item for item in _columns(known.real) if item.id in late]
+        if columns:
+            reason = "it had values already when the target got it"
+            found[name] = unknown_effects(columns, reason)
+    return found
+
+
+def _columns(schema: ShardSchema | None) -> tuple[ShardColumn, ...]:
+    return schema.columns if schema else ()
+
+
+def _carried(state: TargetState, effects: dict[ShardId, tuple[RowEffect, ...]]) -> TargetState:
+    """The state in which every shard that is still held carries its effects."""
+    for name, found in effects.items():
+        shard = state.shards.get(name)
+        if shard and shard.hold and shard.hold.effects != found:
+            state = state.with_shard(replace(shard, hold=replace(shard.hold, effects=found)))
+    return state
+
+
+def _given_up(old: TargetState, new: TargetState, moved: Iterable[ShardId]) -> set[str]:
+    """Columns that a shard has no longer, whose values its rows keep in the target."""
+    found: set[str] = set()
+    for name in moved:
+        before, after = old.shards.get(name), new.shards[name]
+        ids = {item.id for item in _columns(before.real if before else None)}
+        found.update(ids.difference(item.id for item in _columns(after.real)))
+    return found
+
+
+def _fixup(
+    old: TargetState, new: TargetState, name: ShardId, effects: Sequence[RowEffect]
+) -> Fixup | None:
+    schema = new.shards[name].real
+    columns = _columns(schema)
+    found = differing(effects, columns, old.columns, new.columns, old.fills)
+    if not found:
+        return None
+    reason = "; ".join(f"{effect.name}: {effect.reason}" for effect in found)
+    kind = FixupKind.SNAPSHOT
+    if schema is None or schema.schema.primary_key is None:
+        kind = FixupKind.ACCEPT
+        reason += "; a table without a primary key cannot be read again"
+    elif not can_be_asked_for(name):
+        kind = FixupKind.ACCEPT
+        reason += "; Debezium cannot read a table of this name again"
+    return Fixup(name, kind, tuple(effect.name for effect in found), reason)
+
+
+def _warning(fixup: Fixup) -> str:
+    what = _AGAIN if fixup.kind is FixupKind.SNAPSHOT else _STAYS
+    return (
+        f"rows that {fixup.shard} had before may differ in {', '.join(fixup.columns)}, {what}: "
+        f"{fixup.reason}"
+    )
+
+
+def _moved_warnings(change: SchemaChange) -> list[str]:
+    return [
+        f"{action} on {change.shard} moves rows without row events: the target keeps those that "
+        "went, and lacks those that came until they are written again"
+        for action in moved_rows(change.actions)
+    ]

@@ -1,0 +1,190 @@
+"""Rows that a schema change alters without row events, from the statement to the decision."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from shardmerge.agents.folds import CoordinatorFold, TrackerFold
+from shardmerge.schemas import codec
+from shardmerge.schemas.events import CommandKind, Decision, FixupKind, Outcome
+from shardmerge.schemas.names import ShardId
+from shardmerge.schemas.routing import Mode
+from tests.unit.agents.sql_line import SqlLine, shard_of
+
+from .test_folds import CREATE, PIPELINE, Rows, log_record, statement
+
+
+def line(mode: Mode = Mode.OPTIMISTIC, create: str = "id INT PRIMARY KEY, a INT") -> SqlLine:
+    return SqlLine(mode, "s1", "s2", "s3", create=create)
+
+
+def asked(decision: Decision) -> list[tuple[str, tuple[str, ...]]]:
+    """Which shards are read again, for which columns."""
+    assert all(fixup.kind is FixupKind.SNAPSHOT for fixup in decision.fixups)
+    return [(fixup.shard.source, fixup.columns) for fixup in decision.fixups]
+
+
+@pytest.mark.parametrize(
+    "definition", ["INT", "INT DEFAULT 5", "INT NOT NULL", "VARCHAR(9) NOT NULL", "TEXT NOT NULL"]
+)
+def test_nothing_is_read_again_when_all_shards_add_the_same(definition: str) -> None:
+    rollout = line()
+    decisions = [rollout.alter(s, f"ADD COLUMN c {definition}") for s in ("s1", "s2", "s3")]
+    assert [d.fixups for d in decisions] == [(), (), ()]
+    assert [d.warnings for d in decisions] == [(), (), ()]
+
+
+@pytest.mark.parametrize(
+    "definition", ["DATETIME DEFAULT CURRENT_TIMESTAMP", "VARCHAR(36) DEFAULT (UUID())"]
+)
+def test_each_shards_rows_are_read_again_after_a_volatile_default(definition: str) -> None:
+    rollout = line()
+    decisions = [rollout.alter(s, f"ADD COLUMN c {definition}") for s in ("s1", "s2", "s3")]
+    assert [asked(d) for d in decisions] == [[(s, ("c",))] for s in ("s1", "s2", "s3")]
+    (warning,) = decisions[0].warnings
+    assert warning.startswith(
+        "rows that s1/app.t had before may differ in c, they are read again: c: it was added with"
+    )
+
+
+def test_a_second_shard_that_adds_another_zero_is_read_again() -> None:
+    rollout = line()
+    assert asked(rollout.alter("s1", "ADD COLUMN c INT")) == []
+    decision = rollout.alter("s2", "ADD COLUMN c INT NOT NULL")
+    assert asked(decision) == [("s2", ("c",))]
+    assert decision.fixups[0].reason == "c: it was added, its rows have value 0, the target's NULL"
+
+
+def test_a_column_that_is_dropped_and_comes_back_is_read_again() -> None:
+    rollout = line()
+    rollout.alter("s1", "DROP COLUMN a")
+    assert asked(rollout.alter("s1", "ADD COLUMN a INT")) == [("s1", ("a",))]
+    assert asked(rollout.alter("s2", "DROP COLUMN a, ADD COLUMN a INT")) == [("s2", ("a",))]
+
+
+def test_a_drop_and_add_of_what_another_shard_renamed_is_read_again() -> None:
+    rollout = line()
+    assert asked(rollout.alter("s1", "RENAME COLUMN a TO b")) == []
+    assert asked(rollout.alter("s2", "DROP COLUMN a, ADD COLUMN b INT")) == [("s2", ("b",))]
+
+
+@pytest.mark.parametrize(
+    ("actions", "columns"),
+    [
+        ("MODIFY a BIGINT", ()), ("MODIFY a INT NOT NULL", ("a",)),
+        ("MODIFY a INT COMMENT 'x'", ()), ("ALTER COLUMN a SET DEFAULT 7", ()),
+        ("ADD INDEX (a)", ()), ("RENAME COLUMN a TO b", ()),
+    ],
+)  # fmt: skip
+def test_a_modify_is_read_again_when_it_may_change_values(
+    actions: str, columns: tuple[str, ...]
+) -> None:
+    rollout = SqlLine(Mode.OPTIMISTIC, "s1", create="id INT PRIMARY KEY, a INT")
+    decision = rollout.alter("s1", actions)
+    assert asked(decision) == ([("s1", columns)] if columns else [])
+
+
+def test_a_held_shard_is_read_again_by_the_decision_that_releases_it() -> None:
+    rollout = line()
+    held = rollout.alter("s1", "MODIFY a VARCHAR(20)")
+    assert (held.outcome, held.fixups) == (Outcome.HOLD, ())
+    again = rollout.alter("s1", "ADD COLUMN c DATETIME DEFAULT CURRENT_TIMESTAMP")
+    assert (again.outcome, again.fixups) == (Outcome.HOLD, ())
+    assert rollout.alter("s2", "MODIFY a VARCHAR(20)").outcome is Outcome.HOLD
+
+    released = rollout.alter("s3", "MODIFY a VARCHAR(20)")
+    assert released.released == (shard_of("s1"), shard_of("s2"))
+    assert asked(released) == [("s1", ("a", "c")), ("s2", ("a",)), ("s3", ("a",))]
+
+
+def test_a_shard_that_goes_back_is_read_again() -> None:
+    rollout = line()
+    rollout.alter("s1", "MODIFY a VARCHAR(20)")
+    assert asked(rollout.alter("s1", "MODIFY a INT")) == [("s1", ("a",))]
+
+
+def test_what_an_unreadable_statement_did_is_read_again() -> None:
+    rollout = line()
+    rollout.unreadable("s1")
+    described = rollout.send("s1", rollout.schemas["s1"])
+    assert described.released == (shard_of("s1"),)
+    assert asked(described) == [("s1", ("id", "a"))]
+
+
+def test_a_change_that_waits_for_the_lock_is_compared_when_it_is_executed() -> None:
+    rollout = line(Mode.PESSIMISTIC)
+    for source in ("s1", "s2"):
+        assert rollout.alter(source, "ADD COLUMN c INT DEFAULT 5").fixups == ()
+    last = rollout.alter("s3", "ADD COLUMN c INT DEFAULT 5")
+    assert (len(last.released), last.fixups) == (2, ())
+
+    for source in ("s1", "s2"):
+        rollout.alter(source, "ADD COLUMN d DATETIME DEFAULT CURRENT_TIMESTAMP")
+    last = rollout.alter("s3", "ADD COLUMN d DATETIME DEFAULT CURRENT_TIMESTAMP")
+    assert asked(last) == [("s1", ("d",)), ("s2", ("d",)), ("s3", ("d",))]
+
+
+def test_a_table_without_a_key_is_told_of_and_not_asked_for() -> None:
+    rollout = SqlLine(Mode.OPTIMISTIC, "s1", create="a INT")
+    decision = rollout.alter("s1", "ADD COLUMN c DATETIME DEFAULT CURRENT_TIMESTAMP")
+    (fixup,) = decision.fixups
+    assert fixup.kind is FixupKind.ACCEPT
+    assert fixup.reason.endswith("a table without a primary key cannot be read again")
+    assert "they stay different until they are written again" in decision.warnings[0]
+
+
+def test_partitions_that_go_are_told_of() -> None:
+    rollout = line()
+    decision = rollout.send("s1", rollout.schemas["s1"], (), ("TRUNCATE PARTITION p0",))
+    assert decision.fixups == ()
+    assert decision.warnings[0].startswith("TRUNCATE PARTITION p0 on s1/app.t moves rows without")
+
+
+def test_a_request_goes_out_with_the_decision() -> None:
+    tracker, coordinator = TrackerFold(PIPELINE), CoordinatorFold(PIPELINE)
+    tables, states = Rows(), Rows()
+    sends = []
+    for offset, ddl in enumerate((CREATE, "ALTER TABLE tbl00 ADD c TIMESTAMP DEFAULT NOW()")):
+        (change,) = tables.take(tracker(tables, statement(ddl, offset))).sends
+        effects = states.take(coordinator(states, log_record(change.value, offset)))
+        sends.append(effects.sends)
+    assert [len(answers) for answers in sends] == [2, 3]
+    sent, _, request = sends[1]
+    decision = codec.decode(sent.value)
+    assert isinstance(decision, Decision)
+    shard = ShardId("s1", "shop", "tbl00")
+    assert [(f.shard, f.kind, f.columns) for f in decision.fixups] == [
+        (shard, FixupKind.SNAPSHOT, ("c",))
+    ]
+    assert (request.topic, request.key) == ("p.signals", b"s1")
+    assert json.loads(request.value) == {
+        "id": "s1@1.0/shop.tbl00",
+        "type": "execute-snapshot",
+        "data": {"type": "incremental", "data-collections": [r"\Qshop.tbl00\E"]},
+    }
+
+
+def test_a_column_that_the_target_gets_late_is_read_again() -> None:
+    rollout = line()
+    rollout.command(CommandKind.DISABLE)
+    assert asked(rollout.alter("s1", "ADD COLUMN c INT")) == []
+    assert asked(rollout.alter("s2", "ADD COLUMN c INT")) == []
+    decision = rollout.command(CommandKind.ENABLE)
+    assert asked(decision) == [("s1", ("c",)), ("s2", ("c",))]
+    assert asked(rollout.alter("s3", "ADD COLUMN c INT")) == []
+
+
+def test_a_skipped_column_is_read_again_when_another_shard_brings_it() -> None:
+    rollout = line()
+    rollout.alter("s1", "MODIFY a VARCHAR(9), ADD COLUMN c INT")
+    skipped = rollout.command(CommandKind.SKIP, "s1")
+    assert asked(skipped) == [("s1", ("a",))]
+    assert asked(rollout.alter("s2", "ADD COLUMN c INT")) == [("s1", ("c",))]
+
+
+def test_a_refused_command_asks_for_nothing() -> None:
+    rollout = line()
+    decision = rollout.command(CommandKind.SKIP, "s1")
+    assert (decision.outcome, decision.fixups) == (Outcome.REFUSED, ())
