@@ -74,7 +74,7 @@ def obey(
         case CommandKind.SET_MODE:
             found = _set_mode(state, command, dialect)
         case CommandKind.SKIP:
-            found = _on_held(state, command, dialect, _skipped)
+            found = _skip(state, command, dialect)
         case CommandKind.REPLACE:
             found = _replace(state, command, dialect, context)
         case CommandKind.UNLOCK_EXECUTE:
@@ -125,20 +125,15 @@ def _set_mode(state: TargetState, command: OperatorCommand, dialect: Dialect) ->
     state = replace(state, mode=mode, mode_is_set=is_set)
     if mode is Mode.PESSIMISTIC:
         state = pessimistic.with_queues(state)
-    return _settled(state, dialect)
+    return _settled_or_still(state, dialect)
 
 
-def _on_held(
-    state: TargetState,
-    command: OperatorCommand,
-    dialect: Dialect,
-    act: Callable[[ShardState], ShardState],
-) -> Settled | Refusal:
+def _skip(state: TargetState, command: OperatorCommand, dialect: Dialect) -> Settled | Refusal:
     known = _held(state, command)
     if isinstance(known, Refusal):
         return known
-    moved = state.with_shard(act(known))
-    return _with(_settled(moved, dialect), {known.shard: _opens(state, known)})
+    moved = state.with_shard(_skipped(known))
+    return _with(_settled_or_still(moved, dialect), {known.shard: _opens(state, known)})
 
 
 def _replace(
@@ -195,11 +190,16 @@ def _unlock(
         if shard.head == known.head:
             opens[name] = _opens(state, shard)
             state = state.with_shard(act(shard))
-    return _with(_settled(state, dialect), opens)
+    if command.kind is CommandKind.UNLOCK_DISCARD:
+        return _with(_settled_or_still(state, dialect), opens)
+    return _with(_settle(state, known_names(state), dialect), opens)
 
 
-def _settled(state: TargetState, dialect: Dialect) -> Settled | Refusal:
-    return _settle(state, known_names(state), dialect)
+def _settled_or_still(state: TargetState, dialect: Dialect) -> Settled:
+    """For commands that let no schema count that did not count before: the target may stay."""
+    names = known_names(state)
+    found = _settle(state, names, dialect)
+    return Settled(state, unmoved(state, names), {}) if isinstance(found, Refusal) else found
 
 
 def _settle(state: TargetState, names: Mapping[str, str], dialect: Dialect) -> Settled | Refusal:

@@ -52,8 +52,10 @@ def decide(state: TargetState, change: SchemaChange, dialect: Dialect = MYSQL_8)
     counted = _counted(state, change.id)
     if counted is None:
         return Step(state, None, None)
-    if not counted.mode_is_set:
-        counted = replace(counted, mode=change.mode)
+    mode = counted.mode if counted.mode_is_set else change.mode
+    if mode is Mode.PESSIMISTIC and counted.mode is not mode:
+        counted = pessimistic.with_queues(counted)
+    counted = replace(counted, mode=mode, renames=change.renames)
     return with_fixups(counted, change, _fold(counted, change, dialect))
 
 

@@ -141,6 +141,8 @@ class CoordinatorFold:
         if step.decision is None or step.joined is None:
             return Effects()
         touched = {change.shard, *step.decision.released}
+        if step.state.mode is not state.mode:
+            touched.update(state.held)
         return self._effects(state, step, touched, change.id.source)
 
     def _obey(self, rows: Rows, command: OperatorCommand) -> Effects:

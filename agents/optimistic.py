@@ -22,12 +22,14 @@ from collections.abc import Mapping
 from functools import partial
 
 from shardmerge.schemas.events import Release, SchemaChange
+from shardmerge.schemas.joined import ShardSchema
 from shardmerge.schemas.render.dialect import Dialect
+from shardmerge.schemas.routing import RenamePolicy
 from shardmerge.schemas.target_table import changed_comments
 
 from .answers import Step, emit, hold, left
 from .identities import Assigned, known_names
-from .moves import Refusal, Settled, join_target, unmoved
+from .moves import Joined, Refusal, Settled, join_target, names_on, unmoved
 from .state import TargetState
 
 
@@ -37,9 +39,10 @@ def move(state: TargetState, change: SchemaChange, assigned: Assigned, dialect: 
     known = state.shards.get(change.shard)
     before = known.real.columns if known and known.real else ()
     comments = changed_comments(before, tracked.columns)
-    to = partial(join_target, names=names, dialect=dialect, first=tracked.ids, comments=comments)
+    to = partial(join_target, dialect=dialect, first=tracked.ids, comments=comments)
     moved = state.with_shard(state.after(change.shard, change.position, tracked))
-    answer = to(moved, moved.final)
+    called = _called_alike(moved, names)
+    answer = called if isinstance(called, Refusal) else to(moved, moved.final, called)
     if not isinstance(answer, Refusal):
         opened = {shard.shard for shard in state.opened()}
         if known and known.hold:
@@ -48,11 +51,16 @@ def move(state: TargetState, change: SchemaChange, assigned: Assigned, dialect: 
         moved = moved.with_all_released()
         return emit(moved, change, answer, tracked, releases=releases, warnings=assigned.warnings)
     refusal = answer
-    if not (known and known.hold) and moved.effective is not moved.final:
-        answer = to(moved, moved.effective)
+    if state.renames is RenamePolicy.HOLD:
+        names = {**names, **known_names(state)}
+        renamed = _renamed(tracked, names)
+    else:
+        renamed = None
+    if not ((known and known.hold) or renamed) and moved.effective is not moved.final:
+        answer = to(moved, moved.effective, names)
         if not isinstance(answer, Refusal):
             return emit(moved, change, answer, tracked, warnings=assigned.warnings)
-    return hold(state, change, tracked, names, refusal)
+    return hold(state, change, tracked, names, renamed or refusal)
 
 
 def leave(state: TargetState, change: SchemaChange, dialect: Dialect) -> Step:
@@ -67,9 +75,42 @@ def leave(state: TargetState, change: SchemaChange, dialect: Dialect) -> Step:
 
 def settle(state: TargetState, names: Mapping[str, str], dialect: Dialect) -> Settled | Refusal:
     """Where the target moves to with the shards as they are, and what opens with it."""
-    answer = join_target(state, state.final, names, dialect=dialect)
+    called = _called_alike(state, names)
+    answer: Joined | Refusal = (
+        called
+        if isinstance(called, Refusal)
+        else join_target(state, state.final, called, dialect=dialect)
+    )
     if not isinstance(answer, Refusal):
         releases = {shard.shard: state.version for shard in state.opened()}
         return Settled(state.with_all_released(), answer, releases)
     answer = join_target(state, state.effective, names, dialect=dialect)
     return answer if isinstance(answer, Refusal) else Settled(state, answer, {})
+
+
+def _called_alike(state: TargetState, names: Mapping[str, str]) -> Mapping[str, str] | Refusal:
+    """The columns' names when all is released; under ``hold`` those that all shards agree on."""
+    if state.renames is not RenamePolicy.HOLD:
+        return names
+    found = dict(names)
+    for column_id, called in sorted(names_on(state.finals).items()):
+        if len({name.lower() for name in called}) > 1:
+            return Refusal(
+                f"shards call one column {' and '.join(map(repr, sorted(called)))}",
+                "rename it on the other shards too, or back on this one",
+            )
+        found[column_id] = min(called)
+    return found
+
+
+def _renamed(tracked: ShardSchema, names: Mapping[str, str]) -> Refusal | None:
+    """Why a shard waits that renamed a column which the target calls as before."""
+    for item in tracked.columns:
+        known = names[item.id]
+        if known.lower() != item.column.name.lower():
+            return Refusal(
+                f"this shard renames {known!r} to {item.column.name!r}, the target follows when "
+                "all shards have",
+                "rename it on the other shards too, or back on this one",
+            )
+    return None

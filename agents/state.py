@@ -21,7 +21,7 @@ from shardmerge.schemas.joined import JoinedTable, ShardSchema
 from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.position import SourcePosition
-from shardmerge.schemas.routing import Mode
+from shardmerge.schemas.routing import Mode, RenamePolicy
 from shardmerge.schemas.row_effects import RowEffect
 from shardmerge.schemas.schema_pool import SchemaPool
 
@@ -178,6 +178,7 @@ class TargetState:
         pool: The schemas that the shards refer to.
         mode: In which the shards move.
         mode_is_set: Whether an operator set it; else it is that of the latest schema change.
+        renames: What becomes of a column that one shard renames before the others.
         propagates: Whether the target's schema follows the join.
         joined: The join whose schema the target has, to see that nothing changed; None when it is
             not known, as after a restart.
@@ -202,6 +203,7 @@ class TargetState:
     joined: JoinedTable | None = field(default=None, compare=False)
     mode: Mode = Mode.OPTIMISTIC
     mode_is_set: bool = False
+    renames: RenamePolicy = RenamePolicy.MAP
     propagates: bool = True
 
     def after(

@@ -32,7 +32,7 @@ from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.plain import dump, from_plain, load
 from shardmerge.schemas.position import SourcePosition
-from shardmerge.schemas.routing import Mode
+from shardmerge.schemas.routing import Mode, RenamePolicy
 from shardmerge.schemas.row_effects import RowEffect
 
 from .state import Hold, Pending, ShardState, TargetState, assembled
@@ -175,6 +175,7 @@ def stored_state(
         seen=Map(seen),
         mode=header.mode,
         mode_is_set=header.mode_is_set,
+        renames=header.renames,
         propagates=header.propagates,
     )
     return assembled(state, shards)
@@ -189,6 +190,7 @@ class _StoredHeader:
     generations: Mapping[str, int]
     mode: Mode = Mode.OPTIMISTIC
     mode_is_set: bool = False
+    renames: RenamePolicy = RenamePolicy.MAP
     propagates: bool = True
     fills: Mapping[str, str] = field(default_factory=dict)
 
@@ -233,6 +235,7 @@ def _header(state: TargetState) -> _StoredHeader:
         state.generations,
         state.mode,
         state.mode_is_set,
+        state.renames,
         state.propagates,
         state.fills,
     )

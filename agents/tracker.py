@@ -36,7 +36,7 @@ from shardmerge.schemas.events import (
 from shardmerge.schemas.grammar import ServerContext, parse
 from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId, TargetTable
-from shardmerge.schemas.routing import Mode, RoutingRule, mode_of, route
+from shardmerge.schemas.routing import RoutingRule, route, rule_of
 
 from .tracked import Tracked
 from .tracking import Effect, Tracking, defect_of_ours
@@ -107,7 +107,9 @@ def _schema_changes(tracking: Tracking, rules: Sequence[RoutingRule]) -> tuple[S
     for shard, effect in tracking.effects.items():
         targets = route(rules, shard)
         for target in targets:
-            change = _change(tracking, shard, effect, target, mode_of(rules, shard))
+            change = _change(tracking, shard, effect, target)
+            if (rule := rule_of(rules, shard)) is not None:
+                change = replace(change, mode=rule.mode, renames=rule.renames)
             if len(targets) > 1:
                 change = _ambiguous(change, targets)
             if not (change.before or change.after or change.error or _was_there(tracking, shard)):
@@ -124,7 +126,7 @@ def _was_there(tracking: Tracking, shard: ShardId) -> bool:
 
 
 def _change(
-    tracking: Tracking, shard: ShardId, effect: Effect, target: TargetTable, mode: Mode
+    tracking: Tracking, shard: ShardId, effect: Effect, target: TargetTable
 ) -> SchemaChange:
     earlier, later = tracking.before.get(shard), tracking.puts.get(shard)
     before = earlier if isinstance(earlier, TableSchema) else None
@@ -146,7 +148,6 @@ def _change(
         error=effect.error,
         hint=effect.hint,
         ts_ms=tracking.event.ts_ms,
-        mode=mode,
     )
 
 

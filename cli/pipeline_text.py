@@ -30,6 +30,7 @@ def _rule(rule: RoutingRule) -> dict[str, Any]:
         "table": rule.table,
         "target": f"{rule.target_database}.{rule.target_table}",
         "mode": rule.mode,
+        "renames": rule.renames,
         "skip": rule.skip,
     }
 

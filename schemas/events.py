@@ -11,7 +11,7 @@ from enum import StrEnum
 from .model import Column, TableSchema
 from .names import ShardId, TargetTable
 from .position import SourcePosition
-from .routing import Mode
+from .routing import Mode, RenamePolicy
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -59,7 +59,7 @@ class SchemaChange:
         actions: Canonical texts of the actions, for people and for comparing changes.
         ddl: The statement as the source sent it.
         snapshot: Whether it describes a starting state instead of changing one.
-        mode: How the target coordinates changes, as the shard's route says.
+        mode, renames: How the target coordinates changes, as the shard's route says.
         error: Why the tracker could not tell the schema after ("" if it could): the shard is
             held. ``hint`` then says what the operator can do.
         ts_ms: Debezium's time of the event, for people and latency figures only.
@@ -79,6 +79,7 @@ class SchemaChange:
     hint: str = ""
     ts_ms: int = 0
     mode: Mode = Mode.OPTIMISTIC
+    renames: RenamePolicy = RenamePolicy.MAP
 
 
 class CommandKind(StrEnum):

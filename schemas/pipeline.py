@@ -10,12 +10,14 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
+from enum import StrEnum
 from typing import Any, TypeVar
 
 from .errors import ConfigError
-from .routing import TOOLS_TABLES, Mode, RoutingRule
+from .routing import TOOLS_TABLES, Mode, RenamePolicy, RoutingRule
 
 T = TypeVar("T")
+E = TypeVar("E", bound=StrEnum)
 TARGETS = {"mysql": ((5, 7), 9), "mariadb": ((10, 2), 12), "tidb": ((6,), 9)}
 """Kinds of target: the oldest version and the newest major version that their DDL is known of."""
 
@@ -168,7 +170,7 @@ def parse_pipeline(text: str, env: Mapping[str, str]) -> Pipeline:
     head = _table(document, "pipeline")
     if unknown := sorted(set(head) - {"name", "mode"}):
         raise ConfigError(f"[pipeline]: unknown key {unknown[0]!r}", hint="known: mode, name")
-    mode = _mode(head.get("mode", Mode.OPTIMISTIC), "[pipeline]")
+    mode = _one_of(Mode, "mode", head.get("mode", Mode.OPTIMISTIC), "[pipeline]")
     pipeline = Pipeline(
         name=_name(head.get("name"), "[pipeline] name"),
         kafka=_build(Kafka, _table(document, "kafka"), "[kafka]"),
@@ -259,14 +261,16 @@ def _list(document: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
     return entries
 
 
-def _mode(value: object, where: str) -> Mode:
-    if not isinstance(value, str) or value not in tuple(Mode):
-        raise ConfigError(f"{where}: mode {value!r} is not known", hint=f"known: {', '.join(Mode)}")
-    return Mode(value)
+def _one_of(kind: type[E], key: str, value: object, where: str) -> E:
+    if not isinstance(value, str) or value not in tuple(kind):
+        raise ConfigError(
+            f"{where}: {key} {value!r} is not known", hint=f"known: {', '.join(kind)}"
+        )
+    return kind(value)
 
 
 def _rule(entry: Mapping[str, Any], where: str, mode: Mode) -> RoutingRule:
-    known = ("source", "database", "table", "target", "mode", "skip")
+    known = ("source", "database", "table", "target", "mode", "renames", "skip")
     if unknown := sorted(set(entry) - set(known)):
         raise ConfigError(f"{where}: unknown key {unknown[0]!r}", hint=f"known: {', '.join(known)}")
     target = entry.get("target")
@@ -285,7 +289,8 @@ def _rule(entry: Mapping[str, Any], where: str, mode: Mode) -> RoutingRule:
         entry["table"],
         database,
         table,
-        _mode(entry.get("mode", mode), where),
+        _one_of(Mode, "mode", entry.get("mode", mode), where),
+        _one_of(RenamePolicy, "renames", entry.get("renames", RenamePolicy.MAP), where),
         skip,
     )
 

@@ -29,6 +29,17 @@ class Mode(StrEnum):
     PESSIMISTIC = "pessimistic"
 
 
+class RenamePolicy(StrEnum):
+    """What becomes of a column that one shard renames before the others, in optimistic mode.
+
+    ``map``: the target's column is renamed at once, the others' rows go there under their name.
+    ``hold``: the shard is held until the others have renamed it too.
+    """
+
+    MAP = "map"
+    HOLD = "hold"
+
+
 @dataclass(frozen=True, slots=True)
 class RoutingRule:
     r"""Maps the tables that match three regular expressions to one target.
@@ -40,6 +51,7 @@ class RoutingRule:
     Attributes:
         source, database, table: Regular expressions.
         mode: How the shards of the target move.
+        renames: See ``RenamePolicy``.
         skip: Regular expression of tables that are no shards although ``table`` matches; by default
             those that online schema change tools make. "" is none.
     """
@@ -50,6 +62,7 @@ class RoutingRule:
     target_database: str
     target_table: str
     mode: Mode = Mode.OPTIMISTIC
+    renames: RenamePolicy = RenamePolicy.MAP
     skip: str = TOOLS_TABLES
 
     def __post_init__(self) -> None:
@@ -93,9 +106,9 @@ def route(rules: Sequence[RoutingRule], shard: ShardId) -> tuple[TargetTable, ..
     return tuple(dict.fromkeys(t for t in targets if t is not None))
 
 
-def mode_of(rules: Sequence[RoutingRule], shard: ShardId) -> Mode:
-    """The mode of the first rule that matches a shard; optimistic when none does."""
-    return next((r.mode for r in rules if r.match(shard) is not None), Mode.OPTIMISTIC)
+def rule_of(rules: Sequence[RoutingRule], shard: ShardId) -> RoutingRule | None:
+    """The first rule that matches a shard; None when none does."""
+    return next((rule for rule in rules if rule.match(shard) is not None), None)
 
 
 def _expand(template: str, groups: dict[str, str]) -> str:

@@ -1,6 +1,6 @@
 """The coordinator under random schema changes of random shards, replays and restarts.
 
-In both modes, and with the mode changing in between.
+In both modes and with both policies of renames, and with these changing in between.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from shardmerge.schemas.lattice import compare_tables
 from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.position import SourcePosition
-from shardmerge.schemas.routing import Mode
+from shardmerge.schemas.routing import Mode, RenamePolicy
 
 CONTEXT = ServerContext()
 TARGET = TargetTable("merged", "t")
@@ -59,7 +59,7 @@ class CoordinatorMachine(RuleBasedStateMachine):
         super().__init__()
         self.state: TargetState = coordinator.initial(TARGET)
         self.schemas: dict[ShardId, TableSchema] = {}
-        self.mode = Mode.OPTIMISTIC
+        self.mode, self.renames = Mode.OPTIMISTIC, RenamePolicy.MAP
         self.log: list[SchemaChange | OperatorCommand] = []
         self.decisions: list[Decision] = []
         self.target: TableSchema | None = None
@@ -72,9 +72,9 @@ class CoordinatorMachine(RuleBasedStateMachine):
         for shard in SHARDS[:2]:
             self._create(shard)
 
-    @rule(mode=st.sampled_from(Mode))
-    def change_mode(self, mode: Mode) -> None:
-        self.mode = mode
+    @rule(mode=st.sampled_from(Mode), renames=st.sampled_from(RenamePolicy))
+    def change_the_route(self, mode: Mode, renames: RenamePolicy) -> None:
+        self.mode, self.renames = mode, renames
 
     @precondition(lambda self: len(self.schemas) < len(SHARDS))
     @rule()
@@ -250,6 +250,7 @@ class CoordinatorMachine(RuleBasedStateMachine):
             ChangeId(shard.source, offset), TARGET, shard,
             SourcePosition(0, "binlog.000001", offset * 10, 0),
             self.schemas.get(shard), after, lineage, actions, "", mode=self.mode,
+            renames=self.renames,
         )  # fmt: skip
         self._take(change)
 

@@ -26,7 +26,7 @@ from shardmerge.schemas.grammar import ServerContext, parse
 from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.position import SourcePosition
-from shardmerge.schemas.routing import Mode
+from shardmerge.schemas.routing import Mode, RenamePolicy
 
 CONTEXT = ServerContext()
 TARGET = TargetTable("merged", "t")
@@ -42,6 +42,7 @@ class SqlLine:
 
     def __init__(self, mode: Mode, *sources: str, create: str = "id INT PRIMARY KEY") -> None:
         self.mode = mode
+        self.renames = RenamePolicy.MAP
         self.state: TargetState = coordinator.initial(TARGET)
         self.schemas: dict[str, TableSchema] = {}
         self.decisions: list[Decision] = []
@@ -80,7 +81,7 @@ class SqlLine:
             ChangeId(source, offset), TARGET, shard_of(source),
             SourcePosition(0, "binlog.000001", offset * 10, 0),
             self.schemas.get(source), after, lineage, actions, "", error=error,
-            hint="fix it" if error else "", mode=self.mode,
+            hint="fix it" if error else "", mode=self.mode, renames=self.renames,
         )  # fmt: skip
         if after is not None:
             self.schemas[source] = after

@@ -12,8 +12,9 @@ from .test_tracker import Source, names
 
 EVERYTHING = (RoutingRule("s1", "shop", ".*", "merged", "t"),)
 GH_OST = (
-    "CREATE TABLE `shop`.`_t_ghc` (id bigint unsigned auto_increment, hint varchar(64) character"
-    " set ascii not null, value varchar(4096) charset ascii not null, primary key(id)) auto_increment=256",
+    "CREATE TABLE `shop`.`_t_ghc` (id bigint unsigned auto_increment, hint varchar(64) charset "
+    "ascii not null, value varchar(4096) charset ascii not null, primary key(id)) "
+    "auto_increment=256",
     "CREATE TABLE `shop`.`_t_gho` LIKE `shop`.`t`",
     "ALTER TABLE `shop`.`_t_gho` ADD COLUMN c int NOT NULL DEFAULT 5",
     "CREATE TABLE `shop`.`_t_20261121090000_del` (id int auto_increment primary key) engine=InnoDB"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from shardmerge.schemas.names import ShardId, TargetTable
-from shardmerge.schemas.routing import Mode, mode_of, route
+from shardmerge.schemas.routing import Mode, route, rule_of
 from tests.e2e.runner.cases import CASE_ROUTES, Result, load_later
 from tests.e2e.runner.model import ScenarioError, load
 
@@ -46,5 +46,9 @@ def test_each_case_has_a_target_of_its_own() -> None:
     shard = ShardId("s1", "sc12_app1", "t_1")
     assert route(CASE_ROUTES, shard) == (TargetTable("sc12_merged", "t"),)
     assert route(CASE_ROUTES, ShardId("s1", "sc12_mark", "m_1")) == ()
-    assert mode_of(CASE_ROUTES, shard) is Mode.OPTIMISTIC
-    assert mode_of(CASE_ROUTES, ShardId("s1", "sp12_app1", "t_1")) is Mode.PESSIMISTIC
+    modes = []
+    for found in (shard, ShardId("s1", "sp12_app1", "t_1")):
+        rule = rule_of(CASE_ROUTES, found)
+        assert rule is not None
+        modes.append(rule.mode)
+    assert modes == [Mode.OPTIMISTIC, Mode.PESSIMISTIC]

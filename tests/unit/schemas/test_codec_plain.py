@@ -100,11 +100,13 @@ RECORDED = [
     CHANGE,
     Decision(
         ChangeId("s1", 5), TARGET, 3, SHARD, POSITION, Outcome.EMIT, (STATEMENT,), "r", "h", "c",
-        (ShardColumn("c#1", COLUMN),), ("id",), True, (Release(SHARD, 2),), (SHARD,), (), ("w",), False, "ddl", 1,
+        (ShardColumn("c#1", COLUMN),), ("id",), True, (Release(SHARD, 2),),
+        (SHARD,), (), ("w",), False, "ddl", 1,
     ),
     Decision(ChangeId("s1", 6), None, 0, None, POSITION, Outcome.IGNORED),
     OperatorCommand(
-        ChangeId("p.commands", 7), TARGET, CommandKind.SET_SCHEMA, SHARD, "CREATE", SCHEMA, "", "me", 4
+        ChangeId("p.commands", 7), TARGET, CommandKind.SET_SCHEMA, SHARD, "CREATE", SCHEMA,
+        "", "me", 4,
     ),
     JoinedSchema(TARGET, 3, (ShardColumn("c#1", COLUMN),), SCHEMA, 1, 0),
     SinkProgress(
