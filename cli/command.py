@@ -19,6 +19,21 @@ from shardmerge.schemas.pipeline import Pipeline, parse_pipeline
 from shardmerge.schemas.routing import route
 
 _SEND_S = 30.0
+_HELP = """Tell a target's coordinator what to do, and print its answer.
+
+\b
+skip             the held change of --shard does not count
+replace          it counts as ARGUMENT would, an ALTER TABLE
+set-schema       --shard has the schema of ARGUMENT, a CREATE TABLE
+unlock-execute   what --shard waits with for the DDL lock is executed without the others
+unlock-discard   it does not count, on any shard that made it
+disable, enable  the target's schema stays as it is until it is enabled again
+pause, resume    the rows of --shard wait
+set-mode         ARGUMENT is optimistic, pessimistic, or "" for what the routes say
+
+ARGUMENT may be @FILE. Every command is a record of the log and can be replayed. Ends with 1
+when the command is refused, or not answered in time (it stays in the log and is carried out).
+"""
 _OF_TARGET = (CommandKind.DISABLE, CommandKind.ENABLE, CommandKind.SET_MODE)
 """The kinds that concern a whole target; all others concern one shard."""
 _WITH_ARGUMENT = (CommandKind.REPLACE, CommandKind.SET_SCHEMA, CommandKind.SET_MODE)
@@ -37,8 +52,8 @@ class Given:
     answer: Decision | None
 
 
-@click.command()
-@click.argument("kind", type=click.Choice([kind.value for kind in CommandKind]))
+@click.command(help=_HELP)
+@click.argument("kind", type=click.Choice([kind.value for kind in CommandKind]), metavar="KIND")
 @click.argument("argument", default="")
 @click.option(
     "--pipeline",
@@ -53,21 +68,7 @@ class Given:
 )
 @click.option("--wait", default=30.0, show_default=True, help="Seconds to wait for the answer.")
 def command(kind: str, argument: str, *, path: Path, shard: str, target: str, wait: float) -> None:
-    r"""Tell a target's coordinator what to do, and print its answer.
-
-    \b
-    skip             the held change of --shard does not count
-    replace          it counts as ARGUMENT would, an ALTER TABLE
-    set-schema       --shard has the schema of ARGUMENT, a CREATE TABLE
-    unlock-execute   what --shard waits with for the DDL lock is executed without the others
-    unlock-discard   it does not count, on any shard that made it
-    disable, enable  the target's schema stays as it is until it is enabled again
-    pause, resume    the rows of --shard wait
-    set-mode         ARGUMENT is optimistic, pessimistic, or "" for what the routes say
-
-    ARGUMENT may be @FILE. Every command is a record of the log and can be replayed. Ends with 1
-    when the command is refused, or not answered in time (it stays in the log and is carried out).
-    """
+    """Give a command, print its answer; see ``_HELP``."""
     try:
         pipeline = parse_pipeline(path.read_text(encoding="utf-8"), os.environ)
         if argument.startswith("@"):
