@@ -16,16 +16,16 @@ from __future__ import annotations
 import argparse
 import os
 import random
-import statistics
+import re
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import partial, wraps
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from confluent_kafka import Producer
@@ -52,6 +52,7 @@ from shardmerge.spark_sink.settings import SinkSettings
 from shardmerge.spark_sink.targets import bulk
 from shardmerge.spark_sink.targets.introspection import schema_of, server_context, show_create
 from shardmerge.spark_sink.targets.mysql import MySqlAddress, MySqlSession
+from shardmerge.spark_sink.task_runs import run_tasks
 
 ROOT = Path(__file__).resolve().parents[1]
 COLUMNS = """
@@ -68,15 +69,14 @@ SMALL_ROWS = 100
 CORES = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Size:
+class Size(NamedTuple):
     """What to measure with. ``mix``: shares of inserts, updates and deletes."""
 
     events: int
     rows: int
     shards: int
     partitions: int
-    mix: tuple[float, float, float]
+    mix: tuple[float, ...]
 
 
 @dataclass(slots=True)
@@ -127,15 +127,9 @@ def event(shard: int, number: int, op: str, before: bytes | None, after: bytes |
         "server_id": 101, "gtid": None, "file": "binlog.000001", "pos": 1000 + number * 400,
         "row": 0, "thread": 7, "query": None,
     }  # fmt: skip
-    return encode(
-        {
-            "before": None if before is None else Raw(before),
-            "after": None if after is None else Raw(after),
-            "source": source,
-            "transaction": None,
-            "op": op,
-        }
-    )
+    images = (None if raw is None else Raw(raw) for raw in (before, after))
+    envelope = {**dict(zip(("before", "after"), images, strict=True)), "source": source}
+    return encode({**envelope, "transaction": None, "op": op})
 
 
 def changes(shard: int, size: Size, backlog: Backlog) -> Iterator[tuple[int, bytes]]:
@@ -171,7 +165,7 @@ def produce(stack: LocalStack, size: Size) -> Backlog:
     """Write the backlog: one topic per shard, records of one key in one partition."""
     backlog = Backlog([f"bench.app.t{shard}" for shard in range(size.shards)])
     admin = AdminClient({"bootstrap.servers": stack.bootstrap_servers})
-    topics = [NewTopic(t, size.partitions, 1) for t in backlog.topics]
+    topics = [NewTopic(topic, size.partitions, 1) for topic in backlog.topics]
     for done in admin.create_topics(topics).values():
         done.result()
     producer = Producer(
@@ -241,90 +235,101 @@ class Bench:
             for (t, p), end in ends.items()
         ]
 
-    def load(self, table: TargetTable, rows: dict[int, bytes], keys: Sequence[int]) -> float:
-        """Seconds of one LOAD DATA of these rows, without the making of its data."""
+    def load(
+        self, table: TargetTable, rows: dict[int, bytes], keys: Sequence[int]
+    ) -> tuple[float, dict[str, Use]]:
+        """Seconds of one LOAD DATA of these rows, made ready beforehand, and what it used."""
+        if not keys:
+            return 0.0, {}
         encoders = [encoder(c.column.type) for c in self.columns]
-        names = tuple(c.column.name for c in self.columns)
-        cells: list[list[str | None]] = [[] for _ in names]
+        cells: list[list[str | None]] = [[] for _ in encoders]
         for first in range(0, len(keys), 10_000):
-            images = [decode(rows[key]) for key in keys[first : first + 10_000]]
-            for number, name in enumerate(names):
-                cells[number] += encoders[number].encode([i[name] for i in images])
+            images = [decode(rows[key]).values() for key in keys[first : first + 10_000]]
+            for number, values in enumerate(zip(*images, strict=True)):
+                cells[number] += encoders[number].encode(values)
         block = Block(
-            names,
+            tuple(c.column.name for c in self.columns),
             tuple(e.form for e in encoders),
             tuple(cells),
             tuple(None in column for column in cells),
             len(keys),
         )
         sql, data = bulk.load_data(table, block, replace=True)
-        started = time.perf_counter()
-        with self.session.transaction():
+        with measuring(self.stack) as (seconds, used), self.session.transaction():
             self.session.load(sql, data)
-        return time.perf_counter() - started
+        return seconds[0], used
 
     def differences(self) -> int:
         """Rows that are not the same in the target and the reference."""
-        both = f"SELECT * FROM {MERGED.sql} UNION{{}} SELECT * FROM {REFERENCE.sql}"
-        counts = [
-            int(self.session.query(f"SELECT COUNT(*) FROM ({both.format(how)}) AS b")[0][0])
-            for how in (" ALL", "")
-        ]
-        return 2 * counts[1] - counts[0]
+        first, second = (f"SELECT * FROM {table.sql}" for table in (MERGED, REFERENCE))
+        count = f"SELECT COUNT(*) FROM ({first} UNION {{}} {second}) AS b"
+        every, distinct = (self.session.query(count.format(how))[0][0] for how in ("ALL", ""))
+        return int(2 * distinct - every)
 
 
-def cpu_seconds(stack: LocalStack) -> dict[str, float]:
-    """CPU time so far of who takes part, by name; empty where there is no /proc."""
-    names = {pid: name for name, pid in stack.status().items() if pid is not None}
-    stats: dict[int, tuple[int, str, float]] = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            head, _, tail = path.read_text().rpartition(")")
-        except OSError:
-            continue  # it ended meanwhile
-        parts = tail.split()
-        ticks = sum(map(int, parts[11:15]))  # its own, and its ended children's
-        stats[int(path.parent.name)] = (
-            int(parts[1]), head.partition("(")[2], ticks / os.sysconf("SC_CLK_TCK")
-        )  # fmt: skip
-    found: dict[str, float] = {}
-    for pid, (_, command, seconds) in stats.items():
-        line = [pid]
-        while line[-1] in stats and line[-1] not in names and line[-1] != os.getpid():
-            line.append(stats[line[-1]][0])
-        if line[-1] in names:
-            name = names[line[-1]]
-        elif line[-1] == os.getpid() != pid:
-            name = "Spark's JVM" if command == "java" else "Python workers"
-        else:
-            continue
-        found[name] = found.get(name, 0.0) + seconds
+class Use(NamedTuple):
+    """CPU time so far of processes of one kind, and the peak memory of the greatest of them."""
+
+    cpu_s: float = 0.0
+    peak_mb: float = 0.0
+
+
+def usage(stack: LocalStack) -> dict[str, Use]:
+    """What every part has used so far, by name; nothing where there is no /proc."""
+    names = {pid: name for name, pid in stack.status().items() if pid}
+    stats: dict[int, tuple[int, str, Use]] = {}
+    for path in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it may end meanwhile
+            head, _, tail = (path / "stat").read_text().rpartition(")")
+            peak = re.search(r"VmHWM:\s+(\d+)", (path / "status").read_text())
+            parts = tail.split()
+            cpu_s = sum(map(int, parts[11:15])) / os.sysconf("SC_CLK_TCK")
+            use = Use(cpu_s, int(peak[1]) / 1024 if peak else 0.0)
+            stats[int(path.name)] = int(parts[1]), head.partition("(")[2], use
+    found: dict[str, Use] = {}
+    for pid, (_, command, use) in stats.items():
+        above = pid
+        while above in stats and above not in names and above != os.getpid():
+            above = stats[above][0]
+        if above in names or above == os.getpid() != pid:
+            name = names.get(above, "Spark's JVM" if command == "java" else "Python workers")
+            known = found.get(name, Use())
+            found[name] = Use(known.cpu_s + use.cpu_s, max(known.peak_mb, use.peak_mb))
     return found
 
 
-def apply_backlog(bench: Bench, tasks: list[RangeTask]) -> tuple[float, dict[str, float]]:
-    """Seconds of one Spark job that applies the backlog, and the CPU time that it took."""
-    runner = BatchRunner(
-        SinkSettings(Path("pipeline.toml"), master=f"local[{CORES}]"), bench.config, 0
-    )
+@contextmanager
+def measuring(stack: LocalStack) -> Iterator[tuple[list[float], dict[str, Use]]]:
+    """Filled at the end: the seconds that it took, and what every part used."""
+    seconds: list[float] = []
+    used: dict[str, Use] = {}
+    before, started = usage(stack), time.perf_counter()
+    yield seconds, used
+    seconds.append(time.perf_counter() - started)
+    for name, use in usage(stack).items():
+        used[name] = Use(use.cpu_s - before.get(name, Use()).cpu_s, use.peak_mb)
+
+
+def apply_backlog(bench: Bench, tasks: list[RangeTask]) -> tuple[float, dict[str, Use]]:
+    """Seconds of one Spark job that applies the backlog, and what it used."""
+    settings = SinkSettings(Path("pipeline.toml"), master=f"local[{CORES}]")
+    runner = BatchRunner(settings, bench.config, 0)
     runner.start()
     context = runner._spark().sparkContext
     # Python workers start with the first job, not with the one that is measured.
-    context.parallelize(range(CORES), CORES).mapPartitions(
-        partial(_warm, config=bench.config)
-    ).collect()
-    before, started = cpu_seconds(bench.stack), time.perf_counter()
-    results = list(runner.run(tasks))
-    seconds, after = time.perf_counter() - started, cpu_seconds(bench.stack)
+    context.parallelize(range(CORES), CORES).mapPartitions(_warm).collect()
+    with measuring(bench.stack) as (seconds, used):
+        results = list(runner.run(tasks))
     runner.stop()
     for result in results:
         if not isinstance(result, RangeResult) or result.hold is not None:
             sys.exit(f"the backlog was not applied: {result}")
-    return seconds, {name: after[name] - before.get(name, 0.0) for name in after}
+    return seconds[0], used
 
 
-def _warm(_: Iterator[int], config: ApplyConfig) -> list[int]:
-    return [len(list(apply_ranges.apply_tasks((), config)))]
+def _warm(_: Iterator[int]) -> list[object]:
+    time.sleep(2)  # long enough that every core starts a worker
+    return list(run_tasks((), ApplyConfig("", MySqlAddress("", 0, "", ""), "", "")))
 
 
 class StageClock:
@@ -383,19 +388,16 @@ def print_stages(bench: Bench, size: Size, backlog: Backlog) -> None:
     clock.watch("fence", ControlStore, "fence")
     clock.watch("move offsets", ControlStore, "advance")
     clock.watch("COMMIT", MySqlSession, "execute", "COMMIT")
-    before = cpu_seconds(bench.stack)
-    with clock.running():
+    with measuring(bench.stack) as (_, used), clock.running():
         results = [r for unit in units for r in apply_ranges.apply_tasks(unit, config)]
-    after = cpu_seconds(bench.stack)
     apply_ranges.close_connections()
     events = sum(result.rows for result in results)
     print(f"\nin one process, {events:,} events{'':<16}{'µs/event':>12}{'own CPU':>10}")
     for stage, seconds in clock.wall.items():
         wall, own = (s / events * 1e6 for s in (seconds, clock.own[stage]))
         print(f"{stage:<46}{wall:>9.2f}{own:>11.2f}")
-    for name in ("target", "kafka") if after else ():
-        used = (after[name] - before[name]) / events * 1e6
-        print(f"{'CPU of ' + name:<46}{'':>9}{used:>11.2f}")
+    for name in used.keys() & {"kafka", "target"}:
+        print(f"{'CPU of ' + name:<46}{used[name].cpu_s / events * 1e6:>20.2f}")
 
 
 def print_small(bench: Bench, size: Size, backlog: Backlog, rounds: int, epoch: int) -> None:
@@ -421,12 +423,10 @@ def print_small(bench: Bench, size: Size, backlog: Backlog, rounds: int, epoch: 
         if rows != min(SMALL_ROWS, len(keys)):
             sys.exit(f"a small batch was not applied: {results}")
     apply_ranges.close_connections()
-    ordered = sorted(seconds)
+    p50, p99 = (sorted(seconds)[int(share * rounds)] * 1000 for share in (0.5, 0.99))
     print(
         f"\n{rounds} batches of {SMALL_ROWS} rows over {len(tasks)} partitions, planning to commit:"
-        f" p50 {statistics.median(ordered) * 1000:.0f} ms,"
-        f" p99 {ordered[int(0.99 * len(ordered))] * 1000:.0f} ms,"
-        f" first {seconds[0] * 1000:.0f} ms"
+        f" p50 {p50:.0f} ms, p99 {p99:.0f} ms, first {seconds[0] * 1000:.0f} ms"
     )
 
 
@@ -440,7 +440,7 @@ def measure(stack: LocalStack, size: Size, small: int, *, stages: bool) -> None:
     tasks = bench.tasks(backlog.topics, size.partitions, epoch)
     applied_s, used = apply_backlog(bench, tasks)
     left = sorted(backlog.touched & backlog.rows.keys())
-    reference_s = bench.load(REFERENCE, backlog.rows, left)
+    reference_s, reference_used = bench.load(REFERENCE, backlog.rows, left)
     print(
         f"sink throughput: {backlog.events:,} events"
         f" ({'/'.join(f'{share:.0%}' for share in size.mix)} insert/update/delete), 12 columns,"
@@ -448,27 +448,26 @@ def measure(stack: LocalStack, size: Size, small: int, *, stages: bool) -> None:
         f" onto {len(backlog.base):,} rows; {len(left):,} rows to write\n"
     )
     print(f"{'way':<46}{'seconds':>9}{'events/s':>11}{'ratio':>8}")
-    for way, seconds in (
-        ("LOAD DATA REPLACE of the final rows, sorted", reference_s),
-        (f"Kafka to target, Spark local[{CORES}]", applied_s),
+    for way, seconds, uses in (
+        ("LOAD DATA REPLACE of the final rows, sorted", reference_s, reference_used),
+        (f"Kafka to target, Spark local[{CORES}]", applied_s, used),
     ):
         rate = backlog.events / seconds
         print(f"{way:<46}{seconds:>9.2f}{rate:>11,.0f}{reference_s / seconds:>8.2f}")
-    for name, cpu in sorted(used.items()):
-        print(f"  CPU of {name:<37}{cpu:>9.2f}  {cpu / backlog.events * 1e6:.1f} µs/event")
+        for name, (cpu_s, mb) in sorted(uses.items()):
+            each = cpu_s / backlog.events * 1e6
+            print(f"  CPU of {name:<37}{cpu_s:>9.2f}{each:>8.1f} µs, peak {mb:.0f} MB")
     gone = [key for key in backlog.base if key not in backlog.rows]
     for first in range(0, len(gone), 1_000):
         some = ", ".join(map(str, gone[first : first + 1_000]))
         bench.session.execute(f"DELETE FROM {REFERENCE.sql} WHERE id IN ({some})")
-    wrong = bench.differences()
-    print(f"target and reference {'are equal' if wrong == 0 else f'differ in {wrong} rows'}")
-    if wrong:
-        sys.exit(1)
+    if wrong := bench.differences():
+        sys.exit(f"target and reference differ in {wrong} rows")
+    print("target and reference are equal")
     if stages:
         print_stages(bench, size, backlog)
     if small:
         print_small(bench, size, backlog, small, epoch)
-    bench.session.close()
 
 
 def main() -> None:
@@ -484,14 +483,8 @@ def main() -> None:
     parser.add_argument("--small", type=int, default=100, help="how many small batches")
     parser.add_argument("--no-stages", action="store_true")
     arguments = parser.parse_args()
-    inserts, updates, deletes = (int(share) / 100 for share in arguments.mix.split("/"))
-    size = Size(
-        arguments.events,
-        arguments.rows,
-        arguments.shards,
-        arguments.partitions,
-        (inserts, updates, deletes),
-    )
+    mix = tuple(int(share) / 100 for share in arguments.mix.split("/"))
+    size = Size(arguments.events, arguments.rows, arguments.shards, arguments.partitions, mix)
     (ROOT / ".local").mkdir(exist_ok=True)
     directory = Path(tempfile.mkdtemp(prefix="bench-", dir=ROOT / ".local"))
     stack = LocalStack(directory, Ports.free(), cache=ROOT / ".local" / "cache")

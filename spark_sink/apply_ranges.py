@@ -127,12 +127,17 @@ class _Lane:
 
 @dataclass(frozen=True, slots=True)
 class _Round:
-    """What one round of a task is: ``fold`` of the records in ``[start, next_offset)``."""
+    """What one round of a task is: ``fold`` of the records in ``[start, next_offset)``.
+
+    Attributes:
+        counts: Rows to write, rows to delete.
+    """
 
     lane: _Lane
     start: int
     next_offset: int
     fold: RowFold
+    counts: tuple[int, int]
 
 
 class _NotTogether(Exception):
@@ -167,15 +172,18 @@ def apply_tasks(tasks: Iterable[RangeTask], config: ApplyConfig) -> Iterator[Ran
 
 def _neighbours(tasks: Iterable[RangeTask]) -> Iterator[list[RangeTask]]:
     found: list[RangeTask] = []
+    partitions: set[Partition] = set()
     for task in tasks:
+        partition = (task.topic, task.partition)
         if found and (
-            task.stream.target != found[0].stream.target
+            partition in partitions
+            or task.stream.target != found[0].stream.target
             or task.writer_epoch != found[0].writer_epoch
-            or any((task.topic, task.partition) == (f.topic, f.partition) for f in found)
         ):
             yield found
-            found = []
+            found, partitions = [], set()
         found.append(task)
+        partitions.add(partition)
     if found:
         yield found
 
@@ -249,7 +257,7 @@ def _apply(lanes: Sequence[_Lane], connection: TaskConnection) -> None:
         rounds = _read(lanes, cursor, connection.config)
         _commit([r for r in rounds if r.next_offset > r.start], connection)
         for r in rounds:
-            upserted, deleted = r.fold.counts()
+            upserted, deleted = r.counts
             result, end = r.lane.result, r.fold.end
             r.lane.result = replace(
                 result,
@@ -282,6 +290,7 @@ def _read(lanes: Sequence[_Lane], cursor: RangeCursor, config: ApplyConfig) -> l
             lane.result.next_offset,
             fold.end.offset if fold.end is not None else cursor.reached(lane.partition),
             fold,
+            fold.counts(),
         )
         for lane in lanes
         if (fold := folds.get(lane.partition)) is not None
@@ -365,7 +374,7 @@ def _advance(current: _Round) -> Advance:
         current.next_offset,
         task.stream.target,
         current.fold.rows,
-        *current.fold.counts(),
+        *current.counts,
     )
 
 

@@ -133,8 +133,9 @@ class RangeCursor:
         messages = self._messages(most)
         found = [
             records
-            for partition, group in groupby(messages, _partition)
-            for records in self._take(partition, list(group))
+            for number, of_number in groupby(messages, Message.partition)
+            for topic, group in groupby(of_number, Message.topic)
+            for records in self._take((topic, number), list(group))
         ]
         now = monotonic()
         for partition in list(self._open):
@@ -212,10 +213,6 @@ class RangeCursor:
             ) from KafkaException(error)
 
 
-def _partition(message: Message) -> Partition:
-    return message.topic(), message.partition()
-
-
 def row_consumer(bootstrap_servers: str) -> Consumer:
     """A consumer for row topics: read committed, assigned by hand, no offsets kept in Kafka."""
     return Consumer(
@@ -227,7 +224,10 @@ def row_consumer(bootstrap_servers: str) -> Consumer:
             "auto.offset.reset": "error",
             "isolation.level": "read_committed",
             "enable.partition.eof": True,
-            "fetch.wait.max.ms": 1,  # ranges end below what is there: waiting only costs
+            # Ranges end where their partitions do, and with a commit marker: each waits for one
+            # empty answer. Much shorter, and the brokers answer nothing but such questions while
+            # what was fetched ahead is being applied (measured: half a core at 1 ms).
+            "fetch.wait.max.ms": 5,
             "max.partition.fetch.bytes": 8 << 20,  # few partitions at a time: fewer round trips
             "fetch.queue.backoff.ms": 5,
             "receive.message.max.bytes": MAX_ROW_BYTES + (1 << 20),

@@ -68,7 +68,7 @@ class Changes(dict[Any, Change]):
 
     def counts(self) -> tuple[int, int]:
         """Rows to write, keys to delete."""
-        deleted = sum(change[3] for change in self.values())
+        deleted = sum(map(_is_deleted, self.values()))
         return len(self) - deleted, deleted
 
 
@@ -181,4 +181,4 @@ def _first_refused(rows: Sequence[Change], columns: Sequence[WrittenColumn]) -> 
     raise AssertionError("a column was refused, none of its values is")
 
 
-_first, _second = itemgetter(0), itemgetter(1)
+_first, _second, _is_deleted = itemgetter(0), itemgetter(1), itemgetter(3)

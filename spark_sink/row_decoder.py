@@ -30,7 +30,7 @@ class RowDecoder:
         make: Values in column order, of any type → an image as ``decode`` gives it: a struct,
             see ``msgspec.structs.astuple``.
         key_of: Image → primary key; None without one.
-        decode: A record's value → ``op``, ``source`` (``file``, ``pos``, ``row``), ``before``
+        decode: A record's value → ``op``, ``source`` (``file``, ``pos``), ``before``
             (raw JSON) and ``after`` (an image or None). Raises ``UNDECODABLE``. None when names
             do not allow it.
         decode_wrapped: The same for JSON with Connect's embedded schema: the envelope is the
@@ -74,8 +74,8 @@ def row_decoder(
     literal: Any = Literal
     source: Any = _struct(
         "Source",
-        ["name", "db", "table", "file", "pos", "row"],
-        [*(literal[part] for part in (shard.source, shard.database, shard.table)), str, int, int],
+        ["name", "db", "table", "file", "pos"],
+        [*(literal[part] for part in (shard.source, shard.database, shard.table)), str, int],
     )
     envelope: Any = defstruct(
         "Envelope",
