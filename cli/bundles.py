@@ -27,7 +27,11 @@ def everything(pipeline: Pipeline) -> tuple[str, ...]:
 
 def replayed(pipeline: Pipeline, *, verify: bool, from_sources: bool) -> tuple[str, ...]:
     """What a replay needs, outputs before what they are made from."""
-    outputs = (topics.joined_schemas(pipeline).name, topics.ddl(pipeline).name)
+    outputs = (
+        topics.signals(pipeline).name,
+        topics.joined_schemas(pipeline).name,
+        topics.ddl(pipeline).name,
+    )
     return (*(outputs if verify else ()), *folded(pipeline, from_sources=from_sources))
 
 

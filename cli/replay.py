@@ -121,6 +121,8 @@ def replay(
             else:
                 _show(bundle, names, wanted, SchemaText(schema), as_json=as_json, pause=pause)
                 equal = True
+    except BrokenPipeError:
+        raise  # whoever read the output has seen enough: click ends quietly
     except (ShardMergeError, OSError, UnicodeDecodeError) as error:
         raise click.UsageError(str(error)) from error
     raise SystemExit(0 if equal else 1)

@@ -296,6 +296,36 @@ class Latest(Expecting):
                 self._differs("altered", name, one.place, "no version of the target is like this")
 
 
+class Requests(Expecting):
+    """A topic in which all that is asked for must be; others may ask for more."""
+
+    def __init__(self, topic: str, reader: Reader) -> None:
+        """Read the topic."""
+        super().__init__(topic)
+        self._written = Counter(digest(record) for record in reader(topic))
+        self._found: set[bytes | None] = set()
+
+    def expect(self, send: Send, cause: StoredRecord) -> None:
+        """See ``Expecting``."""
+        self.counts["expected"] += 1
+        wanted = digest(as_record(send))
+        if wanted in self._written:
+            self.counts["equal"] += 1
+            self._found.add(wanted)
+        else:
+            what = f"request {send.value.decode('utf-8', 'backslashreplace')}"
+            self._differs("missing", what, f"brought about by {cause.place}")
+
+    def compare(self) -> Comparison:
+        """See ``Expecting``."""
+        for one, count in self._written.items():
+            if one in self._found:
+                self.counts["repeated"] += count - 1
+            else:
+                self.counts["not compared"] += count
+        return self._made()
+
+
 def _change_name(change_id: str, shard: str, target: str) -> Identity:
     return f"change {change_id} of {shard} for {target}"
 

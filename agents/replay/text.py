@@ -132,6 +132,9 @@ def _decided(decision: Decision) -> Iterator[tuple[str, str]]:
         yield "statement", f"{statement.sql}\n{statement.kind}: {statement.reason}"
     for release in decision.releases:
         yield "releases", f"{release.shard}, its gates up to version {release.through}"
+    for fixup in decision.fixups:
+        yield "fix-up", f"{fixup.kind} of {fixup.shard} ({', '.join(fixup.columns)})"
+        yield "", fixup.reason
     for word, shards in (("pauses", decision.pauses), ("resumes", decision.resumes)):
         if shards:
             yield word, ", ".join(map(str, shards))
@@ -196,8 +199,14 @@ def _more(before: TargetState, after: TargetState) -> Iterator[tuple[str, str]]:
     """What else there is to the target's state."""
     was, now = target_extras(before), target_extras(after)
     for name in dict.fromkeys((*was, *now)):
-        before_text, text = (_json(each.get(name, "as usual")) for each in (was, now))
-        yield name, text if text == before_text else f"{before_text}, then {text}"
+        one, other = was.get(name, "as usual"), now.get(name, "as usual")
+        if isinstance(other, dict):  # one entry per column: only what changed
+            known = one if isinstance(one, dict) else {}
+            changed = {key: item for key, item in other.items() if known.get(key) != item}
+            if changed:
+                yield name, _json(changed)
+        else:
+            yield name, _json(other) if one == other else f"{_json(one)}, then {_json(other)}"
 
 
 def _difference(before: TargetState, after: TargetState) -> str:

@@ -13,7 +13,16 @@ from shardmerge.schemas.errors import ContractError
 from shardmerge.schemas.events import OperatorCommand
 from shardmerge.schemas.pipeline import Pipeline
 
-from .comparing import Changes, Comparison, Decisions, Difference, Expecting, Latest, Reader
+from .comparing import (
+    Changes,
+    Comparison,
+    Decisions,
+    Difference,
+    Expecting,
+    Latest,
+    Reader,
+    Requests,
+)
 from .log import OnePartition, Refold
 
 
@@ -42,7 +51,7 @@ class Verification:
 def verify(
     pipeline: Pipeline, log: Iterable[StoredRecord], reader: Reader, *, from_sources: bool
 ) -> Verification:
-    """Compare what the folds give with ddl, joined-schemas and, from the sources, the schema-log.
+    """Compare what the folds give with ddl, joined-schemas, signals and perhaps the schema-log.
 
     Args:
         pipeline: As it was when the records were written.
@@ -57,6 +66,7 @@ def verify(
     names = [source.name for source in pipeline.sources]
     schema_log = topics.schema_log(pipeline).name
     ddl, joined = topics.ddl(pipeline).name, topics.joined_schemas(pipeline).name
+    signals = topics.signals(pipeline).name
     compared: dict[str, Expecting] = {}
     others: Counter[str] = Counter()
 
@@ -72,6 +82,7 @@ def verify(
     events = None
     compared[ddl] = Decisions(ddl, reader, without=() if from_sources else names)
     compared[joined] = Latest(joined, reader)
+    compared[signals] = Requests(signals, reader)
     if from_sources:
         changes = Changes(schema_log, reader)
         compared = {schema_log: changes, **compared}

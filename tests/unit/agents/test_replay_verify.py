@@ -14,6 +14,7 @@ from tests.recorded import Recorded, changed
 
 TABLE = "(ID INT PRIMARY KEY)"
 DDL, LOG, JOINED = "p.ddl", "p.schema-log", "p.joined-schemas"
+SIGNALS = "p.signals"
 
 
 @pytest.fixture
@@ -62,7 +63,25 @@ def test_without_the_sources_ignored_statements_are_not_compared(made: Recorded)
     assert found.differences == ()
     assert found.events is None
     assert counts(found, DDL) == {"expected": 4, "equal": 4, "not compared": 1}
-    assert [c.topic for c in found.comparisons] == [DDL, JOINED]
+    assert [c.topic for c in found.comparisons] == [DDL, JOINED, SIGNALS]
+
+
+def test_a_snapshot_that_was_not_asked_for_is_missing() -> None:
+    made = Recorded()
+    made.execute("s1", f"CREATE TABLE tbl1 {TABLE}", snapshot=True)
+    made.execute("s2", f"CREATE TABLE tbl2 {TABLE}", snapshot=True)
+    made.command(CommandKind.DISABLE)
+    made.execute("s1", "ALTER TABLE tbl1 ADD COLUMN a INT DEFAULT 5")
+    made.command(CommandKind.ENABLE)
+    found = verified(made)
+    assert found.differences == ()
+    assert counts(found, SIGNALS) == {"expected": 1, "equal": 1}
+    lost = made.records[SIGNALS, 0].pop()
+    made.append(SIGNALS, 0, b"s1", b"somebody else's")
+    missing = the_difference(made)
+    assert (missing.topic, missing.kind) == (SIGNALS, "missing")
+    assert (lost.value or b"").decode() in missing.what
+    assert counts(verified(made), SIGNALS)["not compared"] == 1
 
 
 def test_an_altered_decision_is_named_field_by_field(made: Recorded) -> None:

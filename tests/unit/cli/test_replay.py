@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -96,6 +99,7 @@ def test_verify_ends_with_0_when_all_is_equal(bundle: Path) -> None:
             "folded 3 records of the schema-log",
             "  p.ddl: 3 expected, 3 equal, 0 altered, 0 missing, 0 extra, 1 not compared",
             "  p.joined-schemas: 1 expected, 1 equal, 0 altered, 0 missing, 0 extra",
+            "  p.signals: 0 expected, 0 equal, 0 altered, 0 missing, 0 extra",
             "equal",
         ],
     )
@@ -161,6 +165,16 @@ def test_a_record_that_is_not_ours_ends_with_2_after_the_steps_before(bundle: Pa
     found = replay("--file", bundle)
     assert (found.exit_code, found.stdout.count("step ")) == (2, 2)
     assert "@2: not an Avro single-object record" in found.stderr
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(bundle: Path) -> None:
+    """As ``| head`` does."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    program = [sys.executable, "-m", "shardmerge.cli.main", "replay", "--file", str(bundle)]
+    with os.fdopen(writing, "wb") as closed:
+        ended = subprocess.run(program, stdout=closed, stderr=subprocess.PIPE, check=False)
+    assert ended.stderr == b""
 
 
 def test_export_refuses_to_overwrite(bundle: Path, made: Recorded, tmp_path: Path) -> None:
