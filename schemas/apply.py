@@ -142,9 +142,7 @@ def apply_alter(
         changes.columns, schema.indexes, schema.checks, schema.foreign_keys, *charset,
         comment, options, partitioning,
     )  # fmt: skip
-    settled = all(map(is_settled, schema.indexes)) or all(
-        isinstance(action, RenameTableTo) for action in alter.actions
-    )
+    settled = all(map(is_settled, schema.indexes)) or all(map(_is_simple, alter.actions))
     if settled and changes.only_added and all(map(_is_apart, alter.actions)):
         # The usual case: nothing that indexes and constraints could notice.
         result = draft
@@ -196,6 +194,13 @@ def _said_of_primary_key(
     return given if key is not None and len(alter.actions) == len(given) else frozenset()
 
 
+def _is_simple(action: Action) -> bool:
+    """Whether the server does it without looking at the table's definition."""
+    if isinstance(action, NoEffect):
+        return action.text.upper() in _KEYS_SWITCHED
+    return isinstance(action, RenameTableTo)
+
+
 def _is_apart(action: Action) -> bool:
     """Whether the action, as long as it changes no column, leaves indexes and constraints alone."""
     if isinstance(action, AddColumn):
@@ -239,6 +244,7 @@ def _like(like: TableSchema, table_name: str, context: ServerContext) -> TableSc
 
 
 Charset = tuple[str, str]
+_KEYS_SWITCHED = ("DISABLE KEYS", "ENABLE KEYS")
 
 
 def _charset(

@@ -140,6 +140,7 @@ def test_to_mysql_a_fulltext_index_takes_its_place_in_the_next_statement() -> No
     add = "ALTER TABLE t ADD CONSTRAINT f FOREIGN KEY (v) REFERENCES p (code)"
     assert keys(after(MYSQL, made, add)) == {"f": "v", "ft": "v"}
     assert keys(after(MYSQL, made, add, "ALTER TABLE t ADD d INT")) == {"ft": "v"}
+    assert keys(after(MYSQL, made, add, "ALTER TABLE t DISABLE KEYS")) == {"f": "v", "ft": "v"}
 
 
 def test_a_hash_supports_no_foreign_key_on_mariadb() -> None:
