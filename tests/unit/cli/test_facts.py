@@ -3,7 +3,8 @@ from __future__ import annotations
 from typing import Any
 
 from shardmerge.cli.observer import Facts, SourceEvent
-from shardmerge.schemas.events import ChangeId, Decision, Outcome, Release
+from shardmerge.connectors.signals import Notice
+from shardmerge.schemas.events import ChangeId, Decision, Fixup, FixupKind, Outcome, Release
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.position import SourcePosition
 
@@ -52,3 +53,15 @@ def test_an_event_is_decided_when_all_its_decisions_are_there() -> None:
     assert facts(halves[0], events=events).undecided("s1", ["app"], 9) == [events[0]]
     assert facts(*halves, events=events).undecided("s1", ["app"], 9) == []
     assert facts(events=events).undecided("s1", ["app"], 3) == []
+
+
+def test_a_shard_is_unread_until_its_table_was_read_as_often_as_it_was_asked_for() -> None:
+    fixups = (
+        Fixup(ONE, FixupKind.SNAPSHOT, ("c",), "differs"),
+        Fixup(TWO, FixupKind.ACCEPT, ("c",), "differs"),
+    )
+    asked = tuple(decision(version, ONE, Outcome.EMIT, fixups=fixups) for version in (1, 2))
+    scan = Notice("s1", "x", "TABLE_SCAN_COMPLETED", "SUCCEEDED", "app.t_1")
+    other = Notice("s2", "x", "TABLE_SCAN_COMPLETED", "SUCCEEDED", "app.t_1")
+    for notices, unread in (((), [ONE]), ((scan, other), [ONE]), ((scan, scan), [])):
+        assert Facts({}, asked, {}, {}, {}, notices).unread(TARGET) == unread
