@@ -135,7 +135,13 @@ class ShardState:
         if hold is None or len(hold.queue) < 2:
             return None
         rest = hold.queue[1:]
-        return replace(hold, version=rest[0].version, position=rest[0].position, queue=rest)
+        return replace(
+            hold,
+            version=rest[0].version,
+            position=rest[0].position,
+            reason=f"waits for the DDL lock: {', '.join(rest[0].actions)}",
+            queue=rest,
+        )
 
     @property
     def popped(self) -> ShardState:
