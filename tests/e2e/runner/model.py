@@ -259,9 +259,13 @@ def _with_clock(steps: Sequence[Step]) -> tuple[Step, ...]:
 def _final(entry: Any, where: str) -> Final:
     known(entry, FINAL, f"{where}: final")
     columns = entry.get("columns")
+    # No shard is left then. The target stays, without rows: no table has no columns.
+    deserted = columns == []
     for column in columns or ():
         known(column, COLUMN, f"{where}: final: columns")
     indexes = entry.get("indexes")
+    if deserted:
+        columns = indexes = None
     # The rows of the shards are what a correct merge holds, whatever the original system held.
     rows = entry.get("source_rows", entry.get("rows_upstream", entry.get("rows")))
     return Final(

@@ -102,3 +102,11 @@ def test_a_scenario_ends_in_conflict_when_its_last_expectation_is_one(
 )  # fmt: skip
 def test_databases_get_the_case_prefix_outside_of_strings(sql: str, renamed: str) -> None:
     assert rename(sql, "sc7") == renamed
+
+
+def test_a_target_without_shards_is_judged_by_its_rows_only() -> None:
+    final = {"basis": "x", "columns": [], "indexes": {}, "row_count": 0, "rows": []}
+    scenario = parse(document(final=final), "x")
+
+    assert (scenario.final.columns, scenario.final.indexes) == (None, None)
+    assert (scenario.final.row_count, scenario.final.rows) == (0, ())
