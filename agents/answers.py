@@ -144,7 +144,7 @@ def hold(
         names: Identity → name in the target.
         why: What people are told.
         queue: See ``Hold``.
-        like: Another shard, as which a new one counts; a known one counts as before.
+        like: Another shard, as which this one counts from now on; None: it counts as before.
         conflict: Whether the shards contradict each other; else the shard waits for the others.
     """
     known = state.shards.get(change.shard)
@@ -158,7 +158,7 @@ def hold(
         queue=queue,
     )
     shard = state.after(change.shard, change.position, None, stands)
-    if known is None and like is not None:
+    if like is not None:
         shard = replace(shard, effective=like.effective, actual=like.actual)
     state = state.with_shard(shard)
     state = replace(state, names=_outside_target(state, state.columns, names))

@@ -155,7 +155,6 @@ def _arrive(state: TargetState, change: SchemaChange, assigned: Assigned, dialec
             _queued(other)[depth], post=tracked, version=state.version, position=change.position
         )
         queue = (*before, last)
-        state = state.without_shard(change.shard)
         held = hold(state, change, tracked, names, Refusal("", ""), queue=queue, like=other)
         why, conflict = _why(held.state, change.shard, None)
         return hold(state, change, tracked, names, why, queue=queue, like=other, conflict=conflict)

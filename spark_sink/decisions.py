@@ -210,6 +210,8 @@ class Decisions:
                 target.shards[release.shard].release(decision.version, release.through)
         target.paused |= set(decision.pauses)
         target.paused -= set(decision.resumes)
+        if not decision.live and decision.shard is not None:
+            target.paused.discard(decision.shard)
 
     def _set_gate(self, target: TargetDecisions, decision: Decision, name: ShardId) -> None:
         shard = target.shards.get(name)

@@ -28,6 +28,7 @@ class ToySink:
         stale: Read the watermarks before the decisions that a plan uses: slower to prove, but
             the proof must not be wrong.
         stuck: Shards that stand for good at a value of a type that they gave up.
+        passes: How often the loop has begun anew.
     """
 
     stale = False
@@ -46,11 +47,13 @@ class ToySink:
         self.watermarks = Watermarks()
         self.applied = {place: Applied(offset) for place, offset in target.offsets.items()}
         self.moved = False
+        self.passes = 0
         self.stuck: set[ShardId] = set()
         self._ddl_read = 0
 
     def steps(self) -> Iterator[None]:
         while True:
+            self.passes += 1
             self.moved = False
             for phase in (self._observe, self._read) if self.stale else (self._read, self._observe):
                 yield from phase()

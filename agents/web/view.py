@@ -152,6 +152,8 @@ class StatusView:
             state.shards[decision.shard] = _after(decision, state.shards.get(decision.shard))
         state.paused |= set(decision.pauses)
         state.paused -= set(decision.resumes)
+        if not decision.live and decision.shard is not None:
+            state.paused.discard(decision.shard)
 
     def _view(self, target: TargetTable, state: _Target) -> TargetView:
         shards = tuple(_paused(state.shards[s], state.paused) for s in sorted(state.shards))

@@ -17,6 +17,7 @@ import shardmerge.spark_sink.statements as statements_module
 from shardmerge.schemas.errors import SourceError
 from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId
+from shardmerge.schemas.routing import Mode
 from shardmerge.spark_sink.applied import RowProgress
 from shardmerge.spark_sink.decisions import Gate, ShardGates
 from tests.properties.test_barrier_machine import SHARDS, BarrierMachine, StaleBarrierMachine
@@ -27,7 +28,7 @@ FIRST, SECOND, OTHER = SHARDS[:3]
 
 def _machine(kind: type[BarrierMachine] = BarrierMachine) -> BarrierMachine:
     machine = kind()
-    machine.start(partitions=1, batch=100)
+    machine.start(partitions=1, batch=100, mode=Mode.OPTIMISTIC)
     machine.let_everything_arrive()
     return machine
 

@@ -52,7 +52,9 @@ def test_a_held_shard_is_left_by_a_command_and_a_replay_includes_it(line: Line) 
     log = [codec.decode(r.value) for r in line.written(topics.schema_log(line.pipeline).name)]
     # The one that the kill came upon may stand there twice, with equal bytes.
     assert len({record for record in log if isinstance(record, OperatorCommand)}) == 5
-    line.check_outputs()
+    words = ["replay", "--pipeline", str(line.pipeline_file), "--verify", "--from-sources"]
+    replayed = CliRunner().invoke(main, words)
+    assert replayed.exit_code == 0, replayed.output
 
 
 def test_a_command_line_that_says_too_much_or_too_little_is_refused(line: Line) -> None:
