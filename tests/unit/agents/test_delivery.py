@@ -171,7 +171,8 @@ def test_a_gap_that_holds_a_record_stops_the_worker_before_the_acknowledgement()
 
 
 def test_a_repeated_record_does_not_undo_a_later_one_of_another_topic():
-    table, sent = Table([], Killer(10**6)), []
+    table = Table([], Killer(10**6))
+    sent: list[tuple[bytes, bytes]] = []
     outputs = {"out": Output(Killer(10**6), sent)}
     one, two = (SourceRecord(topic, 0, 0, None, b"") for topic in ("one", "two"))
     for record in (one, two):
