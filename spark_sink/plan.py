@@ -223,17 +223,21 @@ def _columns(
     """The columns of a segment, and those that the shard has got since.
 
     Behind a gate that was held, the shard may have had a column that it dropped again before it
-    was released, under the name of another shard's column of another type: its value is dropped
-    with it, and the column has no identity here.
+    was released: its value is dropped with it, and the column has no identity here, also when the
+    shard has a column of that name, and so of that identity, again.
     """
     if gate.released_by is None:
         return gate.columns, ()
-    last = {column.id: column for column in _last_gate(shard, gate).columns}
+    last = _last_gate(shard, gate)
+    kept = {column.id for column in gate.columns}
+    for later in shard.gates[shard.upto(gate.version) : shard.upto(last.version)]:
+        # After a statement that could not be read the columns are not known.
+        if later.columns:
+            kept.intersection_update(column.id for column in later.columns)
     columns = tuple(
-        column if column.id in last else ShardColumn("", column.column) for column in gate.columns
+        column if column.id in kept else ShardColumn("", column.column) for column in gate.columns
     )
-    had = {column.id for column in gate.columns}
-    return columns, tuple(column for column in last.values() if column.id not in had)
+    return columns, tuple(column for column in last.columns if column.id not in kept)
 
 
 def _last_gate(shard: ShardGates, gate: Gate) -> Gate:

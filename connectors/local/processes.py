@@ -188,6 +188,10 @@ class Supervisor:
         record = self._record(name)
         if record is None or self.pid(name) is not None:
             return
+        if _start_time(record["pid"]) is not None:
+            # Another process leads that session now. A number is not given away while it still
+            # names a session, so ours has no member left.
+            return
         for pid in _session_members(record["pid"], self.directory):
             _signal(pid, signal.SIGKILL)
 

@@ -60,12 +60,15 @@ TABLE = (
     " CONSTRAINT f1 FOREIGN KEY (a) REFERENCES parent (id))"
 )
 
+PLAIN_TABLE = "CREATE TABLE t (a INT NOT NULL, b VARCHAR(20), c TEXT, d DATE, PRIMARY KEY (a))"
+"""For statements that are not made where a foreign key or an expression stands in their way."""
+
 
 def statements(dialect: Dialect, seed: int, count: int) -> list[str]:
     context = ServerContext(dialect.flavour, dialect.version)
     made = []
-    for extra in ("", " PARTITION BY HASH (a)"):
-        parsed = parse(TABLE + extra, context)
+    for text in (TABLE, TABLE + " PARTITION BY HASH (a)", PLAIN_TABLE):
+        parsed = parse(text, context)
         assert isinstance(parsed, CreateTable)
         tables = dict.fromkeys(TABLES, apply_create(parsed, context))
         chance = Random(seed)

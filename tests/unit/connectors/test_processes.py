@@ -136,6 +136,8 @@ def test_a_later_supervisor_of_the_directory_stops_what_an_earlier_one_left(
 def test_a_pid_that_belongs_to_another_process_now_is_left_alone(supervisor: Supervisor) -> None:
     supervisor.spawn(spec(name="other"))
     record = json.loads((supervisor.directory / "run" / "other.json").read_text())
+    environment = Path(f"/proc/{record['pid']}/environ")
+    until(lambda: str(supervisor.directory).encode() in environment.read_bytes())
     stale = record | {"start_time": record["start_time"] - 1}
     (supervisor.directory / "run" / "p.json").write_text(json.dumps(stale))
 

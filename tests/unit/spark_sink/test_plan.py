@@ -132,6 +132,21 @@ def test_a_column_given_up_behind_a_hold_has_no_identity_any_more():
     assert segment.added == ()
 
 
+def test_a_column_that_went_and_came_back_behind_a_hold_does_not_bring_its_old_values():
+    known = folded(
+        decision(1, A, 10, CREATE, snapshot=True),
+        decision(2, A, 20, hold=True, columns=("id", "c")),
+        decision(3, A, 30, hold=True, columns=("id",)),
+        decision(4, A, 40, releases=(A,), columns=("id", "c")),
+    )
+    [task] = plan(known, _state(ends={A_ROWS: 9}), 100).tasks
+    segments = task.stream.segments
+    assert [[c.id for c in s.columns] for s in segments[1:]] == [
+        ["id#1", ""], ["id#1"], ["id#1", "c#1"],
+    ]  # fmt: skip
+    assert [[c.id for c in s.added] for s in segments[1:]] == [["c#1"], ["c#1"], []]
+
+
 def test_a_column_added_behind_a_hold_is_told_to_the_rows_before_it():
     known = folded(
         decision(1, A, 10, CREATE, snapshot=True),
