@@ -3,15 +3,13 @@
 Theory of operation, for one record of a source partition (``Carrier.handle``):
 
 1. The partition's journal row tells which record was folded last. An older record is skipped; the
-   same one is not folded again: its stored effects are performed again, byte for byte, unless a
-   record of another topic was begun after it, since then they are complete and its rows may be
-   other ones by now; a record after a gap is folded only if the gap holds no record (``GapCheck``),
-   else the worker stops before the acknowledgement, and the restart reads from the committed
-   offset.
+   same one is not folded again: its stored effects are performed again, byte for byte; a record
+   after a gap is folded only if the gap holds no record (``GapCheck``), else the worker stops
+   before the acknowledgement, and the restart reads from the committed offset.
 2. The record is folded: a pure function of the table's rows and the record.
-3. A row is put that tells which record is at hand, then the journal row with all effects, then the
-   effects' rows. All are rows of one table, so they stand in one changelog partition, in this
-   order: whatever part of them survives a crash, it is a prefix, and step 1 completes it.
+3. The journal row with all effects is put, then the effects' rows. All are rows of one table, so
+   they stand in one changelog partition, in this order: whatever part of them survives a crash, it
+   is a prefix, and step 1 completes it.
 4. Their changelog records are acknowledged by the broker.
 5. The sends are acknowledged by the broker.
 6. The record is acknowledged. Faust commits its offset some time later.
@@ -38,8 +36,6 @@ from .effects import Arrival, Fold, JournalEntry, Send, SourceRecord
 log = logging.getLogger(__name__)
 
 GAP_CHECK_TIMEOUT_S = 30.0
-_AT_HAND = b"at-hand"
-"""The row that tells which record's effects are performed; all before it are complete."""
 BLOCK_CACHE_BYTES = 32 * 1024 * 1024
 """Per partition database; Faust's default is 2 GiB."""
 WRITE_BUFFER_BYTES = 8 * 1024 * 1024
@@ -127,9 +123,6 @@ class Carrier:
         stored = self._table.get(key)
         entry = None if stored is None else journal.from_bytes(stored)
         arrival = journal.classify(entry, record.offset)
-        place = _place(key, record.offset)
-        if arrival is Arrival.REPEATED and self._table.get(_AT_HAND) not in (None, place):
-            arrival = Arrival.PAST
         if arrival is Arrival.PAST:
             log.info("record_skipped", extra=_facts(record))
             return
@@ -139,7 +132,6 @@ class Carrier:
             log.info("record_repeated", extra=_facts(record))
         else:
             entry = JournalEntry(record.offset, self._fold(self._table, record))
-        self._table[_AT_HAND] = place
         await self._perform(key, entry)
 
     async def _check_gap(self, entry: JournalEntry | None, record: SourceRecord) -> None:
@@ -225,10 +217,6 @@ def bytes_table(app: Any, name: str, *, partitions: int) -> Any:
             "write_buffer_size": WRITE_BUFFER_BYTES,
         },
     )
-
-
-def _place(key: bytes, offset: int) -> bytes:
-    return key + b"@" + str(offset).encode()
 
 
 def _facts(record: SourceRecord) -> dict[str, Any]:

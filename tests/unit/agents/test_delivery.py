@@ -170,22 +170,6 @@ def test_a_gap_that_holds_a_record_stops_the_worker_before_the_acknowledgement()
     assert len(world.sent) == 2
 
 
-def test_a_repeated_record_does_not_undo_a_later_one_of_another_topic():
-    table = Table([], Killer(10**6))
-    sent: list[tuple[bytes, bytes]] = []
-    outputs = {"out": Output(Killer(10**6), sent)}
-    one, two = (SourceRecord(topic, 0, 0, None, b"") for topic in ("one", "two"))
-    for record in (one, two):
-        carrier = Carrier(None, table, fold, Gaps([0]), outputs)  # type: ignore[arg-type]
-        asyncio.run(carrier.handle(record))
-    rows, outgoing = dict(table.rows), list(sent)
-
-    asyncio.run(carrier.handle(one))
-    assert (table.rows, sent) == (rows, outgoing)
-    asyncio.run(carrier.handle(two))
-    assert (table.rows, sent) == (rows, outgoing + outgoing[2:])
-
-
 def test_commit_markers_are_gaps_without_records():
     world = World([0, 2, 5, 9])
     world.work(10**6)
