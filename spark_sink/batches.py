@@ -16,9 +16,9 @@ from shardmerge.schemas.errors import ConfigError
 from shardmerge.schemas.names import TargetTable
 
 from .apply_ranges import ApplyConfig, close_connections
-from .ranges import RangeResult, RangeTask
+from .ranges import RangeResult, RangeTask, TaskFailure
 from .settings import SinkSettings
-from .task_runs import TaskFailure, run_tasks
+from .task_runs import run_tasks
 
 _SLICES_PER_CORE = 4
 _SHARES_PER_CORE = 2

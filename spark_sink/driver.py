@@ -33,18 +33,15 @@ from shardmerge.schemas.pipeline import Pipeline
 
 from .applied import Applied, RowProgress, Watermarks
 from .barrier import Barrier, Barriers, Partition
-from .batches import BatchRunner
-from .control import ControlStore
 from .decisions import Decisions, StatementKey
-from .journal import Journal
 from .offsets import OffsetReader, TailEnd, TailRecord, TopicTail
 from .plan import BatchPlan, SinkState, TargetPlan, plan
 from .progress import Standing, progress_of
 from .publisher import ProgressPublisher
-from .ranges import RangeResult, RowHold
+from .ranges import RangeResult, RowHold, TaskFailure
 from .statement_runs import StatementResult, StatementRunner
 from .statements import Refused
-from .task_runs import TaskFailure
+from .targets.interface import Batches, StatementJournal, WriterState
 
 log = logging.getLogger(__name__)
 
@@ -71,7 +68,7 @@ class Driver:
     """One sink process of a pipeline; see the module's text.
 
     Args:
-        control, journal: On a session that nothing else uses.
+        control, journal, runner: Of the pipeline's target; nothing else uses them.
         statements: Its threads are started as needed.
         epoch: The writer epoch that was taken.
     """
@@ -82,10 +79,10 @@ class Driver:
         *,
         offsets: OffsetReader,
         tail: TopicTail,
-        control: ControlStore,
-        journal: Journal,
+        control: WriterState,
+        journal: StatementJournal,
         statements: StatementRunner,
-        runner: BatchRunner,
+        runner: Batches,
         publisher: ProgressPublisher,
         epoch: int,
     ) -> None:

@@ -23,7 +23,6 @@ import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
 from shardmerge.schemas.apply import apply_create
 from shardmerge.schemas.changes import CreateTable
@@ -34,6 +33,7 @@ from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import TargetTable
 
 from .control import ControlStore
+from .targets.interface import JournalEntry
 from .targets.introspection import (
     difference,
     is_same,
@@ -45,16 +45,6 @@ from .targets.introspection import (
     show_create,
 )
 from .targets.mysql import LOCK_WAIT_TIMEOUT, MySqlSession
-
-State: TypeAlias = Literal["intent", "done", "refused"]
-
-
-@dataclass(frozen=True, slots=True)
-class JournalEntry:
-    """What became of a statement. ``error`` says why it was refused, "" otherwise."""
-
-    state: State
-    error: str = ""
 
 
 @dataclass(frozen=True, slots=True)

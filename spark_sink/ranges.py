@@ -102,3 +102,16 @@ class RangeResult:
     written: int
     deleted: int
     hold: RowHold | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFailure:
+    """Why tasks ended before their ranges did. What they committed before counts.
+
+    Attributes:
+        final: Trying again cannot help: the sink stops, with the message.
+    """
+
+    message: str
+    hint: str = ""
+    final: bool = False

@@ -7,7 +7,8 @@ import threading
 import pytest
 
 from shardmerge.schemas.errors import TargetError
-from shardmerge.spark_sink.journal import Journal, JournalEntry
+from shardmerge.spark_sink.journal import Journal
+from shardmerge.spark_sink.targets.interface import JournalEntry
 from shardmerge.spark_sink.targets.mysql import MySqlSession
 
 from .rig import Rig, statement
