@@ -25,6 +25,7 @@ from .demo import Demo
 from .export import export
 from .line import Line, end_on_sigterm
 from .replay import replay
+from .target import target as upkeep
 
 DEMO_ROUTES = (RoutingRule(".*", "app", r"tbl\d+", "merged", "tbl"),)
 _FOLDER = click.option(
@@ -51,6 +52,7 @@ main.add_command(command)
 main.add_command(ddl)
 main.add_command(export)
 main.add_command(replay)
+main.add_command(upkeep)
 
 
 @main.command()

@@ -9,17 +9,25 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any, TypeVar
 
 from .errors import ConfigError
 from .routing import TOOLS_TABLES, Mode, RenamePolicy, RoutingRule
+from .spark_catalog import SparkCatalog, parse_catalog
 
 T = TypeVar("T")
 E = TypeVar("E", bound=StrEnum)
-TARGETS = {"mysql": ((5, 7), 9), "mariadb": ((10, 2), 12), "tidb": ((6,), 9)}
+TARGETS = {
+    "mysql": ((5, 7), 9),
+    "mariadb": ((10, 2), 12),
+    "tidb": ((6,), 9),
+    "iceberg": ((1, 9), 1),
+}
 """Kinds of target: the oldest version and the newest major version that their DDL is known of."""
+ICEBERG_VERSION = "1.12.0"
+"""The default of ``[target] version`` of kind ``iceberg``: what the tests run on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +65,13 @@ class Target:
 
     Attributes:
         control_database: Where the sink keeps offsets, DDL journal and holds; made if missing.
-        kind: ``mysql``, ``mariadb`` or ``tidb``; with ``version`` it tells which DDL the target
-            takes: what it lacks is rendered otherwise, left out, or refused with the reason.
+        kind: ``mysql``, ``mariadb``, ``tidb`` or ``iceberg``; with ``version`` it tells which DDL
+            the target takes: what it lacks is rendered otherwise, left out, or refused with the
+            reason.
         version: One to three numbers, as ``SELECT VERSION()`` begins. The default is the oldest
             MySQL that the tests run on; a newer one keeps more, CHECK constraints from 8.0.16 on.
+            Of Iceberg it is the library's.
+        catalog: Where Iceberg's tables are; they have no host, port, user and password.
     """
 
     host: str
@@ -70,6 +81,7 @@ class Target:
     control_database: str = "shardmerge"
     kind: str = "mysql"
     version: str = "8.0.15"
+    catalog: SparkCatalog | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,13 +227,18 @@ def _validate(pipeline: Pipeline) -> None:
 
 
 def _target(entry: Mapping[str, Any]) -> Target:
-    target = _build(Target, entry, "[target]")
+    if entry.get("kind") == "iceberg":
+        target = _iceberg(entry)
+    elif "catalog" in entry:
+        raise ConfigError("[target]: only kind 'iceberg' has a catalog")
+    else:
+        target = _build(Target, entry, "[target]")
     if target.kind not in TARGETS:
         raise ConfigError(
             f"[target]: kind {target.kind!r} is not known", hint=f"known: {', '.join(TARGETS)}"
         )
     oldest, newest = TARGETS[target.kind]
-    if target.kind != "mysql" and "version" not in entry:
+    if target.kind not in ("mysql", "iceberg") and "version" not in entry:
         raise ConfigError(
             f"[target]: key 'version' is missing, kind {target.kind!r} has no default",
             hint="the numbers that SELECT VERSION() begins with",
@@ -238,6 +255,17 @@ def _target(entry: Mapping[str, Any]) -> Target:
             hint=f"from {'.'.join(map(str, oldest))} to {newest}.x",
         )
     return target
+
+
+def _iceberg(entry: Mapping[str, Any]) -> Target:
+    if unneeded := sorted({"host", "port", "user", "password"} & set(entry)):
+        raise ConfigError(
+            f"[target]: kind 'iceberg' has no {unneeded[0]}", hint="it has a [target.catalog]"
+        )
+    given = {key: value for key, value in entry.items() if key != "catalog"}
+    nowhere = {"host": "", "port": 0, "user": "", "password": "", "version": ICEBERG_VERSION}
+    target = _build(Target, nowhere | given, "[target]")
+    return replace(target, catalog=parse_catalog(entry.get("catalog")))
 
 
 def _name(value: object, where: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -72,6 +72,8 @@ class BatchRunner:
     def stop(self) -> None:
         """Close the driver's own connections; stop Spark, if it runs."""
         close_connections()
+        if self._starter.ident is None:
+            return
         self._starter.join()
         if self._session is not None:
             self._session.stop()
@@ -121,8 +123,13 @@ def _target(task: RangeTask) -> TargetTable:
     return task.stream.target
 
 
-def start_spark(settings: SinkSettings) -> Any:
-    """A Spark session for local work: on 127.0.0.1 only, no web page unless asked for."""
+def start_spark(settings: SinkSettings, conf: Mapping[str, str] | None = None) -> Any:
+    """A Spark session for local work: on 127.0.0.1 only, no web page unless asked for.
+
+    Args:
+        settings: See there.
+        conf: What a kind of target needs of Spark beside it.
+    """
     # The workers must be this Python: the driver's values are pickled for them.
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
@@ -145,6 +152,8 @@ def start_spark(settings: SinkSettings) -> Any:
         builder = builder.config("spark.driver.host", "127.0.0.1").config(
             "spark.driver.bindAddress", "127.0.0.1"
         )
+    for key, value in (conf or {}).items():
+        builder = builder.config(key, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session

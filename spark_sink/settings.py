@@ -13,6 +13,7 @@ MASTER = "SHARDMERGE_SPARK_MASTER"
 DRIVER_MEMORY = "SHARDMERGE_SPARK_DRIVER_MEMORY"
 UI_PORT = "SHARDMERGE_SPARK_UI_PORT"
 LOG_LEVEL = "SHARDMERGE_SINK_LOG_LEVEL"
+JARS = "SHARDMERGE_SPARK_JARS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,8 @@ class SinkSettings:
         driver_memory: Heap of the driver's JVM, as Java writes it (``512m``).
         ui_port: Port of Spark's web page on 127.0.0.1; 0: no page.
         log_level: Of our own log records.
+        jars: Paths of further jars for Spark, with commas: Iceberg's runtime where Spark is not
+            to fetch it.
     """
 
     pipeline_file: Path
@@ -32,6 +35,7 @@ class SinkSettings:
     driver_memory: str = "512m"
     ui_port: int = 0
     log_level: str = "INFO"
+    jars: str = ""
 
 
 def settings_from(arguments: Sequence[str], env: Mapping[str, str]) -> SinkSettings:
@@ -63,4 +67,5 @@ def settings_from(arguments: Sequence[str], env: Mapping[str, str]) -> SinkSetti
         driver_memory=env.get(DRIVER_MEMORY, "512m"),
         ui_port=int(port),
         log_level=level,
+        jars=env.get(JARS, ""),
     )

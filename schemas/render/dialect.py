@@ -74,6 +74,11 @@ class Dialect(Protocol):
         """Kind and version, as people write them."""
         ...
 
+    @property
+    def needs_primary_key(self) -> bool:
+        """Whether rows of tables without a primary key cannot be merged into it."""
+        ...
+
     def zero_value(self, kind: ColumnType) -> Default | None:
         """The type's zero value as a default; None when the server takes none for it."""
         ...

@@ -55,6 +55,11 @@ class MySqlDialect:
         kind = "MariaDB" if self.server.is_mariadb else "MySQL"
         return f"{kind} {'.'.join(map(str, self.server.version))}"
 
+    @property
+    def needs_primary_key(self) -> bool:
+        """False: equal rows are counted."""
+        return False
+
     def zero_value(self, kind: ColumnType) -> Default | None:
         """The type's zero value as a default; None when the server takes none for it."""
         return zero_default(kind, self.server)

@@ -33,6 +33,11 @@ class SparkDialect:
         """Kind, as people write it."""
         return "Iceberg in Spark SQL"
 
+    @property
+    def needs_primary_key(self) -> bool:
+        """True: MERGE finds a row by its key."""
+        return True
+
     def zero_value(self, kind: ColumnType) -> Default | None:
         """None: there are no defaults."""
         return None

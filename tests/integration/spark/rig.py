@@ -121,6 +121,14 @@ class Rig:
             {"op": op, "before" if op == "d" else "after": image, "source": source}
         ).encode()
 
+    def next_place(self) -> SourcePosition:
+        """A place behind every event so far."""
+        return SourcePosition(0, FILE, next(self._places), 0)
+
+    def place_from(self, pos: int) -> None:
+        """Let the next event stand there."""
+        self._places = itertools.count(pos, 10)
+
     def produce(self, values: Iterable[bytes | None], *, commit: bool = True) -> None:
         """Send records in one Kafka transaction, committed or aborted."""
         if self._producer is None:
@@ -170,9 +178,15 @@ class Rig:
         )
 
     def task(
-        self, *segments: Segment, stop: SourcePosition | None = None, end: int | None = None
+        self,
+        *segments: Segment,
+        stop: SourcePosition | None = None,
+        start: int | None = None,
+        end: int | None = None,
     ) -> RangeTask:
         """The task from the stored offset to the topic's end."""
+        if start is None:
+            start = self.control.offsets().get((self.topic, 0), 0)
         bindings = {
             c.id: Binding(c.id, c.column.name, writable=c.column.generated is None)
             for s in segments
@@ -181,7 +195,7 @@ class Rig:
         return RangeTask(
             self.topic,
             0,
-            self.control.offsets().get((self.topic, 0), 0),
+            start,
             self.end_offset() if end is None else end,
             ShardStream(self.shard, self.target, segments, stop),
             bindings,

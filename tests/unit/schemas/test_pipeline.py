@@ -1,11 +1,14 @@
 """The pipeline file: read whole, or refused with the place of the fault."""
 
+import re
+
 import pytest
 
 from shardmerge.schemas.errors import ConfigError
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline import parse_pipeline
 from shardmerge.schemas.routing import Mode, route
+from shardmerge.schemas.spark_catalog import SparkCatalog
 
 GOOD = """
 [pipeline]
@@ -121,3 +124,43 @@ def test_two_sources_may_share_neither_name_nor_server_id() -> None:
 def test_an_unknown_source_is_an_error() -> None:
     with pytest.raises(ConfigError, match="no source 's9'"):
         parse_pipeline(GOOD, ENV).source("s9")
+
+
+ICEBERG = re.sub(
+    r"\[target\][^[]*",
+    '[target]\nkind = "iceberg"\n[target.catalog]\ntype = "hadoop"\nwarehouse = "/w"\n',
+    GOOD,
+)
+
+
+def test_an_iceberg_target_is_a_catalog() -> None:
+    target = parse_pipeline(ICEBERG, {}).target
+
+    assert (target.kind, target.version, target.control_database) == (
+        "iceberg", "1.12.0", "shardmerge",
+    )  # fmt: skip
+    catalog = SparkCatalog("lake", (("type", "hadoop"), ("warehouse", "/w")))
+    assert target.catalog == catalog
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ('kind = "iceberg"', 'kind = "iceberg"\nhost = "h"', "has no host"),
+        ('kind = "iceberg"', 'kind = "iceberg"\nversion = "0.14"', "not supported"),
+        ('type = "hadoop"', "", "'type' is missing"),
+        ('warehouse = "/w"', "", "'warehouse' is missing"),
+        ('warehouse = "/w"', 'warehouse = "/w"\nname = "a.b"', "name must be letters"),
+        ('warehouse = "/w"', 'warehouse = "/w"\ns3.endpoint = "x"', "s3 must be a text"),
+        ("[target.catalog]", "[target.catalogue]", "unknown key 'catalogue'"),
+    ],
+)
+def test_a_wrong_iceberg_target_is_refused(old: str, new: str, reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason):
+        parse_pipeline(ICEBERG.replace(old, new), {})
+
+
+def test_only_iceberg_has_a_catalog() -> None:
+    text = GOOD.replace("[[sources]]", '[target.catalog]\ntype = "hive"\n[[sources]]', 1)
+    with pytest.raises(ConfigError, match="only kind 'iceberg'"):
+        parse_pipeline(text, ENV)
