@@ -22,6 +22,7 @@ from .task_runs import run_tasks
 
 _SLICES_PER_CORE = 4
 _SHARES_PER_CORE = 2
+_DRIVER_MEMORY = "512m"
 
 
 class BatchRunner:
@@ -139,7 +140,7 @@ def start_spark(settings: SinkSettings, conf: Mapping[str, str] | None = None) -
     builder = (
         SparkSession.builder.appName("shardmerge-sink")
         .master(settings.master)
-        .config("spark.driver.memory", settings.driver_memory)
+        .config("spark.driver.memory", settings.driver_memory or _DRIVER_MEMORY)
         .config("spark.ui.enabled", str(settings.ui_port > 0).lower())
         .config("spark.ui.port", str(settings.ui_port))
         .config("spark.ui.showConsoleProgress", "false")

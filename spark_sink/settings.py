@@ -23,7 +23,8 @@ class SinkSettings:
     Attributes:
         pipeline_file: Path of the pipeline file.
         master: Spark's master URL.
-        driver_memory: Heap of the driver's JVM, as Java writes it (``512m``).
+        driver_memory: Heap of the driver's JVM, as Java writes it (``512m``); "": as the kind of
+            target needs it.
         ui_port: Port of Spark's web page on 127.0.0.1; 0: no page.
         log_level: Of our own log records.
         jars: Paths of further jars for Spark, with commas: Iceberg's runtime where Spark is not
@@ -32,7 +33,7 @@ class SinkSettings:
 
     pipeline_file: Path
     master: str = "local[2]"
-    driver_memory: str = "512m"
+    driver_memory: str = ""
     ui_port: int = 0
     log_level: str = "INFO"
     jars: str = ""
@@ -64,7 +65,7 @@ def settings_from(arguments: Sequence[str], env: Mapping[str, str]) -> SinkSetti
     return SinkSettings(
         pipeline_file=options.pipeline,
         master=options.master,
-        driver_memory=env.get(DRIVER_MEMORY, "512m"),
+        driver_memory=env.get(DRIVER_MEMORY, ""),
         ui_port=int(port),
         log_level=level,
         jars=env.get(JARS, ""),

@@ -41,6 +41,11 @@ _PROPERTIES = {
     "write.wap.enabled": "true",
 }
 """What a table needs so that ``MERGE`` is merge-on-read and can be staged."""
+_PROPERTIES_OF_NEW = {
+    # A batch writes two metadata files, which nobody needs for long.
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": "50",
+}
 CONFLICTS_OF_MERGE = frozenset({"ValidationException"})
 """What MERGE meets when rows were changed, or files rewritten, since it began."""
 _CONFLICTS = frozenset({"CommitFailedException", "AlreadyExistsException"})
@@ -184,7 +189,9 @@ class IcebergCatalog:
             schema = self._jvm.org.apache.iceberg.SchemaParser.fromJson(schema_json(layout))
             (
                 self._catalog.buildTable(self._identifier(table), schema)
-                .withProperties(_java_map(self._jvm, {**_PROPERTIES, **properties}))
+                .withProperties(
+                    _java_map(self._jvm, {**_PROPERTIES, **_PROPERTIES_OF_NEW, **properties})
+                )
                 .create()
             )
 

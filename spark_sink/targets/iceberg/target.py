@@ -16,6 +16,7 @@ from .store import IcebergStore
 from .tables import IcebergCatalog
 
 _RUNTIME = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13"
+_DRIVER_MEMORY = "1g"
 _EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 
 
@@ -28,7 +29,7 @@ class IcebergTarget:
         target = pipeline.target
         catalog = target.catalog
         assert catalog is not None
-        conf = spark_conf(catalog, settings.jars, target.version)
+        conf = spark_conf(catalog, settings, target.version)
         self.spark = spark or SparkStart(lambda: start_spark(settings, conf))
         self._catalog = catalog.name
         self._control_database = target.control_database
@@ -61,18 +62,22 @@ class IcebergTarget:
         )
 
 
-def spark_conf(catalog: SparkCatalog, jars: str, version: str) -> Mapping[str, str]:
+def spark_conf(catalog: SparkCatalog, settings: SinkSettings, version: str) -> Mapping[str, str]:
     """What Spark is told of a catalog.
 
     Args:
         catalog: Of the pipeline file.
-        jars: Paths of Iceberg's Spark runtime, with commas; "": Spark fetches it.
+        settings: Where it names no jars, Spark fetches Iceberg's runtime.
         version: Of Iceberg, for Spark to fetch.
     """
     prefix = f"spark.sql.catalog.{catalog.name}"
-    runtime = {"spark.jars": jars} if jars else {"spark.jars.packages": f"{_RUNTIME}:{version}"}
+    runtime = {"spark.jars.packages": f"{_RUNTIME}:{version}"}
+    if settings.jars:
+        runtime = {"spark.jars": settings.jars}
     return {
         **runtime,
+        # MERGE runs in the driver's JVM, when Spark is local.
+        "spark.driver.memory": settings.driver_memory or _DRIVER_MEMORY,
         "spark.sql.extensions": _EXTENSIONS,
         prefix: "org.apache.iceberg.spark.SparkCatalog",
         **{f"{prefix}.{key}": value for key, value in catalog.properties},

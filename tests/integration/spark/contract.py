@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from shardmerge.connectors.local.iceberg import iceberg_runtime
@@ -106,8 +107,9 @@ class IcebergKind:
     def __init__(self, warehouse: Path) -> None:
         self.catalog = SparkCatalog("lake", (("type", "hadoop"), ("warehouse", str(warehouse))))
         jar = str(iceberg_runtime(ROOT / ".local" / "cache"))
-        self._settings = SinkSettings(Path(), driver_memory="1g", jars=jar)
-        conf = spark_conf(self.catalog, jar, "1.12.0")
+        self._settings = SinkSettings(Path(), jars=jar)
+        conf = spark_conf(self.catalog, self._settings, "1.12.0")
+        end_jvm()
         self.spark = SparkStart(lambda: start_spark(self._settings, conf))
 
     @property
@@ -135,6 +137,18 @@ class IcebergKind:
 
     def clean(self, databases: Sequence[str]) -> None:
         close_readers()
+
+
+def end_jvm() -> None:
+    """End the JVM that earlier tests left: it was started without Iceberg's jar."""
+    session = SparkSession.getActiveSession()
+    if session is not None:
+        session.stop()
+    gateway, SparkContext._gateway, SparkContext._jvm = SparkContext._gateway, None, None
+    if gateway is not None:
+        gateway.shutdown()
+        gateway.proc.stdin.close()
+        gateway.proc.wait()
 
 
 class Contract:

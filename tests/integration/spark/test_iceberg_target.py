@@ -340,6 +340,7 @@ def source_rows(stack: LocalStack) -> Iterator[tuple[str, list[dict[str, Any]]]]
     session = MySqlSession(MySqlAddress("127.0.0.1", stack.ports.source1, USER, PASSWORD))
     session.execute("CREATE DATABASE lake_types")
     session.execute(f"CREATE TABLE lake_types.t ({values.definitions()})")
+    session.execute(values.insert("lake_types.t", 1, snapshot=True))
     text = stack.pipeline_text(
         f"pipeline-{name}", '[[routes]]\ndatabase = "lake_types"\ntable = "t"\ntarget = "m.t"\n'
     )
@@ -353,8 +354,9 @@ def source_rows(stack: LocalStack) -> Iterator[tuple[str, list[dict[str, Any]]]]
     rest_client.wait_running(connector)
     rig = Rig(stack, "unused")
     rig.topic = f"{name}.lake_types.t"
-    session.execute(values.insert("lake_types.t", 1))
     _wait(rig, values.ROWS)
+    session.execute(values.insert("lake_types.t", 1000))
+    _wait(rig, 2 * values.ROWS)
     schema = table(f"create table t ({values.definitions()})")
     sql = ", ".join(_of_source(schema, c.name) for c in schema.columns)
     rows = session.query(f"SELECT {sql} FROM lake_types.t ORDER BY id")
