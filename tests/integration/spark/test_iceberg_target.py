@@ -296,9 +296,12 @@ def test_every_type_has_its_boundary_values(
     writer = every.start()
     assert writer.execute(1, every.create()) == DONE
 
-    result = writer.apply()
+    task = writer.task()
+    # The target keeps what the shards compute: its columns are ordinary ones.
+    bound = {key: replace(b, writable=True) for key, b in task.bindings.items()}
+    [result] = writer.run(replace(task, bindings=bound))
 
-    assert result.hold is None, result.hold
+    assert isinstance(result, RangeResult) and result.hold is None, result
     names = every.columns()
     sql = ", ".join(_shown(every.schema, name) for name in names)
     session = contract.kind.session  # type: ignore[attr-defined]
