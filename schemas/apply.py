@@ -111,7 +111,7 @@ def apply_create(
     )
     schema = replace(schema, charset=charset, collation=collation)
     _refuse_repeated_columns(schema, statement.name.table)
-    result = normalize(schema, statement.name.table, context)
+    result = normalize(schema, statement.name.table, context, is_new=True)
     _refuse_unknown_parts(result, statement.name.table)
     return result
 
