@@ -63,7 +63,7 @@ def change_checks(
         checks.append(check if same else Check(name, text, enforced))
     names = {check.name.lower() for check in checks if check.name}
     for place, action in enumerate(alter.actions):
-        if place in changes.skipped:
+        if place in changes.skipped or place in changes.replaced:
             continue
         if isinstance(action, (AddColumn, ChangeColumn)):
             checks += action.checks

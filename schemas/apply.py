@@ -84,7 +84,7 @@ def apply_create(
 
     Raises:
         UnsupportedDDL: LIKE names a table that is not tracked, a query gives columns that are
-            not defined, or a key names a column that isn't there.
+            not defined, no column is defined, or a key names a column that isn't there.
     """
     if isinstance(statement, CreateTableLike):
         if like is None:
@@ -102,6 +102,12 @@ def apply_create(
             "set the shard's schema by hand",
         )
     schema = statement.schema
+    if not schema.columns:
+        raise UnsupportedDDL(
+            f"CREATE TABLE IF NOT EXISTS {statement.name.table} defines no columns, "
+            "and the table is not tracked",
+            hint="capture that table's schema too, or set the shard's schema by hand",
+        )
     charset, collation = normal_charset(
         schema.charset,
         schema.collation,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.schemas.apply import apply_alter
-from shardmerge.schemas.changes import AlterTable
+from shardmerge.schemas.apply import apply_alter, apply_create
+from shardmerge.schemas.changes import AlterTable, CreateTable
+from shardmerge.schemas.errors import UnparsableDDL, UnsupportedDDL
 from shardmerge.schemas.grammar import ServerContext, parse
 from shardmerge.schemas.model import (
     Default,
@@ -84,18 +85,6 @@ def test_mariadb_follows_renames_in_expressions() -> None:
     made = "CREATE TABLE t (a INT, b INT, c INT AS (a + 1))"
     found = altered("RENAME COLUMN a TO b, RENAME COLUMN b TO a", MARIADB, made)
     assert found.columns[2].generated == Generated("(`b` + 1)", stored=False)
-
-
-def test_mariadb_takes_on_update_away_with_the_current_time() -> None:
-    made = (
-        "CREATE TABLE t (a DATETIME DEFAULT NOW() ON UPDATE NOW(),"
-        " b TIMESTAMP NULL ON UPDATE NOW(),"
-        " c DATETIME DEFAULT '2020-01-01' ON UPDATE NOW())"
-    )
-    found = altered(
-        "ALTER a DROP DEFAULT, ALTER b DROP DEFAULT, ALTER c DROP DEFAULT", MARIADB, made
-    )
-    assert [bool(c.on_update) for c in found.columns] == [False, True, True]
 
 
 def test_mariadb_gives_a_moment_that_follows_updates_the_zero_default() -> None:
@@ -222,3 +211,64 @@ def test_the_first_timestamp_of_the_table_gets_the_current_time(
 ) -> None:
     found = altered(action, TIMESTAMPS, f"CREATE TABLE t ({made})")
     assert [c.default for c in found.columns] == defaults
+
+
+@pytest.mark.parametrize(
+    ("actions", "columns"),
+    [
+        ("ADD c INT, MODIFY c DATE AFTER x", {"x": "int", "c": "date", "y": "int"}),
+        ("ADD c INT, ADD d INT, MODIFY c DATE", {"x": "int", "y": "int", "d": "int", "c": "date"}),
+        ("ADD c INT, CHANGE gone c DATE FIRST", {"c": "date", "x": "int", "y": "int"}),
+        ("ADD c INT, MODIFY c DATE, MODIFY c YEAR", {"x": "int", "y": "int", "c": "year"}),
+        ("ADD c INT, MODIFY COLUMN IF EXISTS c DATE", {"x": "int", "y": "int", "c": "int"}),
+    ],
+)
+def test_mariadb_redefines_a_column_that_the_statement_adds(
+    actions: str, columns: dict[str, str]
+) -> None:
+    made = "CREATE TABLE t (x INT, y INT)"
+    found = altered(actions, MARIADB, made)
+    assert {c.name: c.type.name for c in found.columns} == columns
+    if "IF EXISTS" not in actions:
+        with pytest.raises(UnsupportedDDL, match="no column"):
+            altered(actions, MYSQL, made)
+
+
+def test_a_redefined_new_column_keeps_its_key_and_loses_its_check() -> None:
+    added = "ADD c INT UNIQUE CHECK (c > 1), MODIFY c BIGINT NOT NULL"
+    found = altered(added, MARIADB, "CREATE TABLE t (x INT)")
+    assert [index.name for index in found.indexes] == ["c"]
+    assert not found.checks
+    for wrong in ("MODIFY c DATE, ADD c INT", "ADD c INT, CHANGE c d DATE"):
+        with pytest.raises(UnsupportedDDL, match="no column c"):
+            altered(wrong, MARIADB, "CREATE TABLE t (x INT)")
+
+
+@pytest.mark.parametrize("action", ["SET DEFAULT 0", "SET DEFAULT (NOW())", "DROP DEFAULT"])
+@pytest.mark.parametrize(
+    ("default", "stays"),
+    [
+        ("DEFAULT NOW()", False),
+        ("DEFAULT '2020-01-01'", True),
+        ("DEFAULT (NOW() + INTERVAL 1 DAY)", True),
+        ("", True),
+    ],
+)
+def test_mariadb_takes_on_update_away_with_the_current_time(
+    default: str, stays: bool, action: str
+) -> None:
+    made = f"CREATE TABLE t (c DATETIME {default} ON UPDATE NOW())"
+    found = altered(f"ALTER c {action}", MARIADB, made).columns[0]
+    assert found.on_update == ("CURRENT_TIMESTAMP" if stays else "")
+    if "+" not in default:
+        assert altered(f"ALTER c {action}", MYSQL, made).columns[0].on_update
+
+
+def test_create_table_if_not_exists_needs_no_columns_where_the_table_exists() -> None:
+    for rest in ("", " (CHECK (x > 1))", " ENGINE=InnoDB", " (KEY (x))"):
+        statement = parse(f"CREATE TABLE IF NOT EXISTS t{rest}", MYSQL)
+        assert isinstance(statement, CreateTable)
+        with pytest.raises(UnsupportedDDL, match="defines no columns"):
+            apply_create(statement, MYSQL)
+        with pytest.raises(UnparsableDDL, match="column definitions"):
+            parse(f"CREATE TABLE t{rest}", MYSQL)
