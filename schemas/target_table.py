@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from .events import ShardColumn
+from .events import ShardColumn, TargetStatement
 from .joined import JoinedColumn, JoinedTable
 from .model import Check, Column, Default, DefaultKind, Index, IndexKind, IndexPart, TableSchema
 from .render.dialect import CannotRender, Dialect, LeftOut, Place
@@ -25,7 +25,8 @@ class TargetSchema:
         columns: With identities, in the target's order.
         ours: Identities whose default is a zero value that no shard has.
         notes: What the target has otherwise than the join, or does without: subject
-            (``column:<name>``, ``index:<name>``, ``check:<name>``, lower-case) and sentence.
+            (``column:<name>``, ``index:<name>``, ``check:<name>``, lower-case; a check without a
+            name has its expression) and sentence.
         refusal: Why this kind of target cannot have such a table at all; ``diff`` returns it.
     """
 
@@ -38,6 +39,32 @@ class TargetSchema:
     def notes_on(self, subject: str) -> tuple[str, ...]:
         """The sentences on one subject."""
         return tuple(text for name, text in self.notes if name == subject)
+
+    def untold_notes(
+        self,
+        before: JoinedTable | None,
+        after: JoinedTable,
+        statements: Sequence[TargetStatement],
+    ) -> tuple[str, ...]:
+        """What a decision has to tell beside its statements: notes on what its change touched.
+
+        An index that the target does without brings no statement that could tell of it.
+
+        Args:
+            before: The join before the decision; None when there was none.
+            after: The join that this is the target of.
+            statements: Of the decision; their reasons tell of the columns that they touch.
+        """
+        told = {text for statement in statements for text in statement.reason.split("; ")}
+        touched = _subjects(after) - (_subjects(before) if before else set())
+        names = {name for name, _ in touched}
+        found = (
+            sentence
+            for name, text in self.notes
+            for sentence in (f"{told_subject(name)}{text}",)
+            if name in names and text not in told and sentence not in told
+        )
+        return tuple(dict.fromkeys(found))
 
 
 def target_schema(
@@ -89,6 +116,29 @@ def target_schema(
     )
     ours = frozenset(c.id for c in columns.values() if c.needs_zero_value)
     return TargetSchema(schema, placed, ours, tuple(fitting.notes), fitting.refusal)
+
+
+def _subjects(joined: JoinedTable) -> set[tuple[str, Hashable]]:
+    """What notes can be on, by the subject's name, each with what it depends on."""
+    found: set[tuple[str, Hashable]] = set()
+    for column in joined.columns:
+        if column.is_in_target:
+            name = column.column.name.lower()
+            found.add((f"column:{name}", (column.value, column.partial, column.derived)))
+    found |= {(f"index:{index.name.lower()}", index) for index in joined.indexes}
+    if joined.key:
+        found.add(("index:primary", joined.key))
+    return found | {(_subject_of(check), check) for check in joined.checks}
+
+
+def _subject_of(check: Check) -> str:
+    return f"check:{(check.name or check.expression).lower()}"
+
+
+def told_subject(subject: str) -> str:
+    """The beginning of a sentence about a column; notes on others name their subject."""
+    what, _, name = subject.partition(":")
+    return f"{name}: " if what == "column" else ""
 
 
 def changed_comments(before: Sequence[ShardColumn], after: Sequence[ShardColumn]) -> dict[str, str]:
@@ -180,7 +230,7 @@ class _Fitting:
             fitted = self._dialect.fit_check(named)
             if isinstance(fitted, LeftOut):
                 text = f"check ({check.expression}) is left out: {fitted.reason}"
-                self.notes.append((f"check:{named.name.lower()}", text))
+                self.notes.append((_subject_of(check), text))
             else:
                 found.append(fitted)
         return tuple(found)
