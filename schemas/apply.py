@@ -104,9 +104,9 @@ def apply_create(
     schema = statement.schema
     if not schema.columns:
         raise UnsupportedDDL(
-            f"CREATE TABLE IF NOT EXISTS {statement.name.table} defines no columns, "
-            "and the table is not tracked",
-            hint="capture that table's schema too, or set the shard's schema by hand",
+            f"CREATE TABLE {statement.name.table} defines no columns: either the table was there "
+            "already and is not tracked, or its engine found them elsewhere",
+            hint="set the shard's schema by hand",
         )
     charset, collation = normal_charset(
         schema.charset,

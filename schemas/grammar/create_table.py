@@ -54,9 +54,6 @@ def create_table(cursor: Cursor, *, replaces: bool) -> Statement:
     if queried is None:
         if cursor.word not in (END, ";"):
             cursor.fail("a table option")
-        if not definitions and not (if_not_exists and not replaces):
-            # IF NOT EXISTS does nothing about a table that is there, whatever stands behind it.
-            cursor.fail("column definitions")
         queried = ()
     names = {definition.column.name.lower() for definition in definitions}
     from_query = not names.issuperset(name.lower() for name in queried)
