@@ -14,8 +14,8 @@ from .changes import WrittenLiteral
 from .charsets import binary_collation, charset_of, default_collation, max_bytes
 from .constraints import normal_checks, normal_foreign_keys
 from .expressions import spell_columns
-from .grammar.columns import current_timestamp
 from .grammar.context import ServerContext
+from .grammar.defaults import current_timestamp
 from .indexing import MAX_KEY_BYTES, normal_indexes
 from .literals import normal_literal
 from .model import Column, Default, DefaultKind, Index, IndexKind, TableSchema
