@@ -264,6 +264,7 @@ def _apply(lanes: Sequence[_Lane], connection: TaskConnection) -> None:
                 next_offset=r.next_offset,
                 next_position=end.position if end else None,
                 hold=end.hold if end else None,
+                truncated=end.truncated if end else False,
                 rows=result.rows + r.fold.rows,
                 written=result.written + upserted,
                 deleted=result.deleted + deleted,

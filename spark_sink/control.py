@@ -14,6 +14,7 @@ After a lost acknowledgement of COMMIT the stored offset tells whether it took e
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from shardmerge.schemas.errors import TargetError
@@ -233,3 +234,15 @@ class ControlStore:
                 move.deleted,
             ),
         )
+
+    def move(self, epoch: int, moves: Iterable[Advance]) -> None:
+        """Set offsets of partitions, forward or back, in one transaction.
+
+        Raises:
+            TargetError: An offset is not where its move starts, another writer took over, or the
+                target cannot be written now (``retryable``).
+        """
+        with self._session.transaction():
+            self.fence(epoch)
+            for one in moves:
+                self.advance(one)

@@ -12,6 +12,9 @@ DDL is not transactional in MySQL. Theory of operation of ``execute``:
 4. After executing, read the table back and compare it with what the statement should make of
    it; then journal ``done``.
 
+A statement that changes rows (``TargetStatement.shard``) is repeated instead, a part of the rows
+in each transaction, until it finds none; begun anew after a crash it goes on with what is left.
+
 An error of the target is journalled as ``refused`` and returned; the next call begins anew. An
 error that tells of the server's state (lock wait timeout, deadlock, lost connection) leaves the
 intent and raises.
@@ -47,6 +50,9 @@ from .targets.introspection import (
 from .targets.mysql import LOCK_WAIT_TIMEOUT, MySqlSession
 
 State: TypeAlias = Literal["intent", "done", "refused"]
+
+ROWS_AT_A_TIME = 10_000
+"""Of a statement that changes rows: bounds what one transaction locks, and what a crash undoes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +131,10 @@ class Journal:
             )
             if stored and stored[0][0] == "done":
                 return JournalEntry("done")
+            if statement.shard is not None:
+                entry = self._change_rows(statement.sql)
+                self._store(place, statement.sql, entry, None)
+                return entry
             make_database(self._session, target.database)
             real = show_create(self._session, target)
             before = stored[0][1] if stored else None
@@ -135,6 +145,28 @@ class Journal:
             kept = None if outcome.anew else before
             self._store(place, statement.sql, outcome.entry, kept)
             return outcome.entry
+
+    def change_rows(self, sql: str) -> None:
+        """Repeat a statement, a part of the rows in each transaction, until it changes no row.
+
+        Raises:
+            TargetError: The target refuses it, cannot execute it now (``retryable``), or another
+                writer took over (without ``statement``).
+        """
+        changed = 1
+        while changed:
+            with self._session.transaction():
+                self._control.fence(self._epoch)
+                changed = self._session.execute(f"{sql} LIMIT {ROWS_AT_A_TIME}")
+
+    def _change_rows(self, sql: str) -> JournalEntry:
+        try:
+            self.change_rows(sql)
+        except TargetError as error:
+            if error.retryable or not error.statement:
+                raise
+            return JournalEntry("refused", error.message)
+        return JournalEntry("done")
 
     def _run(self, target: TargetTable, sql: str, before: str, real: str) -> _Outcome:
         """Execute the statement unless the table's real schema shows that it was."""
