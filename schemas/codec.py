@@ -21,6 +21,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from functools import cache
 from importlib import resources
+from operator import attrgetter
 from typing import Any, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 import avro.schema
@@ -54,11 +55,13 @@ class _Contract:
     Attributes:
         header: Marker and fingerprint, with which every record of this schema begins.
         compiled: The schema as ``fastavro`` wants it.
+        datum: A record as ``fastavro`` wants it.
     """
 
     record_type: type[Record]
     header: bytes
     compiled: Any
+    datum: Callable[[Any], Any]
 
 
 def encode(record: Record) -> bytes:
@@ -67,7 +70,7 @@ def encode(record: Record) -> bytes:
     contract = _current()[record_type]
     buffer = io.BytesIO()
     buffer.write(contract.header)
-    fastavro.schemaless_writer(buffer, contract.compiled, _datum(record_type)(record))
+    fastavro.schemaless_writer(buffer, contract.compiled, contract.datum(record))
     return buffer.getvalue()
 
 
@@ -107,8 +110,8 @@ def _damaged(contract: _Contract, what: str) -> ContractError:
 
 
 @cache
-def _datum(kind: Any) -> Callable[[Any], Any]:
-    """How a field's value is given to the writer.
+def _datum(kind: Any) -> Callable[[Any], Any] | None:
+    """How a field's value is given to the writer; None: as it is.
 
     As its plain form, but the value of a union comes with its branch's name: the writer would try
     the branches out otherwise, which costs more than the encoding.
@@ -116,20 +119,39 @@ def _datum(kind: Any) -> Callable[[Any], Any]:
     origin = get_origin(kind)
     if origin in (Union, types.UnionType):
         (member,) = (m for m in get_args(kind) if m is not type(None))
-        inner, name = _datum(member), _branch(member)
-        return lambda value: None if value is None else (name, inner(value))
+        return _branched(_branch(member), _datum(member))
     if origin is tuple:
         item = _datum(get_args(kind)[0])
-        return lambda values: [item(value) for value in values]
+        return list if item is None else lambda values: [item(value) for value in values]
     if is_dataclass(kind):
-        hints = get_type_hints(kind)
-        parts = [(f.name, _datum(hints[f.name])) for f in fields(kind)]
-        return lambda value: {name: of(getattr(value, name)) for name, of in parts}
+        return _record_datum(kind)
     if issubclass(kind, Enum):
-        return lambda value: value.value
+        return attrgetter("value")
     if kind in _PRIMITIVES:
-        return lambda value: value
+        return None
     raise TypeError(f"{kind} is not in the contract")
+
+
+def _branched(name: str, inner: Callable[[Any], Any] | None) -> Callable[[Any], Any]:
+    if inner is None:
+        return lambda value: None if value is None else (name, value)
+    return lambda value: None if value is None else (name, inner(value))
+
+
+def _record_datum(cls: Any) -> Callable[[Any], Any]:
+    hints = get_type_hints(cls)
+    names = tuple(f.name for f in fields(cls))
+    # For a single name attrgetter gives no tuple.
+    values = attrgetter(*names) if len(names) > 1 else lambda value: (getattr(value, names[0]),)
+    changed = [(name, of) for name in names if (of := _datum(hints[name])) is not None]
+
+    def datum(value: Any) -> Any:
+        plain = dict(zip(names, values(value), strict=True))
+        for name, of in changed:
+            plain[name] = of(plain[name])
+        return plain
+
+    return datum
 
 
 def _branch(kind: Any) -> str:
@@ -164,4 +186,5 @@ def _readers() -> dict[bytes, _Contract]:
 
 def _contract(record_type: type[Record], text: str) -> _Contract:
     fingerprint: bytes = avro.schema.parse(text).fingerprint()
-    return _Contract(record_type, _MARKER + fingerprint, fastavro.parse_schema(json.loads(text)))
+    compiled = fastavro.parse_schema(json.loads(text))
+    return _Contract(record_type, _MARKER + fingerprint, compiled, _record_datum(record_type))

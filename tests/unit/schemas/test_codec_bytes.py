@@ -81,5 +81,5 @@ def test_a_record_of_a_contract_that_nobody_kept_says_what_to_do() -> None:
 
 def test_a_union_s_value_comes_with_its_branch() -> None:
     """Else the writer tries the branches out, which costs more than the encoding."""
-    change = codec._datum(SchemaChange)(CHANGE)
+    change = codec._record_datum(SchemaChange)(CHANGE)
     assert change["before"][0] == "shardmerge.TableSchema"
