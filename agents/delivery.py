@@ -37,6 +37,7 @@ from shardmerge.schemas.errors import InternalError, StackError
 
 from . import effects as journal
 from .effects import Arrival, Effects, Fold, JournalEntry, Send, SourceRecord
+from .failpoints import Passed, nowhere
 
 log = logging.getLogger(__name__)
 
@@ -107,16 +108,25 @@ class GapCheck:
 
 
 class Carrier:
-    """Carries one agent's records through its fold: the numbered steps above."""
+    """Carries one agent's records through its fold: the numbered steps above.
+
+    Attributes:
+        passed: Called at each place of ``failpoints.PLACES``.
+    """
 
     def __init__(
-        self, app: Any, table: Any, fold: Fold, gaps: GapCheck, outputs: Mapping[str, Any]
+        self,
+        table: Any,
+        fold: Fold,
+        gaps: GapCheck,
+        outputs: Mapping[str, Any],
+        passed: Passed = nowhere,
     ) -> None:
-        self._app = app
         self._table = table
         self._fold = fold
         self._gaps = gaps
         self._outputs = outputs
+        self.passed = passed
 
     async def handle(self, record: SourceRecord) -> None:
         """Perform the record's effects; when this returns, the record may be acknowledged.
@@ -162,28 +172,34 @@ class Carrier:
 
     async def _perform(self, partition: int, entry: JournalEntry) -> None:
         at_hand = journal.at_hand_key(partition)
-        self._table[at_hand] = journal.to_bytes(entry)
+        self._put(at_hand, journal.to_bytes(entry))
         await self._table.settle()
+        self.passed("after-settle")
         for row, value in entry.effects.puts.items():
-            if value is not None:
-                self._table[row] = value
-            else:
-                self._delete(row)
+            self._put(row, value)
         pending = [await self._send(send) for send in entry.effects.sends]
         await asyncio.gather(self._table.settle(), *pending)
-        self._delete(at_hand)
+        self.passed("after-settle")
+        self._put(at_hand, None)
 
-    def _delete(self, row: bytes) -> None:
-        if self._table.get(row) is not None:
+    def _put(self, row: bytes, value: bytes | None) -> None:
+        self.passed("before-put")
+        if value is not None:
+            self._table[row] = value
+        elif self._table.get(row) is not None:
             del self._table[row]
         else:
             # Local rows can be ahead of the changelog: the deletion may not be there yet.
             self._table.send_changelog(self._table.partition_for_key(row), row, None)
+        self.passed("after-put")
 
     async def _send(self, send: Send) -> Any:
         topic = self._outputs[send.topic]
         headers = [(name, text.encode()) for name, text in send.headers]
-        return await topic.send(key=send.key, value=send.value, headers=headers)
+        self.passed("before-send")
+        pending = await topic.send(key=send.key, value=send.value, headers=headers)
+        self.passed("after-send")
+        return pending
 
 
 def carry(app: Any, name: str, source: Any, carrier: Carrier) -> Any:
@@ -201,7 +217,9 @@ def carry(app: Any, name: str, source: Any, carrier: Carrier) -> Any:
                     message.topic, message.partition, message.offset, message.key, message.value
                 )
             )
+            carrier.passed("before-ack")
             event.ack()
+            carrier.passed("after-ack")
 
     return app.agent(source, name=name, concurrency=1, supervisor_strategy=CrashingSupervisor)(
         agent

@@ -166,7 +166,7 @@ class World:
         killer = Killer(steps)
         table = Table(self.changelog, killer, disk)
         outputs = {"out": Output(killer, self.sent)}
-        carrier = Carrier(None, table, fold, Gaps(self.offsets), outputs)  # type: ignore[arg-type]
+        carrier = Carrier(table, fold, Gaps(self.offsets), outputs)  # type: ignore[arg-type]
         everything = [t for t, offsets in enumerate(self.offsets) for _ in offsets]
 
         async def run() -> None:
@@ -282,7 +282,7 @@ def test_effects_that_a_table_of_the_first_format_kept_in_its_journal_are_perfor
 def test_a_gap_that_holds_a_record_stops_the_worker_before_the_acknowledgement():
     sent: list[tuple[bytes, bytes]] = []
     table, outputs = Table([], Killer(NEVER)), {"out": Output(Killer(NEVER), sent)}
-    carrier = Carrier(None, table, fold, Gaps([[0, 1, 2]]), outputs)  # type: ignore[arg-type]
+    carrier = Carrier(table, fold, Gaps([[0, 1, 2]]), outputs)  # type: ignore[arg-type]
     asyncio.run(carrier.handle(record(0, 0)))
     with pytest.raises(SkippedRecords, match="a record at 1 that did not come"):
         asyncio.run(carrier.handle(record(0, 2)))
