@@ -94,6 +94,10 @@ class Dialect(Protocol):
         """Create the table with everything in it."""
         ...
 
+    def set_default_charset(self, table: TargetTable, charset: str, collation: str) -> Texts:
+        """Change the charset of columns that say none; empty where the server cannot."""
+        ...
+
     def add_column(self, table: TargetTable, column: Column) -> Texts:
         """Add one column at the end."""
         ...

@@ -81,6 +81,10 @@ class SparkDialect:
         comment = f" COMMENT {_string(schema.comment)}" if schema.comment else ""
         return (f"CREATE TABLE {table.sql} ({columns}) USING iceberg{comment}",)
 
+    def set_default_charset(self, table: TargetTable, charset: str, collation: str) -> Texts:
+        """Nothing: text is UTF-8."""
+        return ()
+
     def add_column(self, table: TargetTable, column: Column) -> Texts:
         """ADD COLUMN."""
         if not column.nullable:
