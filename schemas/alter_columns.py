@@ -226,9 +226,10 @@ def _altered(
         place, rename = plan.renames[folded]
         after = replace(after, name=rename.to)
         described[place] = after
-    if folded in plan.defaults and column.generated is None and not column.auto_increment:
-        # MariaDB takes a default for a generated or numbered column, and forgets it.
-        place, alteration = plan.defaults[folded]
+    place, alteration = plan.defaults.get(folded, (0, None))
+    # MariaDB takes a default for a generated or numbered column, and forgets it; of a numbered
+    # one it keeps an expression.
+    if alteration is not None and column.generated is None and _keeps(alteration, column):
         default = alteration.default
         old = column.default
         if not rounds and old and old.kind is DefaultKind.EXPRESSION and _NOW.match(old.text):
@@ -246,6 +247,12 @@ def _altered(
         after = replace(after, invisible=visibility.invisible)
         described[place] = after
     return after
+
+
+def _keeps(alteration: AlterDefault, column: Column) -> bool:
+    default = alteration.default
+    is_expression = default is not None and default.kind is DefaultKind.EXPRESSION
+    return is_expression or not column.auto_increment
 
 
 def _find(entries: list[tuple[Column, str]], name: str) -> int | None:

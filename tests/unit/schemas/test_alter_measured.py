@@ -293,3 +293,20 @@ def test_an_existing_table_stays_when_it_is_made_if_not_exists(context: ServerCo
         catalog.execute(parse(sql, here), here)
     (schema,) = catalog.tables.values()
     assert [column.name for column in schema.columns] == ["x"] and not schema.indexes
+
+
+@pytest.mark.parametrize("instead", ["RENAME COLUMN c TO x", "ADD x DATE", "CHANGE c x BIGINT"])
+def test_a_columns_own_check_goes_with_no_other_column_on_mariadb(instead: str) -> None:
+    own = "CREATE TABLE t (x INT, c INT, a INT CHECK (x > 5))"
+    (check,) = altered(f"DROP x, {instead}", MARIADB, own).checks
+    assert (check.name, check.expression) == ("a", "(`x` > 5)")
+    assert not altered("DROP a", MARIADB, own).checks
+    of_table = "CREATE TABLE t (x INT, c INT, CONSTRAINT k CHECK (x > 5))"
+    assert not altered(f"DROP x, {instead}", MARIADB, of_table).checks
+
+
+def test_mariadb_keeps_an_expression_as_default_of_a_numbered_column_and_no_literal() -> None:
+    made = "CREATE TABLE t (a INT AUTO_INCREMENT PRIMARY KEY)"
+    found = altered("ALTER a SET DEFAULT (1 + 2)", MARIADB, made).columns[0]
+    assert found.default == Default(DefaultKind.EXPRESSION, "(1 + 2)") and found.auto_increment
+    assert altered("ALTER a SET DEFAULT 7", MARIADB, made).columns[0].default is None
