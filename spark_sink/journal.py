@@ -8,7 +8,8 @@ DDL is not transactional in MySQL. Theory of operation of ``execute``:
    target refused it: journal ``intent`` with the table's CREATE statement of now.
 3. Decide by the table's real schema. As it was at the intent: execute. As the statement makes
    it: a crash came between executing and journalling, it is done. Anything else: somebody
-   changed the target; refused, until the table is again one of the two.
+   changed the target; refused, until the table is again one of the two. A table, or a column of a
+   table, that somebody made before its statement came is taken if it accepts the rows.
 4. After executing, read the table back and compare it with what the statement should make of
    it; then journal ``done``.
 
@@ -29,7 +30,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from shardmerge.schemas.apply import apply_create
-from shardmerge.schemas.changes import CreateTable
+from shardmerge.schemas.changes import AlterTable, CreateTable
 from shardmerge.schemas.errors import SourceError, TargetError
 from shardmerge.schemas.events import TargetStatement
 from shardmerge.schemas.grammar import parse
@@ -38,6 +39,7 @@ from shardmerge.schemas.names import TargetTable
 
 from .control import ControlStore
 from .targets.introspection import (
+    column_there_already,
     difference,
     is_same,
     make_database,
@@ -177,6 +179,10 @@ class Journal:
             now = schema_of(real, context)
             if isinstance(statement, CreateTable) and schema_before is not None:
                 return _accept(target, apply_create(statement, context), now)
+            if real == before and isinstance(statement, AlterTable) and now is not None:
+                reason = column_there_already(now, statement, target, context)
+                if reason is not None:
+                    return _Outcome(JournalEntry("refused" if reason else "done", reason), True)
             expected = schema_after(schema_before, statement, target, context)
         except SourceError as error:
             reason = f"not executed, because its effect cannot be verified: {error}"
