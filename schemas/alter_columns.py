@@ -295,7 +295,12 @@ def _result(
         _report_repetition(columns, table_name)
     renamed = {before.lower(): column.name for column, before in entries if before}
     if (plan.renames or plan.changes) and plan.expressions_follow:
-        columns = [_renamed_expression(column, renamed) for column in columns]
+        # What the statement defines is written in the names of after it.
+        own = {old: new for old, new in renamed.items() if old not in names}
+        columns = [
+            _renamed_expression(column, own if column.name in told[1] else renamed)
+            for column in columns
+        ]
     return ColumnChanges(
         tuple(columns),
         tuple(Lineage(column.name, before) for column, before in entries),

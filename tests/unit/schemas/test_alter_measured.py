@@ -310,3 +310,13 @@ def test_mariadb_keeps_an_expression_as_default_of_a_numbered_column_and_no_lite
     found = altered("ALTER a SET DEFAULT (1 + 2)", MARIADB, made).columns[0]
     assert found.default == Default(DefaultKind.EXPRESSION, "(1 + 2)") and found.auto_increment
     assert altered("ALTER a SET DEFAULT 7", MARIADB, made).columns[0].default is None
+
+
+def test_an_expression_of_the_statement_means_the_columns_of_after_it() -> None:
+    made = "CREATE TABLE t (d INT, x INT, g INT AS (x + 1))"
+    found = altered("ADD x DATE, CHANGE x f INT AS (x + 2) STORED", MARIADB, made)
+    texts = {c.name: c.generated.expression for c in found.columns if c.generated}
+    assert texts["f"] == "(`x` + 2)"
+    swapped = altered("RENAME COLUMN d TO x, RENAME COLUMN x TO d, ADD h INT AS (x)", MARIADB, made)
+    texts = {c.name: c.generated.expression for c in swapped.columns if c.generated}
+    assert texts == {"g": "(`d` + 1)", "h": "`x`"}
