@@ -227,15 +227,18 @@ def _altered(
         after = replace(after, name=rename.to)
         described[place] = after
     place, alteration = plan.defaults.get(folded, (0, None))
-    # MariaDB takes a default for a generated or numbered column, and forgets it; of a numbered
-    # one it keeps an expression.
-    if alteration is not None and column.generated is None and _keeps(alteration, column):
+    # MariaDB takes a default for a generated column, and forgets it.
+    if alteration is not None and column.generated is None:
         default = alteration.default
         old = column.default
         if not rounds and old and old.kind is DefaultKind.EXPRESSION and _NOW.match(old.text):
             # MariaDB takes ON UPDATE away with the current time as default (measured).
             after = replace(after, on_update="")
-        if isinstance(default, WrittenLiteral):
+        if column.auto_increment:
+            # Of a numbered column MariaDB forgets a literal, and keeps an expression.
+            is_expression = default is not None and default.kind is DefaultKind.EXPRESSION
+            default = default if is_expression else None
+        elif isinstance(default, WrittenLiteral):
             default = normal_literal(default, column.type, rounds=rounds)
         elif default is None and column.nullable:
             # The server then wants a value in strict mode; the target may accept more.
@@ -247,12 +250,6 @@ def _altered(
         after = replace(after, invisible=visibility.invisible)
         described[place] = after
     return after
-
-
-def _keeps(alteration: AlterDefault, column: Column) -> bool:
-    default = alteration.default
-    is_expression = default is not None and default.kind is DefaultKind.EXPRESSION
-    return is_expression or not column.auto_increment
 
 
 def _find(entries: list[tuple[Column, str]], name: str) -> int | None:

@@ -202,8 +202,12 @@ def normal_column(column: Column, charset: str, collation: str, context: ServerC
         default = normal_literal(default, kind, rounds=not context.is_mariadb)
         if not context.is_mariadb and kind.name in _WITHOUT_LITERAL_DEFAULT:
             default = None
-    if column.generated is not None or column.auto_increment:
+    is_expression = default is not None and default.kind is DefaultKind.EXPRESSION
+    if column.generated is not None:
         default = None
+    elif column.auto_increment:
+        # MariaDB shows the expression that ALTER COLUMN gave such a column.
+        default = default if context.is_mariadb and is_expression else None
     elif default is None and nullable:
         default = NULL_DEFAULT
     elif default is not None and default.kind is DefaultKind.NULL and not nullable:

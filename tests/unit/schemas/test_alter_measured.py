@@ -310,6 +310,11 @@ def test_mariadb_keeps_an_expression_as_default_of_a_numbered_column_and_no_lite
     found = altered("ALTER a SET DEFAULT (1 + 2)", MARIADB, made).columns[0]
     assert found.default == Default(DefaultKind.EXPRESSION, "(1 + 2)") and found.auto_increment
     assert altered("ALTER a SET DEFAULT 7", MARIADB, made).columns[0].default is None
+    shown = "CREATE TABLE t (a INT NOT NULL DEFAULT (1 + 2) AUTO_INCREMENT PRIMARY KEY)"
+    assert create(shown, MARIADB).columns[0] == found
+    for action in ("SET DEFAULT 7", "DROP DEFAULT"):
+        assert altered(f"ALTER a {action}", MARIADB, shown).columns[0].default is None
+    assert create(shown, MYSQL).columns[0].default is None
 
 
 def test_an_expression_of_the_statement_means_the_columns_of_after_it() -> None:
