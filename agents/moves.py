@@ -58,9 +58,10 @@ def join_target(
     if not index.shards:
         return Joined(state.schema, state.columns, (), state.joined, names)
     ids = (*index.ids, *state.final.ids)
-    if clash := _clash({i: names[i] for i in ids}):
+    of_origin = {column.part.column_id: column.name for column in state.origin.columns}
+    if clash := _clash({i: names[i] for i in ids} | of_origin):
         names = _as_shards_call_them(state, names)
-        if _clash({i: names[i] for i in ids}):
+        if _clash({i: names[i] for i in ids} | of_origin):
             return clash
     joined = index.join(names, first)
     if isinstance(joined, Conflict):
@@ -144,7 +145,7 @@ def names_on(schemas: Iterable[ShardSchema]) -> dict[str, set[str]]:
 
 
 def _clash(names: Mapping[str, str]) -> Refusal | None:
-    """Two columns of different origin that would have one name in the target."""
+    """Two columns of different identity that would have one name in the target."""
     taken: dict[str, str] = {}
     for column_id, name in sorted(names.items()):
         if taken.setdefault(name.lower(), column_id) != column_id:

@@ -12,8 +12,16 @@ from .types import ColumnType
 
 
 def with_origin(schema: ShardSchema, origin: Origin) -> ShardSchema:
-    """The schema with the origin columns that it lacks, and, if wanted, with them in its keys."""
-    missing = [c for c in origin.columns if c.part.column_id not in schema.ids]
+    """The schema with the origin columns that it lacks, and, if wanted, with them in its keys.
+
+    One whose name the shard has for a column of its own is left out: such a schema cannot be joined
+    (``moves.join_target``).
+    """
+    missing = [
+        column
+        for column in origin.columns
+        if column.part.column_id not in schema.ids and schema.schema.column(column.name) is None
+    ]
     if not missing:
         return schema
     table = schema.schema

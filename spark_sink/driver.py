@@ -43,10 +43,11 @@ from .progress import Standing, progress_of
 from .publisher import ProgressPublisher
 from .range_reader import RowReader
 from .ranges import RangeResult, RowHold
+from .rewind import first_from
 from .statement_runs import RemovalResult, StatementResult, StatementRunner
 from .statements import Refused, bindings
 from .task_runs import TaskFailure
-from .truncations import UNKNOWN_ROWS, UNKNOWN_ROWS_HINT, Truncation, deletion, first_from
+from .truncations import UNKNOWN_ROWS, UNKNOWN_ROWS_HINT, Truncation, deletion
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,8 @@ import pytest
 
 from shardmerge.schemas.events import Binding
 from shardmerge.spark_sink.range_reader import OffsetRange, Records, RowReader
-from shardmerge.spark_sink.truncations import deletion, first_from
+from shardmerge.spark_sink.rewind import first_from
+from shardmerge.spark_sink.truncations import deletion
 
 from .decided import A_ROWS, TARGET, A, B, at, decision, folded
 
