@@ -92,7 +92,7 @@ def refuse(state: TargetState, command: OperatorCommand, why: Refusal) -> Step:
 def _moved(
     state: TargetState, decision: Decision, answer: Joined, releases: Iterable[Release]
 ) -> Step:
-    warnings = decision.warnings
+    warnings = (*decision.warnings, *answer.notes)
     if not state.propagates and state.schema is not None:
         if answer.statements:
             texts = "; ".join(statement.sql for statement in answer.statements)
@@ -103,6 +103,7 @@ def _moved(
         schema=answer.schema,
         columns=answer.columns,
         joined=answer.joined,
+        told=answer.told,
         names=_outside_target(state, answer.columns, answer.names),
     )
     releases = tuple(sorted(releases))

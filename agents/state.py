@@ -187,6 +187,7 @@ class TargetState:
         mode_is_set: Whether an operator set it; else it is that of the latest schema change.
         renames: What becomes of a column that one shard renames before the others.
         propagates: Whether the target's schema follows the join.
+        told: What the target does without, as its decisions told, see ``TargetSchema.sentences``.
         origin: The target's origin columns: those of the route when the first shard came.
         joined: The join whose schema the target has, to see that nothing changed; None when it is
             not known, as after a restart.
@@ -213,6 +214,7 @@ class TargetState:
     mode_is_set: bool = False
     renames: RenamePolicy = RenamePolicy.MAP
     propagates: bool = True
+    told: tuple[str, ...] = ()
     origin: Origin = NO_ORIGIN
 
     def after(

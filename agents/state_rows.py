@@ -179,6 +179,7 @@ def stored_state(
         mode_is_set=header.mode_is_set,
         renames=header.renames,
         propagates=header.propagates,
+        told=header.told,
         origin=header.origin,
     )
     return assembled(state, shards)
@@ -196,6 +197,7 @@ class _StoredHeader:
     renames: RenamePolicy = RenamePolicy.MAP
     propagates: bool = True
     fills: Mapping[str, str] = field(default_factory=dict)
+    told: tuple[str, ...] = ()
     origin: Origin = NO_ORIGIN
 
 
@@ -242,6 +244,7 @@ def _header(state: TargetState) -> _StoredHeader:
         state.renames,
         state.propagates,
         state.fills,
+        state.told,
         state.origin,
     )
 

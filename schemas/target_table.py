@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from .events import ShardColumn, TargetStatement
@@ -40,29 +40,28 @@ class TargetSchema:
         """The sentences on one subject."""
         return tuple(text for name, text in self.notes if name == subject)
 
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """The notes as people read them, each once."""
+        return tuple(dict.fromkeys(f"{told_subject(name)}{text}" for name, text in self.notes))
+
     def untold_notes(
-        self,
-        before: JoinedTable | None,
-        after: JoinedTable,
-        statements: Sequence[TargetStatement],
+        self, told: Collection[str], statements: Sequence[TargetStatement]
     ) -> tuple[str, ...]:
-        """What a decision has to tell beside its statements: notes on what its change touched.
+        """What a decision has to tell beside its statements.
 
         An index that the target does without brings no statement that could tell of it.
 
         Args:
-            before: The join before the decision; None when there was none.
-            after: The join that this is the target of.
+            told: ``sentences`` of the target before the decision.
             statements: Of the decision; their reasons tell of the columns that they touch.
         """
-        told = {text for statement in statements for text in statement.reason.split("; ")}
-        touched = _subjects(after) - (_subjects(before) if before else set())
-        names = {name for name, _ in touched}
+        reasons = {text for statement in statements for text in statement.reason.split("; ")}
         found = (
             sentence
             for name, text in self.notes
             for sentence in (f"{told_subject(name)}{text}",)
-            if name in names and text not in told and sentence not in told
+            if sentence not in told and text not in reasons and sentence not in reasons
         )
         return tuple(dict.fromkeys(found))
 
@@ -116,19 +115,6 @@ def target_schema(
     )
     ours = frozenset(c.id for c in columns.values() if c.needs_zero_value)
     return TargetSchema(schema, placed, ours, tuple(fitting.notes), fitting.refusal)
-
-
-def _subjects(joined: JoinedTable) -> set[tuple[str, Hashable]]:
-    """What notes can be on, by the subject's name, each with what it depends on."""
-    found: set[tuple[str, Hashable]] = set()
-    for column in joined.columns:
-        if column.is_in_target:
-            name = column.column.name.lower()
-            found.add((f"column:{name}", (column.value, column.partial, column.derived)))
-    found |= {(f"index:{index.name.lower()}", index) for index in joined.indexes}
-    if joined.key:
-        found.add(("index:primary", joined.key))
-    return found | {(_subject_of(check), check) for check in joined.checks}
 
 
 def _subject_of(check: Check) -> str:

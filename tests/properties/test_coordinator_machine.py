@@ -15,7 +15,7 @@ from immutables import Map
 from shardmerge.agents import coordinator
 from shardmerge.agents.answers import Step
 from shardmerge.agents.identities import known_names
-from shardmerge.agents.state import TargetState, assembled
+from shardmerge.agents.state import ShardState, TargetState, assembled
 from shardmerge.agents.state_rows import changed_rows
 from shardmerge.agents.store import TargetStates
 from shardmerge.schemas.apply import apply_alter, apply_create
@@ -159,12 +159,23 @@ class CoordinatorMachine(RuleBasedStateMachine):
     def leave_every_conflict_by_commands(self) -> None:
         """Every held shard whose changes are known goes on when they are skipped."""
         for _ in range(30 * len(SHARDS)):
-            held = [self.state.shards[name] for name in sorted(self.state.held)]
-            known = [s for s in held if s.effective is not None]
-            if not known:
+            if not (held := self._held_with_known_changes()):
                 break
-            self._say(CommandKind.SKIP, known[0].shard, "")
-        assert not any(self.state.shards[name].effective for name in self.state.held)
+            self._say(CommandKind.SKIP, held[0].shard, "")
+        assert not self._held_with_known_changes()
+
+    def _held_with_known_changes(self) -> list[ShardState]:
+        """Not those with a column of an origin column's name: only they themselves can end that."""
+        origin = {column.part.column_id for column in self.state.origin.columns}
+        held = [self.state.shards[name] for name in sorted(self.state.held)]
+        return [
+            shard
+            for shard in held
+            if shard.effective is not None
+            and shard.hold is not None
+            and (first := shard.hold.queue[0].post if shard.hold.queue else shard.hold.post)
+            and origin <= set(first.ids)
+        ]
 
     @precondition(lambda self: self.log)
     @rule(data=st.data())

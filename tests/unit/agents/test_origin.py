@@ -57,12 +57,21 @@ def test_they_stay_where_they_are_while_the_shards_change() -> None:
     assert line.held == []
 
 
-def test_a_shard_with_a_column_of_their_name_is_held() -> None:
-    line = SqlLine(Mode.OPTIMISTIC, "s1", "s2", origin=SHARD_COLUMN)
-    decision = line.alter("s1", "ADD COLUMN _shard INT")
+@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("action", ["ADD COLUMN _shard INT", "RENAME COLUMN a TO _SHARD"])
+def test_a_shard_with_a_column_of_their_name_is_held_and_nobody_else(
+    mode: Mode, action: str
+) -> None:
+    line = SqlLine(mode, "s1", "s2", create="id INT PRIMARY KEY, a INT", origin=SHARD_COLUMN)
+    decision = line.alter("s1", action)
     assert decision.outcome is Outcome.HOLD
-    assert "two columns '_shard'" in decision.reason
-    assert line.alter("s1", "DROP COLUMN _shard").released == (shard_of("s1"),)
+    if mode is Mode.OPTIMISTIC:
+        assert "_shard" in decision.reason
+        assert line.alter("s2", "ADD COLUMN b INT").outcome is Outcome.EMIT
+        assert line.create("s3", "id INT PRIMARY KEY, a INT").outcome is not Outcome.HOLD
+    assert line.held == ["s1"]
+    back = "DROP COLUMN _shard" if "ADD" in action else "RENAME COLUMN _shard TO a"
+    assert line.alter("s1", back).released == (shard_of("s1"),)
 
 
 def test_the_target_keeps_the_origin_columns_that_it_began_with() -> None:

@@ -40,8 +40,8 @@ class Rollout:
         schema = self.to.schema if self.to else None
         statements = diff(schema, columns, to, TARGET, self.dialect)
         assert not isinstance(statements, CannotRender)
-        notes = to.untold_notes(self.joined, joined, statements)
-        self.joined, self.to = joined, to
+        notes = to.untold_notes(self.to.sentences if self.to else (), statements)
+        self.to = to
         return statements, notes
 
 
