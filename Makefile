@@ -109,6 +109,13 @@ bench: $(ARTIFACTS) | java ## Rows per second Kafka to target; latency commit to
 	$(PY) benchmarks/latency.py
 	$(PY) benchmarks/ddl_speed.py
 
+.PHONY: bench-agents chaos-agents
+bench-agents: $(ARTIFACTS) | java ## Decisions per second, latency, recovery and memory of the agents (ARGS="--wide 1000")
+	PYTHONPATH=. $(PY) benchmarks/agents_speed.py $(ARGS)
+
+chaos-agents: $(ARTIFACTS) | java ## Kill the agents at every failpoint, the broker, and one of two workers; print the counts
+	PYTHONPATH=. $(PY) -m tests.integration.agents.chaos $(ARGS)
+
 # --- packages -------------------------------------------------------------------------------------
 
 .PHONY: pyfiles lock clean

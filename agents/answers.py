@@ -13,6 +13,7 @@ from shardmerge.schemas.events import (
     Release,
     SchemaChange,
     ShardColumn,
+    TargetStatement,
 )
 from shardmerge.schemas.joined import ShardSchema
 from shardmerge.schemas.names import ShardId
@@ -91,7 +92,7 @@ def refuse(state: TargetState, command: OperatorCommand, why: Refusal) -> Step:
 def _moved(
     state: TargetState, decision: Decision, answer: Joined, releases: Iterable[Release]
 ) -> Step:
-    warnings = decision.warnings
+    warnings = (*decision.warnings, *answer.notes)
     if not state.propagates and state.schema is not None:
         if answer.statements:
             texts = "; ".join(statement.sql for statement in answer.statements)
@@ -102,6 +103,7 @@ def _moved(
         schema=answer.schema,
         columns=answer.columns,
         joined=answer.joined,
+        told=answer.told,
         names=_outside_target(state, answer.columns, answer.names),
     )
     releases = tuple(sorted(releases))
@@ -181,7 +183,7 @@ def left(state: TargetState, change: SchemaChange, settled: Settled) -> Step:
         settled: Where the target moves to, and what opens of the others.
     """
     releases = [Release(shard, through) for shard, through in settled.releases.items()]
-    warnings = [f"rows of {change.shard} stay in the target"]
+    warnings = []
     gone = state.shards.get(change.shard)
     if gone and gone.hold:
         # Its table is gone, and with it the schema that its rows waited for.
@@ -194,6 +196,22 @@ def left(state: TargetState, change: SchemaChange, settled: Settled) -> Step:
     )
     assert step.decision is not None
     return replace(step, decision=replace(step.decision, live=False))
+
+
+def with_statement(step: Step, statement: TargetStatement) -> Step:
+    """The same step with one more statement, executed last."""
+    decision = step.decision
+    assert decision is not None
+    reason = statement.reason
+    if decision.outcome is Outcome.EMIT:
+        reason = f"{decision.reason}; {reason}"
+    decision = replace(
+        decision,
+        outcome=Outcome.EMIT,
+        statements=(*decision.statements, statement),
+        reason=reason,
+    )
+    return replace(step, decision=decision)
 
 
 def _outside_target(

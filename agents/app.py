@@ -78,8 +78,8 @@ def build_app(pipeline: Pipeline, settings: AgentSettings) -> Any:
     )
     app.service(reader)
     gaps = GapCheck(servers)
-    add_tracker(app, pipeline, gaps)
-    add_coordinator(app, pipeline, gaps)
+    add_tracker(app, pipeline, gaps, settings.failpoint)
+    add_coordinator(app, pipeline, gaps, settings.failpoint)
     _log_assignment(app)
     _close_with(app, gaps)
     return app

@@ -249,6 +249,12 @@ def _held(state: TargetState, command: OperatorCommand) -> ShardState | Refusal:
             f"{known.shard} is held, and {missing} is not known",
             "tell its schema with set-schema, or change it until it fits",
         )
+    for column in state.origin.columns:
+        if column.part.column_id not in first.ids:
+            return Refusal(
+                f"{known.shard} has a column {column.name!r}, which is the target's origin column",
+                "rename or drop the column on the shard",
+            )
     return known
 
 

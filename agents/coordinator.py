@@ -32,6 +32,7 @@ from .answers import Step, hold, refuse
 from .fixups import with_fixups
 from .identities import assign, known_names
 from .moves import Refusal
+from .removals import with_removal
 from .state import TargetState
 
 
@@ -56,7 +57,10 @@ def decide(state: TargetState, change: SchemaChange, dialect: Dialect = MYSQL_8)
     if mode is Mode.PESSIMISTIC and counted.mode is not mode:
         counted = pessimistic.with_queues(counted)
     counted = replace(counted, mode=mode, renames=change.renames)
-    return with_fixups(counted, change, _fold(counted, change, dialect))
+    if not counted.shards and counted.schema is None:
+        counted = replace(counted, origin=change.origin)
+    folded = _fold(counted, change, dialect)
+    return _warned(with_fixups(counted, change, folded, dialect), change)
 
 
 def obey(
@@ -77,11 +81,12 @@ def obey(
     if counted is None:
         return Step(state, None, None)
     if command.kind is not CommandKind.SET_SCHEMA:
-        return with_fixups(counted, None, commands.obey(counted, command, dialect, context))
+        obeyed = commands.obey(counted, command, dialect, context)
+        return with_fixups(counted, None, obeyed, dialect)
     described = commands.described(counted, command)
     if isinstance(described, Refusal):
         return refuse(counted, command, described)
-    return with_fixups(counted, described, _fold(counted, described, dialect))
+    return with_fixups(counted, described, _fold(counted, described, dialect), dialect)
 
 
 def no_target(command: OperatorCommand) -> Decision:
@@ -116,9 +121,21 @@ def _fold(state: TargetState, change: SchemaChange, dialect: Dialect) -> Step:
         return hold(state, change, None, known_names(state), why, queue=queue)
     if change.after is None:
         leave = pessimistic.leave if waits else optimistic.leave
-        return leave(state, change, dialect)
+        return with_removal(state, change, leave(state, change, dialect))
     assigned = assign(state, change)
     if assigned.generations is not state.generations:
         state = replace(state, generations=assigned.generations)
     move = pessimistic.move if waits else optimistic.move
     return move(state, change, assigned, dialect)
+
+
+def _warned(step: Step, change: SchemaChange) -> Step:
+    """The step with a warning when the route wants other origin columns than the target has."""
+    if step.decision is None or change.origin == step.state.origin:
+        return step
+    warning = (
+        f"the route gives the target the origin columns {change.origin}, it keeps those that it "
+        f"began with: {step.state.origin}"
+    )
+    decision = replace(step.decision, warnings=(*step.decision.warnings, warning))
+    return replace(step, decision=decision)

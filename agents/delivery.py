@@ -2,20 +2,25 @@
 
 Theory of operation, for one record of a source partition (``Carrier.handle``):
 
-1. The partition's journal row tells which record was folded last. An older record is skipped; the
-   same one is not folded again: its stored effects are performed again, byte for byte; a record
-   after a gap is folded only if the gap holds no record (``GapCheck``), else the worker stops
-   before the acknowledgement, and the restart reads from the committed offset.
-2. The record is folded: a pure function of the table's rows and the record.
-3. The journal row with all effects is put, then the effects' rows. All are rows of one table, so
-   they stand in one changelog partition, in this order: whatever part of them survives a crash, it
-   is a prefix, and step 1 completes it.
-4. Their changelog records are acknowledged by the broker.
-5. The sends are acknowledged by the broker.
+1. If the table has a record at hand, that one was interrupted: its stored effects are performed,
+   byte for byte, before anything else is looked at (steps 4 and 5). Whatever comes first after a
+   restart, it is folded onto complete rows, and no later record's rows are overwritten.
+2. The source partition's journal row tells which of its records was folded last. That one and older
+   ones are skipped; a record after a gap is folded only if the gap holds no record (``GapCheck``),
+   else the worker stops before the acknowledgement, and the restart reads from the committed
+   offset.
+3. The record is folded: a pure function of the table's rows and the record. All its effects, the
+   journal's row among them, are put as one row, the record at hand, and this row's changelog record
+   is awaited: from now on the effects are decided, whichever worker performs them.
+4. The effects' rows are put and the effects' records are sent; all are acknowledged by the broker.
+5. The row of the record at hand is deleted. Nobody waits for that: where the deletion is lost, the
+   same effects are performed once more, with equal bytes.
 6. The record is acknowledged. Faust commits its offset some time later.
 
-A crash before 4 loses nothing that was sent; one after it repeats the sends with equal bytes.
-Readers of these sends recognise a repeated record by its identity.
+Since step 3 is awaited, no copy of the table, neither the local one nor the changelog, has rows of
+a record that is not at hand in the changelog; and only one record is at hand at a time. All records
+of a table partition come through one agent, one after the other, also where they are of several
+topics. Readers of the sends recognise a repeated record by its identity.
 """
 
 from __future__ import annotations
@@ -31,7 +36,8 @@ from mode import CrashingSupervisor
 from shardmerge.schemas.errors import InternalError, StackError
 
 from . import effects as journal
-from .effects import Arrival, Fold, JournalEntry, Send, SourceRecord
+from .effects import Arrival, Effects, Fold, JournalEntry, Send, SourceRecord
+from .failpoints import Passed, nowhere
 
 log = logging.getLogger(__name__)
 
@@ -102,16 +108,25 @@ class GapCheck:
 
 
 class Carrier:
-    """Carries one agent's records through its fold: the numbered steps above."""
+    """Carries one agent's records through its fold: the numbered steps above.
+
+    Attributes:
+        passed: Called at each place of ``failpoints.PLACES``.
+    """
 
     def __init__(
-        self, app: Any, table: Any, fold: Fold, gaps: GapCheck, outputs: Mapping[str, Any]
+        self,
+        table: Any,
+        fold: Fold,
+        gaps: GapCheck,
+        outputs: Mapping[str, Any],
+        passed: Passed = nowhere,
     ) -> None:
-        self._app = app
         self._table = table
         self._fold = fold
         self._gaps = gaps
         self._outputs = outputs
+        self.passed = passed
 
     async def handle(self, record: SourceRecord) -> None:
         """Perform the record's effects; when this returns, the record may be acknowledged.
@@ -119,20 +134,30 @@ class Carrier:
         Raises:
             SkippedRecords: Records before this one never came.
         """
+        await self._complete(record.partition)
         key = journal.journal_key(record.topic, record.partition)
         stored = self._table.get(key)
-        entry = None if stored is None else journal.from_bytes(stored)
-        arrival = journal.classify(entry, record.offset)
-        if arrival is Arrival.PAST:
+        done = None if stored is None else journal.from_bytes(stored)
+        arrival = journal.classify(done, record.offset)
+        if arrival is Arrival.REPEATED and done is not None and done.effects != Effects():
+            # Tables of the first format kept the effects here, and no record at hand.
+            effects = done.effects
+        elif arrival in (Arrival.PAST, Arrival.REPEATED):
             log.info("record_skipped", extra=_facts(record))
             return
-        if arrival is Arrival.BEYOND:
-            await self._check_gap(entry, record)
-        if arrival is Arrival.REPEATED and entry is not None:
-            log.info("record_repeated", extra=_facts(record))
         else:
-            entry = JournalEntry(record.offset, self._fold(self._table, record))
-        await self._perform(key, entry)
+            if arrival is Arrival.BEYOND:
+                await self._check_gap(done, record)
+            effects = self._fold(self._table, record)
+        await self._perform(record.partition, journal.at_hand(key, record.offset, effects))
+
+    async def _complete(self, partition: int) -> None:
+        """Perform what was interrupted in this partition of the table, if anything was."""
+        stored = self._table.get(journal.at_hand_key(partition))
+        if stored is not None:
+            entry = journal.from_bytes(stored)
+            log.info("record_completed", extra={"partition": partition, "offset": entry.offset})
+            await self._perform(partition, entry)
 
     async def _check_gap(self, entry: JournalEntry | None, record: SourceRecord) -> None:
         start = 0 if entry is None else entry.offset + 1
@@ -145,24 +170,36 @@ class Carrier:
                 hint="restart the worker: it reads on from the record that did not come",
             )
 
-    async def _perform(self, key: bytes, entry: JournalEntry) -> None:
-        self._table[key] = journal.to_bytes(entry)
-        for row, value in entry.effects.puts.items():
-            if value is not None:
-                self._table[row] = value
-            elif self._table.get(row) is not None:
-                del self._table[row]
-            else:
-                # Local rows can be ahead of the changelog: the deletion may not be there yet.
-                self._table.send_changelog(self._table.partition_for_key(row), row, None)
+    async def _perform(self, partition: int, entry: JournalEntry) -> None:
+        at_hand = journal.at_hand_key(partition)
+        self._put(at_hand, journal.to_bytes(entry))
         await self._table.settle()
+        self.passed("after-settle")
+        for row, value in entry.effects.puts.items():
+            self._put(row, value)
         pending = [await self._send(send) for send in entry.effects.sends]
-        await asyncio.gather(*pending)
+        await asyncio.gather(self._table.settle(), *pending)
+        self.passed("after-settle")
+        self._put(at_hand, None)
+
+    def _put(self, row: bytes, value: bytes | None) -> None:
+        self.passed("before-put")
+        if value is not None:
+            self._table[row] = value
+        elif self._table.get(row) is not None:
+            del self._table[row]
+        else:
+            # Local rows can be ahead of the changelog: the deletion may not be there yet.
+            self._table.send_changelog(self._table.partition_for_key(row), row, None)
+        self.passed("after-put")
 
     async def _send(self, send: Send) -> Any:
         topic = self._outputs[send.topic]
         headers = [(name, text.encode()) for name, text in send.headers]
-        return await topic.send(key=send.key, value=send.value, headers=headers)
+        self.passed("before-send")
+        pending = await topic.send(key=send.key, value=send.value, headers=headers)
+        self.passed("after-send")
+        return pending
 
 
 def carry(app: Any, name: str, source: Any, carrier: Carrier) -> Any:
@@ -180,7 +217,9 @@ def carry(app: Any, name: str, source: Any, carrier: Carrier) -> Any:
                     message.topic, message.partition, message.offset, message.key, message.value
                 )
             )
+            carrier.passed("before-ack")
             event.ack()
+            carrier.passed("after-ack")
 
     return app.agent(source, name=name, concurrency=1, supervisor_strategy=CrashingSupervisor)(
         agent

@@ -1,6 +1,6 @@
-"""What one source record makes an agent do, as data, and the journal row that remembers it.
+"""What one source record makes an agent do, as data, and the rows that remember it.
 
-Pure. ``delivery`` performs effects and repeats them from the journal after a crash, byte for byte.
+Pure. ``delivery`` performs effects, and completes those that a crash interrupted, byte for byte.
 """
 
 from __future__ import annotations
@@ -45,7 +45,10 @@ class Effects:
 
 @dataclass(frozen=True, slots=True)
 class JournalEntry:
-    """The effects of the latest record of one source partition, stored before they are performed.
+    """A record that was folded, and what is to be done for it.
+
+    Stored for a partition of the table, with the effects, as the record at hand; and for a source
+    partition, without them, as its journal.
 
     Attributes:
         offset: Of that record.
@@ -90,19 +93,39 @@ class Arrival(Enum):
     BEYOND = auto()
     """After a gap in the offsets: fold it if the gap holds no record."""
     REPEATED = auto()
-    """The journal's own: perform the stored effects again."""
+    """The journal's own: everything about it is stored and sent."""
     PAST = auto()
-    """Before the journal's: everything about it is stored and sent."""
+    """Before the journal's."""
 
 
-def classify(entry: JournalEntry | None, offset: int) -> Arrival:
+def classify(journal: JournalEntry | None, offset: int) -> Arrival:
     """Relate a record's offset to the journal; None is the journal before the first record."""
-    expected = 0 if entry is None else entry.offset + 1
+    expected = 0 if journal is None else journal.offset + 1
     if offset == expected:
         return Arrival.NEXT
     if offset > expected:
         return Arrival.BEYOND
-    return Arrival.REPEATED if entry is not None and offset == entry.offset else Arrival.PAST
+    return Arrival.REPEATED if offset == expected - 1 else Arrival.PAST
+
+
+def at_hand(journal: bytes, offset: int, effects: Effects) -> JournalEntry:
+    """A folded record as the one at hand; its journal is put with its other rows.
+
+    Args:
+        journal: The row key of its source partition's journal.
+        offset: Of the record.
+        effects: What the fold gave.
+    """
+    done = to_bytes(JournalEntry(offset, Effects()))
+    return JournalEntry(offset, Effects({**effects.puts, journal: done}, effects.sends))
+
+
+def at_hand_key(partition: int) -> bytes:
+    """The row key of the record at hand in a partition of the table.
+
+    The partition is part of it, since Faust remembers one partition per key.
+    """
+    return f"at-hand/{partition}".encode()
 
 
 def journal_key(topic: str, partition: int) -> bytes:

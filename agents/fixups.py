@@ -3,8 +3,9 @@
 Schema changes alter rows without row events (``schemas.row_effects``). What a change did to its
 shard's rows is compared with what the target holds for them when the decision is made that lets
 the changed rows in: at once, or for a held shard when it is released; its hold carries the effects
-of its changes until then. Where they may differ the decision asks for a snapshot of that table,
-or, where none can help, says so.
+of its changes until then. Where they may differ, and the target's origin columns tell the shard's
+rows from those of others, the decision gives them the values that the change put into all of them,
+if they are known. Otherwise it asks for a snapshot of that table, or, where none can help, says so.
 """
 
 from __future__ import annotations
@@ -13,9 +14,18 @@ from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
 
 from shardmerge.connectors.signals import can_be_asked_for
-from shardmerge.schemas.events import Fixup, FixupKind, Outcome, SchemaChange, ShardColumn
+from shardmerge.schemas.events import (
+    Fixup,
+    FixupKind,
+    Outcome,
+    SchemaChange,
+    ShardColumn,
+    TargetStatement,
+)
 from shardmerge.schemas.joined import ShardSchema
 from shardmerge.schemas.names import ShardId
+from shardmerge.schemas.origin_columns import of_shard
+from shardmerge.schemas.render.dialect import Dialect
 from shardmerge.schemas.row_effects import (
     RowEffect,
     arrival_effects,
@@ -26,21 +36,28 @@ from shardmerge.schemas.row_effects import (
     row_effects,
     unknown_effects,
 )
+from shardmerge.schemas.row_statements import filling
 
-from .answers import Step
+from .answers import Step, with_statement
 from .state import TargetState
 
-_AGAIN = "they are read again"
-_STAYS = "they stay different until they are written again"
+_OUTCOMES = {
+    FixupKind.SNAPSHOT: "they are read again",
+    FixupKind.UPDATE: "they get the same values",
+    FixupKind.ACCEPT: "they stay different until they are written again",
+}
 
 
-def with_fixups(old: TargetState, change: SchemaChange | None, step: Step) -> Step:
+def with_fixups(
+    old: TargetState, change: SchemaChange | None, step: Step, dialect: Dialect
+) -> Step:
     """The step with what its change did to existing rows worked in.
 
     Args:
         old: The state before the change.
         change: The change; None for an operator's command.
         step: Its answer, without fix-ups.
+        dialect: The target's kind and version.
     """
     decision, new = step.decision, step.state
     if decision is None or decision.outcome is Outcome.REFUSED:
@@ -55,7 +72,16 @@ def with_fixups(old: TargetState, change: SchemaChange | None, step: Step) -> St
     fills = next_fills(old.fills, old.columns, new.columns, _given_up(old, new, moved))
     if fills != old.fills:
         new = replace(new, fills=fills)
-    fixups = [fixup for name in sorted(moved) if (fixup := _fixup(old, new, name, effects[name]))]
+    fixups = []
+    for name in sorted(moved):
+        columns = _columns(new.shards[name].real)
+        found = differing(effects[name], columns, old.columns, new.columns, old.fills)
+        if found:
+            fixup, statement = _fixup(new, name, found, dialect)
+            fixups.append(fixup)
+            step = with_statement(step, statement) if statement else step
+    decision = step.decision
+    assert decision is not None
     told = [*map(_warning, fixups), *(_moved_warnings(change) if change else ())]
     decision = replace(decision, fixups=tuple(fixups), warnings=(*decision.warnings, *told))
     return Step(new, decision, step.joined)
@@ -103,7 +129,7 @@ def _late_columns(
 
 
 def _columns(schema: ShardSchema | None) -> tuple[ShardColumn, ...]:
-    return schema.columns if schema else ()
+    return of_shard(schema.columns) if schema else ()
 
 
 def _carried(state: TargetState, effects: dict[ShardId, tuple[RowEffect, ...]]) -> TargetState:
@@ -126,29 +152,50 @@ def _given_up(old: TargetState, new: TargetState, moved: Iterable[ShardId]) -> s
 
 
 def _fixup(
-    old: TargetState, new: TargetState, name: ShardId, effects: Sequence[RowEffect]
-) -> Fixup | None:
+    new: TargetState, name: ShardId, found: Sequence[RowEffect], dialect: Dialect
+) -> tuple[Fixup, TargetStatement | None]:
+    """What is done about effects that the target does not show, and the statement that does it."""
     schema = new.shards[name].real
-    columns = _columns(schema)
-    found = differing(effects, columns, old.columns, new.columns, old.fills)
-    if not found:
-        return None
+    columns = tuple(effect.name for effect in found)
     reason = "; ".join(f"{effect.name}: {effect.reason}" for effect in found)
-    kind = FixupKind.SNAPSHOT
-    if schema is None or schema.schema.primary_key is None:
+    statement = _filling(new, name, found, dialect)
+    kind = FixupKind.SNAPSHOT if statement is None else FixupKind.UPDATE
+    if statement is None and (schema is None or schema.schema.primary_key is None):
         kind = FixupKind.ACCEPT
         reason += "; a table without a primary key cannot be read again"
-    elif not can_be_asked_for(name):
+    elif statement is None and not can_be_asked_for(name):
         kind = FixupKind.ACCEPT
         reason += "; Debezium cannot read a table of this name again"
-    return Fixup(name, kind, tuple(effect.name for effect in found), reason)
+    return Fixup(name, kind, columns, reason), statement
+
+
+def _filling(
+    new: TargetState, name: ShardId, found: Sequence[RowEffect], dialect: Dialect
+) -> TargetStatement | None:
+    """The statement that brings the target's rows of a shard to what the shard's rows hold.
+
+    None where the target does not tell them from others, or one of the values is not known.
+    """
+    if not new.origin.tells_shards_apart or not new.propagates:
+        return None
+    columns = {item.id: item.column for item in new.columns}
+    values = []
+    for effect in found:
+        column = columns[effect.id]
+        literal = None
+        if column.generated is None:
+            literal = dialect.row_value(effect.fill, column)
+        if literal is None:
+            return None
+        values.append((column, literal))
+    reason = f"rows that {name} had before hold other values than the target's"
+    return filling(new.target, name, new.origin, values, reason, dialect=dialect)
 
 
 def _warning(fixup: Fixup) -> str:
-    what = _AGAIN if fixup.kind is FixupKind.SNAPSHOT else _STAYS
     return (
-        f"rows that {fixup.shard} had before may differ in {', '.join(fixup.columns)}, {what}: "
-        f"{fixup.reason}"
+        f"rows that {fixup.shard} had before may differ in {', '.join(fixup.columns)}, "
+        f"{_OUTCOMES[fixup.kind]}: {fixup.reason}"
     )
 
 

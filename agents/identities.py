@@ -3,7 +3,7 @@
 An identity is ``<name at birth>#<generation>``. A rename keeps it. A column that a shard adds
 takes the identity of the target's column of that name if there is one, else a new one: the
 next generation of its name, so that a value of a dropped column never comes back under a
-re-added name.
+re-added name. Origin columns, which no shard has, have identities of their own (``origin``).
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 from shardmerge.schemas.events import Lineage, SchemaChange
 from shardmerge.schemas.joined import ShardSchema
+from shardmerge.schemas.origin import origin_part
+from shardmerge.schemas.origin_columns import with_origin
 
 from .state import TargetState
 
@@ -67,11 +69,13 @@ def assign(state: TargetState, change: SchemaChange) -> Assigned:
                 warnings.append(warning)
             continue
         found = book.find(lineage.name)
-        if found is None or found in taken:
+        if found is None or found in taken or origin_part(found):
             found = book.give_birth(lineage.name)
         taken.add(found)
         ids.append(found)
-    tracked = ShardSchema(change.after, tuple(ids))
+    for column in state.origin.columns:
+        book.names.setdefault(column.part.column_id, column.name)
+    tracked = with_origin(ShardSchema(change.after, tuple(ids)), state.origin)
     return Assigned(tracked, book.names, book.generations, tuple(warnings))
 
 

@@ -11,6 +11,7 @@ from shardmerge.schemas.join_index import JoinIndex
 from shardmerge.schemas.joined import Conflict, JoinedTable, ShardSchema
 from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId
+from shardmerge.schemas.origin import without_origin
 from shardmerge.schemas.render.dialect import Dialect
 from shardmerge.schemas.target_table import target_schema
 
@@ -27,13 +28,20 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """Where a target moves to, and the statements that bring it there."""
+    """Where a target moves to, and the statements that bring it there.
+
+    Attributes:
+        told: What the target has otherwise than the join, or does without, as sentences.
+        notes: Those of them that are new and that no statement's reason tells.
+    """
 
     schema: TableSchema | None
     columns: tuple[ShardColumn, ...]
     statements: tuple[TargetStatement, ...]
     joined: JoinedTable | None
     names: Mapping[str, str]
+    told: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def join_target(
@@ -56,28 +64,38 @@ def join_target(
         comments: Comments of columns that the change set, by identity.
     """
     if not index.shards:
-        return Joined(state.schema, state.columns, (), state.joined, names)
-    ids = (*index.ids, *state.final.ids)
+        return Joined(state.schema, state.columns, (), state.joined, names, state.told)
+    ids = without_origin((*index.ids, *state.final.ids))
     if clash := _clash({i: names[i] for i in ids}):
         names = _as_shards_call_them(state, names)
         if _clash({i: names[i] for i in ids}):
             return clash
+    if clash := _clash({i: names[i] for i in index.ids}):
+        return clash
     joined = index.join(names, first)
     if isinstance(joined, Conflict):
         return Refusal(str(joined), joined.resolve)
+    for column in state.origin.columns:
+        found = joined.column(column.part.column_id)
+        if found is None or found.partial:
+            return Refusal(
+                f"a shard has a column {column.name!r}, which is the target's origin column",
+                "rename or drop the column on the shard",
+            )
     if (
         not comments
         and joined == state.joined
         and _default_charset(joined) == _default_charset(state.joined)
     ):
-        return Joined(state.schema, state.columns, (), state.joined, names)
+        return Joined(state.schema, state.columns, (), state.joined, names, state.told)
     to = target_schema(
         joined, state.columns, table=state.target.table, dialect=dialect, comments=comments
     )
     statements = diff(state.schema, state.columns, to, state.target, dialect)
     if isinstance(statements, CannotRender):
         return Refusal(statements.reason, statements.hint)
-    return Joined(to.schema, to.columns, statements, joined, names)
+    notes = to.untold_notes(state.told, statements)
+    return Joined(to.schema, to.columns, statements, joined, names, to.sentences, notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +119,7 @@ def unmoved(state: TargetState, names: Mapping[str, str]) -> Joined:
     For shards that were joined together with one that left: their join exists, so the reason is
     that the target itself cannot be brought there.
     """
-    return Joined(state.schema, state.columns, (), state.joined, names)
+    return Joined(state.schema, state.columns, (), state.joined, names, state.told)
 
 
 def _default_charset(joined: JoinedTable) -> tuple[str, str]:
@@ -144,7 +162,7 @@ def names_on(schemas: Iterable[ShardSchema]) -> dict[str, set[str]]:
 
 
 def _clash(names: Mapping[str, str]) -> Refusal | None:
-    """Two columns of different origin that would have one name in the target."""
+    """Two columns of different identity that would have one name in the target."""
     taken: dict[str, str] = {}
     for column_id, name in sorted(names.items()):
         if taken.setdefault(name.lower(), column_id) != column_id:

@@ -39,6 +39,10 @@ FETCH_MAX_WAIT_MS = 50
 """How long a fetch waits for data. A partition that is being consumed is not part of the fetch that
 is under way at its broker; the next one starts only when that has ended."""
 
+SEGMENT_BYTES = 2 * MAX_RECORD_BYTES
+"""Of a changelog. A broker compacts closed segments only, and by itself closes one at 1 GiB: a lost
+table was recovered from everything that was ever put, each change's record at hand included."""
+
 
 class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
     """Reads committed records, and rewinds partitions that were never committed."""
@@ -169,7 +173,12 @@ class Table(FaustTable):  # type: ignore[misc]
 
     def _new_changelog_topic(self, **options: Any) -> Any:
         topic = super()._new_changelog_topic(**options)
-        topic.config = {**topic.config, "max.message.bytes": str(MAX_RECORD_BYTES)}
+        topic.config = {
+            **topic.config,
+            "max.message.bytes": str(MAX_RECORD_BYTES),
+            "segment.bytes": str(SEGMENT_BYTES),
+            "min.cleanable.dirty.ratio": "0.2",
+        }
         return topic
 
     def send_changelog(self, *args: Any, **kwargs: Any) -> Any:

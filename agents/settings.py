@@ -25,6 +25,7 @@ class AgentSettings:
         commit_interval_s: Pause between commits of what was acknowledged. What was not committed
             is recognised as repeated after a crash.
         log_level: Of Python's logging.
+        failpoint: Where the worker kills itself, for tests; see ``failpoints``.
     """
 
     data_directory: Path = Path("shardmerge-agents")
@@ -33,6 +34,7 @@ class AgentSettings:
     session_timeout_s: int = 6
     commit_interval_s: int = 2
     log_level: str = "INFO"
+    failpoint: str = ""
 
 
 def from_env(env: Mapping[str, str]) -> AgentSettings:

@@ -20,6 +20,7 @@ from shardmerge.schemas.join_index import JoinIndex
 from shardmerge.schemas.joined import JoinedTable, ShardSchema
 from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId, TargetTable
+from shardmerge.schemas.origin import NO_ORIGIN, Origin
 from shardmerge.schemas.position import SourcePosition
 from shardmerge.schemas.routing import Mode, RenamePolicy
 from shardmerge.schemas.row_effects import RowEffect
@@ -186,6 +187,8 @@ class TargetState:
         mode_is_set: Whether an operator set it; else it is that of the latest schema change.
         renames: What becomes of a column that one shard renames before the others.
         propagates: Whether the target's schema follows the join.
+        told: What the target does without, as its decisions told, see ``TargetSchema.sentences``.
+        origin: The target's origin columns: those of the route when the first shard came.
         joined: The join whose schema the target has, to see that nothing changed; None when it is
             not known, as after a restart.
     """
@@ -211,6 +214,8 @@ class TargetState:
     mode_is_set: bool = False
     renames: RenamePolicy = RenamePolicy.MAP
     propagates: bool = True
+    told: tuple[str, ...] = ()
+    origin: Origin = NO_ORIGIN
 
     def after(
         self,

@@ -30,6 +30,7 @@ from shardmerge.schemas.errors import ContractError
 from shardmerge.schemas.joined import ShardSchema
 from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId, TargetTable
+from shardmerge.schemas.origin import NO_ORIGIN, Origin
 from shardmerge.schemas.plain import dump, from_plain, load
 from shardmerge.schemas.position import SourcePosition
 from shardmerge.schemas.routing import Mode, RenamePolicy
@@ -37,10 +38,11 @@ from shardmerge.schemas.row_effects import RowEffect
 
 from .state import Hold, Pending, ShardState, TargetState, assembled
 
-FORMAT = 3
+FORMAT = 4
 """Version of the rows; a change of it needs a reader of the older ones."""
-_READABLE = (2, 3)
-"""Format 2 knows neither changes that wait for a DDL lock nor what operators said."""
+_READABLE = (2, 3, 4)
+"""Format 2 knows neither changes that wait for a DDL lock nor what operators said, format 3 no
+origin columns."""
 
 _PREFIX = b"state/"
 _RESTORE = (
@@ -177,6 +179,8 @@ def stored_state(
         mode_is_set=header.mode_is_set,
         renames=header.renames,
         propagates=header.propagates,
+        told=header.told,
+        origin=header.origin,
     )
     return assembled(state, shards)
 
@@ -193,6 +197,8 @@ class _StoredHeader:
     renames: RenamePolicy = RenamePolicy.MAP
     propagates: bool = True
     fills: Mapping[str, str] = field(default_factory=dict)
+    told: tuple[str, ...] = ()
+    origin: Origin = NO_ORIGIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +244,8 @@ def _header(state: TargetState) -> _StoredHeader:
         state.renames,
         state.propagates,
         state.fills,
+        state.told,
+        state.origin,
     )
 
 

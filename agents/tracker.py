@@ -109,7 +109,13 @@ def _schema_changes(tracking: Tracking, rules: Sequence[RoutingRule]) -> tuple[S
         for target in targets:
             change = _change(tracking, shard, effect, target)
             if (rule := rule_of(rules, shard)) is not None:
-                change = replace(change, mode=rule.mode, renames=rule.renames)
+                change = replace(
+                    change,
+                    mode=rule.mode,
+                    renames=rule.renames,
+                    origin=rule.origin,
+                    on_drop=rule.on_drop,
+                )
             if len(targets) > 1:
                 change = _ambiguous(change, targets)
             if not (change.before or change.after or change.error or _was_there(tracking, shard)):

@@ -94,6 +94,7 @@ class Tracking:
                 for old, new in statement.pairs:
                     self._rename(self._origins(old, new), self._shard(new))
             case TruncateTable():
+                # Its rows end with a row event of their own.
                 self.reason = "TRUNCATE TABLE changes no schema"
             case CreateDatabase():
                 self._set_defaults(statement)

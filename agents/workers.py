@@ -8,17 +8,24 @@ from shardmerge.schemas import topics
 from shardmerge.schemas.pipeline import Pipeline
 
 from .delivery import Carrier, GapCheck, bytes_table, bytes_topic, carry
+from .failpoints import failpoint
 from .folds import CoordinatorFold, TrackerFold
 
 
-def add_tracker(app: Any, pipeline: Pipeline, gaps: GapCheck) -> None:
+def add_tracker(app: Any, pipeline: Pipeline, gaps: GapCheck, failing: str = "") -> None:
     """Every source's schema-change topic, and commands → schema-log; ddl for what is ignored.
 
     These topics have one partition each, and so has the table: they share one worker.
+
+    Args:
+        app: Faust's.
+        pipeline: What is coordinated.
+        gaps: Reads again where offsets are missing.
+        failing: See ``failpoints``.
     """
     outputs = _outputs(app, topics.schema_log(pipeline).name, topics.ddl(pipeline).name)
     table = bytes_table(app, "tracked-tables", partitions=1)
-    carrier = Carrier(app, table, TrackerFold(pipeline), gaps, outputs)
+    carrier = Carrier(table, TrackerFold(pipeline), gaps, outputs, failpoint(failing, "tracker"))
     source = bytes_topic(
         app,
         *(topics.schema_changes(pipeline, s.name).name for s in pipeline.sources),
@@ -27,8 +34,15 @@ def add_tracker(app: Any, pipeline: Pipeline, gaps: GapCheck) -> None:
     carry(app, "tracker", source, carrier)
 
 
-def add_coordinator(app: Any, pipeline: Pipeline, gaps: GapCheck) -> None:
-    """The schema-log → ddl, joined-schemas and signals; one partition is one worker's."""
+def add_coordinator(app: Any, pipeline: Pipeline, gaps: GapCheck, failing: str = "") -> None:
+    """The schema-log → ddl, joined-schemas and signals; one partition is one worker's.
+
+    Args:
+        app: Faust's.
+        pipeline: What is coordinated.
+        gaps: Reads again where offsets are missing.
+        failing: See ``failpoints``.
+    """
     outputs = _outputs(
         app,
         topics.ddl(pipeline).name,
@@ -37,7 +51,9 @@ def add_coordinator(app: Any, pipeline: Pipeline, gaps: GapCheck) -> None:
     )
     log = topics.schema_log(pipeline)
     table = bytes_table(app, "target-states", partitions=log.partitions)
-    carrier = Carrier(app, table, CoordinatorFold(pipeline), gaps, outputs)
+    carrier = Carrier(
+        table, CoordinatorFold(pipeline), gaps, outputs, failpoint(failing, "coordinator")
+    )
     carry(app, "coordinator", bytes_topic(app, log.name), carrier)
 
 

@@ -25,6 +25,7 @@ from .demo import Demo
 from .export import export
 from .line import Line, end_on_sigterm
 from .replay import replay
+from .servers import server_findings
 from .target import target as upkeep
 
 DEMO_ROUTES = (RoutingRule(".*", "app", r"tbl\d+", "merged", "tbl"),)
@@ -140,7 +141,7 @@ def status(directory: Path) -> None:
 )
 @click.option("--offline", is_flag=True, help="Only read the file; ask no server.")
 def check(path: Path, offline: bool) -> None:
-    """Check a pipeline file, exactly-once support of Connect, and the topics."""
+    """Check a pipeline file, its servers, exactly-once support of Connect, and the topics."""
     try:
         pipeline = parse_pipeline(path.read_text(encoding="utf-8"), os.environ)
     except (OSError, ConfigError) as error:
@@ -150,11 +151,20 @@ def check(path: Path, offline: bool) -> None:
         f"ok     pipeline {pipeline.name}: {len(pipeline.sources)} sources, "
         f"{len(pipeline.routes)} routing rules"
     )
-    faults = [] if offline else [*_connect_faults(pipeline), *_topic_faults(pipeline)]
+    findings = [] if offline else server_findings(pipeline)
+    faults = [str(finding) for finding in findings if finding.fault]
+    faults += [] if offline else [*_connect_faults(pipeline), *_topic_faults(pipeline)]
     for fault in faults:
         _say(f"FAULT  {fault}")
+    for finding in findings:
+        if not finding.fault:
+            _say(f"warn   {finding}")
     if not faults and not offline:
-        _say("ok     Kafka Connect supports exactly-once sources; topics are as they must be")
+        servers = "sources and target" if pipeline.target.catalog is None else "sources"
+        _say(
+            f"ok     {servers}; Kafka Connect supports exactly-once sources; topics are as they "
+            "must be"
+        )
     raise SystemExit(1 if faults else 0)
 
 

@@ -44,6 +44,10 @@ def _rule(rule: RoutingRule) -> dict[str, Any]:
         "mode": rule.mode,
         "renames": rule.renames,
         "skip": rule.skip,
+        "origin": {column.part.value: column.name for column in rule.origin.columns}
+        | ({"in_keys": True} if rule.origin.in_keys else {}),
+        "on_truncate": rule.on_truncate,
+        "on_drop": rule.on_drop,
     }
 
 
@@ -61,5 +65,7 @@ def _toml(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, int):
         return str(value)
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{name} = {_toml(item)}" for name, item in value.items()) + "}"
     escaped = str(value).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'

@@ -77,7 +77,9 @@ def _read_once(connection: pymysql.Connection[Cursor], database: str, table: str
     return Table(columns, key, rows)
 
 
-def compare(target: Table, shards: Sequence[tuple[str, Table]], limit: int = 5) -> Comparison:
+def compare(
+    target: Table, shards: Sequence[tuple[str, Table]], limit: int = 5, shard_column: str = ""
+) -> Comparison:
     """Compare the target with its shards.
 
     A row of a shard must stand in the target under its primary key with the same value in every
@@ -88,7 +90,12 @@ def compare(target: Table, shards: Sequence[tuple[str, Table]], limit: int = 5) 
         target: The merged table.
         shards: Each shard with the name under which it is reported.
         limit: How many differences are told.
+        shard_column: Lower-case name of the target's origin column that holds a row's shard; ""
+            without one. It must then hold the shard's name, also as part of the primary key.
     """
+    if shard_column:
+        in_key = shard_column in target.key
+        shards = [(name, _with_origin(t, shard_column, name, in_key)) for name, t in shards]
     differences: list[str] = []
     keyed = [(name, shard) for name, shard in shards if shard.key]
     total = sum(len(shard.rows) for _, shard in shards)
@@ -124,6 +131,14 @@ def compare(target: Table, shards: Sequence[tuple[str, Table]], limit: int = 5) 
         more = f"… and {len(differences) - limit} more"
         return Comparison(total, (*differences[:limit], more))
     return Comparison(total, tuple(differences))
+
+
+def _with_origin(shard: Table, column: str, name: str, in_key: bool) -> Table:
+    return Table(
+        (*shard.columns, column),
+        (*shard.key, column) if in_key and shard.key else shard.key,
+        tuple({**row, column: name} for row in shard.rows),
+    )
 
 
 def _compare_bags(target: Table, shards: Sequence[tuple[str, Table]]) -> list[str]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from .changes import (
+    Action,
     AddColumn,
     AlterColumnVisibility,
     AlterDefault,
@@ -26,6 +28,7 @@ from .model import Column, DefaultKind, TableSchema
 from .normalize import NULL_DEFAULT, normal_column
 
 _HINT = "the tracked schema differs from the server's: compare it with SHOW CREATE TABLE"
+_NOW = re.compile(r"CURRENT_TIMESTAMP(?:\([0-6]\))?\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,7 @@ class ColumnChanges:
         binary: Names of columns that the statement gives the attribute BINARY, which outlives
             CONVERT TO.
         defined: Names of columns that the statement adds or redefines.
+        replaced: Places of additions whose definition the same statement replaces.
         only_added: Whether every column of before is there unchanged: indexes and constraints
             need no second look.
     """
@@ -54,6 +58,7 @@ class ColumnChanges:
     described: Mapping[int, Column] = field(default_factory=dict)
     binary: frozenset[str] = frozenset()
     defined: frozenset[str] = frozenset()
+    replaced: frozenset[int] = frozenset()
     only_added: bool = False
 
 
@@ -61,8 +66,8 @@ class _Plan:
     """The column actions of one statement, sorted by what they do."""
 
     __slots__ = (
-        "changes", "defaults", "drops", "expressions_follow", "late", "renames", "skipped",
-        "visibility",
+        "changes", "defaults", "drops", "expressions_follow", "late", "renames", "replaced",
+        "skipped", "visibility",
     )  # fmt: skip
 
     def __init__(self, *, expressions_follow: bool) -> None:
@@ -74,6 +79,8 @@ class _Plan:
         self.visibility: dict[str, tuple[int, AlterColumnVisibility]] = {}
         self.late: list[tuple[int, AddColumn | ChangeColumn]] = []
         self.skipped: set[int] = set()
+        self.replaced: dict[int, int] = {}
+        """Place of an action that redefines a new column → place of the one that adds it."""
 
 
 def change_columns(
@@ -119,7 +126,11 @@ def change_columns(
             after = _altered(column, plan, described, (folded, rounds))
         kept.append((after, column.name))
     for place, late in plan.late:
-        if isinstance(late, ChangeColumn):
+        if place in plan.replaced:
+            entry = (normal_column(late.column, *charset, context), "")
+            described[place] = entry[0]
+            kept = [e for e in kept if e[0].name.lower() != late.column.name.lower()]
+        elif isinstance(late, ChangeColumn):
             entry = moved[place]
             kept.remove(entry)
         else:
@@ -145,7 +156,8 @@ def change_columns(
     only_added = len(plan.late) == len(kept) - len(schema.columns) and not (
         plan.changes or plan.renames or plan.defaults or plan.visibility or plan.drops
     )
-    told = frozenset(binary), named, only_added
+    replaced = frozenset(plan.replaced.values())
+    told = frozenset(binary), named, replaced, only_added
     return _result(kept, plan, described, table_name, told)
 
 
@@ -165,6 +177,11 @@ def _plan(schema: TableSchema, alter: AlterTable, table_name: str, context: Serv
         if folded not in known:
             if isinstance(action, (DropColumn, ChangeColumn)) and action.if_exists:
                 plan.skipped.add(place)
+                continue
+            added = _added(plan, action, known) if context.is_mariadb else None
+            if isinstance(action, ChangeColumn) and added is not None:
+                plan.replaced[place] = added
+                plan.late.append((place, action))
                 continue
             raise UnsupportedDDL(f"table {table_name} has no column {action.name}", hint=_HINT)
         if isinstance(action, DropColumn):
@@ -187,6 +204,18 @@ def _plan(schema: TableSchema, alter: AlterTable, table_name: str, context: Serv
     return plan
 
 
+def _added(plan: _Plan, action: Action, known: set[str]) -> int | None:
+    """Where the statement adds the column that MODIFY redefines, which MariaDB takes.
+
+    It looks for the new name, whatever the old one was. (Measured on 10.11.)
+    """
+    if not isinstance(action, ChangeColumn) or action.column.name.lower() in known:
+        return None
+    folded = action.column.name.lower()
+    places = (place for place, late in plan.late if late.column.name.lower() == folded)
+    return max(places, default=None)
+
+
 def _altered(
     column: Column, plan: _Plan, described: dict[int, Column], told: tuple[str, bool]
 ) -> Column:
@@ -197,15 +226,19 @@ def _altered(
         place, rename = plan.renames[folded]
         after = replace(after, name=rename.to)
         described[place] = after
-    if folded in plan.defaults and column.generated is None and not column.auto_increment:
-        # MariaDB takes a default for a generated or numbered column, and forgets it.
-        place, alteration = plan.defaults[folded]
+    place, alteration = plan.defaults.get(folded, (0, None))
+    # MariaDB takes a default for a generated column, and forgets it.
+    if alteration is not None and column.generated is None:
         default = alteration.default
         old = column.default
-        if default is None and not rounds and old and old.kind is DefaultKind.EXPRESSION:
-            # MariaDB takes ON UPDATE away with the current time as default.
+        if not rounds and old and old.kind is DefaultKind.EXPRESSION and _NOW.match(old.text):
+            # MariaDB takes ON UPDATE away with the current time as default (measured).
             after = replace(after, on_update="")
-        if isinstance(default, WrittenLiteral):
+        if column.auto_increment:
+            # Of a numbered column MariaDB forgets a literal, and keeps an expression.
+            is_expression = default is not None and default.kind is DefaultKind.EXPRESSION
+            default = default if is_expression else None
+        elif isinstance(default, WrittenLiteral):
             default = normal_literal(default, column.type, rounds=rounds)
         elif default is None and column.nullable:
             # The server then wants a value in strict mode; the target may accept more.
@@ -249,7 +282,7 @@ def _result(
     plan: _Plan,
     described: dict[int, Column],
     table_name: str,
-    told: tuple[frozenset[str], frozenset[str], bool],
+    told: tuple[frozenset[str], frozenset[str], frozenset[int], bool],
 ) -> ColumnChanges:
     if not entries:
         raise UnsupportedDDL(f"table {table_name} would have no columns left", hint=_HINT)
@@ -259,7 +292,12 @@ def _result(
         _report_repetition(columns, table_name)
     renamed = {before.lower(): column.name for column, before in entries if before}
     if (plan.renames or plan.changes) and plan.expressions_follow:
-        columns = [_renamed_expression(column, renamed) for column in columns]
+        # What the statement defines is written in the names of after it.
+        own = {old: new for old, new in renamed.items() if old not in names}
+        columns = [
+            _renamed_expression(column, own if column.name in told[1] else renamed)
+            for column in columns
+        ]
     return ColumnChanges(
         tuple(columns),
         tuple(Lineage(column.name, before) for column, before in entries),

@@ -48,10 +48,11 @@ def change_checks(
         folded = check.name.lower()
         if folded in dropped or folded in redefined:
             continue
-        if context.is_mariadb and folded in changes.dropped:
-            continue  # A column's own check goes with the column.
+        is_own = context.is_mariadb and schema.column(folded) is not None
+        if is_own and folded in changes.dropped:
+            continue  # A column's own check goes with the column, and with no other one.
         named = column_names(check.expression)
-        if named and changes.dropped.issuperset(name.lower() for name in named):
+        if not is_own and named and changes.dropped.issuperset(map(str.lower, named)):
             continue
         text = rename_columns(check.expression, changes.renamed)
         name = check.name
@@ -63,7 +64,7 @@ def change_checks(
         checks.append(check if same else Check(name, text, enforced))
     names = {check.name.lower() for check in checks if check.name}
     for place, action in enumerate(alter.actions):
-        if place in changes.skipped:
+        if place in changes.skipped or place in changes.replaced:
             continue
         if isinstance(action, (AddColumn, ChangeColumn)):
             checks += action.checks

@@ -84,7 +84,7 @@ def apply_create(
 
     Raises:
         UnsupportedDDL: LIKE names a table that is not tracked, a query gives columns that are
-            not defined, or a key names a column that isn't there.
+            not defined, no column is defined, or a key names a column that isn't there.
     """
     if isinstance(statement, CreateTableLike):
         if like is None:
@@ -102,6 +102,12 @@ def apply_create(
             "set the shard's schema by hand",
         )
     schema = statement.schema
+    if not schema.columns:
+        raise UnsupportedDDL(
+            f"CREATE TABLE {statement.name.table} defines no columns: either the table was there "
+            "already and is not tracked, or its engine found them elsewhere",
+            hint="set the shard's schema by hand",
+        )
     charset, collation = normal_charset(
         schema.charset,
         schema.collation,
@@ -111,7 +117,7 @@ def apply_create(
     )
     schema = replace(schema, charset=charset, collation=collation)
     _refuse_repeated_columns(schema, statement.name.table)
-    result = normalize(schema, statement.name.table, context)
+    result = normalize(schema, statement.name.table, context, is_new=True)
     _refuse_unknown_parts(result, statement.name.table)
     return result
 

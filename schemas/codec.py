@@ -2,7 +2,11 @@
 
 The two marker bytes ``C3 01``, the CRC-64-AVRO fingerprint of the writer's schema (8 bytes,
 little-endian), then Avro binary. The contract is ``avro/*.avsc``, one self-contained file per
-record; a record is read with the schema that its fingerprint names.
+record; a record is read with the schema that its fingerprint names: the contract of now, or one of
+``avro/earlier.json``, whose records take the default for each field that they do not have.
+
+``avro`` reads the contract and makes the fingerprints; ``fastavro``, which is compiled, makes and
+reads the bytes. That both write the same bytes is tested.
 
 Source: Apache Avro specification, "Single-object encoding".
 """
@@ -10,18 +14,22 @@ Source: Apache Avro specification, "Single-object encoding".
 from __future__ import annotations
 
 import io
-import struct
+import json
+import types
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
+from enum import Enum
 from functools import cache
 from importlib import resources
-from typing import Any, TypeAlias
+from operator import attrgetter
+from typing import Any, TypeAlias, Union, get_args, get_origin, get_type_hints
 
-import avro.errors
-import avro.io
 import avro.schema
+import fastavro
 
 from .errors import ContractError, UnknownSchemaVersion
 from .events import Decision, JoinedSchema, OperatorCommand, SchemaChange, SinkProgress
-from .plain import from_plain, to_plain
+from .plain import from_plain
 
 Record: TypeAlias = SchemaChange | OperatorCommand | Decision | JoinedSchema | SinkProgress
 
@@ -36,17 +44,33 @@ RECORDS: dict[str, type[Record]] = {
 
 _MARKER = b"\xc3\x01"
 _HEADER_SIZE = 10
+_NAMESPACE = "shardmerge"
+_PRIMITIVES = {str: "string", bool: "boolean", int: "long"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Contract:
+    """One record type's schema, of now or of an earlier version.
+
+    Attributes:
+        header: Marker and fingerprint, with which every record of this schema begins.
+        compiled: The schema as ``fastavro`` wants it.
+        datum: A record as ``fastavro`` wants it.
+    """
+
+    record_type: type[Record]
+    header: bytes
+    compiled: Any
+    datum: Callable[[Any], Any]
 
 
 def encode(record: Record) -> bytes:
     """The bytes of a record; equal records give equal bytes."""
     record_type: Any = type(record)
-    schema, header = _writer(record_type)
+    contract = _current()[record_type]
     buffer = io.BytesIO()
-    buffer.write(header)
-    # write_data leaves out the library's check of the whole datum, which costs more than the
-    # encoding: the fields' types are checked statically.
-    avro.io.DatumWriter(schema).write_data(schema, to_plain(record), avro.io.BinaryEncoder(buffer))
+    buffer.write(contract.header)
+    fastavro.schemaless_writer(buffer, contract.compiled, contract.datum(record))
     return buffer.getvalue()
 
 
@@ -54,7 +78,7 @@ def decode(data: bytes) -> Record:
     """Read a record of any of our topics.
 
     Raises:
-        UnknownSchemaVersion: The fingerprint is not of a schema of this version.
+        UnknownSchemaVersion: The fingerprint is of no contract that this version knows.
         ContractError: Not in this framing, or not readable with its schema.
     """
     if data[:2] != _MARKER or len(data) < _HEADER_SIZE:
@@ -62,38 +86,105 @@ def decode(data: bytes) -> Record:
             f"not an Avro single-object record: it begins with {data[:4].hex() or 'nothing'}",
             hint="the topic holds a record that shardmerge did not write",
         )
-    fingerprint = data[2:_HEADER_SIZE]
-    if fingerprint not in _readers():
+    contract = _readers().get(data[:_HEADER_SIZE])
+    if contract is None:
         raise UnknownSchemaVersion(
-            f"a record has the unknown schema fingerprint {fingerprint.hex()}",
+            f"a record has the unknown schema fingerprint {data[2:_HEADER_SIZE].hex()}",
             hint="it was written by another version of shardmerge: run that version or a newer one",
         )
-    record_type, schema = _readers()[fingerprint]
-    decoder = avro.io.BinaryDecoder(io.BytesIO(data[_HEADER_SIZE:]))
+    body = io.BytesIO(data[_HEADER_SIZE:])
     try:
-        plain = avro.io.DatumReader(schema).read(decoder)
-    except (avro.errors.AvroException, EOFError, UnicodeDecodeError, struct.error) as error:
-        raise ContractError(f"a {schema.name} record is damaged: {error}") from error
-    return from_plain(record_type, plain)
+        plain = fastavro.schemaless_reader(body, contract.compiled, None)
+    except (EOFError, IndexError, ValueError, OverflowError, MemoryError) as error:
+        raise _damaged(contract, f"{type(error).__name__} {error}".strip()) from error
+    if left := len(data) - _HEADER_SIZE - body.tell():
+        raise _damaged(contract, f"{left} bytes are left over")
+    return from_plain(contract.record_type, plain)
+
+
+def _damaged(contract: _Contract, what: str) -> ContractError:
+    return ContractError(
+        f"a {contract.record_type.__name__} record is damaged: {what}",
+        hint="shardmerge did not write these bytes: see which program wrote into the topic",
+    )
 
 
 @cache
-def _schemas() -> dict[str, avro.schema.RecordSchema]:
+def _datum(kind: Any) -> Callable[[Any], Any] | None:
+    """How a field's value is given to the writer; None: as it is.
+
+    As its plain form, but the value of a union comes with its branch's name: the writer would try
+    the branches out otherwise, which costs more than the encoding.
+    """
+    origin = get_origin(kind)
+    if origin in (Union, types.UnionType):
+        (member,) = (m for m in get_args(kind) if m is not type(None))
+        return _branched(_branch(member), _datum(member))
+    if origin is tuple:
+        item = _datum(get_args(kind)[0])
+        return list if item is None else lambda values: [item(value) for value in values]
+    if is_dataclass(kind):
+        return _record_datum(kind)
+    if issubclass(kind, Enum):
+        return attrgetter("value")
+    if kind in _PRIMITIVES:
+        return None
+    raise TypeError(f"{kind} is not in the contract")
+
+
+def _branched(name: str, inner: Callable[[Any], Any] | None) -> Callable[[Any], Any]:
+    if inner is None:
+        return lambda value: None if value is None else (name, value)
+    return lambda value: None if value is None else (name, inner(value))
+
+
+def _record_datum(cls: Any) -> Callable[[Any], Any]:
+    hints = get_type_hints(cls)
+    names = tuple(f.name for f in fields(cls))
+    # For a single name attrgetter gives no tuple.
+    values = attrgetter(*names) if len(names) > 1 else lambda value: (getattr(value, names[0]),)
+    changed = [(name, of) for name in names if (of := _datum(hints[name])) is not None]
+
+    def datum(value: Any) -> Any:
+        plain = dict(zip(names, values(value), strict=True))
+        for name, of in changed:
+            plain[name] = of(plain[name])
+        return plain
+
+    return datum
+
+
+def _branch(kind: Any) -> str:
+    if is_dataclass(kind):
+        return f"{_NAMESPACE}.{kind.__name__}"  # type: ignore[union-attr]
+    return "string" if issubclass(kind, Enum) else _PRIMITIVES[kind]
+
+
+@cache
+def _current() -> dict[type[Record], _Contract]:
+    """The contract of now, by record type."""
     folder = resources.files(__package__).joinpath("avro")
-    parsed: dict[str, Any] = {
-        name: avro.schema.parse(folder.joinpath(f"{name}.avsc").read_text(encoding="utf-8"))
-        for name in RECORDS
+    return {
+        record_type: _contract(
+            record_type, folder.joinpath(f"{name}.avsc").read_text(encoding="utf-8")
+        )
+        for name, record_type in RECORDS.items()
     }
-    return parsed
 
 
 @cache
-def _writer(record_type: type[Record]) -> tuple[avro.schema.RecordSchema, bytes]:
-    name = next(n for n, t in RECORDS.items() if t is record_type)
-    schema = _schemas()[name]
-    return schema, _MARKER + schema.fingerprint()
+def _readers() -> dict[bytes, _Contract]:
+    """Every contract that can be read, by the first bytes of its records."""
+    text = resources.files(__package__).joinpath("avro", "earlier.json").read_text(encoding="utf-8")
+    earlier = (
+        _contract(RECORDS[name], json.dumps(schema))
+        for name, schemas in json.loads(text).items()
+        for schema in schemas
+    )
+    return {contract.header: contract for contract in (*earlier, *_current().values())}
 
 
-@cache
-def _readers() -> dict[bytes, tuple[type[Record], avro.schema.RecordSchema]]:
-    return {s.fingerprint(): (RECORDS[name], s) for name, s in _schemas().items()}
+def _contract(record_type: type[Record], text: str) -> _Contract:
+    fingerprint: bytes = avro.schema.parse(text).fingerprint()
+    compiled = fastavro.parse_schema(json.loads(text))
+    return _Contract(record_type, _MARKER + fingerprint, compiled, _record_datum(record_type))

@@ -14,7 +14,7 @@ rows (switching). The statements come in an order in which every one of them is 
 5. added columns, those that need a value with a default;
 6. the primary key, then steps up of columns of the key before;
 7. steps down of columns that stay or were added, dropped columns;
-8. generated columns, indexes and checks that come.
+8. generated columns, indexes and checks that come; the default charset.
 
 One clause per statement, and one text per statement: equal schemas give equal bytes. What the
 statements say is the dialect's matter (``render``); where it cannot say one, there is no way.
@@ -159,6 +159,9 @@ class _Diff:
                 self.write.add(column_id, column, ours=column_id in self.to.ours)
         self._add_indexes(lost)
         self._add_checks()
+        before, after = self.from_schema, self.to.schema
+        if (before.charset, before.collation) != (after.charset, after.collation):
+            self.write.set_default_charset()
         return self.write.result
 
     def _steps(self, column_id: str) -> ColumnMove | CannotRender:

@@ -11,7 +11,7 @@ from .expressions import column_names
 from .model import Check, Column, Index
 from .names import TargetTable
 from .render.dialect import CannotRender, Dialect, Texts
-from .target_table import TargetSchema
+from .target_table import TargetSchema, told_subject
 
 _EXPANDING = StatementKind.EXPANDING
 _CONTRACTING = StatementKind.CONTRACTING
@@ -39,7 +39,7 @@ class StatementWriter:
         """The whole table, with all that is to be told about it."""
         to = self._to
         binds = tuple(_bound(c.id, c.column) for c in to.columns)
-        notes = (f"{_told(subject)}{text}" for subject, text in to.notes)
+        notes = (f"{told_subject(subject)}{text}" for subject, text in to.notes)
         reason = "; ".join(["the target is new", *notes])
         texts = self._dialect.create_table(self._table, to.schema)
         self._add(texts, _EXPANDING, reason, ("table",), binds)
@@ -153,6 +153,12 @@ class StatementWriter:
             (f"check:{check.name.lower()}", *dict.fromkeys(_column(name) for name in columns)),
         )
 
+    def set_default_charset(self) -> None:
+        """The default for columns to come, as most clients show it; every column says its own."""
+        to = self._to.schema
+        texts = self._dialect.set_default_charset(self._table, to.charset, to.collation)
+        self._add(texts, _EXPANDING, "the shards' default charset is another one", ("charset",))
+
     def switch_primary_key(self, before: Index | None, after: Index | None) -> None:
         """Put another primary key in the place of the one there is."""
         reason = "the shards' primary key is another one"
@@ -177,12 +183,6 @@ class StatementWriter:
             # What binds is true when the last one is executed.
             bound = binds if place == len(texts) else ()
             self._statements.append(TargetStatement(sql, kind, reason, subjects, bound))
-
-
-def _told(subject: str) -> str:
-    """The beginning of a sentence about a column; the others name their subject."""
-    what, _, name = subject.partition(":")
-    return f"{name}: " if what == "column" else ""
 
 
 def _bound(column_id: str, column: Column) -> Binding:

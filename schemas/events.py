@@ -10,8 +10,9 @@ from enum import StrEnum
 
 from .model import Column, TableSchema
 from .names import ShardId, TargetTable
+from .origin import NO_ORIGIN, Origin
 from .position import SourcePosition
-from .routing import Mode, RenamePolicy
+from .routing import Mode, RenamePolicy, RowsPolicy
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -59,7 +60,8 @@ class SchemaChange:
         actions: Canonical texts of the actions, for people and for comparing changes.
         ddl: The statement as the source sent it.
         snapshot: Whether it describes a starting state instead of changing one.
-        mode, renames: How the target coordinates changes, as the shard's route says.
+        mode, renames, origin, on_drop: What the shard's route says about its target,
+            see ``RoutingRule``.
         error: Why the tracker could not tell the schema after ("" if it could): the shard is
             held. ``hint`` then says what the operator can do.
         ts_ms: Debezium's time of the event, for people and latency figures only.
@@ -80,6 +82,8 @@ class SchemaChange:
     ts_ms: int = 0
     mode: Mode = Mode.OPTIMISTIC
     renames: RenamePolicy = RenamePolicy.MAP
+    origin: Origin = NO_ORIGIN
+    on_drop: RowsPolicy = RowsPolicy.KEEP
 
 
 class CommandKind(StrEnum):
@@ -142,6 +146,8 @@ class StatementKind(StrEnum):
     EXPANDING = "expanding"
     CONTRACTING = "contracting"
     SWITCHING = "switching"
+    ROWS = "rows"
+    """Changes rows of one shard: it waits only for that shard's rows, and only they for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +176,8 @@ class TargetStatement:
             (lower-case), or ``table`` for all of it. Statements with a common subject run in
             version order.
         binds: Column identities that its execution binds or unbinds.
+        shard: Whose rows it changes; None for DDL. It is then repeated, a part of the rows at a
+            time, until it finds none.
     """
 
     sql: str
@@ -177,6 +185,7 @@ class TargetStatement:
     reason: str
     subjects: tuple[str, ...]
     binds: tuple[Binding, ...] = ()
+    shard: ShardId | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +194,8 @@ class ShardColumn:
 
     Attributes:
         id: ``<name at birth>#<generation>``, unique in the target. Renames keep it; a column
-            that no shard has any more and that comes back gets the next generation.
+            that no shard has any more and that comes back gets the next generation. Of an origin
+            column: see ``origin.OriginPart``.
         column: Its definition on the shard.
     """
 
@@ -217,6 +227,8 @@ class FixupKind(StrEnum):
 
     SNAPSHOT = "snapshot"
     """The shard's table is read again, by an incremental snapshot."""
+    UPDATE = "update"
+    """A statement of the decision gives its rows in the target the value that they have."""
     ACCEPT = "accept"
     """Nothing helps: they stay different until they are written again."""
 

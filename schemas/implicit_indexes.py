@@ -36,18 +36,25 @@ def without_redundant(
     The server looks at them in the order of the statement, behind those that the table has.
     Of two implicit ones the shorter goes, of two as long as each other the earlier. ``known`` is
     the number of those that the table has already; None is all of them.
+
+    FULLTEXT and SPATIAL ones count though no foreign key can use them: to MySQL those that stand
+    behind the other, to MariaDB those that are new, wherever they stand.
     """
     if not any(index.implicit for index in indexes):
         return indexes
+
+    def counts(place: int, *, is_later: bool) -> bool:
+        if indexes[place].kind not in _WITHOUT_ORDER:
+            return True
+        return known is not None and place >= known if mariadb else is_later
+
     gone: set[int] = set()
     for place, index in enumerate(indexes):
         for earlier in range(place):
             other = indexes[earlier]
             if earlier in gone or not (other.implicit or index.implicit):
                 continue
-            # They count though no foreign key can use them; to MariaDB only new ones.
-            counts = not mariadb or (known is not None and place >= known)
-            if other.kind in _WITHOUT_ORDER or (index.kind in _WITHOUT_ORDER and not counts):
+            if not (counts(earlier, is_later=False) and counts(place, is_later=True)):
                 continue
             if not _makes_redundant(index, other, mariadb=mariadb):
                 continue

@@ -32,21 +32,23 @@ def normal_indexes(
     mariadb: bool,
     made_not_null: frozenset[str] = frozenset(),
     max_key_bytes: int = MAX_KEY_BYTES,
+    known: int | None = None,
 ) -> tuple[Index, ...]:
     """Name unnamed indexes, drop needless prefixes, sort as the server does.
 
     ``made_not_null`` are columns (lower case) that became NOT NULL by the primary key alone: to
     the server indexes that stand before it in the statement still count as nullable.
-    A key part of an unknown column is left as it is; ``apply`` reports it.
+    A key part of an unknown column is left as it is; ``apply`` reports it. ``known``: see
+    ``without_redundant``.
     """
     by_name = {column.name.lower(): column for column in columns}
     if not mariadb:
         # To MySQL a prefix is one also where it is as long as the column.
-        indexes = without_redundant(indexes, mariadb=False)
+        indexes = without_redundant(indexes, mariadb=False, known=known)
     indexes = tuple([_with_own_parts(index, by_name, mariadb=mariadb) for index in indexes])
     if mariadb:
         hashed = tuple([_long_unique(index, by_name, max_key_bytes) for index in indexes])
-        indexes = without_redundant(hashed, mariadb=True)
+        indexes = without_redundant(hashed, mariadb=True, known=known)
     named: list[Index] = []
     taken: set[str] = set()
     for index in indexes:

@@ -14,8 +14,8 @@ from .changes import WrittenLiteral
 from .charsets import binary_collation, charset_of, default_collation, max_bytes
 from .constraints import normal_checks, normal_foreign_keys
 from .expressions import spell_columns
-from .grammar.columns import current_timestamp
 from .grammar.context import ServerContext
+from .grammar.defaults import current_timestamp
 from .indexing import MAX_KEY_BYTES, normal_indexes
 from .literals import normal_literal
 from .model import Column, Default, DefaultKind, Index, IndexKind, TableSchema
@@ -39,13 +39,16 @@ _WITHOUT_FOREIGN_KEYS = frozenset({"MYISAM", "ARIA", "MEMORY", "HEAP", "ARCHIVE"
 _DEFAULT_ENGINE = ("ENGINE", "INNODB")
 
 
-def normalize(schema: TableSchema, table_name: str, context: ServerContext) -> TableSchema:
+def normalize(
+    schema: TableSchema, table_name: str, context: ServerContext, *, is_new: bool = False
+) -> TableSchema:
     """Bring a schema to its canonical form; does nothing to one that already is.
 
     Args:
         schema: As written, or as it was normalised before.
         table_name: For the names that the server generates for checks and foreign keys.
         context: The server, for its defaults.
+        is_new: Whether the table is made with it, not just read.
     """
     charset, collation = normal_charset(
         schema.charset, schema.collation, context.charset, context.collation, context
@@ -63,6 +66,7 @@ def normalize(schema: TableSchema, table_name: str, context: ServerContext) -> T
         table_name,
         context,
         defined=frozenset() if context.at_least(80016, 0) else defined,
+        known_indexes=0 if is_new else None,
     )
 
 
@@ -71,11 +75,14 @@ def settle(
     table_name: str,
     context: ServerContext,
     defined: frozenset[str] = frozenset(),
+    *,
+    known_indexes: int | None = None,
 ) -> TableSchema:
     """Normalise what columns, indexes and constraints do to each other.
 
     The columns themselves must be normal already: ``apply`` normalises only those it touches.
-    Of ``defined`` columns the primary key forgets an expression as default.
+    Of ``defined`` columns the primary key forgets an expression as default. ``known_indexes``
+    says how many the table had before; None is all.
     """
     schema = _spelled(schema)
     columns = _primary_key_columns(schema, context, defined)
@@ -96,6 +103,7 @@ def settle(
             mariadb=context.is_mariadb,
             made_not_null=made_not_null,
             max_key_bytes=_MYISAM_KEY_BYTES if engine == "MYISAM" else MAX_KEY_BYTES,
+            known=known_indexes,
         ),
         normal_checks(schema.checks, columns, table_name, context),
         () if engine in _WITHOUT_FOREIGN_KEYS else foreign_keys,
@@ -194,8 +202,12 @@ def normal_column(column: Column, charset: str, collation: str, context: ServerC
         default = normal_literal(default, kind, rounds=not context.is_mariadb)
         if not context.is_mariadb and kind.name in _WITHOUT_LITERAL_DEFAULT:
             default = None
-    if column.generated is not None or column.auto_increment:
+    is_expression = default is not None and default.kind is DefaultKind.EXPRESSION
+    if column.generated is not None:
         default = None
+    elif column.auto_increment:
+        # MariaDB shows the expression that ALTER COLUMN gave such a column.
+        default = default if context.is_mariadb and is_expression else None
     elif default is None and nullable:
         default = NULL_DEFAULT
     elif default is not None and default.kind is DefaultKind.NULL and not nullable:

@@ -10,15 +10,15 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
-from enum import StrEnum
 from typing import Any, TypeVar
 
 from .errors import ConfigError
-from .routing import TOOLS_TABLES, Mode, RenamePolicy, RoutingRule
+from .origin import MAX_NAME, OriginPart
+from .pipeline_routes import check_routes, one_of, routing_rule
+from .routing import Mode, RoutingRule
 from .spark_catalog import SparkCatalog, parse_catalog
 
 T = TypeVar("T")
-E = TypeVar("E", bound=StrEnum)
 TARGETS = {
     "mysql": ((5, 7), 9),
     "mariadb": ((10, 2), 12),
@@ -182,7 +182,7 @@ def parse_pipeline(text: str, env: Mapping[str, str]) -> Pipeline:
     head = _table(document, "pipeline")
     if unknown := sorted(set(head) - {"name", "mode"}):
         raise ConfigError(f"[pipeline]: unknown key {unknown[0]!r}", hint="known: mode, name")
-    mode = _one_of(Mode, "mode", head.get("mode", Mode.OPTIMISTIC), "[pipeline]")
+    mode = one_of(Mode, "mode", head.get("mode", Mode.OPTIMISTIC), "[pipeline]")
     pipeline = Pipeline(
         name=_name(head.get("name"), "[pipeline] name"),
         kafka=_build(Kafka, _table(document, "kafka"), "[kafka]"),
@@ -194,7 +194,7 @@ def parse_pipeline(text: str, env: Mapping[str, str]) -> Pipeline:
             for i, entry in enumerate(_list(document, "sources"))
         ),
         routes=tuple(
-            _rule(entry, f"[[routes]] {i + 1}", mode)
+            routing_rule(entry, f"[[routes]] {i + 1}", mode)
             for i, entry in enumerate(_list(document, "routes"))
         ),
     )
@@ -209,17 +209,18 @@ def _validate(pipeline: Pipeline) -> None:
     ):
         if len(set(values)) != len(values):
             raise ConfigError(f"[[sources]]: two sources have the same {what}")
-    modes: dict[tuple[str, str], Mode] = {}
-    for rule in pipeline.routes:
-        target = (rule.target_database, rule.target_table)
-        if any("\\g<" in name for name in target):
-            continue  # what it expands to is known only with the shards
-        if modes.setdefault(target, rule.mode) is not rule.mode:
-            raise ConfigError(
-                f"[[routes]]: {'.'.join(target)} has two modes", hint="a target moves in one mode"
-            )
+    check_routes(pipeline.routes)
     for source in pipeline.sources:
         _name(source.name, "[[sources]] name")
+        if len(source.name) > MAX_NAME and any(
+            column.part in (OriginPart.SOURCE, OriginPart.SHARD)
+            for rule in pipeline.routes
+            for column in rule.origin.columns
+        ):
+            raise ConfigError(
+                f"source {source.name}: an origin column cannot hold the name, it is longer than "
+                f"{MAX_NAME} characters"
+            )
         if source.flavour not in ("mysql", "mariadb"):
             raise ConfigError(
                 f"source {source.name}: flavour {source.flavour!r} is not mysql or mariadb"
@@ -287,40 +288,6 @@ def _list(document: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
     if not isinstance(entries, list) or not entries:
         raise ConfigError(f"pipeline file: at least one [[{name}]] is needed")
     return entries
-
-
-def _one_of(kind: type[E], key: str, value: object, where: str) -> E:
-    if not isinstance(value, str) or value not in tuple(kind):
-        raise ConfigError(
-            f"{where}: {key} {value!r} is not known", hint=f"known: {', '.join(kind)}"
-        )
-    return kind(value)
-
-
-def _rule(entry: Mapping[str, Any], where: str, mode: Mode) -> RoutingRule:
-    known = ("source", "database", "table", "target", "mode", "renames", "skip")
-    if unknown := sorted(set(entry) - set(known)):
-        raise ConfigError(f"{where}: unknown key {unknown[0]!r}", hint=f"known: {', '.join(known)}")
-    target = entry.get("target")
-    if not isinstance(target, str) or target.count(".") != 1:
-        raise ConfigError(f"{where}: target must be 'database.table', not {target!r}")
-    for key in ("database", "table"):
-        if not isinstance(entry.get(key), str):
-            raise ConfigError(f"{where}: {key} is missing")
-    skip = entry.get("skip", TOOLS_TABLES)
-    if not isinstance(skip, str):
-        raise ConfigError(f"{where}: skip must be of type str, not {skip!r}")
-    database, table = target.split(".")
-    return RoutingRule(
-        entry.get("source", ".*"),
-        entry["database"],
-        entry["table"],
-        database,
-        table,
-        _one_of(Mode, "mode", entry.get("mode", mode), where),
-        _one_of(RenamePolicy, "renames", entry.get("renames", RenamePolicy.MAP), where),
-        skip,
-    )
 
 
 def _build(cls: type[T], entry: Mapping[str, Any], where: str) -> T:

@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from .errors import ConfigError
 from .names import SIGNAL_DATABASE_PREFIX, SIGNAL_TABLE, ShardId, TargetTable
+from .origin import NO_ORIGIN, Origin
 
 TOOLS_TABLES = r"_.+_(?:gho|ghc|ghr|del|new|old)"
 """Tables that gh-ost and pt-online-schema-change make beside a table: copies of it under way, what
@@ -40,6 +41,16 @@ class RenamePolicy(StrEnum):
     HOLD = "hold"
 
 
+class RowsPolicy(StrEnum):
+    """What becomes of a shard's rows in the target when the shard has them no longer.
+
+    Rows go and no row event tells: TRUNCATE TABLE, and a shard's table that is dropped.
+    """
+
+    KEEP = "keep"
+    DELETE = "delete"
+
+
 @dataclass(frozen=True, slots=True)
 class RoutingRule:
     r"""Maps the tables that match three regular expressions to one target.
@@ -54,6 +65,11 @@ class RoutingRule:
         renames: See ``RenamePolicy``.
         skip: Regular expression of tables that are no shards although ``table`` matches; by default
             those that online schema change tools make. "" is none.
+        origin: Columns of the target that say which shard a row came from.
+        on_truncate: What becomes of the rows of a truncated shard. Where they cannot be deleted,
+            since nobody knows which ones they are, the shard is paused.
+        on_drop: What becomes of the rows of a shard whose table is dropped, or renamed so that it
+            is a shard no longer.
     """
 
     source: str
@@ -64,6 +80,9 @@ class RoutingRule:
     mode: Mode = Mode.OPTIMISTIC
     renames: RenamePolicy = RenamePolicy.MAP
     skip: str = TOOLS_TABLES
+    origin: Origin = NO_ORIGIN
+    on_truncate: RowsPolicy = RowsPolicy.DELETE
+    on_drop: RowsPolicy = RowsPolicy.KEEP
 
     def __post_init__(self) -> None:
         for field in ("source", "database", "table", "skip"):

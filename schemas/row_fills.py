@@ -10,9 +10,11 @@ tests/integration/mysql/test_row_effects.py.
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal, InvalidOperation
 
 from .model import Column, Default, DefaultKind
+from .types import BLOB_NAMES, TEXT_NAMES
 from .volatile_defaults import volatile_default
 from .zero_values import zero_value
 
@@ -20,6 +22,9 @@ UNKNOWN = ""
 NULL = "NULL"
 _NUMBERS = frozenset(("decimal", "float", "double", "year"))
 _FRACTIONS = frozenset(("time", "datetime", "timestamp"))
+_TEXTS = frozenset((*TEXT_NAMES, "json"))
+_BYTES = re.compile(r"0x(?:[0-9A-Fa-f]{2})*")
+_PLAIN_STRING = re.compile(r"'([^'\\]*)'")
 _ZERO_DATE = "0000-00-00"
 
 
@@ -45,8 +50,24 @@ def fill_text(column: Column) -> str:
     if default.kind is DefaultKind.NULL:
         return NULL
     if default.kind is DefaultKind.EXPRESSION:
-        return f"expression {default.text}"
+        return _expression(default.text, column.type.name)
     return _literal(default, column)
+
+
+def _expression(text: str, kind: str) -> str:
+    """A plain string or number of bytes is a value: MariaDB keeps as a literal what MySQL cannot.
+
+    MySQL takes a literal as the default of text, blobs and JSON in no other way.
+    """
+    plain = _PLAIN_STRING.fullmatch(text)
+    if kind in BLOB_NAMES:
+        if plain is not None:
+            text = f"0x{plain[1].encode().hex()}"
+        if _BYTES.fullmatch(text):
+            return f"value {text.lower()}"
+    elif plain is not None and kind in _TEXTS:
+        return f"value {plain[1]}"
+    return f"expression {text}"
 
 
 def _literal(default: Default, column: Column) -> str:
@@ -59,6 +80,8 @@ def _literal(default: Default, column: Column) -> str:
         except InvalidOperation:
             return f"value {text}"
         return f"value {number.normalize() if number else Decimal(0):f}"
+    if kind.name in BLOB_NAMES:
+        return f"value {text.lower()}"
     if kind.name in _FRACTIONS and "." in text:
         text = text.rstrip("0").rstrip(".")
     if kind.name == "char":

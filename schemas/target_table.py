@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from .events import ShardColumn
+from .events import ShardColumn, TargetStatement
 from .joined import JoinedColumn, JoinedTable
 from .model import Check, Column, Default, DefaultKind, Index, IndexKind, IndexPart, TableSchema
 from .render.dialect import CannotRender, Dialect, LeftOut, Place
@@ -25,7 +25,8 @@ class TargetSchema:
         columns: With identities, in the target's order.
         ours: Identities whose default is a zero value that no shard has.
         notes: What the target has otherwise than the join, or does without: subject
-            (``column:<name>``, ``index:<name>``, ``check:<name>``, lower-case) and sentence.
+            (``column:<name>``, ``index:<name>``, ``check:<name>``, lower-case; a check without a
+            name has its expression) and sentence.
         refusal: Why this kind of target cannot have such a table at all; ``diff`` returns it.
     """
 
@@ -38,6 +39,31 @@ class TargetSchema:
     def notes_on(self, subject: str) -> tuple[str, ...]:
         """The sentences on one subject."""
         return tuple(text for name, text in self.notes if name == subject)
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """The notes as people read them, each once."""
+        return tuple(dict.fromkeys(f"{told_subject(name)}{text}" for name, text in self.notes))
+
+    def untold_notes(
+        self, told: Collection[str], statements: Sequence[TargetStatement]
+    ) -> tuple[str, ...]:
+        """What a decision has to tell beside its statements.
+
+        An index that the target does without brings no statement that could tell of it.
+
+        Args:
+            told: ``sentences`` of the target before the decision.
+            statements: Of the decision; their reasons tell of the columns that they touch.
+        """
+        reasons = {text for statement in statements for text in statement.reason.split("; ")}
+        found = (
+            sentence
+            for name, text in self.notes
+            for sentence in (f"{told_subject(name)}{text}",)
+            if sentence not in told and text not in reasons and sentence not in reasons
+        )
+        return tuple(dict.fromkeys(found))
 
 
 def target_schema(
@@ -94,6 +120,16 @@ def target_schema(
         )
     ours = frozenset(c.id for c in columns.values() if c.needs_zero_value)
     return TargetSchema(schema, placed, ours, tuple(fitting.notes), fitting.refusal)
+
+
+def _subject_of(check: Check) -> str:
+    return f"check:{(check.name or check.expression).lower()}"
+
+
+def told_subject(subject: str) -> str:
+    """The beginning of a sentence about a column; notes on others name their subject."""
+    what, _, name = subject.partition(":")
+    return f"{name}: " if what == "column" else ""
 
 
 def changed_comments(before: Sequence[ShardColumn], after: Sequence[ShardColumn]) -> dict[str, str]:
@@ -185,7 +221,7 @@ class _Fitting:
             fitted = self._dialect.fit_check(named)
             if isinstance(fitted, LeftOut):
                 text = f"check ({check.expression}) is left out: {fitted.reason}"
-                self.notes.append((f"check:{named.name.lower()}", text))
+                self.notes.append((_subject_of(check), text))
             else:
                 found.append(fitted)
         return tuple(found)

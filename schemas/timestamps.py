@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from .grammar.columns import current_timestamp
 from .grammar.context import ServerContext
+from .grammar.defaults import current_timestamp
 from .model import Column, Default, DefaultKind
 
 

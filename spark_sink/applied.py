@@ -10,7 +10,6 @@ from shardmerge.schemas.position import BEGINNING, SourcePosition
 from shardmerge.schemas.topics import row_topic
 
 from .barrier import Partition
-from .decisions import Gate
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +40,11 @@ class Watermarks:
     partitions: Mapping[str, int] = field(default_factory=dict)
     ends: Mapping[Partition, int] = field(default_factory=dict)
 
+    def partitions_of(self, shard: ShardId) -> list[Partition]:
+        """The partitions of a shard's row topic, as far as known."""
+        topic = row_topic(shard)
+        return [(topic, n) for n in range(self.partitions.get(topic, 0))]
+
 
 @dataclass(frozen=True, slots=True)
 class RowProgress:
@@ -60,8 +64,7 @@ class RowProgress:
 
     def partitions_of(self, shard: ShardId) -> list[Partition]:
         """The partitions of a shard's row topic, as far as known."""
-        topic = row_topic(shard)
-        return [(topic, n) for n in range(self.watermarks.partitions.get(topic, 0))]
+        return self.watermarks.partitions_of(shard)
 
     def is_parked(self, shard: ShardId) -> bool:
         """Whether the shard has rows that are not applied, by the latest reading."""
@@ -72,22 +75,27 @@ class RowProgress:
 _UNTOUCHED = Applied(0)
 
 
-def unapplied_before(shard: ShardId, gate: Gate, rows: RowProgress) -> str:
-    """Whether rows of a shard before a gate may still have to be applied.
+def unapplied_before(shard: ShardId, place: SourcePosition, seen: int, rows: RowProgress) -> str:
+    """Whether rows of a shard before a place may still have to be applied.
 
     Proven otherwise by one of two facts, for each partition of the row topic: the next row that
-    is not applied stands at or beyond the gate; or everything is applied up to the high
-    watermark, which was read after the gate's decision was seen, so that it covers every row
-    that precedes that decision's schema change.
+    is not applied stands at or beyond the place; or everything is applied up to the high
+    watermark, which was read after the record that stands at the place was seen, so that it covers
+    every row that precedes it.
+
+    Args:
+        shard: Any.
+        place: A gate's, say.
+        seen: ``Decisions.seen`` when that record was seen: a reading made then or later counts.
+        rows: How far rows are applied.
 
     Returns:
         "" when none is left, else what is waited for, as text for people.
     """
-    place = gate.position
     if place == BEGINNING:
         return ""
     watermarks, topic = rows.watermarks, row_topic(shard)
-    current = watermarks.seen >= gate.seen
+    current = watermarks.seen >= seen
     count = watermarks.partitions.get(topic)
     if count is None:
         return "" if current else f"the high watermark of {topic}"

@@ -30,10 +30,10 @@ from shardmerge.schemas.errors import TargetError
 from shardmerge.schemas.names import TargetTable
 
 from .barrier import Partition
-from .control import Advance, ControlStore
+from .control import ControlStore
 from .keyless import KeylessBatch
 from .range_reader import OffsetRange, RangeCursor, RowReader
-from .ranges import RangeResult, RangeTask
+from .ranges import Advance, RangeResult, RangeTask
 from .row_batches import Batch, RefusedRow
 from .row_fold import RowFold
 from .segment_plan import Refusal
@@ -264,6 +264,7 @@ def _apply(lanes: Sequence[_Lane], connection: TaskConnection) -> None:
                 next_offset=r.next_offset,
                 next_position=end.position if end else None,
                 hold=end.hold if end else None,
+                truncated=end.truncated if end else False,
                 rows=result.rows + r.fold.rows,
                 written=result.written + upserted,
                 deleted=result.deleted + deleted,

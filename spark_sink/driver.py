@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from shardmerge.schemas import codec, topics
 from shardmerge.schemas.errors import ContractError, StackError, TargetError
 from shardmerge.schemas.events import Decision
-from shardmerge.schemas.names import TargetTable
+from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline import Pipeline
 
 from .applied import Applied, RowProgress, Watermarks
@@ -38,10 +38,13 @@ from .offsets import OffsetReader, TailEnd, TailRecord, TopicTail
 from .plan import BatchPlan, SinkState, TargetPlan, plan
 from .progress import Standing, progress_of
 from .publisher import ProgressPublisher
-from .ranges import RangeResult, RowHold, TaskFailure
-from .statement_runs import StatementResult, StatementRunner
-from .statements import Refused
+from .range_reader import RowReader
+from .ranges import Advance, RangeResult, RowHold, TaskFailure
+from .rewind import first_from
+from .statement_runs import RemovalResult, StatementResult, StatementRunner
+from .statements import Refused, bindings
 from .targets.interface import Batches, StatementJournal, WriterState
+from .truncations import UNKNOWN_ROWS, UNKNOWN_ROWS_HINT, Truncation, deletion
 
 log = logging.getLogger(__name__)
 
@@ -87,6 +90,8 @@ class Driver:
         epoch: int,
     ) -> None:
         self._sink = pipeline.sink
+        self._routes = pipeline.routes
+        self._bootstrap = pipeline.kafka.bootstrap_servers
         self._offsets = offsets
         self._tail = tail
         self._control = control
@@ -106,6 +111,7 @@ class Driver:
         self._refused: dict[TargetTable, dict[StatementKey, _Refusal]] = {}
         self._applied: dict[Partition, Applied] = {}
         self._holds: dict[Partition, _Held] = {}
+        self._truncations: dict[ShardId, Truncation] = {}
         self._rows: dict[TargetTable, int] = {}
 
     def load(self) -> None:
@@ -178,6 +184,8 @@ class Driver:
             safe_ends=self._barriers.safe_ends,
             busy=self._statements.busy,
             resting={held.hold.shard for held in self._holds.values() if now < held.retry_at},
+            truncations=self._truncations,
+            routes=self._routes,
             writer_epoch=self._epoch,
         )
 
@@ -245,12 +253,77 @@ class Driver:
         for target in batch.targets:
             if target.ready:
                 self._statements.start(target.target, target.ready)
+        for truncation in batch.emptied:
+            if truncation.target not in self._statements.busy:
+                self._empty(truncation)
+
+    def _empty(self, truncation: Truncation) -> None:
+        """Begin to delete the rows of a truncated shard, or hold it."""
+        target = self._decisions.targets[truncation.target]
+        bound = bindings(target, self._executed.get(target.target, ()))
+        sql = deletion(target, truncation.shard, bound)
+        if sql is not None:
+            self._statements.start_removal(truncation, sql)
+        else:
+            self._hold_truncated(truncation, UNKNOWN_ROWS, UNKNOWN_ROWS_HINT)
+
+    def _hold_truncated(self, truncation: Truncation, reason: str, hint: str) -> None:
+        """Let the shard stand for a while; the task that meets the event again begins anew."""
+        self._truncations.pop(truncation.shard, None)
+        self._hold(
+            truncation.partition,
+            RowHold(truncation.shard, truncation.position, truncation.offset, reason, hint),
+        )
+
+    def _take_removal(self, result: RemovalResult) -> None:
+        """Go on behind a TRUNCATE whose shard has no rows in the target any more."""
+        truncation, error = result.truncation, result.error
+        if isinstance(error, TargetError) and (error.retryable or error.statement):
+            self._hold_truncated(
+                truncation, f"TRUNCATE TABLE: the target refuses it: {error.message}", error.hint
+            )
+            return
+        if error is not None:
+            raise error
+        reader = RowReader(self._bootstrap)
+        try:
+            moves = self._behind(truncation, reader)
+        finally:
+            reader.close()
+        self._control.move(self._epoch, moves)
+        for move in moves:
+            self._applied[move.topic, move.partition] = Applied(move.next_offset)
+        del self._truncations[truncation.shard]
+        self._holds.pop(truncation.partition, None)
+        log.info(
+            "shard emptied",
+            extra={
+                "shard": str(truncation.shard),
+                "position": str(truncation.position),
+                "elapsed_ms": result.elapsed_ms,
+            },
+        )
+
+    def _behind(self, truncation: Truncation, reader: RowReader) -> list[Advance]:
+        """The moves of a shard's partitions to their first rows behind a TRUNCATE."""
+        moves = []
+        for partition in self._watermarks.partitions_of(truncation.shard):
+            start = self._applied.get(partition, Applied(0)).offset
+            to = truncation.offset + 1
+            if partition != truncation.partition:
+                to = first_from(reader, partition, start, truncation.position)
+            if to != start:
+                moves.append(Advance(*partition, start, to, truncation.target, 0, 0, 0))
+        return moves
 
     def _take_statements(self, wait_s: float) -> bool:
         """Note how statements ended. Returns whether one did."""
         results = self._statements.finished(wait_s)
         for result in results:
-            self._take_statement(result)
+            if isinstance(result, RemovalResult):
+                self._take_removal(result)
+            else:
+                self._take_statement(result)
         return bool(results)
 
     def _take_statement(self, result: StatementResult) -> None:
@@ -289,23 +362,45 @@ class Driver:
         self._applied[partition] = Applied(result.next_offset, result.next_position)
         [(target, shard)] = self._decisions.topics[result.topic]
         self._rows[target] = self._rows.get(target, 0) + result.rows
-        before = self._holds.pop(partition, None)
         if result.hold is not None:
-            retry_at = time.monotonic() + self._sink.retry_interval_s
-            self._holds[partition] = _Held(result.hold, retry_at)
-            if before is None or before.hold != result.hold:
-                log.error(
-                    "shard held",
-                    extra={
-                        "shard": str(shard),
-                        "position": str(result.hold.position),
-                        "offset": result.hold.offset,
-                        "reason": result.hold.reason,
-                        "hint": result.hold.hint,
-                    },
+            self._hold(partition, result.hold)
+        elif not result.truncated:
+            self._holds.pop(partition, None)
+        elif result.next_position is not None:
+            self._meet(
+                Truncation(
+                    target,
+                    shard,
+                    partition,
+                    result.next_offset,
+                    result.next_position,
+                    self._decisions.seen,
                 )
+            )
         # Coming to stand at a gate is a move too: it can be what a debt waits for.
         return result.next_offset > result.start_offset or result.next_position is not None
+
+    def _hold(self, partition: Partition, hold: RowHold) -> None:
+        before = self._holds.get(partition)
+        retry_at = time.monotonic() + self._sink.retry_interval_s
+        self._holds[partition] = _Held(hold, retry_at)
+        if before is None or before.hold != hold:
+            log.error(
+                "shard held",
+                extra={
+                    "shard": str(hold.shard),
+                    "position": str(hold.position),
+                    "offset": hold.offset,
+                    "reason": hold.reason,
+                    "hint": hold.hint,
+                },
+            )
+
+    def _meet(self, truncation: Truncation) -> None:
+        """The first TRUNCATE of a shard is carried out first."""
+        known = self._truncations.get(truncation.shard)
+        if known is None or truncation.position <= known.position:
+            self._truncations[truncation.shard] = truncation
 
     def _recover(self, failure: TaskFailure) -> None:
         """After a failed task: go on from what is committed, unless that cannot help."""

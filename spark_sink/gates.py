@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from shardmerge.schemas.position import SourcePosition
 
-from .decisions import Gate, ShardGates
+from .decisions import Gate, ShardGates, StatementKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +28,22 @@ class Stop:
         return self.gate.position
 
 
-def first_stop(shard: ShardGates, frontier: int) -> Stop | None:
+def first_stop(
+    shard: ShardGates, frontier: int, own: tuple[int, StatementKey] | None = None
+) -> Stop | None:
     """The first gate that may not be passed; None when all may.
 
     Args:
         shard: The shard's gates.
         frontier: Lowest version of the target whose rows must wait (``statements.frontier``).
+        own: The gate at which the shard's rows wait for a change of its rows, if they do
+            (``statements.rows_stops``).
     """
     index = shard.first_blocked(frontier)
+    if own is not None and own[0] < index:
+        key = own[1]
+        what = f"waits for statement {key.version}.{key.ordinal}, which changes its rows"
+        return Stop(shard.gates[own[0]], False, what, "")
     if index == len(shard.gates):
         return None
     gate = shard.gates[index]

@@ -8,9 +8,13 @@ DDL is not transactional in MySQL. Theory of operation of ``execute``:
    target refused it: journal ``intent`` with the table's CREATE statement of now.
 3. Decide by the table's real schema. As it was at the intent: execute. As the statement makes
    it: a crash came between executing and journalling, it is done. Anything else: somebody
-   changed the target; refused, until the table is again one of the two.
+   changed the target; refused, until the table is again one of the two. A table, or a column of a
+   table, that somebody made before its statement came is taken if it accepts the rows.
 4. After executing, read the table back and compare it with what the statement should make of
    it; then journal ``done``.
+
+A statement that changes rows (``TargetStatement.shard``) is repeated instead, a part of the rows
+in each transaction, until it finds none; begun anew after a crash it goes on with what is left.
 
 An error of the target is journalled as ``refused`` and returned; the next call begins anew. An
 error that tells of the server's state (lock wait timeout, deadlock, lost connection) leaves the
@@ -25,7 +29,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from shardmerge.schemas.apply import apply_create
-from shardmerge.schemas.changes import CreateTable
+from shardmerge.schemas.changes import AlterTable, CreateTable
 from shardmerge.schemas.errors import SourceError, TargetError
 from shardmerge.schemas.events import TargetStatement
 from shardmerge.schemas.grammar import parse
@@ -35,6 +39,7 @@ from shardmerge.schemas.names import TargetTable
 from .control import ControlStore
 from .targets.interface import JournalEntry
 from .targets.introspection import (
+    column_there_already,
     difference,
     is_same,
     make_database,
@@ -45,6 +50,9 @@ from .targets.introspection import (
     show_create,
 )
 from .targets.mysql import LOCK_WAIT_TIMEOUT, MySqlSession
+
+ROWS_AT_A_TIME = 10_000
+"""Of a statement that changes rows: bounds what one transaction locks, and what a crash undoes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +123,10 @@ class Journal:
             )
             if stored and stored[0][0] == "done":
                 return JournalEntry("done")
+            if statement.shard is not None:
+                entry = self._change_rows(statement.sql)
+                self._store(place, statement.sql, entry, None)
+                return entry
             make_database(self._session, target.database)
             real = show_create(self._session, target)
             before = stored[0][1] if stored else None
@@ -126,6 +138,28 @@ class Journal:
             self._store(place, statement.sql, outcome.entry, kept)
             return outcome.entry
 
+    def change_rows(self, sql: str) -> None:
+        """Repeat a statement, a part of the rows in each transaction, until it changes no row.
+
+        Raises:
+            TargetError: The target refuses it, cannot execute it now (``retryable``), or another
+                writer took over (without ``statement``).
+        """
+        changed = 1
+        while changed:
+            with self._session.transaction():
+                self._control.fence(self._epoch)
+                changed = self._session.execute(f"{sql} LIMIT {ROWS_AT_A_TIME}")
+
+    def _change_rows(self, sql: str) -> JournalEntry:
+        try:
+            self.change_rows(sql)
+        except TargetError as error:
+            if error.retryable or not error.statement:
+                raise
+            return JournalEntry("refused", error.message)
+        return JournalEntry("done")
+
     def _run(self, target: TargetTable, sql: str, before: str, real: str) -> _Outcome:
         """Execute the statement unless the table's real schema shows that it was."""
         context = server_context(self._session, target.database)
@@ -135,6 +169,10 @@ class Journal:
             now = schema_of(real, context)
             if isinstance(statement, CreateTable) and schema_before is not None:
                 return _accept(target, apply_create(statement, context), now)
+            if real == before and isinstance(statement, AlterTable) and now is not None:
+                reason = column_there_already(now, statement, target, context)
+                if reason is not None:
+                    return _Outcome(JournalEntry("refused" if reason else "done", reason), True)
             expected = schema_after(schema_before, statement, target, context)
         except SourceError as error:
             reason = f"not executed, because its effect cannot be verified: {error}"

@@ -74,10 +74,10 @@ class KeylessChanges:
             for change in repeat(self._change(s, plan, removed=False), s.count)
         ]
         return KeylessBatch(
-            block_of(removed, plan.columns) if removed else None,
+            block_of(removed, plan.columns, plan.origin) if removed else None,
             tuple(-s.count for s in self._left(-1)),
-            tuple(column.kind for column in plan.columns),
-            block_of(added, plan.columns, plan.fills) if added else None,
+            (*(column.kind for column in plan.columns), *("varchar" for _ in plan.origin)),
+            block_of(added, plan.columns, (*plan.origin, *plan.fills)) if added else None,
         )
 
     def _change(self, row: _Sum, plan: SegmentPlan, *, removed: bool) -> Change:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from shardmerge.schemas.errors import ContractError
 from shardmerge.schemas.events import Binding, ShardColumn
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.position import SourcePosition
+from shardmerge.schemas.routing import RoutingRule, RowsPolicy, rule_of
+from shardmerge.schemas.topics import row_topic
 
-from .applied import RowProgress
+from .applied import RowProgress, unapplied_before
 from .barrier import Partition
 from .decisions import Decisions, Gate, ShardGates, StatementKey, TargetDecisions
 from .gates import Stop, first_stop
@@ -23,7 +25,9 @@ from .statements import (
     executing,
     frontier,
     open_statements,
+    rows_stops,
 )
+from .truncations import Truncation
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +53,16 @@ class TargetPlan:
 
 @dataclass(frozen=True, slots=True)
 class BatchPlan:
-    """One step of the sink: the ready statements, and the ranges of targets that have none."""
+    """One step of the sink: the ready statements, and the ranges of targets that have none.
+
+    Attributes:
+        emptied: Truncations whose turn has come: every row before them is applied, and no statement
+            of the target is ready.
+    """
 
     targets: tuple[TargetPlan, ...]
     tasks: tuple[RangeTask, ...]
+    emptied: tuple[Truncation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +75,8 @@ class SinkState:
         safe_ends: Row partition → end offset (exclusive) whose barrier is settled.
         busy: Targets on which statements run: nothing else is done with them meanwhile.
         resting: Shards that stand at a row which cannot be applied, until it is tried again.
+        truncations: Shard → the first TRUNCATE that was met and is not carried out.
+        routes: They say what becomes of the rows of a truncated shard.
         writer_epoch: Of this driver.
     """
 
@@ -74,6 +86,8 @@ class SinkState:
     safe_ends: Mapping[Partition, int] = field(default_factory=dict)
     busy: Collection[TargetTable] = ()
     resting: Collection[ShardId] = ()
+    truncations: Mapping[ShardId, Truncation] = field(default_factory=dict)
+    routes: Sequence[RoutingRule] = ()
     writer_epoch: int = 0
 
 
@@ -95,6 +109,16 @@ def plan(decisions: Decisions, state: SinkState, max_records: int) -> BatchPlan:
     """
     targets = tuple(_plan_target(target, state) for target in decisions.targets.values())
     plans = {plan.target: plan for plan in targets}
+    emptied = tuple(
+        truncation
+        for truncation in state.truncations.values()
+        if not plans[truncation.target].ready
+        and truncation.target not in state.busy
+        and truncation.shard not in decisions.targets[truncation.target].paused
+        and truncation.shard not in state.resting
+        and not unapplied_before(truncation.shard, truncation.position, truncation.seen, state.rows)
+    )
+    emptying = {truncation.target for truncation in emptied}
     wanted: dict[Partition, tuple[TargetTable, ShardId]] = {}
     available: dict[Partition, int] = {}
     for partition, end in state.safe_ends.items():
@@ -102,7 +126,7 @@ def plan(decisions: Decisions, state: SinkState, max_records: int) -> BatchPlan:
         if len(owners) != 1:
             continue
         target, shard = owners[0]
-        if plans[target].ready or target in state.busy:
+        if plans[target].ready or target in state.busy or target in emptying:
             continue
         if shard in decisions.targets[target].paused:
             continue
@@ -120,9 +144,7 @@ def plan(decisions: Decisions, state: SinkState, max_records: int) -> BatchPlan:
         if target not in bound:
             bound[target] = bindings(known, state.executed.get(target, ()))
         if shard not in streams:
-            stop = plans[target].stops.get(shard)
-            count = state.rows.watermarks.partitions.get(partition[0], 1)
-            streams[shard] = _stream(target, known.shards[shard], stop, count)
+            streams[shard] = _stream(known, shard, plans[target].stops.get(shard), state)
         start = state.rows.at(partition).offset
         tasks.append(
             RangeTask(
@@ -135,7 +157,7 @@ def plan(decisions: Decisions, state: SinkState, max_records: int) -> BatchPlan:
                 writer_epoch=state.writer_epoch,
             )
         )
-    return BatchPlan(targets, tuple(tasks))
+    return BatchPlan(targets, tuple(tasks), emptied)
 
 
 def share_fairly(available: Mapping[Partition, int], bound: int) -> dict[Partition, int]:
@@ -164,9 +186,9 @@ def _plan_target(target: TargetDecisions, state: SinkState) -> TargetPlan:
     if target.target in state.busy:
         open_now = tuple(executing(statement) for statement in open_now)
     reached = frontier(target, executed)
-    stops = {}
+    own, stops = rows_stops(target, executed), {}
     for shard in target.shards.values():
-        if (stop := first_stop(shard, reached)) is not None:
+        if (stop := first_stop(shard, reached, own.get(shard.shard))) is not None:
             stops[shard.shard] = stop
     return TargetPlan(target.target, reached, open_now, stops)
 
@@ -186,6 +208,9 @@ def _available(
         return 0
     if stop is not None and _stands_at(standing.next_position, stop.position):
         return 0
+    truncation = state.truncations.get(shard)
+    if truncation is not None and _stands_at(standing.next_position, truncation.position):
+        return 0
     return end - standing.offset
 
 
@@ -194,9 +219,9 @@ def _stands_at(next_position: SourcePosition | None, stop: SourcePosition) -> bo
 
 
 def _stream(
-    target: TargetTable, shard: ShardGates, stop: Stop | None, partitions: int
+    target: TargetDecisions, name: ShardId, stop: Stop | None, state: SinkState
 ) -> ShardStream:
-    segments = []
+    shard, segments = target.shards[name], []
     for gate in shard.gates:
         if stop is not None and gate.version == stop.gate.version:
             break
@@ -208,12 +233,16 @@ def _stream(
         assert stop is not None
         gate = stop.gate
         segments.append(Segment(gate.position, gate.columns, gate.key, gate.live))
+    truncation = state.truncations.get(name)
+    places = [place.position for place in (stop, truncation) if place is not None]
+    rule = rule_of(state.routes, name)
     return ShardStream(
-        shard=shard.shard,
-        target=target,
+        shard=name,
+        target=target.target,
         segments=tuple(segments),
-        stop=None if stop is None else stop.position,
-        partitions=partitions,
+        stop=min(places, default=None),
+        partitions=state.rows.watermarks.partitions.get(row_topic(name), 1),
+        keeps_truncated=rule is not None and rule.on_truncate is RowsPolicy.KEEP,
     )
 
 

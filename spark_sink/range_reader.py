@@ -70,6 +70,17 @@ class RowReader:
             ) from error
         return RangeCursor(self.consumer, ranges)
 
+    def beginning(self, partition: Partition) -> int:
+        """The first offset that a partition still has; raises ``StackError`` without an answer."""
+        try:
+            low, _ = self.consumer.get_watermark_offsets(TopicPartition(*partition), _METADATA_S)
+        except KafkaException as error:
+            raise StackError(
+                f"asking for the beginning of {partition[0]}: {error.args[0].str()}",
+                hint="check the Kafka brokers",
+            ) from error
+        return int(low)
+
     def close(self) -> None:
         """End the consumer."""
         self.consumer.close()

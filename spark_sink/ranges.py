@@ -42,6 +42,7 @@ class ShardStream:
         segments: In position order; never empty.
         stop: Position of the first gate that may not be passed; None when all may.
         partitions: How many partitions the row topic has.
+        keeps_truncated: Whether rows stay in the target when the shard's table is truncated.
     """
 
     shard: ShardId
@@ -49,6 +50,7 @@ class ShardStream:
     segments: tuple[Segment, ...]
     stop: SourcePosition | None
     partitions: int = 1
+    keeps_truncated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,7 @@ class RangeResult:
             was held; None when the range was read to its end.
         rows: Row events consumed (before keeping the last change per key).
         written, deleted: Rows sent to the target.
+        truncated: Whether the row event at ``next_offset`` says that the shard's table was emptied.
     """
 
     topic: str
@@ -102,6 +105,21 @@ class RangeResult:
     written: int
     deleted: int
     hold: RowHold | None = None
+    truncated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Advance:
+    """A partition's move from ``start_offset`` to ``next_offset``, and what was done meanwhile."""
+
+    topic: str
+    partition: int
+    start_offset: int
+    next_offset: int
+    target: TargetTable
+    rows: int
+    written: int
+    deleted: int
 
 
 @dataclass(frozen=True, slots=True)

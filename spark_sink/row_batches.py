@@ -98,7 +98,7 @@ def batch_of(changes: Sequence[Changes], plan_of: Callable[[int], SegmentPlan]) 
         plan_of(first).key_names,
         _deletes(deletes, plan_of) if deletes else None,
         tuple(
-            block_of(rows, plan_of(n).columns, plan_of(n).fills)
+            block_of(rows, plan_of(n).columns, (*plan_of(n).origin, *plan_of(n).fills))
             for n, rows in sorted(upserts.items())
         ),
     )
@@ -118,7 +118,11 @@ def _deletes(rows: Sequence[Change], plan_of: Callable[[int], SegmentPlan]) -> B
     plan = plan_of(rows[0][1])
     if all(row[1] == rows[0][1] for row in rows):
         wanted = set(plan.key_names)
-        return block_of(rows, [c for c in plan.columns if c.target in wanted])
+        return block_of(
+            rows,
+            [c for c in plan.columns if c.target in wanted],
+            [fill for fill in plan.origin if fill[0] in wanted],
+        )
     parts: dict[int, list[Change]] = {}
     for row in rows:
         parts.setdefault(row[1], []).append(row)

@@ -43,11 +43,17 @@ from .segment_plan import Refusal, SegmentPlan, plan_segment
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Where the fold ended. ``hold`` is None at a gate that may not be passed."""
+    """Where the fold ended: at a gate that may not be passed, unless something else is told.
+
+    Attributes:
+        hold: The row at ``offset`` cannot be applied.
+        truncated: The row event at ``offset`` says that the shard's table was emptied.
+    """
 
     offset: int
     position: SourcePosition
     hold: RowHold | None = None
+    truncated: bool = False
 
 
 class RowFold:
@@ -172,6 +178,12 @@ class RowFold:
         if refusal := self._refuse(offset, record):
             self._position = position_of(source)
             return self._hold(offset, refusal.reason, refusal.hint)
+        if record.op == TRUNCATE:
+            self._short = None
+            if self._stream.keeps_truncated:
+                return True
+            self.end = Stop(offset, position_of(source), truncated=True)
+            return False
         try:
             self._take(offset, record)
         except TypeError:
@@ -271,11 +283,7 @@ class RowFold:
                 self._number = other
             return self._refuse_keyless(record) if plan.decoder.key_of is None else None
         if record.op == TRUNCATE:
-            return Refusal(
-                "the table was truncated on the source; the merged table cannot be truncated "
-                "for one shard",
-                "delete this shard's rows from the target, then skip the event",
-            )
+            return None
         return Refusal(f"operation {record.op!r} is not known", "see Debezium's release notes")
 
     def _refuse_keyless(self, record: RowRecord) -> Refusal | None:

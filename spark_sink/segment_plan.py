@@ -8,8 +8,10 @@ from typing import NamedTuple
 
 from shardmerge.schemas.events import Binding
 from shardmerge.schemas.names import ShardId
+from shardmerge.schemas.origin import origin_part
+from shardmerge.schemas.origin_columns import of_shard
 
-from .columns import Encoder, UnfitValue, encoder
+from .columns import Encoder, Form, UnfitValue, encoder
 from .fills import Fill, fill_of
 from .ranges import Segment
 from .row_decoder import RowDecoder, row_decoder
@@ -51,8 +53,9 @@ class SegmentPlan:
         decoder: Of the rows' records; its ``key_of`` is None without a primary key.
         key_names: The target's columns of the key.
         signature: Rows of segments with equal signatures have comparable keys.
-        columns: What is written.
-        fills: Target column and its value, for columns that no image has.
+        columns: What is written of the images.
+        origin: Target column and its value, for the origin columns.
+        fills: The same for columns that the shard has got since.
         refusal: Why no row of the segment can be applied; None when they can.
     """
 
@@ -63,6 +66,7 @@ class SegmentPlan:
     key_names: tuple[str, ...]
     signature: tuple[object, ...]
     columns: tuple[WrittenColumn, ...]
+    origin: tuple[tuple[str, Fill], ...]
     fills: tuple[tuple[str, Fill], ...]
     refusal: Refusal | None
 
@@ -74,10 +78,16 @@ def plan_segment(
     columns: list[WrittenColumn] = []
     shape: list[tuple[str, frozenset[type] | None]] = []
     bound: dict[str, str] = {}
+    origin: list[tuple[str, Fill]] = []
     refusal: Refusal | None = None
-    for place, shard_column in enumerate(segment.columns):
+    for shard_column in segment.columns:
         name, kind = shard_column.column.name, shard_column.column.type
-        image = image_names(name)[naming]
+        if (part := origin_part(shard_column.id)) is not None:
+            if (binding := bindings.get(shard_column.id)) is not None:
+                bound[name.lower()] = binding.name
+                origin.append((binding.name, Fill(Form.TEXT, part.value_in(shard))))
+            continue
+        place, image = len(shape), image_names(name)[naming]
         accepts = None
         binding = bindings.get(shard_column.id)
         if binding is not None and binding.name and binding.writable:
@@ -99,7 +109,7 @@ def plan_segment(
             f"primary-key column {missing[0]} of the shard is not in the target",
             "give the target a column for it",
         )
-    by_name = {c.column.name.lower(): c for c in segment.columns}
+    by_name = {c.column.name.lower(): c for c in of_shard(segment.columns)}
     keys = [by_name[k.lower()] for k in segment.key if k.lower() in by_name]
     names = tuple(image for image, _ in shape)
     return SegmentPlan(
@@ -110,6 +120,7 @@ def plan_segment(
         tuple(bound.get(k.lower(), "") for k in segment.key),
         tuple((c.id, c.column.type.name, c.column.type.scale) for c in keys),
         tuple(columns),
+        tuple(origin),
         tuple(
             (binding.name, fill)
             for c in segment.added

@@ -16,6 +16,7 @@ from shardmerge.schemas.names import TargetTable
 
 from .statements import OpenStatement
 from .targets.interface import JournalEntry, StatementJournal
+from .truncations import Truncation
 
 THREADS = 4
 """How many targets execute statements at the same time; further ones wait for their turn."""
@@ -33,11 +34,28 @@ class StatementResult:
 
 
 @dataclass(frozen=True, slots=True)
+class RemovalResult:
+    """How the removal of a truncated shard's rows ended; ``error`` is None when it is done."""
+
+    truncation: Truncation
+    elapsed_ms: int
+    error: Exception | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Removal:
+    """The rows of a truncated shard, and the statement that deletes them."""
+
+    truncation: Truncation
+    sql: str
+
+
+@dataclass(frozen=True, slots=True)
 class _Run:
-    """The statements of one target, in their order."""
+    """The work on one target, in its order."""
 
     target: TargetTable
-    statements: Sequence[OpenStatement]
+    work: Sequence[OpenStatement | _Removal]
 
 
 class StatementRunner:
@@ -56,13 +74,21 @@ class StatementRunner:
         self.busy: set[TargetTable] = set()
         self._open_journal = open_journal
         self._runs: queue.SimpleQueue[_Run | None] = queue.SimpleQueue()
-        self._results: queue.SimpleQueue[StatementResult | _Run] = queue.SimpleQueue()
+        self._results: queue.SimpleQueue[StatementResult | RemovalResult | _Run]
+        self._results = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
 
     def start(self, target: TargetTable, statements: Sequence[OpenStatement]) -> None:
         """Begin to execute the statements of a target that is not busy."""
-        self.busy.add(target)
-        self._runs.put(_Run(target, statements))
+        self._begin(_Run(target, statements))
+
+    def start_removal(self, truncation: Truncation, sql: str) -> None:
+        """Begin to delete the rows of a truncated shard; its target is not busy."""
+        self._begin(_Run(truncation.target, [_Removal(truncation, sql)]))
+
+    def _begin(self, run: _Run) -> None:
+        self.busy.add(run.target)
+        self._runs.put(run)
         if len(self._threads) < min(len(self.busy), THREADS):
             # A daemon: a statement that takes hours does not keep the process from ending. The
             # journal tells the next process how it ended.
@@ -70,20 +96,20 @@ class StatementRunner:
             self._threads.append(thread)
             thread.start()
 
-    def finished(self, wait_s: float) -> list[StatementResult]:
+    def finished(self, wait_s: float) -> list[StatementResult | RemovalResult]:
         """What ended since the last call, in order within each target.
 
         Args:
             wait_s: Longest wait for a first result while something runs.
         """
-        found: list[StatementResult] = []
+        found: list[StatementResult | RemovalResult] = []
         try:
             while self.busy:
                 item = self._results.get(timeout=0 if found or not wait_s else wait_s)
-                if isinstance(item, StatementResult):
-                    found.append(item)
-                else:
+                if isinstance(item, _Run):
                     self.busy.discard(item.target)
+                else:
+                    found.append(item)
         except queue.Empty:
             pass
         return found
@@ -96,17 +122,24 @@ class StatementRunner:
     def _work(self) -> None:
         journal: StatementJournal | None = None
         while (run := self._runs.get()) is not None:
-            for statement in run.statements:
+            for work in run.work:
                 started = time.monotonic()
                 entry, error = None, None
                 try:
                     journal = journal or self._open_journal()
-                    key = statement.key
-                    entry = journal.execute(
-                        run.target, key.version, key.ordinal, statement.statement
-                    )
+                    if isinstance(work, _Removal):
+                        journal.change_rows(work.sql)
+                    else:
+                        key = work.key
+                        entry = journal.execute(
+                            run.target, key.version, key.ordinal, work.statement
+                        )
                 except Exception as found:  # raised again by the driver, in its thread
                     error = found
                 elapsed_ms = round((time.monotonic() - started) * 1000)
-                self._results.put(StatementResult(run.target, statement, elapsed_ms, entry, error))
+                self._results.put(
+                    RemovalResult(work.truncation, elapsed_ms, error)
+                    if isinstance(work, _Removal)
+                    else StatementResult(run.target, work, elapsed_ms, entry, error)
+                )
             self._results.put(run)

@@ -7,6 +7,8 @@ The rules (``StatementKind``; why they are right: DESIGN of the offset barrier):
 * A contracting or switching one of version v waits until each shard has applied all rows before
   its *limit* as of v (``limit_of``). That is every shard that a decision up to v names: shards
   that left are asked too, since their last rows may still be on the way.
+* One that changes the rows of one shard waits for that shard's rows before the gate at which it
+  stands (``rows_gate``), and for nobody else's.
 """
 
 from __future__ import annotations
@@ -16,10 +18,12 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from shardmerge.schemas.events import Binding, StatementKind, TargetStatement
+from shardmerge.schemas.names import ShardId
 
 from .applied import RowProgress, unapplied_before
 from .decisions import Gate, ShardGates, StatementKey, TargetDecisions
 
+_WAITED_FOR = (StatementKind.EXPANDING, StatementKind.SWITCHING)
 WHOLE_TABLE = "table"
 """The subject that every other subject is part of."""
 
@@ -79,6 +83,21 @@ def limit_of(shard: ShardGates, version: int) -> Gate | None:
     return shard.gates[min(shard.first_blocked(version), count - 1)]
 
 
+def rows_gate(shard: ShardGates, version: int) -> int | None:
+    """Index of the gate at which a statement of ``version`` that changes the shard's rows stands.
+
+    It is the gate that this version opens: its own, or the first of those that were held until
+    then.
+
+    Returns:
+        None when it opens none: no row waits for the statement.
+    """
+    index = shard.first_blocked(version)
+    if index < len(shard.gates) and shard.gates[index].effective_version == version:
+        return index
+    return None
+
+
 def open_statements(
     target: TargetDecisions,
     executed: Collection[StatementKey],
@@ -123,9 +142,25 @@ def frontier(target: TargetDecisions, executed: Collection[StatementKey]) -> int
     the one after the latest decision.
     """
     for key, statement in target.statements.items():
-        if statement.kind is not StatementKind.CONTRACTING and key not in executed:
+        if statement.kind in _WAITED_FOR and key not in executed:
             return key.version
     return target.version + 1
+
+
+def rows_stops(
+    target: TargetDecisions, executed: Collection[StatementKey]
+) -> dict[ShardId, tuple[int, StatementKey]]:
+    """Per shard the first gate at which its rows wait for a change of its rows, and for which."""
+    found: dict[ShardId, tuple[int, StatementKey]] = {}
+    for key, statement in target.statements.items():
+        if statement.kind is not StatementKind.ROWS or key in executed:
+            continue
+        assert statement.shard is not None
+        shard = target.shards[statement.shard]
+        index = rows_gate(shard, key.version)
+        if index is not None and index < found.get(shard.shard, (len(shard.gates), key))[0]:
+            found[shard.shard] = index, key
+    return found
 
 
 def bindings(target: TargetDecisions, executed: Collection[StatementKey]) -> dict[str, Binding]:
@@ -150,7 +185,10 @@ def _at_its_turn(
 ) -> OpenStatement:
     """The state of a statement that waits for no earlier one."""
     if statement.kind is not StatementKind.EXPANDING:
-        waits = _unapplied(target, key.version, rows)
+        if statement.shard is not None:
+            waits = _unapplied_of(target.shards[statement.shard], key.version, rows)
+        else:
+            waits = _unapplied(target, key.version, rows)
         if waits:
             return OpenStatement(key, statement, StatementState.DEBT, f"waits for {waits}")
     if refusal is None:
@@ -174,8 +212,19 @@ def _unapplied(target: TargetDecisions, version: int, rows: RowProgress) -> str:
     waits = []
     for shard in target.shards.values():
         limit = limit_of(shard, version)
-        if limit is not None and (waited := unapplied_before(shard.shard, limit, rows)):
+        if limit is not None and (
+            waited := unapplied_before(shard.shard, limit.position, limit.seen, rows)
+        ):
             waits.append(waited)
     if not waits:
         return ""
     return waits[0] if len(waits) == 1 else f"{waits[0]} and {len(waits) - 1} more shards"
+
+
+def _unapplied_of(shard: ShardGates, version: int, rows: RowProgress) -> str:
+    """Whether a statement that changes a shard's rows waits for some of them; "" if not."""
+    index = rows_gate(shard, version)
+    if index is None:
+        return ""
+    gate = shard.gates[index]
+    return unapplied_before(shard.shard, gate.position, gate.seen, rows)

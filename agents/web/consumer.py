@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
@@ -66,14 +66,22 @@ class ViewReader(Service):  # type: ignore[misc]
             while not self.should_stop:
                 batches = await consumer.getmany(timeout_ms=POLL_MS)
                 for tp, records in batches.items():
-                    for record in records:
-                        self._apply(record)
+                    await self.take(records)
                     self._next[tp] = records[-1].offset + 1
-                    await asyncio.sleep(0)
                 if not self.caught_up:
                     self.caught_up = await self._reached(consumer, ends)
         finally:
             await consumer.stop()
+
+    async def take(self, records: Iterable[Any]) -> None:
+        """Bring consecutive records of one partition into the view; of each key the last counts.
+
+        The agents share this event loop, and a worker that starts reads the whole history here:
+        they get their turn after every record.
+        """
+        for record in {record.key: record for record in records}.values():
+            self._apply(record)
+            await asyncio.sleep(0)
 
     async def _reached(self, consumer: Any, ends: dict[TopicPartition, int]) -> bool:
         """Compaction leaves gaps: the consumer's position counts, not the last record's."""

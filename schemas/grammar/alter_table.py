@@ -32,11 +32,8 @@ from shardmerge.schemas.changes import (
 from shardmerge.schemas.model import Check, Index
 
 from .charset_words import accept_charset, collation_word
-from .columns import (
-    Definition,
-    column_definition,
-    default_value,
-)
+from .columns import Definition, column_definition
+from .defaults import default_value
 from .indexes import begins_constraint, constraint, lock_wait
 from .lexer import END, Cursor
 from .options import charset_value, table_option

@@ -7,13 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from shardmerge.schemas.changes import WrittenLiteral
-from shardmerge.schemas.charsets import charset_name
 from shardmerge.schemas.model import (
     Check,
     Column,
     Default,
-    DefaultKind,
     ForeignKey,
     Generated,
     Index,
@@ -22,19 +19,15 @@ from shardmerge.schemas.model import (
 )
 
 from .charset_words import collation_word
+from .defaults import NOW, default_value, now
 from .engine_options import engine_option
-from .expression import expression, parenthesised
+from .expression import parenthesised
 from .indexes import check_constraint, references
-from .lexer import BIT, HEX, NATIONAL, NUMBER, STRING, Cursor
-from .literal_text import number
+from .lexer import Cursor
 from .qualified import field_name
 from .types import BINARY_ATTRIBUTE, accept_compressed, column_type
 
-NULL_DEFAULT = Default(DefaultKind.NULL)
-_NOW = frozenset({"CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP"})
 _PRIMARY = "PRIMARY"
-_FOLDED = {"pi()": "3.141592653589793", "-(pi())": "-3.141592653589793"}
-"""Constants that MariaDB does not keep as expressions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,105 +115,8 @@ def definition_of(cursor: Cursor, name: str) -> Definition:
     return Definition(column, indexes, tuple(draft.checks), tuple(draft.foreign_keys))
 
 
-def current_timestamp(fsp: int) -> str:
-    """The canonical text of the current time as a default."""
-    return f"CURRENT_TIMESTAMP({fsp})" if fsp else "CURRENT_TIMESTAMP"
-
-
 def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
-
-
-def default_value(cursor: Cursor) -> Default:
-    """Read what stands behind DEFAULT (or SET DEFAULT)."""
-    word = cursor.word
-    if word in _NOW:
-        return Default(DefaultKind.EXPRESSION, _now(cursor))
-    if word == "NULL":
-        cursor.advance()
-        return NULL_DEFAULT
-    if word == "(":
-        if cursor.context.is_mariadb and (literal := _literal_in_parentheses(cursor)):
-            return literal
-        found = parenthesised(cursor)
-        text = found.text
-        if cursor.context.is_mariadb:
-            if (folded := _folded(text)) is not None:
-                return folded
-            if text.startswith("now("):
-                text = _mariadb_now(text)
-        return Default(DefaultKind.EXPRESSION, text)
-    literal = _literal(cursor)
-    if literal is not None:
-        return literal
-    if cursor.context.is_mariadb:
-        # MariaDB takes a bare function call as an expression.
-        text = expression(cursor).text
-        folded = _folded(text)
-        return Default(DefaultKind.EXPRESSION, text) if folded is None else folded
-    return cursor.fail("a default value")
-
-
-def _folded(text: str) -> WrittenLiteral | None:
-    """What MariaDB computes when it is told such a default."""
-    value = _FOLDED.get(text)
-    return None if value is None else WrittenLiteral(DefaultKind.LITERAL, value, "number")
-
-
-def _literal_in_parentheses(cursor: Cursor) -> WrittenLiteral | None:
-    """MariaDB stores ``DEFAULT (5)`` as ``DEFAULT 5``."""
-    start = cursor.index
-    cursor.advance()
-    literal = _literal(cursor)
-    if literal is not None and cursor.accept(")"):
-        return literal
-    cursor.seek(start)
-    return None
-
-
-def _mariadb_now(text: str) -> str:
-    """MariaDB doesn't tell ``DEFAULT (NOW())`` from ``DEFAULT CURRENT_TIMESTAMP``."""
-    digits = text[len("now(") : -1]
-    return current_timestamp(int(digits or 0)) if not digits or digits.isdigit() else text
-
-
-def _now(cursor: Cursor) -> str:
-    cursor.advance()
-    fsp = 0
-    if cursor.accept("("):
-        fsp = cursor.integer("a number of digits") if cursor.word != ")" else 0
-        cursor.expect(")")
-    return current_timestamp(fsp)
-
-
-def _literal(cursor: Cursor) -> WrittenLiteral | None:
-    word = cursor.word
-    charset = ""
-    if word.startswith("_") and cursor.ahead() in (STRING, HEX, BIT):
-        charset = charset_name(word[1:])
-        cursor.advance()
-        word = cursor.word
-    if word in (STRING, NATIONAL):
-        text, form = cursor.string(), "string"
-    elif word in (HEX, BIT):
-        raw = cursor.text()
-        text = raw[2:-1] if raw.endswith("'") else raw[2:]
-        form = "hex" if word == HEX else "bit"
-        cursor.advance()
-    elif word in ("TRUE", "FALSE"):
-        text, form = ("1" if word == "TRUE" else "0"), "boolean"
-        cursor.advance()
-    elif word in ("+", "-") and cursor.ahead() in (NUMBER, "."):
-        cursor.advance()
-        text, form = ("-" if word == "-" else "") + number(cursor), "number"
-    elif word in (NUMBER, "."):
-        text, form = number(cursor), "number"
-    elif word in ("DATE", "TIME", "TIMESTAMP") and cursor.ahead() == STRING:
-        cursor.advance()
-        text, form = cursor.string(), "temporal"
-    else:
-        return None
-    return WrittenLiteral(DefaultKind.LITERAL, text, form, charset)
 
 
 # Readers of attributes: each starts at its own word and returns False to leave it unread.
@@ -249,9 +145,9 @@ def _default(cursor: Cursor, draft: _Draft) -> bool:
 
 def _on(cursor: Cursor, draft: _Draft) -> bool:
     cursor.expect("ON", "UPDATE")
-    if cursor.word not in _NOW:
+    if cursor.word not in NOW:
         cursor.fail("CURRENT_TIMESTAMP")
-    draft.on_update = _now(cursor)
+    draft.on_update = now(cursor)
     return True
 
 

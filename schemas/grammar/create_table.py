@@ -54,8 +54,6 @@ def create_table(cursor: Cursor, *, replaces: bool) -> Statement:
     if queried is None:
         if cursor.word not in (END, ";"):
             cursor.fail("a table option")
-        if not definitions:
-            cursor.fail("column definitions")
         queried = ()
     names = {definition.column.name.lower() for definition in definitions}
     from_query = not names.issuperset(name.lower() for name in queried)

@@ -9,11 +9,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from shardmerge.schemas.changes import WrittenForeignKey
+from shardmerge.schemas.errors import UnparsableDDL
 from shardmerge.schemas.model import Check, ForeignKey, Index, IndexKind, IndexPart
 
 from .engine_options import engine_option
 from .expression import parenthesised
-from .lexer import Cursor
+from .lexer import END, Cursor
 from .qualified import field_name, table_name
 
 INDEX_WORDS = {
@@ -241,10 +242,30 @@ def _reaction(cursor: Cursor) -> str:
 def check_constraint(cursor: Cursor, name: str) -> Check:
     """Read CHECK (…) [[NOT] ENFORCED]."""
     cursor.expect("CHECK")
-    text = parenthesised(cursor).text
+    start = cursor.index
+    try:
+        text = parenthesised(cursor).text
+    except UnparsableDDL:
+        if cursor.context.stores_checks or cursor.ahead(start - cursor.index) != "(":
+            raise
+        # The server forgets it, so it may be what no server could check: a query, a variable.
+        cursor.seek(start)
+        text = _anything_parenthesised(cursor)
     enforced = True
     if cursor.accept("NOT", "ENFORCED"):
         enforced = False
     else:
         cursor.accept("ENFORCED")
     return Check(name, text, enforced)
+
+
+def _anything_parenthesised(cursor: Cursor) -> str:
+    """Step over parentheses and what is in them; the text in them as it was written."""
+    start, depth = cursor.index + 1, 0
+    while True:
+        depth += (cursor.word == "(") - (cursor.word == ")")
+        if cursor.word == END:
+            cursor.fail(")")
+        cursor.advance()
+        if depth == 0:
+            return cursor.between(start, cursor.index - 1)

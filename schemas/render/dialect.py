@@ -95,8 +95,23 @@ class Dialect(Protocol):
         """The check as the target can have it."""
         ...
 
+    def row_value(self, fill: str, column: Column) -> str | None:
+        """The SQL literal of a fill (``row_fills.fill_text``) in a column of the target.
+
+        None where SQL may not find it again.
+        """
+        ...
+
+    def has_value(self, column: Column, literal: str) -> str:
+        """The condition that a row has a literal (``row_value``) already, to the byte."""
+        ...
+
     def create_table(self, table: TargetTable, schema: TableSchema) -> Texts:
         """Create the table with everything in it."""
+        ...
+
+    def set_default_charset(self, table: TargetTable, charset: str, collation: str) -> Texts:
+        """Change the charset of columns that say none; empty where the server cannot."""
         ...
 
     def add_column(self, table: TargetTable, column: Column) -> Texts:

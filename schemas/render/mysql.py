@@ -48,14 +48,18 @@ def create_table(schema: TableSchema, target_name_sql: str, *, old_utf8: bool = 
     lines = [column_definition(column, old_utf8=old_utf8) for column in schema.columns]
     lines += [index_clause(index) for index in schema.indexes]
     lines += [check_clause(check) for check in schema.checks]
-    options = ""
-    if schema.charset:
-        options = f" DEFAULT CHARACTER SET {_charset_word(schema.charset, old_utf8)}"
-    if schema.collation:
-        options += f" COLLATE {_charset_word(schema.collation, old_utf8)}"
+    options = default_charset(schema.charset, schema.collation, old_utf8=old_utf8)
+    options = f" {options}" if options else ""
     if schema.comment:
         options += f" COMMENT {string_literal(schema.comment)}"
     return f"CREATE TABLE {target_name_sql} ({', '.join(lines)}){options}"
+
+
+def default_charset(charset: str, collation: str, *, old_utf8: bool = False) -> str:
+    """The table option for columns that say no charset; "" is left out."""
+    parts = [f"DEFAULT CHARACTER SET {_charset_word(charset, old_utf8)}"] if charset else []
+    parts += [f"COLLATE {_charset_word(collation, old_utf8)}"] if collation else []
+    return " ".join(parts)
 
 
 def column_definition(column: Column, *, old_utf8: bool = False) -> str:

@@ -24,6 +24,7 @@ from shardmerge.schemas.type_join import value_type
 from shardmerge.schemas.types import ColumnType
 
 from . import mysql
+from .collations import fit_collation
 from .dialect import CannotRender, FittedColumn, LeftOut, Place, Texts
 from .features import (
     DESCENDING_INDEXES,
@@ -37,6 +38,7 @@ from .features import (
     missing_function,
 )
 from .mysql_fit import fit_column, in_flavour, zero_default
+from .mysql_rows import has_value, row_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +102,34 @@ class MySqlDialect:
             return LeftOut(f"{self.name} has no {missing}")
         return replace(check, expression=in_flavour(check.expression, self.server))
 
+    def row_value(self, fill: str, column: Column) -> str | None:
+        """The literal of a fill."""
+        return row_value(fill, column)
+
+    def has_value(self, column: Column, literal: str) -> str:
+        """The condition that a row has it already."""
+        return has_value(column, literal)
+
     def create_table(self, table: TargetTable, schema: TableSchema) -> Texts:
         """CREATE TABLE without IF NOT EXISTS: whoever executes it looks what is there."""
+        # Every column says its own: the default is for those whom nobody asks.
+        collation = self._default_collation(schema.collation) or ""
+        schema = replace(schema, collation=collation)
         return (mysql.create_table(schema, table.sql, old_utf8=self._old_utf8),)
+
+    def set_default_charset(self, table: TargetTable, charset: str, collation: str) -> Texts:
+        """DEFAULT CHARACTER SET; nothing where the server lacks the collation."""
+        fitted = self._default_collation(collation)
+        if fitted is None:
+            return ()
+        return self._alter(table, mysql.default_charset(charset, fitted, old_utf8=self._old_utf8))
+
+    def _default_collation(self, collation: str) -> str | None:
+        """The nearest collation that the server has; None when it has none that is near."""
+        if not collation:
+            return ""
+        fitted = fit_collation(collation, "the table", in_key=False, server=self.server)
+        return None if isinstance(fitted, CannotRender) else fitted[0]
 
     def add_column(self, table: TargetTable, column: Column) -> Texts:
         """ADD COLUMN at the end."""

@@ -13,8 +13,8 @@ from functools import lru_cache
 
 from shardmerge.schemas.changes import WrittenLiteral
 from shardmerge.schemas.expressions import canonical
-from shardmerge.schemas.grammar.columns import default_value as read_default
 from shardmerge.schemas.grammar.context import ServerContext
+from shardmerge.schemas.grammar.defaults import default_value as read_default
 from shardmerge.schemas.grammar.lexer import Cursor
 from shardmerge.schemas.literals import normal_literal
 from shardmerge.schemas.model import Column, Default, DefaultKind, Generated

@@ -73,6 +73,12 @@ class TiDbDialect(MySqlDialect):
             return None
         return MySqlDialect.zero_value(self, kind)
 
+    def set_default_charset(self, table: TargetTable, charset: str, collation: str) -> Texts:
+        """Only from utf8 to utf8mb4, which is all that TiDB changes; nothing otherwise."""
+        if charset != "utf8mb4" or (collation and collation not in _COLLATIONS):
+            return ()
+        return MySqlDialect.set_default_charset(self, table, charset, collation)
+
     def fit_column(self, column: Column, place: Place) -> FittedColumn | CannotRender:
         """The column as TiDB can have it; a STORED column is computed when it is read."""
         kind = column.type

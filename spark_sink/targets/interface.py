@@ -12,14 +12,14 @@ A writer of an earlier epoch is refused everywhere: its batches, its statements.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
 from shardmerge.schemas.events import TargetStatement
 from shardmerge.schemas.names import TargetTable
 from shardmerge.spark_sink.barrier import Partition
-from shardmerge.spark_sink.ranges import RangeResult, RangeTask, TaskFailure
+from shardmerge.spark_sink.ranges import Advance, RangeResult, RangeTask, TaskFailure
 
 State: TypeAlias = Literal["intent", "done", "refused"]
 StatementPlace: TypeAlias = tuple[TargetTable, int, int]
@@ -60,6 +60,15 @@ class WriterState(Protocol):
         """Target → row events applied to it."""
         ...
 
+    def move(self, epoch: int, moves: Iterable[Advance]) -> None:
+        """Set offsets of one target's partitions, forward or back, in one step.
+
+        Raises:
+            TargetError: An offset is not where its move starts, another writer took over, or the
+                target cannot be written now (``retryable``).
+        """
+        ...
+
 
 class StatementJournal(Protocol):
     """Executes statements so that none runs twice, whatever crashes when."""
@@ -73,12 +82,27 @@ class StatementJournal(Protocol):
     ) -> JournalEntry:
         """Execute a statement and verify its effect, or find out that it was executed.
 
+        A table, or a column, that is there before its statement is taken when it accepts the rows.
+        A statement that changes the rows of a shard (``TargetStatement.shard``) may be executed
+        again after a crash: it finds what is left.
+
         Returns:
             ``done``, or ``refused`` with the reason; the next call tries again.
 
         Raises:
             TargetError: With ``retryable``, when the target cannot execute it now; without,
                 when another writer took over.
+        """
+        ...
+
+    def change_rows(self, sql: str) -> None:
+        """Execute a statement that changes rows, which is in no decision.
+
+        Done again after a crash it finds what is left.
+
+        Raises:
+            TargetError: The target refuses it, cannot execute it now (``retryable``), or another
+                writer took over (without ``statement``).
         """
         ...
 

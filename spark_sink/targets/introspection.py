@@ -6,7 +6,14 @@ import re
 from dataclasses import replace
 
 from shardmerge.schemas.apply import apply_alter, apply_create
-from shardmerge.schemas.changes import AlterTable, CreateTable, DropTable, Statement
+from shardmerge.schemas.changes import (
+    AddColumn,
+    AlterTable,
+    CreateTable,
+    DropColumn,
+    DropTable,
+    Statement,
+)
 from shardmerge.schemas.errors import UnsupportedDDL
 from shardmerge.schemas.grammar import ServerContext, parse
 from shardmerge.schemas.lattice import Conflict, Order, compare_tables, join_tables
@@ -96,6 +103,41 @@ def schema_after(
             raise UnsupportedDDL(f"{type(statement).__name__} while {table} is {there}")
 
 
+def column_there_already(
+    there: TableSchema, statement: AlterTable, table: TargetTable, context: ServerContext
+) -> str | None:
+    """Whether an ADD COLUMN finds its column, or a DROP COLUMN finds it gone.
+
+    Returns:
+        None when it does not, and must be executed; "" when the table is as good as after it; else
+        why the column that is there does not fit.
+
+    Raises:
+        UnsupportedDDL: The statement contradicts the rest of the table.
+    """
+    if len(statement.actions) != 1:
+        return None
+    (action,) = statement.actions
+    if isinstance(action, DropColumn):
+        return "" if there.column(action.name) is None else None
+    if not isinstance(action, AddColumn):
+        return None
+    name = action.column.name.lower()
+    found = there.column(name)
+    if found is None:
+        return None
+    rest = TableSchema(
+        tuple(c for c in there.columns if c is not found),
+        charset=there.charset,
+        collation=there.collation,
+    )
+    wanted = apply_alter(rest, statement, table.table, context).schema.column(name)
+    assert wanted is not None
+    named = tuple(i for i in there.indexes if i.is_unique and name in map(str.lower, i.columns))
+    reason = misfit(TableSchema((wanted,), named), TableSchema((found,), named))
+    return f"column {found.name} is there already and does not fit: {reason}" if reason else ""
+
+
 def is_same(a: TableSchema | None, b: TableSchema | None) -> bool:
     """Whether two schemas mean the same to rows; comments and options do not count."""
     if a is None or b is None:
@@ -106,11 +148,35 @@ def is_same(a: TableSchema | None, b: TableSchema | None) -> bool:
 
 def misfit(wanted: TableSchema, there: TableSchema) -> str:
     """Why a table that is there does not accept every row of the wanted one; "" if it does."""
-    wanted, there = _bare(wanted), _bare(there)
+    wanted, there = _in_utf8mb4(_bare(wanted), _bare(there)), _bare(there)
     if compare_tables(wanted, there) in (Order.LESS, Order.EQUAL):
         return ""
     joined = join_tables([wanted, there])
     return str(joined) if isinstance(joined, Conflict) else difference(wanted, there)
+
+
+def _in_utf8mb4(wanted: TableSchema, there: TableSchema) -> TableSchema:
+    """The wanted table with the character sets of a table that is there, where those take any text.
+
+    A column that is part of a unique key stays as it is: another collation could call two of its
+    values the same.
+    """
+    keys = [index for index in (*wanted.indexes, *there.indexes) if index.is_unique]
+    in_keys = {name.lower() for index in keys for name in index.columns}
+    columns = []
+    for column in wanted.columns:
+        found = there.column(column.name)
+        if (
+            column.type.charset
+            and found is not None
+            and found.type.charset == "utf8mb4"
+            and column.name.lower() not in in_keys
+        ):
+            kind = replace(column.type, charset="utf8mb4", collation=found.type.collation)
+            columns.append(replace(column, type=kind))
+        else:
+            columns.append(column)
+    return replace(wanted, columns=tuple(columns))
 
 
 def difference(expected: TableSchema | None, real: TableSchema | None) -> str:

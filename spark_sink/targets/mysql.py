@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -190,6 +191,7 @@ class MySqlSession:
                 connect_timeout=10,
             )
             self.generation += 1
+            _keep_alive(connection)
             with connection.cursor() as cursor:
                 cursor.execute(
                     "SET SESSION sql_mode = %s, time_zone = '+00:00', lock_wait_timeout = %s,"
@@ -202,6 +204,30 @@ class MySqlSession:
                 (row,) = cursor.fetchall()
                 self.can_load, self.max_packet = bool(row[0]), int(row[1])
         return self._connection
+
+
+def _keep_alive(connection: pymysql.Connection[Cursor]) -> None:
+    """Let the system notice within a minute or two that the server's machine is gone.
+
+    No statement has a time limit, since some take hours: a connection whose other end went without
+    a word would be waited for without end.
+    """
+    sock = getattr(connection, "_sock", None)
+    if isinstance(sock, socket.socket) and sock.family != socket.AF_UNIX:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in _KEEP_ALIVE.items():
+            if hasattr(socket, name):
+                sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+_KEEP_ALIVE = {
+    "TCP_KEEPIDLE": 30,
+    "TCP_KEEPINTVL": 10,
+    "TCP_KEEPCNT": 5,
+    "TCP_USER_TIMEOUT": 80_000,
+}
+"""Seconds of silence before the first question, between two, how many; milliseconds (Linux) that
+sent bytes may stay unacknowledged."""
 
 
 @contextmanager

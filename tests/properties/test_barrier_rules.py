@@ -17,6 +17,7 @@ import shardmerge.spark_sink.statements as statements_module
 from shardmerge.schemas.errors import SourceError
 from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId
+from shardmerge.schemas.position import SourcePosition
 from shardmerge.schemas.routing import Mode
 from shardmerge.spark_sink.applied import RowProgress
 from shardmerge.spark_sink.decisions import Gate, ShardGates
@@ -129,9 +130,9 @@ def _subjects_do_not_order(patch: pytest.MonkeyPatch) -> None:
 def _any_watermark_is_a_proof(patch: pytest.MonkeyPatch) -> None:
     real = applied_module.unapplied_before
 
-    def careless(shard: ShardId, gate: Gate, rows: RowProgress) -> str:
+    def careless(shard: ShardId, place: SourcePosition, seen: int, rows: RowProgress) -> str:
         late = replace(rows.watermarks, seen=1 << 40)
-        return real(shard, gate, replace(rows, watermarks=late))
+        return real(shard, place, seen, replace(rows, watermarks=late))
 
     patch.setattr(statements_module, "unapplied_before", careless)
 

@@ -15,7 +15,7 @@ from immutables import Map
 from shardmerge.agents import coordinator
 from shardmerge.agents.answers import Step
 from shardmerge.agents.identities import known_names
-from shardmerge.agents.state import TargetState, assembled
+from shardmerge.agents.state import ShardState, TargetState, assembled
 from shardmerge.agents.state_rows import changed_rows
 from shardmerge.agents.store import TargetStates
 from shardmerge.schemas.apply import apply_alter, apply_create
@@ -28,18 +28,24 @@ from shardmerge.schemas.events import (
     OperatorCommand,
     Outcome,
     SchemaChange,
+    StatementKind,
+    TargetStatement,
 )
 from shardmerge.schemas.grammar import ServerContext, parse
 from shardmerge.schemas.lattice import compare_tables
 from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId, TargetTable
+from shardmerge.schemas.origin import NO_ORIGIN, Origin, OriginColumn, OriginPart
 from shardmerge.schemas.position import SourcePosition
-from shardmerge.schemas.routing import Mode, RenamePolicy
+from shardmerge.schemas.routing import Mode, RenamePolicy, RowsPolicy
 
 CONTEXT = ServerContext()
 TARGET = TargetTable("merged", "t")
 SHARDS = [ShardId("s1", "app", "t_1"), ShardId("s1", "app", "t_2"), ShardId("s2", "app", "t_1")]
 COLUMNS = ["a", "b", "c"]
+ORIGIN_NAME = "o"
+_COLUMN = (OriginColumn(OriginPart.SHARD, ORIGIN_NAME),)
+ORIGINS = [NO_ORIGIN, Origin(_COLUMN), Origin(_COLUMN, in_keys=True)]
 DEFINITIONS = [
     "INT",
     "INT NOT NULL",
@@ -60,21 +66,36 @@ class CoordinatorMachine(RuleBasedStateMachine):
         self.state: TargetState = coordinator.initial(TARGET)
         self.schemas: dict[ShardId, TableSchema] = {}
         self.mode, self.renames = Mode.OPTIMISTIC, RenamePolicy.MAP
+        self.origin, self.on_drop = NO_ORIGIN, RowsPolicy.KEEP
         self.log: list[SchemaChange | OperatorCommand] = []
         self.decisions: list[Decision] = []
         self.target: TableSchema | None = None
         self.rows: dict[bytes, bytes] = {}
         self.states = TargetStates()
 
-    @initialize(mode=st.sampled_from(Mode))
-    def start(self, mode: Mode) -> None:
-        self.mode = mode
+    @initialize(mode=st.sampled_from(Mode), origin=st.sampled_from(ORIGINS))
+    def start(self, mode: Mode, origin: Origin) -> None:
+        self.mode, self.origin = mode, origin
         for shard in SHARDS[:2]:
             self._create(shard)
 
-    @rule(mode=st.sampled_from(Mode), renames=st.sampled_from(RenamePolicy))
-    def change_the_route(self, mode: Mode, renames: RenamePolicy) -> None:
+    @rule(
+        mode=st.sampled_from(Mode),
+        renames=st.sampled_from(RenamePolicy),
+        origin=st.sampled_from(ORIGINS),
+        on_drop=st.sampled_from(RowsPolicy),
+    )
+    def change_the_route(
+        self, mode: Mode, renames: RenamePolicy, origin: Origin, on_drop: RowsPolicy
+    ) -> None:
         self.mode, self.renames = mode, renames
+        self.origin, self.on_drop = origin, on_drop
+
+    @precondition(lambda self: self.schemas)
+    @rule(shard=st.sampled_from(SHARDS))
+    def take_the_name_of_an_origin_column(self, shard: ShardId) -> None:
+        if shard in self.schemas and self.schemas[shard].column(ORIGIN_NAME) is None:
+            self._alter(shard, f"ADD COLUMN {ORIGIN_NAME} INT")
 
     @precondition(lambda self: len(self.schemas) < len(SHARDS))
     @rule()
@@ -118,7 +139,7 @@ class CoordinatorMachine(RuleBasedStateMachine):
     def leave_every_conflict(self, order: list[ShardId], columns: list[str]) -> None:
         """No state is a dead end: ordinary statements that make the shards alike end it."""
         for shard in order:
-            for column in columns:
+            for column in (*columns, ORIGIN_NAME):
                 if shard in self.schemas and self.schemas[shard].column(column) is not None:
                     self._alter(shard, f"DROP COLUMN {column}")
         assert not [s for s in self.schemas if s in self.state.held]
@@ -138,12 +159,23 @@ class CoordinatorMachine(RuleBasedStateMachine):
     def leave_every_conflict_by_commands(self) -> None:
         """Every held shard whose changes are known goes on when they are skipped."""
         for _ in range(30 * len(SHARDS)):
-            held = [self.state.shards[name] for name in sorted(self.state.held)]
-            known = [s for s in held if s.effective is not None]
-            if not known:
+            if not (held := self._held_with_known_changes()):
                 break
-            self._say(CommandKind.SKIP, known[0].shard, "")
-        assert not any(self.state.shards[name].effective for name in self.state.held)
+            self._say(CommandKind.SKIP, held[0].shard, "")
+        assert not self._held_with_known_changes()
+
+    def _held_with_known_changes(self) -> list[ShardState]:
+        """Not those with a column of an origin column's name: only they themselves can end that."""
+        origin = {column.part.column_id for column in self.state.origin.columns}
+        held = [self.state.shards[name] for name in sorted(self.state.held)]
+        return [
+            shard
+            for shard in held
+            if shard.effective is not None
+            and shard.hold is not None
+            and (first := shard.hold.queue[0].post if shard.hold.queue else shard.hold.post)
+            and origin <= set(first.ids)
+        ]
 
     @precondition(lambda self: self.log)
     @rule(data=st.data())
@@ -217,6 +249,8 @@ class CoordinatorMachine(RuleBasedStateMachine):
     @invariant()
     def nobody_is_held_when_all_final_schemas_are_equal(self) -> None:
         finals = [s.final for s in self.state.shards.values()]
+        if self.state.origin.columns and any(s.column(ORIGIN_NAME) for s in self.schemas.values()):
+            return  # no join has that name twice
         if (
             all(finals)
             and len({f.schema for f in finals if f}) == 1
@@ -250,7 +284,7 @@ class CoordinatorMachine(RuleBasedStateMachine):
             ChangeId(shard.source, offset), TARGET, shard,
             SourcePosition(0, "binlog.000001", offset * 10, 0),
             self.schemas.get(shard), after, lineage, actions, "", mode=self.mode,
-            renames=self.renames,
+            renames=self.renames, origin=self.origin, on_drop=self.on_drop,
         )  # fmt: skip
         self._take(change)
 
@@ -281,7 +315,20 @@ class CoordinatorMachine(RuleBasedStateMachine):
         self.log.append(change)
         self.decisions.append(step.decision)
         for emitted in step.decision.statements:
-            self._execute(emitted.sql)
+            if emitted.shard is None:
+                self._execute(emitted.sql)
+            else:
+                self._look_at(emitted)
+
+    def _look_at(self, statement: TargetStatement) -> None:
+        """A statement that changes rows names columns that the target has, and one shard's rows."""
+        assert statement.kind is StatementKind.ROWS
+        assert self.target is not None
+        assert f"`{ORIGIN_NAME}` = '{statement.shard}'" in statement.sql
+        assert self.target.column(ORIGIN_NAME) is not None
+        for subject in statement.subjects:
+            kind, _, name = subject.partition(":")
+            assert kind == "rows" or self.target.column(name) is not None
 
     def _execute(self, sql: str) -> None:
         statement = parse(sql, CONTEXT)

@@ -12,13 +12,13 @@ from shardmerge.schemas.changes import CreateTable
 from shardmerge.schemas.diff import CannotRender, diff
 from shardmerge.schemas.events import Binding, StatementKind, TargetStatement
 from shardmerge.schemas.grammar import parse
-from shardmerge.schemas.lattice import (
-    compare_tables,
-)
+from shardmerge.schemas.joined import JoinedTable
+from shardmerge.schemas.lattice import compare_tables, join_tables
 from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.render.mysql import create_table
+from shardmerge.schemas.target_table import target_schema
 from shardmerge.schemas.zero_values import zero_value
-from tests.strategies import SERVER, shard_tables, tables
+from tests.strategies import SERVER, shard_tables, table, tables
 from tests.target_moves import TARGET, executed, fold_bindings, renamed_targets, to_target
 
 
@@ -88,10 +88,28 @@ def test_the_created_table_is_the_decided_schema(shards: list[TableSchema]) -> N
     statements = diff(None, (), target, TARGET)
     assert not isinstance(statements, CannotRender)
     (statement,) = statements
-    assert executed(None, statement) == target.schema
+    made = executed(None, statement)
+    assert _without_index_order(made) == _without_index_order(target.schema)
     assert set(statement.binds) == {
         Binding(c.id, c.column.name, c.column.generated is None) for c in target.columns
     }
+
+
+def _without_index_order(schema: TableSchema) -> TableSchema:
+    """Servers put unique indexes first; which stands where decides nothing."""
+    return replace(schema, indexes=tuple(sorted(schema.indexes, key=lambda index: index.name)))
+
+
+def test_the_order_of_indexes_is_the_servers() -> None:
+    shard = table("create table t (id int primary key, a int, b int, key ka (a), unique kb (b))")
+    joined = join_tables([shard])
+    assert isinstance(joined, JoinedTable)
+    target = target_schema(joined)
+    statements = diff(None, (), target, TARGET)
+    assert not isinstance(statements, CannotRender)
+    made = executed(None, statements[0])
+    assert [index.name for index in made.indexes] == ["PRIMARY", "kb", "ka"]
+    assert _without_index_order(made) == _without_index_order(target.schema)
 
 
 @given(tables())

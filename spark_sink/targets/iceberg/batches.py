@@ -32,14 +32,13 @@ from shardmerge.spark_sink.ranges import RangeResult, RangeTask, TaskFailure
 from .fold import FoldConfig, Folded, FoldTask, close_readers, fold_tasks, read_head
 from .lines import Columns
 from .merge import SOURCE, changes_sql, collisions_sql, merge_sql
+from .staging import new_id, publishable, stage
 from .store import IcebergStore
-from .stored import StoredState
-from .tables import CONFLICTS_OF_MERGE, IcebergTable, Moved, Uncertain, translated
+from .tables import Moved, Uncertain, translated
 
 log = logging.getLogger(__name__)
 _ATTEMPTS = 10
 _SLICES_PER_CORE = 2
-_WAP_ID = "spark.wap.id"
 
 
 class SparkStart:
@@ -204,7 +203,7 @@ class IcebergBatches:
         results = [f.result for f in folded]
         moved = [r for r in results if r.next_offset > r.start_offset]
         if moved:
-            staged_as = f"shardmerge-{uuid4()}"
+            staged_as = new_id()
             if any(f.count for f in folded):
                 self._stage(target, staged_as, lines, key, folded, others=others)
             self._publish(target, epoch, moved, staged_as)
@@ -227,13 +226,9 @@ class IcebergBatches:
         changes = changes_sql(lines.view, lines.columns, key, tasks, distinct=distinct)
         if len(topics) > 1:
             self._count_collisions(target, lines, key)
-        session.conf.set(_WAP_ID, staged_as)
-        try:
-            with translated(f"merging into {target}", conflicts=CONFLICTS_OF_MERGE):
-                name = self._store.catalog.sql_name(target)
-                session.sql(merge_sql(name, lines.columns, key, changes))
-        finally:
-            session.conf.unset(_WAP_ID)
+        name = self._store.catalog.sql_name(target)
+        sql = merge_sql(name, lines.columns, key, changes)
+        stage(session, staged_as, sql, f"merging into {target}")
 
     def _count_collisions(self, target: TargetTable, lines: _Lines, key: tuple[str, ...]) -> None:
         sql = collisions_sql(lines.view, lines.columns, key)
@@ -263,10 +258,10 @@ class IcebergBatches:
         for _ in range(_ATTEMPTS):
             table = self._store.catalog.load(target)
             state = self._store.state_of(table)
-            if uncertain and state.epoch == epoch and _stands_behind(state, moved):
+            if uncertain and state.epoch == epoch and state.stands_behind(moved):
                 return
             state = state.fenced(epoch).advanced(moved)
-            snapshot = _publishable(table, staged_as)
+            snapshot = publishable(table, staged_as)
             try:
                 table.commit(self._store.properties(state), publish=snapshot)
             except Moved:
@@ -276,20 +271,6 @@ class IcebergBatches:
                 continue
             return
         raise Uncertain if uncertain else Moved
-
-
-def _publishable(table: IcebergTable, staged_as: str) -> int | None:
-    staged = table.staged(staged_as)
-    if staged is None:
-        return None
-    snapshot, parent = staged
-    if parent != table.snapshot_id:
-        raise Moved
-    return snapshot
-
-
-def _stands_behind(state: StoredState, moved: Sequence[RangeResult]) -> bool:
-    return all(state.offsets.get((r.topic, r.partition)) == r.next_offset for r in moved)
 
 
 def _untouched(task: RangeTask) -> RangeResult:

@@ -15,7 +15,7 @@ from typing import TypeAlias
 from shardmerge.schemas.errors import UnparsableDDL, UnsupportedDDL
 from shardmerge.schemas.names import TargetTable
 
-from .layout import Field, Layout, iceberg_type, widens
+from .layout import Field, Layout, iceberg_type, misfit, widens
 
 _NAME = r"`((?:[^`]|``)+)`"
 _TYPE = r"([a-z_]+(?:\(\d+,\d+\))?)"
@@ -44,10 +44,34 @@ class CreateTable:
 
 @dataclass(frozen=True, slots=True)
 class AlterTable:
-    """``change`` gives the new layout; raises ``UnsupportedDDL`` when it does not apply."""
+    """A change of a table.
+
+    Attributes:
+        change: Gives the new layout; raises ``UnsupportedDDL`` when it does not apply.
+        added: The column that it adds, without its id; None when it adds none.
+        dropped: The name of the column that it drops, "" when it drops none.
+    """
 
     table: TargetTable
     change: Change
+    added: Field | None = None
+    dropped: str = ""
+
+    def there_already(self, layout: Layout) -> str | None:
+        """Whether an ADD COLUMN finds its column, or a DROP COLUMN finds it gone.
+
+        Returns:
+            None when it does not, and must be executed; "" when the table is as good as after it;
+            else why the column that is there does not fit.
+        """
+        if self.dropped:
+            return "" if layout.field(self.dropped) is None else None
+        found = layout.field(self.added.name) if self.added is not None else None
+        if self.added is None or found is None:
+            return None
+        alone = replace(layout, fields=(found,))
+        reason = misfit(replace(layout, fields=(self.added,)), alone)
+        return f"column {found.name} is there already and does not fit: {reason}" if reason else ""
 
 
 def parse_statement(sql: str) -> CreateTable | AlterTable:
@@ -59,7 +83,13 @@ def parse_statement(sql: str) -> CreateTable | AlterTable:
     if found := _CREATE.match(sql):
         return _create(sql, found)
     if (found := _ALTER.match(sql)) and (change := _change(found[3])):
-        return AlterTable(_table(found), change)
+        added, dropped = _added(found[3]), _DROP.match(found[3])
+        return AlterTable(
+            _table(found),
+            change,
+            None if added is None else _field(added, 0),
+            _name(dropped[1]) if dropped else "",
+        )
     raise UnparsableDDL(
         "this is no statement that Iceberg targets get: CREATE TABLE … USING iceberg,"
         " ALTER TABLE … ADD, DROP, RENAME or ALTER COLUMN",
@@ -84,9 +114,7 @@ def _create(sql: str, head: re.Match[str]) -> CreateTable:
 
 
 def _change(action: str) -> Change | None:
-    if action.startswith("ADD COLUMN ") and (
-        column := _COLUMN.fullmatch(action.removeprefix("ADD COLUMN "))
-    ):
+    if (column := _added(action)) is not None:
         return lambda layout: _add(layout, column)
     if dropped := _DROP.match(action):
         return lambda layout: _drop(layout, _name(dropped[1]))
@@ -102,6 +130,12 @@ def _change(action: str) -> Change | None:
             doc = _text(text[1])
             return lambda layout: _replace(layout, replace(_known(layout, name), doc=doc))
     return None
+
+
+def _added(action: str) -> re.Match[str] | None:
+    if not action.startswith("ADD COLUMN "):
+        return None
+    return _COLUMN.fullmatch(action.removeprefix("ADD COLUMN "))
 
 
 def _add(layout: Layout, column: re.Match[str]) -> Layout:

@@ -13,13 +13,14 @@ and raised when it is changed.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
 from shardmerge.schemas.errors import TargetError
 from shardmerge.schemas.names import TargetTable
 from shardmerge.spark_sink.barrier import Partition
+from shardmerge.spark_sink.ranges import Advance
 
 from .layout import Field, Layout
 from .stored import StoredState, from_json, state_key, taken_over, to_json
@@ -91,6 +92,21 @@ class IcebergStore:
     def rows(self) -> dict[TargetTable, int]:
         """Target → row events applied to it."""
         return {table: state.rows for table, state in self.states().items()}
+
+    def move(self, epoch: int, moves: Iterable[Advance]) -> None:
+        """Set offsets of one target's partitions, forward or back, in one commit."""
+        by_target: dict[TargetTable, list[Advance]] = {}
+        for move in moves:
+            by_target.setdefault(move.target, []).append(move)
+        for target, of_target in by_target.items():
+            repeated(lambda t=target, m=of_target: self._move(epoch, t, m))  # type: ignore[misc]
+
+    def _move(self, epoch: int, target: TargetTable, moves: Sequence[Advance]) -> None:
+        table = self.catalog.load(target)
+        state = self.state_of(table).fenced(epoch)
+        # They do when the acknowledgement of this commit was lost.
+        if not state.stands_behind(moves):
+            table.commit(self.properties(state.advanced(moves)))
 
     def tables(self) -> list[TargetTable]:
         """The pipeline's tables, those too that are yet to be created."""

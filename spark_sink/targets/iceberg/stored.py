@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from shardmerge.schemas.errors import ContractError, TargetError
 from shardmerge.spark_sink.barrier import Partition
-from shardmerge.spark_sink.ranges import RangeResult
+from shardmerge.spark_sink.ranges import Advance, RangeResult
 from shardmerge.spark_sink.targets.interface import JournalEntry
 
 _FORMAT = 1
@@ -59,26 +59,30 @@ class StoredState:
             raise taken_over(self.epoch, epoch)
         return replace(self, epoch=epoch)
 
-    def advanced(self, results: Iterable[RangeResult]) -> StoredState:
-        """With the offsets moved from where the results start to where they end.
+    def advanced(self, moves: Iterable[RangeResult | Advance]) -> StoredState:
+        """With the offsets moved from where each move starts to where it ends, which may be before.
 
         Raises:
-            TargetError: An offset does not stand where its result starts.
+            TargetError: An offset does not stand where its move starts.
         """
         offsets, rows = dict(self.offsets), self.rows
-        for result in results:
-            partition = (result.topic, result.partition)
+        for move in moves:
+            partition = (move.topic, move.partition)
             stored = offsets.get(partition)
-            if stored is not None and stored != result.start_offset:
+            if stored is not None and stored != move.start_offset:
                 raise TargetError(
-                    f"another writer moved {result.topic}/{result.partition}: its offset is"
-                    f" {stored}, expected {result.start_offset}",
+                    f"another writer moved {move.topic}/{move.partition}: its offset is"
+                    f" {stored}, expected {move.start_offset}",
                     hint="only one sink may run per pipeline; it starts again from the stored"
                     " offsets",
                 )
-            offsets[partition] = result.next_offset
-            rows += result.rows
+            offsets[partition] = move.next_offset
+            rows += move.rows
         return replace(self, offsets=offsets, rows=rows)
+
+    def stands_behind(self, moves: Iterable[RangeResult | Advance]) -> bool:
+        """Whether every offset is where its move ends."""
+        return all(self.offsets.get((m.topic, m.partition)) == m.next_offset for m in moves)
 
     def journalled(self, statement: str, entry: JournalEntry) -> StoredState:
         """With a statement's end."""

@@ -160,6 +160,10 @@ class IcebergCatalog:
         """The table's quoted name in Spark SQL."""
         return f"{quote_identifier(self.name)}.{table.sql}"
 
+    def new_session(self) -> Any:
+        """A Spark session with settings of its own: staging rows changes one of them."""
+        return self._session.newSession()
+
     def load(self, table: TargetTable) -> IcebergTable:
         """Read a table's metadata.
 

@@ -10,22 +10,38 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pymysql
 import yaml
 
 from shardmerge.cli.line import Line
 from shardmerge.schemas.errors import ShardMergeError
-from shardmerge.schemas.routing import Mode, RoutingRule
+from shardmerge.schemas.origin import Origin, OriginColumn, OriginPart
+from shardmerge.schemas.routing import Mode, RoutingRule, RowsPolicy
 
 from .model import Scenario, ScenarioError, known
 from .play import Failed, Player
 
-CASE_ROUTES = tuple(
-    RoutingRule(".*", rf"(?P<case>{prefix}\d+)_app[12]", "t_.*", r"\g<case>_merged", "t", mode)
-    for prefix, mode in (("sc", Mode.OPTIMISTIC), ("sp", Mode.PESSIMISTIC))
+SHARD_COLUMN = "_shard"
+
+
+def _route(prefix: str, mode: Mode, **options: Any) -> RoutingRule:
+    case = rf"(?P<case>{prefix}\d+)_app[12]"
+    return RoutingRule(".*", case, "t_.*", r"\g<case>_merged", "t", mode, **options)
+
+
+CASE_ROUTES = (
+    _route("sc", Mode.OPTIMISTIC),
+    _route("sp", Mode.PESSIMISTIC),
+    _route(
+        "so",
+        Mode.OPTIMISTIC,
+        origin=Origin((OriginColumn(OriginPart.SHARD, SHARD_COLUMN),), in_keys=True),
+        on_drop=RowsPolicy.DELETE,
+    ),
 )
-"""One rule for all scenarios of a mode: each has databases, and so a target, of its own."""
+"""One rule for all scenarios of a kind: each has databases, and so a target, of its own."""
 LATER = Path(__file__).resolve().parents[1] / "later.yaml"
 
 
@@ -93,7 +109,9 @@ def reason_of(scenario: Scenario, later: Sequence[Later]) -> str:
 
 
 def case_name(scenario: Scenario, number: int) -> str:
-    """The name that prefixes a scenario's databases; it leads to the route of its mode."""
+    """The name that prefixes a scenario's databases; it leads to the route of its kind."""
+    if scenario.shard_column:
+        return f"so{number}"
     return f"{'sp' if scenario.mode == Mode.PESSIMISTIC else 'sc'}{number}"
 
 

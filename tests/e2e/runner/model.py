@@ -83,6 +83,8 @@ class Scenario:
 
     Attributes:
         databases: Databases of the shards, as the file names them.
+        shard_column: Whether the target has the origin column `_shard`, in its keys, and rows of
+            dropped shards are deleted.
     """
 
     id: str
@@ -94,6 +96,7 @@ class Scenario:
     prepared: tuple[str, ...]
     steps: tuple[Step, ...]
     final: Final
+    shard_column: bool = False
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -128,7 +131,7 @@ class Scenario:
 
 TOP = frozenset(
     "id title mode test origin task_conf route target sources rows_before_start target_prepared "
-    "steps final notes".split()
+    "steps final notes shard_column".split()
 )
 STEP = frozenset(
     "n source table sql session_timestamp ddl_class joined_after not_run_locally expect event "
@@ -193,6 +196,7 @@ def parse(document: Any, where: str) -> Scenario:
         prepared=tuple(document.get("target_prepared") or ()),
         steps=_with_clock([_step(entry, where) for entry in document["steps"]]),
         final=_final(document["final"], where),
+        shard_column=bool(document.get("shard_column")),
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,8 +19,8 @@ import pymysql
 from shardmerge.cli.command import command_of, give
 from shardmerge.cli.line import Line
 from shardmerge.cli.observer import Facts
+from shardmerge.cli.union import Table, read_table
 from shardmerge.cli.union import compare as compare_union
-from shardmerge.cli.union import read_table
 from shardmerge.schemas.names import ShardId, TargetTable, quote_identifier
 from shardmerge.schemas.routing import Mode
 
@@ -284,7 +284,7 @@ class Player:
         faults += compare.index_faults(final, read.indexes(target, database, table))
         faults += compare.row_faults(final, content.rows)
         if final.rows is None:
-            faults += compare_union(content, shards).differences
+            faults += self._compared(content, shards)
         return faults
 
     def _state_faults(self, state: str, held: Mapping[ShardId, object]) -> list[str]:
@@ -321,11 +321,15 @@ class Player:
             return [f"there is no target {self.target}"]
         shards = self._shards()
         rest = [(name, shard) for name, shard in shards if name not in without]
-        differences = compare_union(content, rest).differences
+        differences = self._compared(content, rest)
         if len(rest) < len(shards):
             # Rows of the held shards are in the target as far as they got.
             return [d for d in differences if not d.startswith(("no shard has", "…"))]
         return list(differences)
+
+    def _compared(self, content: Table, shards: Sequence[tuple[str, Table]]) -> tuple[str, ...]:
+        column = "_shard" if self.scenario.shard_column else ""
+        return compare_union(content, shards, shard_column=column).differences
 
     def _count_fault(self, wanted: int) -> list[str]:
         content = read_table(self._connection("target"), self.target.database, self.target.table)

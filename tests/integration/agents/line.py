@@ -70,14 +70,18 @@ class Written:
 
 
 class Line:
-    """One pipeline on the session's broker."""
+    """One pipeline on the session's broker.
 
-    def __init__(self, broker: LocalStack, number: int) -> None:
+    Args:
+        pipeline: The pipeline file without its sources; ``{name}`` and ``{servers}`` are filled in.
+    """
+
+    def __init__(self, broker: LocalStack, number: int, pipeline: str = _PIPELINE) -> None:
         self.servers = broker.bootstrap_servers
         self.directory = broker.directory / f"line{number}"
         self.directory.mkdir()
         self.sources = (f"one{number}", f"two{number}")
-        text = _PIPELINE.format(name=f"p{number}", servers=self.servers)
+        text = pipeline.format(name=f"p{number}", servers=self.servers)
         for server_id, name in enumerate(self.sources, 1):
             text += _SOURCE.format(name=name, server_id=server_id)
         self.pipeline = parse_pipeline(text, {})
@@ -94,22 +98,25 @@ class Line:
     def close(self) -> None:
         """Stop every worker."""
         for name in self.supervisor.names():
-            self.supervisor.kill(name)
+            if self.runs(name):
+                self.kill(name)
         if self._follower is not None:
             self._follower.close()
 
     # --- the sources ---
 
-    def execute(self, source: str, *statements: str, snapshot: bool = False) -> None:
-        """Write statements as one connector does: each in a transaction, in order."""
+    def execute(
+        self, source: str, *statements: str, snapshot: bool = False, together: int = 1
+    ) -> None:
+        """Write statements as one connector does: so many in a transaction, in order."""
         producer = self._producer(source)
-        for ddl in statements:
-            self._position += 50
-            self._events += 1
+        for start in range(0, len(statements), together):
             producer.begin_transaction()
-            producer.produce(
-                source, key=b'{"databaseName":"shop"}', value=self._record(source, ddl, snapshot)
-            )
+            for ddl in statements[start : start + together]:
+                self._position += 50
+                self._events += 1
+                value = self._record(source, ddl, snapshot)
+                producer.produce(source, key=b'{"databaseName":"shop"}', value=value)
             producer.commit_transaction(PATIENCE_S)
 
     def _producer(self, source: str) -> Producer:
@@ -139,7 +146,14 @@ class Line:
 
     # --- workers ---
 
-    def start(self, name: str = "worker", *, script: Path | None = None, wait: bool = True) -> None:
+    def start(
+        self,
+        name: str = "worker",
+        *,
+        script: Path | None = None,
+        failpoint: str = "",
+        wait: bool = True,
+    ) -> None:
         """Start a worker (again), with its own data directory; ``script`` replaces the module."""
         port = Ports.free().web
         program = ("-m", "shardmerge.agents.app") if script is None else (str(script),)
@@ -150,7 +164,7 @@ class Line:
                 "--datadir", str(self.data(name)), "--web-port", str(port),
             ),
             ports=(port,),
-            env={"PYTHONSAFEPATH": "1"},
+            env={"PYTHONSAFEPATH": "1", "SHARDMERGE_AGENTS_FAILPOINT": failpoint},
             health=lambda: _health(port),
             start_timeout_s=PATIENCE_S,
         )  # fmt: skip
@@ -166,7 +180,11 @@ class Line:
         """``kill -9``; with ``lose_data`` the machine's disk is gone too."""
         self.supervisor.kill(name)
         if lose_data:
-            shutil.rmtree(self.data(name), ignore_errors=True)
+            self.lose(name)
+
+    def lose(self, name: str = "worker") -> None:
+        """Take away the disk of a worker that does not run."""
+        shutil.rmtree(self.data(name), ignore_errors=True)
 
     def log(self, name: str = "worker") -> str:
         """Everything a worker logged, restarts included."""
@@ -205,12 +223,25 @@ class Line:
         records = (codec.decode(r.value) for r in self.written(topics.ddl(self.pipeline).name))
         return [r for r in records if isinstance(r, Decision)]
 
-    def decided(self) -> int:
+    def follow(self, topic: str) -> Consumer:
+        """A reader of the records that come into a topic's first partition from now on."""
+        follower = Consumer(
+            {
+                "bootstrap.servers": self.servers,
+                "group.id": "follower",
+                "isolation.level": "read_committed",
+            }
+        )
+        end = follower.get_watermark_offsets(TopicPartition(topic, 0), PATIENCE_S)[1]
+        follower.assign([TopicPartition(topic, 0, end)])
+        return follower
+
+    def decided(self, wait_s: float = 0.05) -> int:
         """How many events have every decision; reads on from where it last stopped."""
         if self._follower is None:
             self._follower = Consumer({"bootstrap.servers": self.servers, "group.id": "follower"})
             self._follower.assign([TopicPartition(topics.ddl(self.pipeline).name, 0, 0)])
-        while (record := self._follower.poll(0.05)) is not None:
+        while (record := self._follower.poll(wait_s)) is not None:
             assert record.error() is None
             decision = codec.decode(record.value())
             assert isinstance(decision, Decision)

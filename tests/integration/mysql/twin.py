@@ -22,7 +22,7 @@ from shardmerge.schemas.changes import (
     TableName,
 )
 from shardmerge.schemas.grammar import ServerContext, parse
-from shardmerge.schemas.model import Column, Index, IndexKind, TableSchema
+from shardmerge.schemas.model import Column, ForeignKey, Index, IndexKind, TableSchema
 from shardmerge.schemas.names import quote_identifier
 
 from .information import Information
@@ -67,6 +67,7 @@ class Twin:
         self._is_shown = False
         self.last_shown: dict[Key, str] = {}
         self._read: dict[str, TableSchema] = {}
+        self._hidden: dict[tuple[Key, str], ForeignKey] = {}
         self.query("SET foreign_key_checks = 0")
         self._mode("")
         self._information = Information(self.query, self.context)
@@ -93,7 +94,7 @@ class Twin:
             if self.context.at_least(80022, None):
                 self.is_taken(f"ALTER DATABASE {quote_identifier(database)} READ ONLY = 0")
             self.query(f"DROP DATABASE IF EXISTS {quote_identifier(database)}")
-        self.tracked, self._databases = {}, {}
+        self.tracked, self._databases, self._hidden = {}, {}, {}
         self.query(f"CREATE DATABASE {HOME}")
         self.query(f"USE {HOME}")
         for sql in statements:
@@ -205,12 +206,35 @@ class Twin:
                     f"{key} is {'tracked' if key in self.tracked else 'on the server'} only"
                 )
                 continue
-            tracked, server = self.tracked[key], self._parsed(key, shown[key])
-            found += compare(key, tracked, server)
+            server = self._parsed(key, shown[key])
+            if self.context.is_mariadb and self.tracked[key].foreign_keys != server.foreign_keys:
+                self._follow_hidden_keys(key, server)
+            found += compare(key, self.tracked[key], server)
             if self.last_shown.get(key) != shown[key]:
                 found += self._information.differences(*key, self.tracked[key])
         self.last_shown, self._is_shown = shown, True
         return found
+
+    def _follow_hidden_keys(self, key: Key, server: TableSchema) -> None:
+        """Take foreign keys out of the tracked table that MariaDB has and does not show.
+
+        It drops the last index of a foreign key that came with a RENAME COLUMN. Its dictionary
+        still has the key then, and nothing shows it until it has an index again.
+        """
+        tracked = self.tracked[key]
+        shown = {item.name.lower(): item for item in server.foreign_keys}
+        kept = list(tracked.foreign_keys)
+        for item in tracked.foreign_keys:
+            where = f"FOR_NAME = '{key[0]}/{key[1]}' AND ID = '{key[0]}/{item.name}'"
+            sql = f"SELECT 1 FROM information_schema.INNODB_SYS_FOREIGN WHERE {where}"
+            if item.name.lower() not in shown and self.query(sql):
+                self._hidden[key, item.name.lower()] = item
+                kept.remove(item)
+        for name in shown.keys() - {item.name.lower() for item in kept}:
+            if (item_again := self._hidden.pop((key, name), None)) is not None:
+                kept.append(item_again)
+        kept.sort(key=lambda item: item.name.lower())
+        self.tracked[key] = dataclasses.replace(tracked, foreign_keys=tuple(kept))
 
     def adopt(self) -> None:
         """Take the server's tables for the tracked ones."""

@@ -47,7 +47,7 @@ from tests.strategies import SERVER, table
 from . import values
 from .contract import ROOT, Contract, IcebergKind, Writer
 from .killed_writer import POINTS
-from .test_driver import Line, rest
+from .played_line import Line, rest
 
 # py4j leaves sockets to the collector.
 pytestmark = [

@@ -158,6 +158,26 @@ def test_a_table_that_is_there_and_does_not_fit_is_refused(rig: Rig, there: str,
     assert rig.journal().execute(rig.target, 1, 0, statement(create(rig))) == DONE
 
 
+def test_a_column_that_is_there_is_taken_when_it_accepts_the_rows(rig: Rig) -> None:
+    journal = rig.journal()
+    columns = "id INT NOT NULL PRIMARY KEY, w VARCHAR(40), x INT NOT NULL, k CHAR(3), UNIQUE (k)"
+    rig.session.execute(f"{create(rig, columns)} DEFAULT CHARSET utf8mb4")
+    assert journal.execute(rig.target, 1, 0, statement(alter(rig, "ADD COLUMN w CHAR(3)"))) == DONE
+    assert journal.execute(rig.target, 2, 0, statement(alter(rig, "DROP COLUMN gone"))) == DONE
+    entry = journal.execute(rig.target, 3, 0, statement(alter(rig, "ADD COLUMN x INT")))
+    assert entry.state == "refused"
+    assert "column x is there already and does not fit" in entry.error
+    rig.session.execute(alter(rig, "MODIFY x BIGINT NULL"))
+    assert journal.execute(rig.target, 3, 0, statement(alter(rig, "ADD COLUMN x INT"))) == DONE
+    # Text of any charset can be had in utf8mb4; but another collation may call two keys the same.
+    latin = "CHAR(3) CHARACTER SET latin1"
+    same = statement(alter(rig, f"ADD COLUMN w {latin}"))
+    assert journal.execute(rig.target, 4, 0, same) == DONE
+    key = journal.execute(rig.target, 5, 0, statement(alter(rig, f"ADD COLUMN k {latin}")))
+    assert "character sets differ" in key.error
+    assert [c.name for c in rig.schema().columns] == ["id", "w", "x", "k"]
+
+
 def test_a_statement_that_cannot_be_verified_is_not_executed(rig: Rig) -> None:
     rig.journal().execute(rig.target, 1, 0, statement(create(rig)))
 

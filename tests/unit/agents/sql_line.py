@@ -25,11 +25,13 @@ from shardmerge.schemas.events import (
 from shardmerge.schemas.grammar import ServerContext, parse
 from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId, TargetTable
+from shardmerge.schemas.origin import NO_ORIGIN, Origin, OriginColumn, OriginPart
 from shardmerge.schemas.position import SourcePosition
-from shardmerge.schemas.routing import Mode, RenamePolicy
+from shardmerge.schemas.routing import Mode, RenamePolicy, RowsPolicy
 
 CONTEXT = ServerContext()
 TARGET = TargetTable("merged", "t")
+SHARD_COLUMN = Origin((OriginColumn(OriginPart.SHARD, "_shard"),))
 
 
 def shard_of(source: str) -> ShardId:
@@ -40,9 +42,17 @@ def shard_of(source: str) -> ShardId:
 class SqlLine:
     """Statements in, decisions out."""
 
-    def __init__(self, mode: Mode, *sources: str, create: str = "id INT PRIMARY KEY") -> None:
+    def __init__(
+        self,
+        mode: Mode,
+        *sources: str,
+        create: str = "id INT PRIMARY KEY",
+        origin: Origin = NO_ORIGIN,
+        on_drop: RowsPolicy = RowsPolicy.KEEP,
+    ) -> None:
         self.mode = mode
         self.renames = RenamePolicy.MAP
+        self.origin, self.on_drop = origin, on_drop
         self.state: TargetState = coordinator.initial(TARGET)
         self.schemas: dict[str, TableSchema] = {}
         self.decisions: list[Decision] = []
@@ -62,8 +72,8 @@ class SqlLine:
         result = apply_alter(self.schemas[source], statement, "t", CONTEXT)
         return self.send(source, result.schema, tuple(result.lineage), tuple(result.actions))
 
-    def drop(self, source: str) -> Decision:
-        return self.send(source, None)
+    def drop(self, source: str, action: str = "DROP TABLE") -> Decision:
+        return self.send(source, None, actions=(action,))
 
     def unreadable(self, source: str) -> Decision:
         return self.send(source, None, error="cannot parse it")
@@ -82,6 +92,7 @@ class SqlLine:
             SourcePosition(0, "binlog.000001", offset * 10, 0),
             self.schemas.get(source), after, lineage, actions, "", error=error,
             hint="fix it" if error else "", mode=self.mode, renames=self.renames,
+            origin=self.origin, on_drop=self.on_drop,
         )  # fmt: skip
         if after is not None:
             self.schemas[source] = after
@@ -123,7 +134,8 @@ class SqlLine:
         self.state = step.state
         self.decisions.append(step.decision)
         for emitted in step.decision.statements:
-            self._execute(emitted.sql)
+            if emitted.shard is None:
+                self._execute(emitted.sql)
         if self.target is not None and self.state.schema is not None:
             names = [c.name for c in self.target.columns]
             assert sorted(names) == sorted(c.name for c in self.state.schema.columns)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from shardmerge.cli.pipeline_text import pipeline_text
+from shardmerge.schemas.origin import Origin, OriginColumn, OriginPart
 from shardmerge.schemas.pipeline import (
     Connect,
     Kafka,
@@ -10,7 +11,7 @@ from shardmerge.schemas.pipeline import (
     Target,
     parse_pipeline,
 )
-from shardmerge.schemas.routing import RoutingRule
+from shardmerge.schemas.routing import RoutingRule, RowsPolicy
 from shardmerge.schemas.spark_catalog import SparkCatalog
 
 
@@ -23,7 +24,18 @@ def test_a_written_pipeline_is_read_back_as_it_was() -> None:
             Source("s1", "127.0.0.1", 3306, "root", 'pass"\\word', 1, tables=r"app\.t_\d+"),
             Source("s2", "127.0.0.1", 3307, "root", "", 2, sql_mode="ANSI_QUOTES"),
         ),
-        routes=(RoutingRule(".*", r"(?P<case>sc\d+)_app", "t_.*", r"\g<case>_merged", "t"),),
+        routes=(
+            RoutingRule(".*", r"(?P<case>sc\d+)_app", "t_.*", r"\g<case>_merged", "t"),
+            RoutingRule(
+                ".*",
+                "o",
+                "t_.*",
+                "merged",
+                "o",
+                origin=Origin((OriginColumn(OriginPart.SHARD, "_s"),), in_keys=True),
+                on_drop=RowsPolicy.DELETE,
+            ),
+        ),
         target=Target("127.0.0.1", 3308, "root", "x"),
         sink=Sink(max_batch_records=10),
     )

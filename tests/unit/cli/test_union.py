@@ -45,3 +45,12 @@ def test_only_the_first_differences_are_told() -> None:
     found = compare(target, [("x", table({"id": 99}))], limit=5)
     assert len(found.differences) == 6
     assert found.differences[-1].startswith("…")
+
+
+def test_the_origin_column_must_tell_a_rows_shard() -> None:
+    shards = [("x", table({"id": 1})), ("y", table({"id": 1}))]
+    rows = ({"id": 1, "f": "x"}, {"id": 1, "f": "y"})
+    assert compare(table(*rows, key=("id", "f")), shards, shard_column="f").equal
+    wrong = ({"id": 1, "f": "x"}, {"id": 1, "f": "z"})
+    assert not compare(table(*wrong, key=("id", "f")), shards, shard_column="f").equal
+    assert compare(table(rows[0]), shards[:1], shard_column="f").equal

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from shardmerge.schemas.apply import apply_alter
-from shardmerge.schemas.changes import AlterTable
+from shardmerge.schemas.apply import apply_alter, apply_create
+from shardmerge.schemas.catalog import Catalog
+from shardmerge.schemas.changes import AlterTable, CreateTable
+from shardmerge.schemas.errors import UnsupportedDDL
 from shardmerge.schemas.grammar import ServerContext, parse
 from shardmerge.schemas.model import (
     Default,
@@ -84,18 +88,6 @@ def test_mariadb_follows_renames_in_expressions() -> None:
     made = "CREATE TABLE t (a INT, b INT, c INT AS (a + 1))"
     found = altered("RENAME COLUMN a TO b, RENAME COLUMN b TO a", MARIADB, made)
     assert found.columns[2].generated == Generated("(`b` + 1)", stored=False)
-
-
-def test_mariadb_takes_on_update_away_with_the_current_time() -> None:
-    made = (
-        "CREATE TABLE t (a DATETIME DEFAULT NOW() ON UPDATE NOW(),"
-        " b TIMESTAMP NULL ON UPDATE NOW(),"
-        " c DATETIME DEFAULT '2020-01-01' ON UPDATE NOW())"
-    )
-    found = altered(
-        "ALTER a DROP DEFAULT, ALTER b DROP DEFAULT, ALTER c DROP DEFAULT", MARIADB, made
-    )
-    assert [bool(c.on_update) for c in found.columns] == [False, True, True]
 
 
 def test_mariadb_gives_a_moment_that_follows_updates_the_zero_default() -> None:
@@ -222,3 +214,114 @@ def test_the_first_timestamp_of_the_table_gets_the_current_time(
 ) -> None:
     found = altered(action, TIMESTAMPS, f"CREATE TABLE t ({made})")
     assert [c.default for c in found.columns] == defaults
+
+
+@pytest.mark.parametrize(
+    ("actions", "columns"),
+    [
+        ("ADD c INT, MODIFY c DATE AFTER x", {"x": "int", "c": "date", "y": "int"}),
+        ("ADD c INT, ADD d INT, MODIFY c DATE", {"x": "int", "y": "int", "d": "int", "c": "date"}),
+        ("ADD c INT, CHANGE gone c DATE FIRST", {"c": "date", "x": "int", "y": "int"}),
+        ("ADD c INT, MODIFY c DATE, MODIFY c YEAR", {"x": "int", "y": "int", "c": "year"}),
+        ("ADD c INT, MODIFY COLUMN IF EXISTS c DATE", {"x": "int", "y": "int", "c": "int"}),
+    ],
+)
+def test_mariadb_redefines_a_column_that_the_statement_adds(
+    actions: str, columns: dict[str, str]
+) -> None:
+    made = "CREATE TABLE t (x INT, y INT)"
+    found = altered(actions, MARIADB, made)
+    assert {c.name: c.type.name for c in found.columns} == columns
+    if "IF EXISTS" not in actions:
+        with pytest.raises(UnsupportedDDL, match="no column"):
+            altered(actions, MYSQL, made)
+
+
+def test_a_redefined_new_column_keeps_its_key_and_loses_its_check() -> None:
+    added = "ADD c INT UNIQUE CHECK (c > 1), MODIFY c BIGINT NOT NULL"
+    found = altered(added, MARIADB, "CREATE TABLE t (x INT)")
+    assert [index.name for index in found.indexes] == ["c"]
+    assert not found.checks
+    for wrong in ("MODIFY c DATE, ADD c INT", "ADD c INT, CHANGE c d DATE"):
+        with pytest.raises(UnsupportedDDL, match="no column c"):
+            altered(wrong, MARIADB, "CREATE TABLE t (x INT)")
+
+
+@pytest.mark.parametrize("action", ["SET DEFAULT 0", "SET DEFAULT (NOW())", "DROP DEFAULT"])
+@pytest.mark.parametrize(
+    ("default", "stays"),
+    [
+        ("DEFAULT NOW()", False),
+        ("DEFAULT '2020-01-01'", True),
+        ("DEFAULT (NOW() + INTERVAL 1 DAY)", True),
+        ("", True),
+    ],
+)
+def test_mariadb_takes_on_update_away_with_the_current_time(
+    default: str, stays: bool, action: str
+) -> None:
+    made = f"CREATE TABLE t (c DATETIME {default} ON UPDATE NOW())"
+    found = altered(f"ALTER c {action}", MARIADB, made).columns[0]
+    assert found.on_update == ("CURRENT_TIMESTAMP" if stays else "")
+    if "+" not in default:
+        assert altered(f"ALTER c {action}", MYSQL, made).columns[0].on_update
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CREATE TABLE IF NOT EXISTS t",
+        "CREATE TABLE IF NOT EXISTS t (CHECK (x > 1))",
+        "CREATE TABLE IF NOT EXISTS t (KEY (x)) ENGINE=InnoDB",
+        "CREATE TABLE t ENGINE=CONNECT TABLE_TYPE=MYSQL CONNECTION='mysql://h/d'",
+        "CREATE TABLE t ENGINE=SEQUENCE",
+    ],
+)
+def test_a_table_without_columns_is_read_and_not_made(sql: str) -> None:
+    """Servers take it where the table exists, and MariaDB's engines may know the columns."""
+    statement = parse(sql, MARIADB)
+    assert isinstance(statement, CreateTable)
+    with pytest.raises(UnsupportedDDL, match="defines no columns"):
+        apply_create(statement, MARIADB)
+
+
+@pytest.mark.parametrize("context", [MYSQL, MARIADB])
+def test_an_existing_table_stays_when_it_is_made_if_not_exists(context: ServerContext) -> None:
+    catalog = Catalog()
+    here = replace(context, default_database="d")
+    for sql in ("CREATE TABLE t (x INT)", "CREATE TABLE IF NOT EXISTS t (KEY (x))"):
+        catalog.execute(parse(sql, here), here)
+    (schema,) = catalog.tables.values()
+    assert [column.name for column in schema.columns] == ["x"] and not schema.indexes
+
+
+@pytest.mark.parametrize("instead", ["RENAME COLUMN c TO x", "ADD x DATE", "CHANGE c x BIGINT"])
+def test_a_columns_own_check_goes_with_no_other_column_on_mariadb(instead: str) -> None:
+    own = "CREATE TABLE t (x INT, c INT, a INT CHECK (x > 5))"
+    (check,) = altered(f"DROP x, {instead}", MARIADB, own).checks
+    assert (check.name, check.expression) == ("a", "(`x` > 5)")
+    assert not altered("DROP a", MARIADB, own).checks
+    of_table = "CREATE TABLE t (x INT, c INT, CONSTRAINT k CHECK (x > 5))"
+    assert not altered(f"DROP x, {instead}", MARIADB, of_table).checks
+
+
+def test_mariadb_keeps_an_expression_as_default_of_a_numbered_column_and_no_literal() -> None:
+    made = "CREATE TABLE t (a INT AUTO_INCREMENT PRIMARY KEY)"
+    found = altered("ALTER a SET DEFAULT (1 + 2)", MARIADB, made).columns[0]
+    assert found.default == Default(DefaultKind.EXPRESSION, "(1 + 2)") and found.auto_increment
+    assert altered("ALTER a SET DEFAULT 7", MARIADB, made).columns[0].default is None
+    shown = "CREATE TABLE t (a INT NOT NULL DEFAULT (1 + 2) AUTO_INCREMENT PRIMARY KEY)"
+    assert create(shown, MARIADB).columns[0] == found
+    for action in ("SET DEFAULT 7", "DROP DEFAULT"):
+        assert altered(f"ALTER a {action}", MARIADB, shown).columns[0].default is None
+    assert create(shown, MYSQL).columns[0].default is None
+
+
+def test_an_expression_of_the_statement_means_the_columns_of_after_it() -> None:
+    made = "CREATE TABLE t (d INT, x INT, g INT AS (x + 1))"
+    found = altered("ADD x DATE, CHANGE x f INT AS (x + 2) STORED", MARIADB, made)
+    texts = {c.name: c.generated.expression for c in found.columns if c.generated}
+    assert texts["f"] == "(`x` + 2)"
+    swapped = altered("RENAME COLUMN d TO x, RENAME COLUMN x TO d, ADD h INT AS (x)", MARIADB, made)
+    texts = {c.name: c.generated.expression for c in swapped.columns if c.generated}
+    assert texts == {"g": "(`d` + 1)", "h": "`x`"}

@@ -43,7 +43,9 @@ from shardmerge.schemas.model import (
     TableSchema,
 )
 from shardmerge.schemas.names import ShardId, TargetTable
+from shardmerge.schemas.origin import Origin, OriginColumn, OriginPart
 from shardmerge.schemas.position import SourcePosition
+from shardmerge.schemas.routing import RowsPolicy
 from shardmerge.schemas.types import ColumnType
 
 SHARD = ShardId("s1", "app", "tø")
@@ -88,6 +90,8 @@ CHANGE = SchemaChange(
     "why",
     "do",
     9,
+    origin=Origin((OriginColumn(OriginPart.SHARD, "_from"),), in_keys=True),
+    on_drop=RowsPolicy.DELETE,
 )
 STATEMENT = TargetStatement(
     "ALTER TABLE `m`.`t` DROP COLUMN `c`",
@@ -95,6 +99,7 @@ STATEMENT = TargetStatement(
     "gone",
     ("column:c",),
     (Binding("c#1", "", writable=False),),
+    SHARD,
 )
 RECORDED = [
     CHANGE,

@@ -246,3 +246,21 @@ def test_words_in_an_expression_that_are_no_columns(
 def test_an_introducer_before_a_json_path_says_nothing() -> None:
     plain = canonical("JSON_VALUE(a, '$.b' RETURNING CHAR(3))", MYSQL)
     assert canonical("JSON_VALUE(a, _utf8mb4'$.b' RETURNING CHAR(3))", MYSQL) == plain
+
+
+@pytest.mark.parametrize("check", ["(SELECT MAX(a) FROM u) = 1", "a > @x", "(a > (1))", "f(')')"])
+def test_a_check_that_the_server_forgets_may_be_anything(check: str) -> None:
+    for version in ((5, 7, 44), (8, 0, 15)):
+        old = ServerContext(version=version)
+        made = parse(f"CREATE TABLE t (a INT CHECK ({check}), b INT, CHECK ({check}))", old)
+        assert isinstance(made, CreateTable)
+        assert [column.name for column in made.schema.columns] == ["a", "b"]
+        assert len(alter(f"ALTER TABLE t ADD CHECK ({check}), ADD c INT", old).actions) == 2
+        for wrong in ("CHECK", "CHECK a > 1", f"CHECK ({check}", f"CHECK {check})"):
+            with pytest.raises(UnparsableDDL):
+                parse(f"ALTER TABLE t ADD {wrong}", old)
+
+
+def test_a_check_that_the_server_keeps_is_read() -> None:
+    with pytest.raises(UnparsableDDL):
+        parse("CREATE TABLE t (a INT, CHECK ((SELECT 1) = a))", ServerContext(version=(8, 0, 16)))

@@ -119,7 +119,7 @@ def test_a_statement_that_concerns_no_schema_is_known_as_such(sql: str) -> None:
         "ALTER TABLE t FOO = 5",
         "CREATE TABLE t (a INT) FOO=1",
         "CREATE TABLE t (a INT) a b c",
-        "CREATE TABLE t",
+        "CREATE TABLE",
         "CREATE TABLE t (a INT,)",
         "CREATE TABLE t (a VARCHAR)",
         "CREATE TABLE t (a INT DEFAULT)",

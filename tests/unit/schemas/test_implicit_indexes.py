@@ -135,6 +135,20 @@ def test_mariadb_gives_a_later_fulltext_index_the_implicit_ones_place() -> None:
     assert keys(after(MARIADB, made, add, "ALTER TABLE t FORCE")) == {"ft": "v", "f": "v"}
 
 
+@pytest.mark.parametrize("keys_first", [False, True])
+def test_a_fulltext_index_of_the_same_statement_counts(keys_first: bool) -> None:
+    elements = ["FULLTEXT ft (v)", "CONSTRAINT f FOREIGN KEY (v) REFERENCES p (code)"]
+    if keys_first:
+        elements.reverse()
+    whole = f"CREATE TABLE t (v VARCHAR(20), {', '.join(elements)}) ENGINE=MyISAM"
+    table = "CREATE TABLE t (v VARCHAR(20)) ENGINE=MyISAM"
+    add = f"ALTER TABLE t ADD {', ADD '.join(elements)}"
+    for made in ([whole], [table, add]):
+        assert keys(after(MARIADB, *made)) == {"ft": "v"}
+        both = {"ft": "v"} if keys_first else {"f": "v", "ft": "v"}
+        assert keys(after(MYSQL, *made)) == both
+
+
 def test_to_mysql_a_fulltext_index_takes_its_place_in_the_next_statement() -> None:
     made = "CREATE TABLE t (v VARCHAR(20), FULLTEXT ft (v))"
     add = "ALTER TABLE t ADD CONSTRAINT f FOREIGN KEY (v) REFERENCES p (code)"

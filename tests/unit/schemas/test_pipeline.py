@@ -6,8 +6,9 @@ import pytest
 
 from shardmerge.schemas.errors import ConfigError
 from shardmerge.schemas.names import ShardId, TargetTable
+from shardmerge.schemas.origin import Origin, OriginColumn, OriginPart
 from shardmerge.schemas.pipeline import parse_pipeline
-from shardmerge.schemas.routing import Mode, route
+from shardmerge.schemas.routing import Mode, RowsPolicy, route
 from shardmerge.schemas.spark_catalog import SparkCatalog
 
 GOOD = """
@@ -164,3 +165,45 @@ def test_only_iceberg_has_a_catalog() -> None:
     text = GOOD.replace("[[sources]]", '[target.catalog]\ntype = "hive"\n[[sources]]', 1)
     with pytest.raises(ConfigError, match="only kind 'iceberg'"):
         parse_pipeline(text, ENV)
+
+
+def test_a_route_gives_its_target_origin_columns() -> None:
+    entry = "origin = { shard = '_from', source = '_s', in_keys = true }\non_drop = 'delete'\n"
+    (rule,) = parse_pipeline(GOOD + entry, ENV).routes
+
+    columns = (OriginColumn(OriginPart.SHARD, "_from"), OriginColumn(OriginPart.SOURCE, "_s"))
+    assert rule.origin == Origin(columns, in_keys=True)
+    assert (rule.on_drop, rule.on_truncate) == (RowsPolicy.DELETE, RowsPolicy.DELETE)
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ("origin = 'x'", "routes.* 1 origin must be a table"),
+        ("origin = { host = 'h' }", "unknown key 'host'"),
+        ("origin = { shard = '' }", "shard must name a column"),
+        ("origin = { shard = 5 }", "shard must be of type str"),
+        ("origin = { shard = 'a', table = 'A' }", "two columns have the same name"),
+        ("origin = { in_keys = true }", "in_keys without a column"),
+        ("origin = { shard = 'a', in_keys = 1 }", "in_keys must be true or false"),
+        ("on_drop = 'delete'", "needs origin columns"),
+        ("origin = { source = 'a', table = 'b' }\non_drop = 'delete'", "needs origin columns"),
+        ("on_truncate = 'hold'", "on_truncate 'hold' is not known"),
+        (
+            "origin = { shard = 'a' }\n[[routes]]\ndatabase = 'o'\ntable = 't'\n"
+            "target = 'merged.t'",
+            "two origins: a .shard.; none",
+        ),
+    ],
+)
+def test_origin_columns_that_cannot_be_are_refused(entry: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        parse_pipeline(GOOD + entry, ENV)
+
+
+def test_the_name_of_a_source_fits_its_origin_column() -> None:
+    name = "s" * 65
+    long = GOOD.replace('name = "s1"', f'name = "{name}"')
+    assert parse_pipeline(long + "origin = { table = 'a' }", ENV).sources[0].name == name
+    with pytest.raises(ConfigError, match="longer than 64 characters"):
+        parse_pipeline(long + "origin = { shard = 'a' }", ENV)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 
@@ -11,6 +12,8 @@ from shardmerge.schemas.changes import AlterTable
 from shardmerge.schemas.events import ShardColumn
 from shardmerge.schemas.grammar import parse
 from shardmerge.schemas.model import TableSchema
+from shardmerge.schemas.render.dialect import FittedColumn, Place
+from shardmerge.schemas.render.dialects import dialect_of
 from shardmerge.schemas.row_effects import (
     RowEffect,
     arrival_effects,
@@ -255,9 +258,25 @@ def test_partitions_that_go_take_rows_along(action: str, moves: bool) -> None:
         ("int default 100", "value 100"), ("bit(9) default b'101'", "value 5"),
         ("time(3) default '10:00:00'", "value 10:00:00"), ("char(9) default 'a '", "value a"),
         ("int not null auto_increment unique", ""), ("datetime default now()", ""),
-        ("point not null", ""), ("json not null", "expression 'null'"),
+        ("point not null", ""), ("json not null", "value null"),
+        ("text not null", "value "), ("blob not null", "value 0x"),
+        ("blob default ('x')", "value 0x78"), ("blob default (0x6A)", "value 0x6a"),
+        ("json default (json_array())", "expression json_array()"),
     ],
 )  # fmt: skip
 def test_fills_are_told_alike_whatever_the_type_writes(definition: str, fill: str) -> None:
     column = table(f"create table t (c {definition})").columns[0]
     assert fill_text(column) == fill
+
+
+@pytest.mark.parametrize("kind", ["text", "blob", "json", "longtext", "varbinary(9)"])
+@pytest.mark.parametrize("target", ["mysql 8.0.36", "mariadb 10.11"])
+def test_a_zero_value_is_the_same_in_the_form_of_every_target(kind: str, target: str) -> None:
+    column = table(f"create table t (c {kind} not null)").columns[0]
+    name, _, version = target.partition(" ")
+    dialect = dialect_of(name, version)
+    given = replace(column, default=dialect.zero_value(column.type))
+    fitted = dialect.fit_column(given, Place(optional=True))
+    assert isinstance(fitted, FittedColumn)
+    assert fitted.column.default is not None
+    assert fill_text(fitted.column) == fill_text(column)

@@ -206,9 +206,21 @@ def test_order_options_and_invisible_indexes_are_not_passed_through(target: str)
     rollout = Rollout(BASE.replace("9) not null", "9) not null, key kb (b)"), 1, target)
     for sql in (
         "modify b varchar(9) not null first", "comment = 'x', row_format = compressed",
-        "alter index kb invisible", "engine = innodb", "default charset latin1",
+        "alter index kb invisible", "engine = innodb",
     ):  # fmt: skip
         assert rollout.alter(0, sql) == []
+
+
+def test_the_default_charset_follows_the_shards(target: str) -> None:
+    rollout = Rollout(BASE, 2, target)
+    wide = clauses(rollout.alter(0, "default charset utf8mb4 collate utf8mb4_bin"))
+    same = clauses(rollout.alter(1, "default charset utf8mb4 collate utf8mb4_bin"))
+    assert [*wide, *same] == ["expanding: DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"]
+    narrow = clauses(rollout.alter(0, "default charset latin1"))
+    assert narrow == ["expanding: DEFAULT CHARACTER SET utf8mb4"]
+    # TiDB changes it to utf8mb4 only.
+    last = clauses(rollout.alter(1, "default charset latin1"))
+    assert last == ([] if "tidb" in target else ["expanding: DEFAULT CHARACTER SET latin1"])
 
 
 def test_a_comment_is_passed_through_and_stays_whatever_else_happens(target: str) -> None:

@@ -22,7 +22,7 @@ from shardmerge.spark_sink.decisions import Decisions, StatementKey
 TARGET = TargetTable("merged", "t")
 A, B, C = (ShardId("s1", "app", name) for name in "abc")
 A_ROWS, B_ROWS = ("s1.app.a", 0), ("s1.app.b", 0)
-EXPANDING, CONTRACTING, SWITCHING = StatementKind
+EXPANDING, CONTRACTING, SWITCHING, ROWS = StatementKind
 
 
 def at(pos: int) -> SourcePosition:
@@ -37,6 +37,10 @@ def statement(
     kind: StatementKind, *subjects: str, binds: tuple[Binding, ...] = ()
 ) -> TargetStatement:
     return TargetStatement(f"ALTER {kind} {subjects}", kind, "", subjects, binds)
+
+
+def rows_statement(shard: ShardId, kind: StatementKind = ROWS) -> TargetStatement:
+    return TargetStatement("DELETE", kind, "", (f"rows:{shard}",), shard=shard)
 
 
 def decision(

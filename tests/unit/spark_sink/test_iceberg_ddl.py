@@ -147,6 +147,29 @@ def test_what_does_not_apply_is_refused_with_the_reason(action: str, reason: str
     assert isinstance(raised.value, SourceError)
 
 
+@pytest.mark.parametrize(
+    ("action", "already"),
+    [
+        ("ADD COLUMN `new` int", None), ("DROP COLUMN `id`", None), ("DROP COLUMN `gone`", ""),
+        ("ADD COLUMN `B` bigint", ""), ("ADD COLUMN `b` int COMMENT 'c'", ""),
+        ("ADD COLUMN `id` int NOT NULL", ""), ("RENAME COLUMN `x` TO `b`", None),
+        ("ADD COLUMN `id` int", "column id is there already and does not fit: column id is NOT"),
+        ("ADD COLUMN `b` string", "does not fit: column b: expected string, found long"),
+    ],
+)  # fmt: skip
+def test_a_column_that_is_there_already_is_seen(action: str, already: str | None) -> None:
+    layout = Layout((Field(1, "id", "int", required=True), Field(2, "b", "long")), 2, (1,))
+    found = parse_statement(f"ALTER TABLE `db`.`t` {action}")
+    assert isinstance(found, AlterTable)
+
+    reason = found.there_already(layout)
+
+    if already:
+        assert reason is not None and already in reason
+    else:
+        assert reason == already
+
+
 def test_a_column_may_change_the_case_of_its_name() -> None:
     layout = Layout((Field(1, "a", "int"),), 1)
     found = parse_statement("ALTER TABLE `db`.`t` RENAME COLUMN `a` TO `A`")

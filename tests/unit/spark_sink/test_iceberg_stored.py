@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardmerge.schemas.errors import ContractError, TargetError
-from shardmerge.spark_sink.ranges import RangeResult
+from shardmerge.schemas.names import TargetTable
+from shardmerge.spark_sink.ranges import Advance, RangeResult
 from shardmerge.spark_sink.targets.iceberg.stored import (
     StoredState,
     from_json,
@@ -16,6 +17,7 @@ from shardmerge.spark_sink.targets.iceberg.stored import (
 )
 from shardmerge.spark_sink.targets.interface import JournalEntry
 
+TABLE = TargetTable("m", "t")
 STATEMENTS = st.builds(statement_key, st.integers(1, 10**6), st.integers(0, 99))
 STATES = st.builds(
     StoredState,
@@ -62,6 +64,22 @@ def test_offsets_move_only_from_where_they_stand() -> None:
     assert state.advanced([result(9, 12)]).offsets["topic", 0] == 12
     with pytest.raises(TargetError, match="its offset is 9, expected 7"):
         state.advanced([result(7, 9)])
+
+
+def test_offsets_move_back_too() -> None:
+    moves = [
+        Advance("topic", 0, 9, 3, TABLE, 0, 0, 0),
+        Advance("topic", 1, 4, 5, TABLE, 0, 0, 0),
+    ]
+    state = StoredState().advanced([result(7, 9, rows=2), result(0, 4, partition=1)])
+    assert not state.stands_behind(moves)
+
+    moved = state.advanced(moves)
+
+    assert moved.offsets == {("topic", 0): 3, ("topic", 1): 5} and moved.rows == 3
+    assert moved.stands_behind(moves)
+    with pytest.raises(TargetError, match="its offset is 3, expected 9"):
+        moved.advanced(moves)
 
 
 def test_a_refused_statement_may_be_executed_later() -> None:

@@ -8,9 +8,11 @@ from shardmerge.schemas.errors import ContractError
 from shardmerge.schemas.events import Binding
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.position import BEGINNING
-from shardmerge.spark_sink.applied import Applied, RowProgress
+from shardmerge.schemas.routing import RoutingRule, RowsPolicy
+from shardmerge.spark_sink.applied import Applied, RowProgress, Watermarks
 from shardmerge.spark_sink.plan import SinkState, plan, share_fairly
 from shardmerge.spark_sink.statements import Refused, StatementState
+from shardmerge.spark_sink.truncations import Truncation
 
 from .decided import (
     A_ROWS,
@@ -23,6 +25,7 @@ from .decided import (
     decision,
     folded,
     key,
+    rows_statement,
     statement,
 )
 
@@ -32,10 +35,11 @@ MADE = (key(1),)
 KNOWN = folded(decision(1, A, 10, CREATE, snapshot=True), decision(2, B, 10, snapshot=True))
 
 
-def _state(applied=None, executed=MADE, ends=None, resting=()):
+def _state(applied=None, executed=MADE, ends=None, resting=(), **more):
     return SinkState(
         executed={TARGET: set(executed)},
-        rows=RowProgress(applied or {}),
+        rows=RowProgress(applied or {}, more.pop("watermarks", Watermarks())),
+        **more,
         safe_ends={A_ROWS: 10, B_ROWS: 10} if ends is None else ends,
         resting=resting,
         writer_epoch=5,
@@ -201,3 +205,54 @@ def test_a_bound_below_the_number_of_partitions_still_moves_some():
 def test_nothing_to_share_gives_nothing():
     assert share_fairly({}, 10) == {}
     assert share_fairly({("a", 0): 3}, 0) == {}
+
+
+def test_rows_of_a_shard_wait_at_the_gate_of_a_change_of_its_rows():
+    decisions = folded(
+        decision(1, A, 10, CREATE, snapshot=True), decision(2, B, 10, snapshot=True),
+        decision(3, A, 20, rows_statement(A)), decision(4, B, 30),
+    )  # fmt: skip
+    batch = plan(decisions, _state({A_ROWS: Applied(3), B_ROWS: Applied(3)}), 100)
+    stops = {task.topic: task.stream.stop for task in batch.tasks}
+    assert stops == {A_ROWS[0]: at(20), B_ROWS[0]: None}
+    [target] = batch.targets
+    assert target.stops[A].reason == "waits for statement 3.0, which changes its rows"
+    done = plan(decisions, _state({A_ROWS: Applied(3)}, executed=(key(1), key(3))), 100)
+    assert {task.topic: task.stream.stop for task in done.tasks}[A_ROWS[0]] is None
+
+
+OTHER = ("s1.app.a", 1)
+EMPTIED = Truncation(TARGET, A, A_ROWS, 5, at(70), seen=2)
+
+
+def _truncated(applied, **more):
+    watermarks = Watermarks(2, {"s1.app.a": 2, "s1.app.b": 1}, {A_ROWS: 9, OTHER: 9, B_ROWS: 9})
+    ends = {A_ROWS: 9, OTHER: 9, B_ROWS: 9}
+    state = _state(applied, ends=ends, truncations={A: EMPTIED}, watermarks=watermarks, **more)
+    return plan(KNOWN, state, 100)
+
+
+def test_the_other_partitions_of_a_truncated_shard_go_on_up_to_the_place():
+    batch = _truncated({A_ROWS: Applied(5, at(70)), OTHER: Applied(3)})
+    assert batch.emptied == ()
+    assert _ranges(batch) == {OTHER: (3, 9), B_ROWS: (0, 9)}
+    stops = {task.topic: task.stream.stop for task in batch.tasks}
+    assert stops == {"s1.app.a": at(70), "s1.app.b": None}
+
+
+@pytest.mark.parametrize("there", [Applied(9), Applied(4, at(70)), Applied(4, at(90))])
+def test_a_shard_is_emptied_when_all_rows_before_are_applied(there):
+    batch = _truncated({A_ROWS: Applied(5, at(70)), OTHER: there})
+    assert batch.emptied == (EMPTIED,)
+    assert batch.tasks == ()
+    busy = _truncated({A_ROWS: Applied(5, at(70)), OTHER: there}, busy={TARGET})
+    assert busy.emptied == ()
+    held = _truncated({A_ROWS: Applied(5, at(70)), OTHER: there}, resting={A})
+    assert held.emptied == ()
+
+
+@pytest.mark.parametrize("policy", RowsPolicy)
+def test_the_route_says_whether_the_rows_of_a_truncated_shard_stay(policy):
+    rules = (RoutingRule(".*", ".*", ".*", "merged", "t", on_truncate=policy),)
+    tasks = plan(KNOWN, _state(routes=rules), 100).tasks
+    assert {task.stream.keeps_truncated for task in tasks} == {policy is RowsPolicy.KEEP}

@@ -105,6 +105,52 @@ def test_a_tombstone_is_passed_over() -> None:
     assert f.batches() == []
 
 
+@pytest.mark.parametrize("keeps", [True, False])
+def test_a_truncation_ends_the_fold_unless_the_rows_stay(keeps: bool) -> None:
+    one = segment(id=INT)
+    stream = ShardStream(SHARD, TargetTable("m", "t"), (one,), None, keeps_truncated=keeps)
+    f = RowFold(stream, {"id#1": Binding("id#1", "id")})
+    records = [("c", {"id": 1}, at(1)), ("t", None, at(2)), ("c", {"id": 2}, at(3))]
+
+    assert f.add_all([10, 11, 12], [row(*record) for record in records]) == keeps
+    ids = [found["id"] for found in rows_of(only(f.batches()).upserts[0])]
+    assert ids == (["1", "2"] if keeps else ["1"])
+    if not keeps:
+        assert f.end is not None
+        assert (f.end.offset, f.end.position, f.end.hold) == (11, at(2), None)
+        assert f.end.truncated
+
+
+def from_where(key: str = "id _from") -> Segment:
+    """A segment whose target has the origin column ``_from``."""
+    plain = segment(key=key, id=INT, v=TEXT)
+    text = Column("_from", ColumnType("varchar", 194), nullable=False)
+    found: Segment = replace(plain, columns=(*plain.columns, ShardColumn("@shard", text)))
+    return found
+
+
+def test_origin_columns_tell_the_rows_shard() -> None:
+    f = fold(from_where(), bindings={"@shard": Binding("@shard", "_from")})
+    f.add(0, row("c", {"id": 1, "v": "a"}, at(1)))
+    f.add(1, row("d", {"id": 2, "v": "b"}, at(2)))
+    batch = only(f.batches())
+    assert f.end is None
+    assert batch.key == ("id", "_from")
+    assert rows_of(batch.upserts[0]) == [{"id": "1", "v": "a", "_from": "s1/app.t"}]
+    assert rows_of(batch.deletes) == [{"id": "2", "_from": "s1/app.t"}]
+
+
+def test_origin_columns_tell_which_of_equal_rows_without_a_key_is_taken_away() -> None:
+    f = fold(from_where(key=""), bindings={"@shard": Binding("@shard", "_from")})
+    f.add(0, row("d", {"id": 1, "v": "a"}, at(1)))
+    f.add(1, row("c", {"id": 2, "v": "b"}, at(2)))
+    (batch,) = f.batches()
+    assert isinstance(batch, KeylessBatch)
+    assert rows_of(batch.removed) == [{"id": "1", "v": "a", "_from": "s1/app.t"}]
+    assert batch.types == ("int", "varchar", "varchar")
+    assert rows_of(batch.added) == [{"id": "2", "v": "b", "_from": "s1/app.t"}]
+
+
 def test_a_row_belongs_to_the_last_segment_that_starts_at_or_before_it() -> None:
     f = fold(segment(id=INT), segment(at(200), id=INT, v=TEXT), segment(at(50, file=2), id=INT))
     places = [at(199, 9), at(200), at(10**9), at(49, 9, file=2), at(50, file=2), at(1, file=10)]
@@ -213,7 +259,6 @@ HELD = [
     ("a row without an image", None, "c", "t", "without a row image"),
     ("a row of another table", {"id": 1, "v": "x"}, "c", "t_", "belongs to s1/app.t_"),
     ("an unknown operation", {"id": 1, "v": "x"}, "z", "t", "not known"),
-    ("a truncation", None, "t", "t", "truncated"),
 ]
 
 
@@ -402,7 +447,6 @@ def test_records_may_come_many_at_a_time() -> None:
         row("c", {"id": 3}, at(130)),
         row("d", {"id": 3}, at(130)),
         row("c", None, at(130)),
-        row("t", None, at(130)),
         row("c", {"id": 3, "v": "x"}, at(130), "other"),
         row("c", {"id": [3], "v": "x"}, at(130)),
         b"\xff",

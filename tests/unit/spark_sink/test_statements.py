@@ -11,6 +11,8 @@ from shardmerge.spark_sink.statements import (
     frontier,
     limit_of,
     open_statements,
+    rows_gate,
+    rows_stops,
 )
 
 from .decided import (
@@ -26,6 +28,7 @@ from .decided import (
     folded,
     key,
     rows,
+    rows_statement,
     statement,
 )
 
@@ -159,3 +162,30 @@ def test_bindings_are_those_of_executed_statements_in_version_order():
     assert bindings(target, {key(1)}) == {"c#1": bind}
     assert bindings(target, {key(1), key(2)}) == {"c#1": renamed}
     assert bindings(target, {key(1), key(2), key(3)}) == {}
+
+
+def test_a_change_of_a_shards_rows_waits_for_those_before_its_gate_and_for_nobody_elses():
+    target = _target(decision(1, A, 10), decision(2, B, 20, rows_statement(B)))
+    assert _states(target, progress=BEHIND)[key(2)][0] is StatementState.READY
+    late = rows({("s1.app.b", 0): Applied(3)})
+    state, detail = _states(target, progress=late)[key(2)]
+    assert state is StatementState.DEBT
+    assert detail == f"waits for rows of {B} before {at(20)} (s1.app.b/0@3)"
+    standing = rows({("s1.app.b", 0): Applied(3, at(20))})
+    assert _states(target, progress=standing)[key(2)][0] is StatementState.READY
+
+
+def test_only_the_rows_of_its_shard_wait_for_it():
+    target = _target(decision(1, A, 10), decision(2, B, 20, rows_statement(B)), decision(3, A, 30))
+    assert frontier(target, ()) == 4
+    assert rows_stops(target, ()) == {B: (0, key(2))}
+    assert rows_stops(target, {key(2)}) == {}
+
+
+def test_it_stands_where_the_gates_stand_that_its_version_opens():
+    target = _target(
+        decision(1, A, 10), decision(2, A, 20, hold=True), decision(3, A, 30, hold=True),
+        decision(4, B, 5, rows_statement(A), releases=(A,)),
+    )  # fmt: skip
+    assert rows_gate(target.shards[A], 4) == 1
+    assert rows_stops(target, ()) == {A: (1, key(4))}

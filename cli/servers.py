@@ -1,0 +1,136 @@
+"""Asks sources and target what ``server_rules`` judges."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import pymysql
+from pymysql.cursors import Cursor
+
+from shardmerge.schemas.names import TargetTable
+from shardmerge.schemas.pipeline import Pipeline, Source, Target
+from shardmerge.schemas.render.dialects import dialect_of
+
+from .server_rules import (
+    Finding,
+    SourceTable,
+    TargetFacts,
+    catalog_finding,
+    shard_findings,
+    source_findings,
+    table_findings,
+    target_findings,
+)
+
+_TIMEOUT_S = 10
+_SYSTEM = ("information_schema", "mysql", "performance_schema", "sys")
+
+
+def server_findings(pipeline: Pipeline) -> list[Finding]:
+    """Everything that is wrong with the servers of a pipeline, unreachable ones included."""
+    found: list[Finding] = []
+    tables: dict[str, Sequence[SourceTable]] = {}
+    for source in pipeline.sources:
+        try:
+            with _cursor(source) as cursor:
+                found += source_findings(source, _variables(cursor))
+                tables[source.name] = _tables(cursor, source)
+        except pymysql.MySQLError as error:
+            found.append(Finding(f"source {source.name}", _text(error)))
+    found += shard_findings(
+        pipeline.sources,
+        tables,
+        pipeline.routes,
+        pipeline.connect.row_partitions,
+        needs_keys=dialect_of(pipeline.target.kind, pipeline.target.version).needs_primary_key,
+    )
+    if pipeline.target.catalog is not None:
+        return [*found, catalog_finding(pipeline.target.catalog)]
+    try:
+        with _cursor(pipeline.target) as cursor:
+            found += target_findings(pipeline.target, _variables(cursor))
+            for target in _targets(pipeline):
+                found += table_findings(_facts(cursor, target))
+    except pymysql.MySQLError as error:
+        found.append(Finding("target", _text(error)))
+    return found
+
+
+def _targets(pipeline: Pipeline) -> list[TargetTable]:
+    """The targets whose names the routes tell without a shard."""
+    names = {(rule.target_database, rule.target_table) for rule in pipeline.routes}
+    return [TargetTable(*name) for name in sorted(names) if "\\g<" not in "".join(name)]
+
+
+def _tables(cursor: Cursor, source: Source) -> list[SourceTable]:
+    """The tables that the source's connector captures."""
+    cursor.execute(
+        "SELECT t.table_schema, t.table_name, COUNT(c.constraint_name)"
+        " FROM information_schema.tables t LEFT JOIN information_schema.table_constraints c"
+        " ON c.table_schema = t.table_schema AND c.table_name = t.table_name"
+        " AND c.constraint_type = 'PRIMARY KEY'"
+        " WHERE t.table_type = 'BASE TABLE' AND t.table_schema NOT IN %s"
+        " GROUP BY t.table_schema, t.table_name ORDER BY 1, 2",
+        (_SYSTEM,),
+    )
+    return [
+        SourceTable(database, table, bool(keys))
+        for database, table, keys in cursor.fetchall()
+        if re.fullmatch(source.databases, database)
+        and (not source.tables or re.fullmatch(source.tables, f"{database}.{table}"))
+    ]
+
+
+def _facts(cursor: Cursor, target: TargetTable) -> TargetFacts:
+    name = (target.database, target.table)
+    cursor.execute(
+        "SELECT engine FROM information_schema.tables WHERE table_schema = %s AND table_name = %s",
+        name,
+    )
+    rows = cursor.fetchall()
+    cursor.execute(
+        "SELECT trigger_name FROM information_schema.triggers"
+        " WHERE event_object_schema = %s AND event_object_table = %s ORDER BY 1",
+        name,
+    )
+    triggers = tuple(str(row[0]) for row in cursor.fetchall())
+    cursor.execute(
+        "SELECT DISTINCT CONCAT(table_schema, '.', table_name, '.', constraint_name)"
+        " FROM information_schema.key_column_usage WHERE referenced_table_name IS NOT NULL"
+        " AND (table_schema = %s AND table_name = %s"
+        " OR referenced_table_schema = %s AND referenced_table_name = %s) ORDER BY 1",
+        (*name, *name),
+    )
+    keys = tuple(str(row[0]) for row in cursor.fetchall())
+    return TargetFacts(target, str(rows[0][0] or "") if rows else "", triggers, keys)
+
+
+def _variables(cursor: Cursor) -> dict[str, str]:
+    cursor.execute("SHOW GLOBAL VARIABLES")
+    found = {str(name).lower(): str(value) for name, value in cursor.fetchall()}
+    # TiDB's real version is in VERSION() only.
+    cursor.execute("SELECT VERSION()")
+    return {**found, "version": str(cursor.fetchall()[0][0])}
+
+
+@contextmanager
+def _cursor(server: Source | Target) -> Iterator[Cursor]:
+    connection = pymysql.connect(
+        host=server.host,
+        port=server.port,
+        user=server.user,
+        password=server.password,
+        connect_timeout=_TIMEOUT_S,
+        read_timeout=_TIMEOUT_S,
+    )
+    try:
+        with connection.cursor() as cursor:
+            yield cursor
+    finally:
+        connection.close()
+
+
+def _text(error: pymysql.MySQLError) -> str:
+    return str(error.args[1] if len(error.args) > 1 else error)

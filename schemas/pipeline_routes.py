@@ -1,0 +1,125 @@
+"""The ``[[routes]]`` entries of the pipeline file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Any, TypeVar
+
+from .errors import ConfigError
+from .origin import MAX_NAME, Origin, OriginColumn, OriginPart
+from .routing import TOOLS_TABLES, Mode, RenamePolicy, RoutingRule, RowsPolicy
+
+E = TypeVar("E", bound=StrEnum)
+
+_REQUIRED = ("database", "table", "target")
+_KEYS = (
+    "source", *_REQUIRED, "mode", "renames", "skip", "origin", "on_truncate", "on_drop",
+)  # fmt: skip
+_IN_KEYS = "in_keys"
+
+
+def routing_rule(entry: Mapping[str, Any], where: str, mode: Mode) -> RoutingRule:
+    """Read one entry.
+
+    Args:
+        entry: A table of the pipeline file.
+        where: What errors call it.
+        mode: Of the pipeline, for a route that has none of its own.
+
+    Raises:
+        ConfigError: A key is unknown, missing or of the wrong type.
+    """
+    _check_keys(entry, _KEYS, where)
+    for key in _REQUIRED:
+        if key not in entry:
+            raise ConfigError(f"{where}: {key} is missing")
+    target = _text(entry, "target", "", where)
+    if target.count(".") != 1:
+        raise ConfigError(f"{where}: target must be 'database.table', not {target!r}")
+    database, table = target.split(".")
+    origin = _origin(entry.get("origin", {}), f"{where} origin")
+    on_drop = one_of(RowsPolicy, "on_drop", entry.get("on_drop", RowsPolicy.KEEP), where)
+    if on_drop is RowsPolicy.DELETE and not origin.tells_shards_apart:
+        raise ConfigError(
+            f"{where}: on_drop = 'delete' needs origin columns that tell every shard from every "
+            "other",
+            hint="origin = { shard = 'a_name' }, or source, database and table, all three",
+        )
+    return RoutingRule(
+        source=_text(entry, "source", ".*", where),
+        database=_text(entry, "database", "", where),
+        table=_text(entry, "table", "", where),
+        target_database=database,
+        target_table=table,
+        mode=one_of(Mode, "mode", entry.get("mode", mode), where),
+        renames=one_of(RenamePolicy, "renames", entry.get("renames", RenamePolicy.MAP), where),
+        skip=_text(entry, "skip", TOOLS_TABLES, where),
+        origin=origin,
+        on_truncate=one_of(
+            RowsPolicy, "on_truncate", entry.get("on_truncate", RowsPolicy.DELETE), where
+        ),
+        on_drop=on_drop,
+    )
+
+
+def check_routes(rules: Sequence[RoutingRule]) -> None:
+    """Raise ``ConfigError`` when the routes of one target contradict each other."""
+    known: dict[tuple[str, str], RoutingRule] = {}
+    for rule in rules:
+        target = (rule.target_database, rule.target_table)
+        if any("\\g<" in name for name in target):
+            continue  # what it expands to is known only with the shards
+        first = known.setdefault(target, rule)
+        if first.mode is not rule.mode:
+            raise ConfigError(
+                f"[[routes]]: {'.'.join(target)} has two modes", hint="a target moves in one mode"
+            )
+        if first.origin != rule.origin:
+            raise ConfigError(
+                f"[[routes]]: {'.'.join(target)} has two origins: {first.origin}; {rule.origin}",
+                hint="all routes to a target give it the same origin columns",
+            )
+
+
+def one_of(kind: type[E], key: str, value: object, where: str) -> E:
+    """The member that a value names; raises ``ConfigError`` when it names none."""
+    if not isinstance(value, str) or value not in tuple(kind):
+        raise ConfigError(
+            f"{where}: {key} {value!r} is not known", hint=f"known: {', '.join(kind)}"
+        )
+    return kind(value)
+
+
+def _origin(entry: object, where: str) -> Origin:
+    if not isinstance(entry, dict):
+        raise ConfigError(f"{where} must be a table, not {entry!r}")
+    _check_keys(entry, (*OriginPart, _IN_KEYS), where)
+    in_keys = entry.get(_IN_KEYS, False)
+    if not isinstance(in_keys, bool):
+        raise ConfigError(f"{where}: {_IN_KEYS} must be true or false, not {in_keys!r}")
+    columns = []
+    for key in entry:
+        if key == _IN_KEYS:
+            continue
+        name = _text(entry, key, "", where)
+        if not 0 < len(name) <= MAX_NAME:
+            raise ConfigError(f"{where}: {key} must name a column, not {name!r}")
+        columns.append(OriginColumn(OriginPart(key), name))
+    if len({column.name.lower() for column in columns}) < len(columns):
+        raise ConfigError(f"{where}: two columns have the same name")
+    if in_keys and not columns:
+        raise ConfigError(f"{where}: {_IN_KEYS} without a column")
+    return Origin(tuple(columns), in_keys)
+
+
+def _check_keys(entry: Mapping[str, Any], known: Sequence[str], where: str) -> None:
+    if unknown := sorted(set(entry) - set(known)):
+        raise ConfigError(f"{where}: unknown key {unknown[0]!r}", hint=f"known: {', '.join(known)}")
+
+
+def _text(entry: Mapping[str, Any], key: str, default: str, where: str) -> str:
+    value = entry.get(key, default)
+    if not isinstance(value, str):
+        raise ConfigError(f"{where}: {key} must be of type str, not {value!r}")
+    return value

@@ -1,0 +1,62 @@
+"""Finds where a partition's rows behind a place begin, to apply them again."""
+
+from __future__ import annotations
+
+from shardmerge.schemas.position import SourcePosition
+
+from .barrier import Partition
+from .range_reader import OffsetRange, RowReader
+from .row_envelope import UndecodableRow, decode_row, position_of
+
+_BLOCK = 1_000
+
+
+def first_from(reader: RowReader, partition: Partition, end: int, position: SourcePosition) -> int:
+    """Offset of a partition's first row that stands at or beyond a position; ``end`` if none.
+
+    Args:
+        reader: Of row topics.
+        partition: Its rows are in position order.
+        end: Where to stop looking (exclusive).
+        position: What is looked for.
+
+    Raises:
+        StackError: Kafka cannot be read.
+        ContractError: A range's start does not exist any more.
+    """
+    lowest = reader.beginning(partition)
+    found, block_end, size = end, end, _BLOCK
+    while block_end > lowest:
+        start = max(block_end - size, lowest)
+        cursor = reader.open([OffsetRange(*partition, start, block_end)])
+        before = False
+        first: int | None = None
+        while cursor.is_open:
+            for records in cursor.read():
+                for offset, value in zip(records.offsets, records.values, strict=True):
+                    place = _position(value)
+                    if place is None or first is not None:
+                        continue
+                    if place >= position:
+                        first = offset
+                    else:
+                        before = True
+        found = found if first is None else first
+        if before:
+            return found
+        block_end, size = start, size * 2
+    return found
+
+
+def _position(value: bytes | None) -> SourcePosition | None:
+    """Where a row stands; None where that does not tell what it comes before.
+
+    Rows of an incremental snapshot stand between rows of the binlog.
+    """
+    if value is None:
+        return None
+    try:
+        source = decode_row(value).source
+        return None if source.get("snapshot") == "incremental" else position_of(source)
+    except (UndecodableRow, KeyError, TypeError):
+        return None

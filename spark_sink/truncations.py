@@ -1,0 +1,80 @@
+"""TRUNCATE TABLE of a shard: its rows in the target are deleted, wherever they came from.
+
+Debezium tells a TRUNCATE by a row event alone, in one partition of the shard's row topic. Theory of
+operation:
+
+1. The task that meets the event stops before it. The shard's other partitions go on up to its
+   position, and stop there.
+2. When every row before it is applied the shard's rows are deleted: those that the origin columns
+   tell from others' rows, or all rows of a target that has had no other shard.
+3. A partition may have been applied beyond the position before the event was met, and those rows
+   are deleted with the others. So the partition is set back to its first row from there on, in the
+   transaction that moves the event's own partition past it. No contracting statement can be in
+   between: it would have waited for the event's partition.
+
+A crash before that transaction finds the event again, and deletes again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from shardmerge.schemas.events import Binding
+from shardmerge.schemas.names import ShardId, TargetTable
+from shardmerge.schemas.origin import Origin, OriginColumn, origin_part
+from shardmerge.schemas.position import SourcePosition
+
+from .barrier import Partition
+from .decisions import TargetDecisions
+
+
+@dataclass(frozen=True, slots=True)
+class Truncation:
+    """A TRUNCATE that was met.
+
+    Attributes:
+        partition, offset: Of its event.
+        position: Rows from there on came after it.
+        seen: ``Decisions.seen`` when it was met.
+    """
+
+    target: TargetTable
+    shard: ShardId
+    partition: Partition
+    offset: int
+    position: SourcePosition
+    seen: int
+
+
+UNKNOWN_ROWS = (
+    "the table was truncated on the source; the target does not know which rows are this shard's"
+)
+UNKNOWN_ROWS_HINT = (
+    "delete them in the target if they shall go, then start the sink with on_truncate = 'keep' in "
+    "the shard's route; origin columns would tell them"
+)
+
+
+def deletion(
+    target: TargetDecisions, shard: ShardId, bindings: Mapping[str, Binding]
+) -> str | None:
+    """The statement that deletes the rows of a shard; None when nobody knows which they are.
+
+    Args:
+        target: Everything decided for it.
+        shard: One of its shards.
+        bindings: Identity → target column, as the executed statements made it.
+    """
+    origin = Origin(
+        tuple(
+            OriginColumn(part, binding.name)
+            for column_id, binding in sorted(bindings.items())
+            if (part := origin_part(column_id)) is not None
+        )
+    )
+    if origin.tells_shards_apart:
+        return f"DELETE FROM {target.target.sql} WHERE {origin.condition(shard)}"
+    if target.shards.keys() == {shard}:
+        return f"DELETE FROM {target.target.sql}"
+    return None

@@ -1,0 +1,84 @@
+"""Records as they stand in topics: the bytes of every contract that was ever written stay readable.
+
+A file of ``avro/`` is one record, written with the contract whose fingerprint its name has. When a
+contract changes, add the one before to ``schemas/avro/earlier.json`` (its parsing canonical form)
+and write the file of the new one with ``--update-golden``; the old file stays.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import avro.io
+import avro.schema
+import pytest
+
+from shardmerge.schemas import plain
+from shardmerge.schemas.codec import RECORDS, Record, decode, encode
+from tests.unit.schemas.test_codec_plain import RECORDED
+
+FOLDER = Path(__file__).parent / "avro"
+FILES = sorted(FOLDER.glob("*.json"))
+CONTRACT = resources.files("shardmerge.schemas").joinpath("avro")
+NAMES = {record_type: name for name, record_type in RECORDS.items()}
+
+
+@cache
+def contract(name: str) -> Any:
+    return avro.schema.parse(CONTRACT.joinpath(f"{name}.avsc").read_text(encoding="utf-8"))
+
+
+def earlier() -> dict[str, list[Any]]:
+    kept = json.loads(CONTRACT.joinpath("earlier.json").read_text(encoding="utf-8"))
+    return {n: [avro.schema.parse(json.dumps(s)) for s in schemas] for n, schemas in kept.items()}
+
+
+def written_by_avro(schema: Any, value: Any) -> bytes:
+    """The bytes by Avro's own library, which is slow and is the reference."""
+    buffer = io.BytesIO()
+    avro.io.DatumWriter(schema).write(value, avro.io.BinaryEncoder(buffer))
+    fingerprint: bytes = schema.fingerprint()
+    return b"\xc3\x01" + fingerprint + buffer.getvalue()
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_the_contract_of_now_has_a_record(name: str, update_golden: bool) -> None:
+    schema = contract(name)
+    file = FOLDER / f"{name}.{schema.fingerprint().hex()}.json"
+    if update_golden:
+        record = next(r for r in RECORDED if isinstance(r, RECORDS[name]))
+        value = plain.to_plain(record)
+        kept = {"bytes": written_by_avro(schema, value).hex(), "value": value}
+        file.write_text(json.dumps(kept, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    assert file.exists(), f"the contract of {name} changed: see this module's first lines"
+    kept = json.loads(file.read_text(encoding="utf-8"))
+    record = plain.from_plain(RECORDS[name], kept["value"])
+    assert encode(record).hex() == kept["bytes"]
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_a_record_of_an_earlier_contract_is_read(file: Path) -> None:
+    name, fingerprint = file.stem.split(".")
+    kept = json.loads(file.read_text(encoding="utf-8"))
+    assert kept["bytes"].startswith("c301" + fingerprint)
+    assert decode(bytes.fromhex(kept["bytes"])) == plain.from_plain(RECORDS[name], kept["value"])
+
+
+@pytest.mark.parametrize("record", RECORDED, ids=lambda r: type(r).__name__)
+def test_avro_s_own_library_writes_the_same_bytes(record: Record) -> None:
+    schema = contract(NAMES[type(record)])
+    assert encode(record) == written_by_avro(schema, plain.to_plain(record))
+
+
+def test_every_earlier_contract_has_a_record_and_every_record_a_contract() -> None:
+    known = {
+        f"{name}.{schema.fingerprint().hex()}"
+        for name, schemas in (*earlier().items(), *((n, [contract(n)]) for n in RECORDS))
+        for schema in schemas
+    }
+    assert known == {file.stem for file in FOLDER.glob("*.json")}

@@ -1,0 +1,251 @@
+"""A pipeline whose sources and coordinator are played: what the driver's tests stand on."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Producer
+
+from shardmerge.connectors.local.mysql import PASSWORD, USER
+from shardmerge.connectors.local.stack import LocalStack
+from shardmerge.connectors.topics_admin import create_topics
+from shardmerge.schemas import codec, topics
+from shardmerge.schemas.events import (
+    Binding,
+    ChangeId,
+    Decision,
+    Outcome,
+    Release,
+    ShardColumn,
+    StatementKind,
+    TargetStatement,
+)
+from shardmerge.schemas.model import Column
+from shardmerge.schemas.names import ShardId, TargetTable
+from shardmerge.schemas.pipeline import Connect, Kafka, Pipeline, Sink, Source, Target
+from shardmerge.schemas.position import SourcePosition
+from shardmerge.schemas.routing import RoutingRule
+from shardmerge.schemas.topics import TopicSpec, row_topic
+from shardmerge.schemas.types import ColumnType
+from shardmerge.spark_sink.apply_ranges import ApplyConfig, close_connections
+from shardmerge.spark_sink.batches import BatchRunner
+from shardmerge.spark_sink.control import ControlStore
+from shardmerge.spark_sink.driver import Driver
+from shardmerge.spark_sink.journal import Journal
+from shardmerge.spark_sink.offsets import OffsetReader, TopicTail
+from shardmerge.spark_sink.publisher import ProgressPublisher
+from shardmerge.spark_sink.settings import SinkSettings
+from shardmerge.spark_sink.statement_runs import StatementRunner
+from shardmerge.spark_sink.targets.mysql import MySqlAddress, MySqlSession
+
+_numbers = itertools.count()
+PATIENCE_S = 30.0
+QUIET_ROUNDS = 20
+
+
+class Line:
+    """One pipeline with one source: what Debezium and the coordinator would write."""
+
+    def __init__(self, stack: LocalStack, *routes: RoutingRule) -> None:
+        name = f"driver{os.getpid()}x{next(_numbers)}"
+        self.source, self.target = f"{name}s", TargetTable(name, "t")
+        self.pipeline = Pipeline(
+            name,
+            Kafka(stack.bootstrap_servers),
+            Connect(stack.connect_url),
+            (Source(self.source, "127.0.0.1", stack.ports.source1, USER, PASSWORD, 1),),
+            routes,
+            Target("127.0.0.1", stack.ports.target, USER, PASSWORD, f"{name}_control"),
+            Sink(retry_interval_s=1),
+        )
+        self.address = MySqlAddress("127.0.0.1", stack.ports.target, USER, PASSWORD)
+        self.session = MySqlSession(self.address)
+        create_topics(stack.bootstrap_servers, topics.own_topics(self.pipeline))
+        self._ddl = Producer({"bootstrap.servers": stack.bootstrap_servers, "acks": "all"})
+        self.connector = Producer(
+            {"bootstrap.servers": stack.bootstrap_servers, "transactional.id": name}
+        )
+        self.connector.init_transactions()
+        self._pos = itertools.count(100, 10)
+        self._offset = 0
+        self._versions: dict[TargetTable, int] = {}
+        self.drivers: list[tuple[Driver, Callable[[], None]]] = []
+
+    def shard(self, table: str, partitions: int = 1) -> ShardId:
+        shard = ShardId(self.source, "app", table)
+        topic = TopicSpec(row_topic(shard), partitions, 1)
+        create_topics(self.pipeline.kafka.bootstrap_servers, [topic])
+        return shard
+
+    def start(self, runner: BatchRunner | None = None) -> Driver:
+        """A driver that takes over, as a process that starts."""
+        bootstrap = self.pipeline.kafka.bootstrap_servers
+        session = MySqlSession(self.address)
+        control = ControlStore(session, self.pipeline.target.control_database, self.pipeline.name)
+        control.prepare()
+        epoch = control.take_epoch()
+        tail = TopicTail(bootstrap, [topics.ddl(self.pipeline).name, self.source])
+        publisher = ProgressPublisher(bootstrap, topics.sink_progress(self.pipeline).name)
+        journal = Journal(session, control, self.pipeline.name, epoch)
+        statements = StatementRunner(lambda: self._journal(epoch))
+        driver = Driver(
+            self.pipeline,
+            offsets=OffsetReader(bootstrap),
+            tail=tail,
+            control=control,
+            journal=journal,
+            statements=statements,
+            runner=runner or BatchRunner(SinkSettings(Path()), self.config(), 1 << 60),
+            publisher=publisher,
+            epoch=epoch,
+        )
+
+        def close() -> None:
+            statements.stop()
+            publisher.close()
+            tail.close()
+            session.close()
+
+        self.drivers.append((driver, close))
+        driver.load()
+        return driver
+
+    def _journal(self, epoch: int) -> Journal:
+        session = MySqlSession(self.address)
+        control = ControlStore(session, self.pipeline.target.control_database, self.pipeline.name)
+        return Journal(session, control, self.pipeline.name, epoch)
+
+    def config(self) -> ApplyConfig:
+        return ApplyConfig(
+            self.pipeline.kafka.bootstrap_servers,
+            self.address,
+            self.pipeline.target.control_database,
+            self.pipeline.name,
+        )
+
+    def route(self, *routes: RoutingRule) -> None:
+        """Another pipeline file, for the next driver."""
+        self.pipeline = replace(self.pipeline, routes=routes)
+
+    def close(self) -> None:
+        for _, close in self.drivers:
+            close()
+        close_connections()
+        for database in (self.target.database, self.pipeline.target.control_database):
+            self.session.execute(f"DROP DATABASE IF EXISTS `{database}`")
+        self.session.close()
+
+    # --- what others write
+
+    def begin(self) -> None:
+        self.connector.begin_transaction()
+
+    def commit(self) -> None:
+        self.connector.commit_transaction()
+        self._offset += 1  # the marker
+
+    def change(self) -> int:
+        """A record in the schema-change topic; returns its offset. Within a transaction."""
+        self.connector.produce(self.source, b"{}")
+        self._offset += 1
+        return self._offset - 1
+
+    def rows(self, shard: ShardId, *images: dict[str, Any], partition: int = 0) -> None:
+        """Rows that were inserted. Within a transaction."""
+        for image in images:
+            self._row(shard, partition, {"op": "c", "after": image})
+
+    def truncation(self, shard: ShardId, partition: int = 0) -> None:
+        """The event of a TRUNCATE TABLE. Within a transaction."""
+        self._row(shard, partition, {"op": "t"})
+
+    def _row(self, shard: ShardId, partition: int, record: dict[str, Any]) -> None:
+        source = {
+            "name": shard.source, "db": shard.database, "table": shard.table,
+            "file": "binlog.000001", "pos": next(self._pos), "row": 0,
+        }  # fmt: skip
+        value = json.dumps({**record, "source": source}).encode()
+        self.connector.produce(row_topic(shard), value, b"k", partition)
+        self.connector.poll(0)
+
+    def here(self) -> SourcePosition:
+        return SourcePosition(0, "binlog.000001", next(self._pos), 0)
+
+    def decide(
+        self,
+        shard: ShardId,
+        offset: int,
+        place: SourcePosition,
+        columns: str,
+        *statements: TargetStatement,
+        hold: bool = False,
+        releases: tuple[ShardId, ...] = (),
+    ) -> None:
+        """Send a decision. ``columns``: names, all integers; identities are ``<name>#1``."""
+        version = self._versions[self.target] = self._versions.get(self.target, 0) + 1
+        emitted = Outcome.EMIT if statements else Outcome.NOOP
+        decision = Decision(
+            ChangeId(self.source, offset), self.target, version, shard, place,
+            Outcome.HOLD if hold else emitted, statements,
+            columns=tuple(
+                ShardColumn(
+                    name if name.startswith("@") else f"{name}#1", Column(name, ColumnType("int"))
+                )
+                for name in columns.split()
+            ),
+            key=("id",), releases=tuple(Release(shard, version) for shard in releases),
+        )  # fmt: skip
+        self._ddl.produce(topics.ddl(self.pipeline).name, codec.encode(decision), b"k")
+        self._ddl.flush()
+
+    def statement(
+        self, sql: str, kind: StatementKind = StatementKind.EXPANDING, **binds: str
+    ) -> TargetStatement:
+        bound = tuple(Binding(f"{column}#1", name) for column, name in binds.items())
+        text = sql.replace("TARGET", self.target.sql)
+        return TargetStatement(
+            text, kind, "", ("table",) if "CREATE" in sql else ("column:c",), bound
+        )
+
+    def make(self, *tables: str, partitions: int = 1) -> list[ShardId]:
+        """Shards with columns id and a, and the target made from the first."""
+        shards = [self.shard(table, partitions) for table in tables]
+        self.begin()
+        changes = [(shard, self.change(), self.here()) for shard in shards]
+        self.commit()
+        create = self.statement(
+            "CREATE TABLE TARGET (`id` int NOT NULL, `a` int, PRIMARY KEY (`id`))", id="id", a="a"
+        )
+        for number, (shard, offset, place) in enumerate(changes):
+            self.decide(shard, offset, place, "id a", *([create] if number == 0 else []))
+        return shards
+
+    # --- what is seen
+
+    def content(self) -> list[tuple[Any, ...]]:
+        return self.session.query(f"SELECT * FROM {self.target.sql} ORDER BY id")
+
+    def columns(self) -> list[str]:
+        return [str(row[0]) for row in self.session.query(f"SHOW COLUMNS FROM {self.target.sql}")]
+
+
+def until(driver: Driver, holds: Callable[[], bool]) -> None:
+    """Turn the driver until something holds."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < deadline, "it does not come"
+        driver.step(0.02)
+
+
+def rest(driver: Driver) -> None:
+    """Turn the driver until nothing moves for a while."""
+    quiet = 0
+    while quiet < QUIET_ROUNDS:
+        quiet = 0 if driver.step(0.02) else quiet + 1

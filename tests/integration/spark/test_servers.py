@@ -1,0 +1,80 @@
+"""What `shardmerge check` asks real servers."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from shardmerge.cli.servers import server_findings
+from shardmerge.connectors.local.mysql import PASSWORD, USER
+from shardmerge.connectors.local.stack import LocalStack
+from shardmerge.schemas.pipeline import Connect, Kafka, Pipeline, Source, Target
+from shardmerge.schemas.routing import RoutingRule
+from shardmerge.spark_sink.targets.mysql import MySqlAddress, MySqlSession
+
+DATABASE = "check_me"
+
+
+@pytest.fixture
+def pipeline(stack: LocalStack) -> Iterator[Pipeline]:
+    ports = stack.ports
+    sessions = [
+        MySqlSession(MySqlAddress("127.0.0.1", port, USER, PASSWORD))
+        for port in (ports.source1, ports.target)
+    ]
+    for session in sessions:
+        session.execute(f"CREATE DATABASE {DATABASE}")
+        session.execute(f"CREATE TABLE {DATABASE}.t_1 (id INT PRIMARY KEY)")
+    yield Pipeline(
+        "check",
+        Kafka(stack.bootstrap_servers),
+        Connect(stack.connect_url, row_partitions=2),
+        (Source("s1", "127.0.0.1", ports.source1, USER, PASSWORD, 54101, databases=DATABASE),),
+        (RoutingRule(".*", DATABASE, "t_.*", DATABASE, "t_1"),),
+        Target("127.0.0.1", ports.target, USER, PASSWORD),
+    )
+    for session in sessions:
+        session.execute(f"DROP DATABASE {DATABASE}")
+        session.close()
+
+
+def test_the_local_stack_s_own_servers_are_as_they_must_be(pipeline: Pipeline) -> None:
+    assert [str(f) for f in server_findings(pipeline) if f.fault] == []
+
+
+def test_shards_and_targets_are_looked_at(pipeline: Pipeline) -> None:
+    source, target = pipeline.sources[0], pipeline.target
+    on_source = MySqlSession(MySqlAddress(source.host, source.port, USER, PASSWORD))
+    on_source.execute(f"CREATE TABLE {DATABASE}.t_2 (id INT)")
+    on_target = MySqlSession(MySqlAddress(target.host, target.port, USER, PASSWORD))
+    reference = f"CONSTRAINT f FOREIGN KEY (i) REFERENCES {DATABASE}.t_1 (id)"
+    on_target.execute(f"CREATE TABLE {DATABASE}.o (i INT, {reference})")
+    moment = f"BEFORE INSERT ON {DATABASE}.t_1 FOR EACH ROW"
+    on_target.execute(f"CREATE TRIGGER {DATABASE}.tr {moment} SET @a = 1")
+    faults = [str(f).partition(":")[0] for f in server_findings(pipeline) if f.fault]
+    warned = [f.text for f in server_findings(pipeline) if not f.fault]
+    assert faults == [f"shard s1/{DATABASE}.t_2", f"target {DATABASE}.t_1"]
+    assert "trigger tr runs for every row that is merged" in warned
+    on_source.close()
+    on_target.close()
+
+
+def test_a_server_that_does_not_answer_is_a_fault(pipeline: Pipeline) -> None:
+    (source,) = pipeline.sources
+    away = replace(pipeline, sources=(replace(source, port=1),))
+    found = [f for f in server_findings(away) if f.where == "source s1"]
+    assert len(found) == 1
+    assert found[0].fault
+
+
+def test_a_target_s_connection_asks_whether_its_server_is_still_there(pipeline: Pipeline) -> None:
+    session = MySqlSession(MySqlAddress("127.0.0.1", pipeline.target.port, USER, PASSWORD))
+    session.query("SELECT 1")
+    assert session._connection is not None
+    sock = session._connection._sock  # type: ignore[attr-defined]
+    assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+    assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 30
+    session.close()

@@ -1,0 +1,179 @@
+"""Origin columns, and what becomes of rows that are gone without row events."""
+
+from __future__ import annotations
+
+import pytest
+
+from shardmerge.agents import coordinator
+from shardmerge.schemas.events import (
+    ChangeId,
+    Decision,
+    FixupKind,
+    Lineage,
+    Outcome,
+    SchemaChange,
+)
+from shardmerge.schemas.model import TableSchema
+from shardmerge.schemas.names import ShardId
+from shardmerge.schemas.origin import NO_ORIGIN, Origin, OriginColumn, OriginPart
+from shardmerge.schemas.position import SourcePosition
+from shardmerge.schemas.render.spark import SparkDialect
+from shardmerge.schemas.routing import Mode, RowsPolicy
+from tests.strategies import table
+from tests.unit.agents.sql_line import SHARD_COLUMN, TARGET, SqlLine, shard_of, sql
+
+IN_KEYS = Origin(SHARD_COLUMN.columns, in_keys=True)
+COLUMN = "`_shard` varchar(194) COLLATE utf8mb4_bin NOT NULL"
+OF_S1 = "`_shard` = 's1/app.t'"
+
+
+def keys(line: SqlLine) -> dict[str, tuple[str, ...]]:
+    assert line.target is not None
+    return {index.name: index.columns for index in line.target.indexes}
+
+
+def rows_sql(decision: Decision) -> list[str]:
+    return [s.sql for s in decision.statements if s.shard is not None]
+
+
+def test_the_target_has_the_origin_columns_behind_the_shards() -> None:
+    parts = (OriginPart.SOURCE, OriginPart.DATABASE, OriginPart.TABLE)
+    origin = Origin(tuple(OriginColumn(part, f"_{part.value}") for part in parts))
+    line = SqlLine(Mode.OPTIMISTIC, "s1", "s2", create="id INT PRIMARY KEY, a INT", origin=origin)
+    assert line.target is not None
+    names = [column.name for column in line.target.columns]
+    assert names == ["id", "a", "_source", "_database", "_table"]
+    assert keys(line) == {"PRIMARY": ("id",)}
+
+
+def test_in_keys_they_end_the_primary_key_and_the_unique_keys() -> None:
+    line = SqlLine(
+        Mode.OPTIMISTIC, "s1", "s2",
+        create="id INT PRIMARY KEY, a INT, b INT, UNIQUE u (a), KEY k (b)", origin=IN_KEYS,
+    )  # fmt: skip
+    assert keys(line) == {"PRIMARY": ("id", "_shard"), "u": ("a", "_shard"), "k": ("b",)}
+    for source in ("s1", "s2"):
+        decision = line.alter(source, "ADD UNIQUE v (b)")
+    assert sql(decision) == ["ADD UNIQUE INDEX `v` (`b`, `_shard`)"]
+
+
+def test_they_stay_where_they_are_while_the_shards_change() -> None:
+    line = SqlLine(Mode.OPTIMISTIC, "s1", "s2", create="id INT PRIMARY KEY, a INT", origin=IN_KEYS)
+    for source in ("s1", "s2"):
+        line.alter(source, "ADD COLUMN b INT NOT NULL DEFAULT 1")
+        line.alter(source, "RENAME COLUMN a TO c")
+    assert line.columns == ["_shard", "b", "c", "id"]
+    assert line.held == []
+
+
+@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("action", ["ADD COLUMN _shard INT", "RENAME COLUMN a TO _SHARD"])
+def test_a_shard_with_a_column_of_their_name_is_held_and_nobody_else(
+    mode: Mode, action: str
+) -> None:
+    line = SqlLine(mode, "s1", "s2", create="id INT PRIMARY KEY, a INT", origin=SHARD_COLUMN)
+    decision = line.alter("s1", action)
+    assert decision.outcome is Outcome.HOLD
+    if mode is Mode.OPTIMISTIC:
+        assert "_shard" in decision.reason
+        assert line.alter("s2", "ADD COLUMN b INT").outcome is Outcome.EMIT
+        assert line.create("s3", "id INT PRIMARY KEY, a INT").outcome is not Outcome.HOLD
+    assert line.held == ["s1"]
+    back = "DROP COLUMN _shard" if "ADD" in action else "RENAME COLUMN _shard TO a"
+    assert line.alter("s1", back).released == (shard_of("s1"),)
+
+
+def test_the_target_keeps_the_origin_columns_that_it_began_with() -> None:
+    line = SqlLine(Mode.OPTIMISTIC, "s1", "s2")
+    line.origin = SHARD_COLUMN
+    decision = line.alter("s1", "ADD COLUMN a INT")
+    assert line.columns == ["a", "id"]
+    assert decision.warnings == (
+        "the route gives the target the origin columns _shard (shard), it keeps those that it "
+        "began with: none",
+    )
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_a_dropped_shards_rows_are_deleted_when_its_route_says_so(mode: Mode) -> None:
+    line = SqlLine(mode, "s1", "s2", origin=SHARD_COLUMN, on_drop=RowsPolicy.DELETE)
+    decision = line.drop("s1")
+    assert rows_sql(decision) == [f"DELETE FROM `merged`.`t` WHERE {OF_S1}"]
+    assert (decision.live, decision.warnings) == (False, ())
+
+
+@pytest.mark.parametrize("name", ["_t_del", "_t_old"])
+def test_a_swap_of_an_online_schema_change_deletes_nothing(name: str) -> None:
+    line = SqlLine(Mode.OPTIMISTIC, "s1", "s2", origin=SHARD_COLUMN, on_drop=RowsPolicy.DELETE)
+    decision = line.drop("s1", f"RENAME TO app.{name}")
+    assert decision.statements == ()
+    assert decision.warnings == ("rows of s1/app.t stay in the target",)
+
+
+@pytest.mark.parametrize(("origin", "kinds"), [(NO_ORIGIN, "snapshot"), (SHARD_COLUMN, "update")])
+def test_rows_get_their_value_by_a_statement_where_the_target_knows_them(
+    origin: Origin, kinds: str
+) -> None:
+    line = SqlLine(Mode.OPTIMISTIC, "s1", "s2", origin=origin)
+    line.alter("s2", "ADD COLUMN a INT DEFAULT 5")
+    decision = line.alter("s1", "ADD COLUMN a INT NOT NULL DEFAULT 5, ADD COLUMN b INT DEFAULT 7")
+    assert decision.fixups == ()
+    decision = line.alter("s2", "ADD COLUMN b INT")
+    assert [fixup.kind.value for fixup in decision.fixups] == [kinds]
+    assert rows_sql(decision) == (
+        ["UPDATE `merged`.`t` SET `b` = NULL WHERE `_shard` = 's2/app.t' AND NOT (`b` <=> NULL)"]
+        if origin.columns
+        else []
+    )
+
+
+def test_a_released_shards_rows_get_the_value_of_its_held_change() -> None:
+    line = SqlLine(
+        Mode.OPTIMISTIC, "s1", "s2", create="id INT PRIMARY KEY, a INT", origin=SHARD_COLUMN
+    )
+    line.alter("s2", "ADD COLUMN b VARCHAR(9) NOT NULL")
+    line.alter("s1", "MODIFY a DATE, ADD COLUMN b VARCHAR(9) NOT NULL DEFAULT 'it''s'")
+    decision = line.alter("s1", "MODIFY a INT")
+    assert decision.released == (shard_of("s1"),)
+    # The value of `a` after both conversions is not known: the rows are read again.
+    assert [fixup.kind for fixup in decision.fixups] == [FixupKind.SNAPSHOT]
+
+
+def test_statements_are_those_of_the_targets_kind() -> None:
+    state = coordinator.initial(TARGET)
+    schemas: dict[ShardId, TableSchema] = {}
+    found: list[str] = []
+    for number, (source, columns) in enumerate(
+        [
+            ("s1", "id INT PRIMARY KEY"), ("s2", "id INT PRIMARY KEY"),
+            ("s1", "id INT PRIMARY KEY, b TIME NOT NULL DEFAULT '01:00:00'"),
+            ("s2", "id INT PRIMARY KEY, b TIME NOT NULL DEFAULT '01:00:00'"),
+        ]
+    ):  # fmt: skip
+        shard, after = shard_of(source), table(f"create table t ({columns})")
+        change = SchemaChange(
+            ChangeId(source, number), TARGET, shard,
+            SourcePosition(0, "binlog.000001", 10 * number, 0), schemas.get(shard), after,
+            (Lineage("id", "id"), Lineage("b", "")) if shard in schemas else (), (), "",
+            origin=SHARD_COLUMN,
+        )  # fmt: skip
+        schemas[shard] = after
+        step = coordinator.decide(state, change, SparkDialect())
+        assert step.decision is not None
+        state = step.state
+        found += rows_sql(step.decision)
+    assert found == [
+        f"UPDATE `merged`.`t` SET `b` = 3600000000 WHERE `_shard` = '{source}/app.t'"
+        " AND NOT (`b` <=> 3600000000)"
+        for source in ("s1", "s2")
+    ]
+
+
+def test_texts_are_compared_byte_by_byte() -> None:
+    line = SqlLine(Mode.OPTIMISTIC, "s1", "s2", origin=SHARD_COLUMN)
+    line.alter("s1", "ADD COLUMN b VARCHAR(9) NOT NULL DEFAULT 'x'")
+    decision = line.alter("s2", "ADD COLUMN b VARCHAR(9) NOT NULL")
+    assert rows_sql(decision) == [
+        "UPDATE `merged`.`t` SET `b` = '' WHERE `_shard` = 's2/app.t' AND NOT ("
+        "CAST(CONVERT(`b` USING utf8mb4) AS BINARY) <=> CAST(CONVERT('' USING utf8mb4) AS BINARY))"
+    ]

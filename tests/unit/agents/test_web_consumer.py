@@ -1,0 +1,57 @@
+"""The reader of the status pages on the agents' event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+
+from shardmerge.agents.web.consumer import ViewReader
+from shardmerge.agents.web.view import StatusView
+from shardmerge.schemas import codec
+from shardmerge.schemas.events import JoinedSchema, ShardColumn
+from shardmerge.schemas.model import Column, TableSchema
+from shardmerge.schemas.names import TargetTable
+from shardmerge.schemas.types import ColumnType
+
+TARGETS = [TargetTable("merged", f"t{number}") for number in range(5)]
+
+
+def joined(target: TargetTable, version: int) -> bytes:
+    column = Column("c", ColumnType("int"))
+    return codec.encode(
+        JoinedSchema(target, version, (ShardColumn("c", column),), TableSchema((column,)), 1, 0)
+    )
+
+
+def record(offset: int, key: str, value: bytes | None) -> SimpleNamespace:
+    return SimpleNamespace(topic="p.joined-schemas", offset=offset, key=key.encode(), value=value)
+
+
+def test_the_agents_get_their_turn_after_every_record_of_a_long_history():
+    view = StatusView()
+    reader = ViewReader("kafka:9092", ["p.joined-schemas"], view)
+    seen: list[int] = []
+
+    async def agent() -> None:
+        while len(seen) < len(TARGETS):
+            seen.append(len(view.targets()))
+            await asyncio.sleep(0)
+
+    async def read() -> None:
+        other = asyncio.create_task(agent())
+        await asyncio.sleep(0)
+        await reader.take(record(n, str(t), joined(t, 1)) for n, t in enumerate(TARGETS))
+        await other
+
+    asyncio.run(read())
+    assert seen == [0, 1, 2, 3, 4]
+
+
+def test_of_each_key_only_the_last_record_is_read():
+    view = StatusView()
+    reader = ViewReader("kafka:9092", ["p.joined-schemas"], view)
+    target = TARGETS[0]
+    older = record(0, str(target), b"\xc3\x01 of no contract")
+    gone = record(1, "merged.gone", None)
+    asyncio.run(reader.take([older, gone, record(2, str(target), joined(target, 7))]))
+    assert [(t.target, t.version) for t in view.targets()] == [(target, 7)]

@@ -1,0 +1,166 @@
+"""What is found wrong with sources and target before anything runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pymysql
+import pytest
+
+from shardmerge.cli.server_rules import (
+    SourceTable,
+    TargetFacts,
+    shard_findings,
+    source_findings,
+    table_findings,
+    target_findings,
+)
+from shardmerge.cli.servers import server_findings
+from shardmerge.schemas.names import TargetTable
+from shardmerge.schemas.pipeline import Connect, Kafka, Pipeline, Source, Target
+from shardmerge.schemas.routing import RoutingRule
+from shardmerge.schemas.spark_catalog import SparkCatalog
+
+SOURCE = Source("s1", "h", 3306, "u", "p", 54101)
+TARGET = Target("h", 3306, "u", "p", version="8.0.15")
+GOOD = {
+    "log_bin": "ON",
+    "binlog_format": "ROW",
+    "binlog_row_image": "FULL",
+    "binlog_row_value_options": "",
+    "server_id": "1",
+    "version": "8.0.15",
+    "sql_mode": "STRICT_TRANS_TABLES",
+    "character_set_server": "utf8mb4",
+    "binlog_expire_logs_seconds": "2592000",
+    "local_infile": "ON",
+    "max_allowed_packet": str(64 << 20),
+    "read_only": "OFF",
+}
+
+
+def test_good_servers_have_no_findings() -> None:
+    assert source_findings(SOURCE, GOOD) == []
+    assert target_findings(TARGET, GOOD) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text", "fault"),
+    [
+        ("log_bin", "OFF", "log_bin is OFF, it must be ON", True),
+        ("binlog_format", "MIXED", "binlog_format is MIXED, it must be ROW", True),
+        ("binlog_row_image", "MINIMAL", "it must be FULL", True),
+        ("binlog_row_value_options", "PARTIAL_JSON", "PARTIAL_JSON", True),
+        ("server_id", "54101", "server_id 54101 is the server's own", True),
+        ("version", "10.11.6-MariaDB", "it is mariadb 10.11.6-MariaDB", True),
+        ("version", "5.7.40-log", "the pipeline file says 8.0", True),
+        ("sql_mode", "ANSI_QUOTES", "ANSI_QUOTES is on on the server", True),
+        ("character_set_server", "latin1", "character_set_server is latin1", True),
+        ("binlog_expire_logs_seconds", "3600", "kept for 1.0 hours", False),
+    ],
+)
+def test_a_source_that_cannot_be_followed_is_found(
+    name: str, value: str, text: str, fault: bool
+) -> None:
+    (finding,) = source_findings(SOURCE, {**GOOD, name: value})
+    assert text in str(finding)
+    assert finding.fault == fault
+
+
+def test_a_binlog_that_is_kept_for_days_or_for_ever_is_no_finding() -> None:
+    kept = {**GOOD, "binlog_expire_logs_seconds": "0"}
+    assert source_findings(SOURCE, kept) == []
+    assert source_findings(SOURCE, {**kept, "expire_logs_days": "7"}) == []
+
+
+def test_modes_that_the_pipeline_file_tells_are_no_finding() -> None:
+    source = replace(SOURCE, sql_mode="ANSI")
+    mode = "REAL_AS_FLOAT,PIPES_AS_CONCAT,ANSI_QUOTES,IGNORE_SPACE,ONLY_FULL_GROUP_BY,ANSI"
+    assert source_findings(source, {**GOOD, "sql_mode": mode}) == []
+    assert len(source_findings(source, GOOD)) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text", "fault"),
+    [
+        ("version", "8.0.36", "the pipeline file says 8.0.15", False),
+        ("version", "8.0.12", "the pipeline file says 8.0.15", True),
+        ("version", "9.7.0", "the pipeline file says 8.0.15", True),
+        ("version", "8.0.11-TiDB-v8.5.0", "it is tidb", True),
+        ("local_infile", "OFF", "local_infile is OFF", False),
+        ("max_allowed_packet", "1048576", "max_allowed_packet is 1048576", False),
+        ("read_only", "ON", "it is read-only", True),
+    ],
+)
+def test_a_target_that_cannot_be_written_is_found(
+    name: str, value: str, text: str, fault: bool
+) -> None:
+    (finding,) = target_findings(TARGET, {**GOOD, name: value})
+    assert text in str(finding)
+    assert finding.fault == fault
+
+
+@pytest.mark.parametrize(
+    ("kind", "version", "real"),
+    [("mariadb", "10.11.6", "5.5.5-10.11.6-MariaDB-1"), ("tidb", "8.5.0", "8.0.11-TiDB-v8.5.0")],
+)
+def test_versions_are_read_as_each_kind_of_server_tells_them(
+    kind: str, version: str, real: str
+) -> None:
+    target = replace(TARGET, kind=kind, version=version)
+    assert target_findings(target, {**GOOD, "version": real}) == []
+
+
+def test_shards_that_cannot_be_merged_are_found() -> None:
+    rules = [RoutingRule(".*", "app", r"t.*", "m", "t"), RoutingRule(".*", "app", "t_9", "m", "u")]
+    names = ("t_1", "t é", "t_é", "t_9", "other")
+    tables = [SourceTable("app", name, has_key=name != "t_1") for name in names]
+    two = [SOURCE, replace(SOURCE, name="s2"), replace(SOURCE, name="away")]
+    found = shard_findings(two, {"s1": tables, "s2": []}, rules, 2)
+    assert [str(f).partition(":")[0] for f in found] == [
+        "shard s1/app.t_1", "shard s1/app.t_é", "shard s1/app.t_9", "source s2",
+    ]  # fmt: skip
+    texts = [f.text for f in found]
+    assert "no primary key" in texts[0]
+    assert "that of s1/app.t é too" in texts[1]
+    assert texts[2] == "routing rules send it to m.t, m.u"
+    assert [f.fault for f in found] == [True, True, True, False]
+    assert shard_findings([SOURCE], {"s1": tables[:1]}, rules, 1) == []
+    (keyless,) = shard_findings([SOURCE], {"s1": tables[:1]}, rules, 1, needs_keys=True)
+    assert keyless.fault and "by which this kind of target finds a row" in keyless.text
+
+
+def test_the_catalog_of_an_iceberg_target_is_told_and_no_server_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = []
+
+    def connect(**address: object) -> None:
+        asked.append(address["host"])
+        raise pymysql.OperationalError(2003, "away")
+
+    monkeypatch.setattr(pymysql, "connect", connect)
+    catalog = SparkCatalog("lake", (("type", "hadoop"), ("warehouse", "/w")))
+    pipeline = Pipeline(
+        "p", Kafka("127.0.0.1:9092"), Connect("http://127.0.0.1:8083"), (SOURCE,),
+        (RoutingRule(".*", "app", "t", "m", "t"),),
+        Target("", 0, "", "", "control", "iceberg", "1.12.0", catalog),
+    )  # fmt: skip
+
+    source, target = server_findings(pipeline)
+
+    assert asked == ["h"]
+    assert (str(source), source.fault) == ("source s1: away", True)
+    assert not target.fault and "catalog lake (hadoop) is not looked at" in target.text
+
+
+def test_a_target_table_that_is_there_is_looked_at() -> None:
+    table = TargetTable("m", "t")
+    assert table_findings(TargetFacts(table)) == []
+    assert table_findings(TargetFacts(table, "InnoDB")) == []
+    found = table_findings(TargetFacts(table, "MyISAM", ("tr",), ("m.o.fk",)))
+    assert [(f.fault, f.text.partition(":")[0]) for f in found] == [
+        (True, "its engine MyISAM has no transactions"),
+        (False, "trigger tr runs for every row that is merged"),
+        (True, "foreign key m.o.fk"),
+    ]
