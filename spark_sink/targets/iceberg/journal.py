@@ -64,7 +64,8 @@ class IcebergJournal:
         try:
             change = read_row_change(sql)
         except SourceError as error:
-            raise TargetError(f"not executed: {error}", statement=sql) from error
+            hint = "change the rows by hand, then let the shard's route keep truncated rows"
+            raise TargetError(f"not executed: {error}", statement=sql, hint=hint) from error
         if self._store.catalog.find(change.table) is None:
             raise TargetError(
                 f"{change.table} is missing: somebody dropped it",

@@ -86,6 +86,9 @@ def spark_conf(catalog: SparkCatalog, settings: SinkSettings, version: str) -> M
         # What comes is UTC, see ``lines``.
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.ansi.enabled": "true",
+        # Texts of shards stand in literals: ${…} in them is no variable, a backslash escapes.
+        "spark.sql.variable.substitute": "false",
+        "spark.sql.parser.escapedStringLiterals": "false",
         # Batches are small beside what the default of 200 is made for (measured: 3.3 s a batch).
         "spark.sql.shuffle.partitions": "4",
     }
