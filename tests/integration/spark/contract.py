@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,15 +18,17 @@ from shardmerge.connectors.local.mysql import PASSWORD, USER
 from shardmerge.connectors.local.stack import LocalStack
 from shardmerge.schemas.events import StatementKind, TargetStatement
 from shardmerge.schemas.model import Column, TableSchema
-from shardmerge.schemas.names import TargetTable, quote_identifier
+from shardmerge.schemas.names import ShardId, TargetTable, quote_identifier
+from shardmerge.schemas.origin import Origin, OriginColumn, OriginPart
 from shardmerge.schemas.pipeline import Connect, Kafka, Pipeline, Sink, Source
 from shardmerge.schemas.pipeline import Target as Settings
 from shardmerge.schemas.position import SourcePosition
 from shardmerge.schemas.render.dialects import dialect_of
+from shardmerge.schemas.row_statements import filling, removal
 from shardmerge.schemas.spark_catalog import SparkCatalog
 from shardmerge.spark_sink.apply_ranges import close_connections
 from shardmerge.spark_sink.batches import start_spark
-from shardmerge.spark_sink.ranges import RangeResult, RangeTask, Segment, TaskFailure
+from shardmerge.spark_sink.ranges import Advance, RangeResult, RangeTask, Segment, TaskFailure
 from shardmerge.spark_sink.settings import SinkSettings
 from shardmerge.spark_sink.targets.iceberg.batches import SparkStart
 from shardmerge.spark_sink.targets.iceberg.fold import close_readers
@@ -40,6 +43,8 @@ from .rig import Rig
 
 _numbers = itertools.count()
 ROOT = Path(__file__).resolve().parents[3]
+ORIGIN = Origin((OriginColumn(OriginPart.SHARD, "_s"),))
+"""Whose rows are whose, where a table has this column."""
 
 
 class Kind(Protocol):
@@ -210,6 +215,19 @@ class Contract:
         texts = self._dialect.change_column(self.target, before, after, in_key=False)
         return self._only(texts)
 
+    def remove(self, shard: ShardId) -> TargetStatement:
+        return removal(self.target, shard, ORIGIN, "")
+
+    def fill(self, shard: ShardId, **fills: str) -> TargetStatement:
+        """Values as ``fill_text`` tells them."""
+        values = []
+        for name, fill in fills.items():
+            column = self._column(name)
+            literal = self._dialect.row_value(fill, column)
+            assert literal is not None
+            values.append((column, literal))
+        return filling(self.target, shard, ORIGIN, values, "", dialect=self._dialect)
+
     def _column(self, name: str) -> Column:
         found = self.schema.column(name)
         return found or Column(name, self.schema.columns[1].type, nullable=True)
@@ -226,6 +244,12 @@ class Contract:
     def delete(self, **image: Any) -> bytes:
         return self.topic.event("d", image)
 
+    def truncation(self) -> bytes:
+        """The event of a TRUNCATE TABLE."""
+        record = json.loads(self.topic.event("t", {}))
+        del record["after"]
+        return json.dumps(record).encode()
+
     def rows(self) -> list[tuple[Any, ...]]:
         return self.kind.rows(self.target)
 
@@ -241,8 +265,17 @@ class Writer:
         self.journal = target.journal(epoch)
 
     def execute(self, version: int, sql: str) -> JournalEntry:
-        statement = TargetStatement(sql, StatementKind.EXPANDING, "", ())
+        return self.change(version, TargetStatement(sql, StatementKind.EXPANDING, "", ()))
+
+    def change(self, version: int, statement: TargetStatement) -> JournalEntry:
         return self.journal.execute(self.contract.target, version, 0, statement)
+
+    def move(self, *moves: tuple[int, int, int]) -> None:
+        """Move offsets: partition, from, to."""
+        topic, target = self.contract.topic.topic, self.contract.target
+        self.target.state.move(
+            self.epoch, [Advance(topic, *move, target, 0, 0, 0) for move in moves]
+        )
 
     def task(self, *segments: Segment, stop: SourcePosition | None = None) -> RangeTask:
         """From the stored offset to the topic's end."""

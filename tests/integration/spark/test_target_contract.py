@@ -6,6 +6,8 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ import pytest
 from shardmerge.connectors.local.servers import running_server
 from shardmerge.connectors.local.stack import LocalStack, Ports
 from shardmerge.schemas.errors import TargetError
+from shardmerge.schemas.names import ShardId
 from shardmerge.spark_sink.ranges import RangeResult, TaskFailure
 from shardmerge.spark_sink.targets.interface import JournalEntry
 
@@ -97,15 +100,29 @@ def test_a_statement_that_does_not_apply_is_refused_until_it_does(contract: Cont
     writer = contract.start()
     writer.execute(1, contract.create())
 
-    entry = writer.execute(2, contract.drop("gone"))
+    entry = writer.execute(2, contract.rename("gone", "back"))
 
     assert entry.state == "refused" and "gone" in entry.error
     assert contract.columns() == ["id", "v", "n"]
     assert contract.start().journal.load()[contract.target, 2, 0] == entry
     writer = contract.start()
     assert writer.execute(3, contract.add("gone int")) == DONE
-    assert writer.execute(2, contract.drop("gone")) == DONE
+    assert writer.execute(2, contract.rename("gone", "back")) == DONE
     assert writer.journal.load()[contract.target, 2, 0] == DONE
+
+
+def test_a_column_that_is_there_is_taken_when_it_fits(contract: Contract) -> None:
+    writer = contract.start()
+    writer.execute(1, contract.create())
+    assert writer.execute(2, contract.add("w bigint")) == DONE
+
+    assert writer.execute(3, contract.add("W int")) == DONE
+    assert writer.execute(4, contract.drop("gone")) == DONE
+    entry = writer.execute(5, contract.add("w varchar(9)"))
+
+    assert entry.state == "refused" and "w is there already and does not fit" in entry.error
+    assert contract.columns() == ["id", "v", "n", "w"]
+    assert contract.start().journal.load()[contract.target, 5, 0] == entry
 
 
 def test_a_table_that_is_there_is_taken_when_it_fits(contract: Contract) -> None:
@@ -247,6 +264,95 @@ def test_rows_follow_added_renamed_dropped_and_widened_columns(contract: Contrac
     later = contract.start()
     later.apply()
     assert contract.rows() == [(1, "a", 1, None), (2, "b", 2**40, "x")]
+
+
+def test_a_truncation_stops_a_range_until_its_offset_is_moved(contract: Contract) -> None:
+    writer = contract.start()
+    writer.execute(1, contract.create())
+    before, after = contract.insert(id=1, v="a", n=1), contract.insert(id=2, v="b", n=2)
+    contract.topic.produce([before, contract.truncation(), after])
+
+    result = writer.apply()
+
+    assert (result.next_offset, result.rows, result.truncated, result.hold) == (1, 1, True, None)
+    assert writer.apply().truncated
+    writer.target.journal_of_thread(writer.epoch).change_rows(f"DELETE FROM {contract.target.sql}")
+    assert contract.rows() == []
+    writer.move((0, 1, 2))
+    assert not writer.apply().truncated
+    assert contract.rows() == [(2, "b", 2)]
+
+
+def test_offsets_move_forward_and_back_in_one_step(contract: Contract) -> None:
+    writer = contract.start()
+    writer.execute(1, contract.create())
+    contract.topic.produce([contract.insert(id=n, v="a", n=n) for n in range(3)])
+    writer.apply()
+    topic, end = contract.topic.topic, contract.topic.end_offset()
+
+    with pytest.raises(TargetError, match="another writer moved"):
+        writer.move((0, end, 0), (0, 1, 2))
+    assert writer.target.state.offsets() == {(topic, 0): end}
+    writer.move((0, end, 1), (1, 0, 7))
+    assert writer.target.state.offsets() == {(topic, 0): 1, (topic, 1): 7}
+    assert writer.target.state.rows() == {contract.target: 3}
+    assert writer.apply().rows == 2
+    contract.start()
+    with pytest.raises(TargetError, match="another writer took over"):
+        writer.move((0, end, 0))
+
+
+def test_a_statement_changes_the_rows_of_one_shard_once(contract: Contract) -> None:
+    columns = "id int primary key, v varchar(20), n int, d decimal(9,2), day date, _s varchar(194)"
+    contract = Contract(
+        contract.kind, contract.topic.stack, contract.name, f"create table t ({columns})"
+    )
+    one, two = ShardId("s", "a", "it's \\"), ShardId("s", "a", "its")
+    writer = contract.start()
+    assert writer.execute(1, contract.create()) == DONE
+    names = ("id", "v", "n", "d", "day", "_s")
+    rows = [(n, "V", n, Decimal("1.50"), None, str(one if n % 2 else two)) for n in range(4)]
+    contract.topic.produce(
+        contract.insert(**dict(zip(names, (*row[:3], "1.50", *row[4:]), strict=True)))
+        for row in rows
+    )
+    writer.apply()
+    assert contract.rows() == rows
+
+    fill = contract.fill(
+        one, v="value v'\\\n${env:HOME}", n="NULL", d="value -7.5", day="value 2020-02-03"
+    )
+    assert writer.change(2, fill) == DONE
+
+    filled = ("v'\\\n${env:HOME}", None, Decimal("-7.50"), date(2020, 2, 3), str(one))
+    assert contract.rows() == [rows[0], (1, *filled), rows[2], (3, *filled)]
+    assert writer.change(3, contract.fill(one, v="value V", n="value 5")) == DONE
+    later = contract.start()
+    assert later.change(2, fill) == DONE
+    assert [row[1:3] for row in contract.rows()] == [("V", 0), ("V", 5), ("V", 2), ("V", 5)]
+    with pytest.raises(TargetError, match="another writer took over"):
+        writer.change(4, contract.remove(two))
+    with pytest.raises(TargetError, match="another writer took over"):
+        writer.journal.change_rows(contract.remove(two).sql)
+    assert later.change(4, contract.remove(two)) == DONE
+    assert [row[0] for row in contract.rows()] == [1, 3]
+    assert later.change(5, contract.remove(two)) == DONE
+    assert contract.start().journal.load() == {(contract.target, v, 0): DONE for v in range(1, 6)}
+
+
+def test_a_change_of_rows_that_the_target_cannot_make_is_refused(contract: Contract) -> None:
+    writer = contract.start()
+    writer.execute(1, contract.create())
+    statement = contract.remove(ShardId("s", "a", "t"))
+
+    entry = writer.change(2, statement)
+
+    assert entry.state == "refused" and "_s" in entry.error
+    with pytest.raises(TargetError, match="_s") as raised:
+        writer.journal.change_rows(statement.sql)
+    assert raised.value.statement and not raised.value.retryable
+    writer.execute(3, contract.add("_s varchar(9)"))
+    assert writer.change(2, statement) == DONE
 
 
 def test_a_batch_large_enough_for_a_job_is_the_same(contract: Contract) -> None:
