@@ -24,30 +24,35 @@ from shardmerge.connectors.topics_admin import create_topics
 from shardmerge.schemas import codec, topics
 from shardmerge.schemas.apply import apply_alter
 from shardmerge.schemas.changes import AlterTable
+from shardmerge.schemas.errors import TargetError
 from shardmerge.schemas.events import ChangeId, Lineage, SchemaChange
 from shardmerge.schemas.grammar import parse
 from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId
+from shardmerge.schemas.origin import NO_ORIGIN, Origin
 from shardmerge.schemas.pipeline import Pipeline
 from shardmerge.schemas.render.spark import SparkDialect
 from shardmerge.schemas.render.spark_types import spark_type
+from shardmerge.schemas.routing import RowsPolicy
 from shardmerge.spark_sink.driver import Driver
 from shardmerge.spark_sink.offsets import OffsetReader, TopicTail
 from shardmerge.spark_sink.publisher import ProgressPublisher
 from shardmerge.spark_sink.ranges import RangeResult, TaskFailure
 from shardmerge.spark_sink.settings import SinkSettings
 from shardmerge.spark_sink.statement_runs import StatementRunner
+from shardmerge.spark_sink.targets.iceberg import journal
 from shardmerge.spark_sink.targets.iceberg.batches import IcebergBatches
 from shardmerge.spark_sink.targets.iceberg.maintenance import Maintenance
+from shardmerge.spark_sink.targets.iceberg.staging import stage
 from shardmerge.spark_sink.targets.iceberg.tables import IcebergTable, Moved, Uncertain
 from shardmerge.spark_sink.targets.iceberg.target import IcebergTarget
 from shardmerge.spark_sink.targets.interface import JournalEntry
 from tests.strategies import SERVER, table
 
 from . import values
-from .contract import ROOT, Contract, IcebergKind, Writer
+from .contract import ORIGIN, ROOT, Contract, IcebergKind, Writer
 from .killed_writer import POINTS
-from .played_line import Line, rest
+from .played_line import QUIET_ROUNDS, Line
 
 # py4j leaves sockets to the collector.
 pytestmark = [
@@ -210,6 +215,93 @@ def test_a_reading_that_is_stale_cannot_be_committed(contract: Contract, kind: I
     assert catalog.load(contract.target).property("a") == "1"
 
 
+def test_a_commit_between_rows_and_their_statement_is_seen(
+    contract: Contract, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = contract.start()
+    writer.execute(1, contract.create())
+    contract.topic.produce([contract.insert(id=1, v="a", n=1)])
+    writer.apply()
+    others = [5, 6]
+
+    def staging(session: Any, *arguments: Any) -> None:
+        stage(session, *arguments)
+        if others:
+            row = f"({others.pop()}, 'other', 5)"
+            contract.kind.execute(f"INSERT INTO lake.{contract.target.sql} VALUES {row}")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(journal, "stage", staging)
+        writer.journal.change_rows(f"DELETE FROM {contract.target.sql}")
+    assert others == [] and contract.rows() == []
+
+
+def test_a_writer_that_is_replaced_while_it_changes_rows_changes_none(
+    contract: Contract, kind: IcebergKind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    older = contract.start()
+    older.execute(1, contract.create())
+    contract.topic.produce([contract.insert(id=1, v="a", n=1)])
+    older.apply()
+
+    def staging(session: Any, *arguments: Any) -> None:
+        stage(session, *arguments)
+        contract.start()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(journal, "stage", staging)
+        with pytest.raises(TargetError, match="another writer took over") as raised:
+            older.journal.change_rows(f"DELETE FROM {contract.target.sql}")
+    assert not raised.value.retryable and not raised.value.statement
+    assert contract.rows() == [(1, "a", 1)]
+
+
+def test_batches_and_statements_stage_side_by_side(
+    contract: Contract, kind: IcebergKind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = contract.start()
+    writer.execute(1, contract.create())
+    contract.topic.produce([contract.insert(id=1, v="a", n=1)])
+    writer.apply()
+    in_session = []
+
+    def staging(session: Any, *arguments: Any) -> None:
+        kind.session.conf.set("spark.wap.id", "of a batch")
+        stage(session, *arguments)
+        in_session.append(kind.session.conf.get("spark.wap.id"))
+        kind.session.conf.unset("spark.wap.id")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(journal, "stage", staging)
+        writer.journal.change_rows(f"DELETE FROM {contract.target.sql}")
+    assert in_session == ["of a batch"] and contract.rows() == []
+
+
+def test_moves_and_changes_of_rows_without_an_answer_are_looked_up(
+    contract: Contract, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = contract.start()
+    writer.execute(1, contract.create())
+    contract.topic.produce([contract.insert(id=1, v="a", n=1)])
+    writer.apply()
+    end, commit, unanswered = contract.topic.end_offset(), IcebergTable.commit, [True]
+
+    def committing(table: IcebergTable, properties: Any, **what: Any) -> None:
+        commit(table, properties, **what)
+        if unanswered:
+            unanswered.clear()
+            raise Uncertain
+
+    with monkeypatch.context() as patch:
+        patch.setattr(IcebergTable, "commit", committing)
+        writer.move((0, end, 0))
+        unanswered.append(True)
+        writer.journal.change_rows(f"DELETE FROM {contract.target.sql}")
+    assert contract.rows() == []
+    assert writer.target.state.offsets() == {(contract.topic.topic, 0): 0}
+    assert writer.target.state.rows() == {contract.target: 1}
+
+
 def test_a_column_that_another_one_dropped_holds_the_rows(contract: Contract) -> None:
     writer = contract.start()
     writer.execute(1, contract.create())
@@ -233,6 +325,9 @@ def test_a_table_that_somebody_dropped_is_told(contract: Contract) -> None:
     [failure] = writer.run(task)
 
     assert isinstance(failure, TaskFailure) and "Table does not exist" in failure.message
+    with pytest.raises(TargetError, match="somebody dropped it") as raised:
+        writer.journal.change_rows(f"DELETE FROM {contract.target.sql}")
+    assert raised.value.statement
 
 
 def test_a_shard_without_a_primary_key_is_held(contract: Contract) -> None:
@@ -462,9 +557,9 @@ def test_compacting_and_expiring_keep_rows_and_offsets(
 class IcebergLine(Line):
     """A source of two shards, the coordinator's own decisions, an Iceberg target."""
 
-    def __init__(self, stack: LocalStack, kind: IcebergKind) -> None:
+    def __init__(self, stack: LocalStack, kind: IcebergKind, origin: Origin = NO_ORIGIN) -> None:
         super().__init__(stack)
-        self.kind = kind
+        self.kind, self.origin = kind, origin
         self.pipeline: Pipeline = replace(
             self.pipeline, target=kind.settings(self.pipeline.target.control_database)
         )
@@ -481,15 +576,17 @@ class IcebergLine(Line):
     def send(
         self,
         shard: ShardId,
-        after: TableSchema,
+        after: TableSchema | None,
         lineage: tuple[Lineage, ...] = (),
         actions: tuple[str, ...] = (),
     ) -> None:
         change = SchemaChange(
             ChangeId(self.source, self.change()), self.target, shard, self.here(),
             self.schemas.get(shard), after, lineage, actions, "",
+            origin=self.origin, on_drop=RowsPolicy.DELETE,
         )  # fmt: skip
-        self.schemas[shard] = after
+        if after is not None:
+            self.schemas[shard] = after
         step = coordinator.decide(self.state, change, SparkDialect())
         assert step.decision is not None
         self.state = step.state
@@ -512,7 +609,9 @@ class IcebergLine(Line):
             publisher=publisher, epoch=epoch,
         )  # fmt: skip
         driver.load()
-        rest(driver)
+        quiet = 0
+        while quiet < QUIET_ROUNDS:
+            quiet = 0 if driver.step(0.02) or statements.busy else quiet + 1
         statements.stop()
         publisher.close()
         tail.close()
@@ -569,4 +668,41 @@ def test_shards_that_add_rename_and_drop_at_their_own_time_end_equal(
     # Another driver that starts finds nothing to do.
     line.turn()
     assert len(line.found()) == 7
+    line.session.close()
+
+
+def test_the_rows_of_one_shard_are_emptied_filled_and_removed(
+    stack: LocalStack, kind: IcebergKind
+) -> None:
+    line = IcebergLine(stack, kind, ORIGIN)
+    a, b = line.shard("a", 2), line.shard("b")
+    first = table("create table t (id int primary key, x int)")
+    line.begin()
+    line.send(a, first)
+    line.send(b, first)
+    line.rows(a, {"id": 1, "x": 10}, {"id": 4, "x": 40})
+    line.rows(b, {"id": 2, "x": 20})
+    line.truncation(a)
+    line.rows(a, {"id": 3, "x": 30}, partition=1)
+    line.rows(a, {"id": 1, "x": 11})
+    line.commit()
+    line.turn()
+    assert line.found() == [
+        {"id": 1, "x": 11, "_s": str(a)},
+        {"id": 2, "x": 20, "_s": str(b)},
+        {"id": 3, "x": 30, "_s": str(a)},
+    ]
+    line.begin()
+    line.alter(b, "ADD COLUMN t TIME NOT NULL DEFAULT '01:00:00'")
+    line.rows(b, {"id": 5, "x": 50, "t": 0})
+    line.commit()
+    line.turn()
+    assert [(row["id"], row["t"]) for row in line.found()] == [
+        (1, None), (2, 3_600_000_000), (3, None), (5, 0),
+    ]  # fmt: skip
+    line.begin()
+    line.send(b, None, actions=("DROP TABLE",))
+    line.commit()
+    line.turn()
+    assert [row["id"] for row in line.found()] == [1, 3]
     line.session.close()
