@@ -5,7 +5,8 @@ shard's rows is compared with what the target holds for them when the decision i
 the changed rows in: at once, or for a held shard when it is released; its hold carries the effects
 of its changes until then. Where they may differ, and the target's origin columns tell the shard's
 rows from those of others, the decision gives them the values that the change put into all of them,
-if they are known. Otherwise it asks for a snapshot of that table, or, where none can help, says so.
+if they are known. Otherwise it does what the shard's route says: asks for a snapshot of that table
+(or, where none can help, says so), accepts the difference, or pauses the shard.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from shardmerge.schemas.events import (
 from shardmerge.schemas.joined import ShardSchema
 from shardmerge.schemas.names import ShardId
 from shardmerge.schemas.origin_columns import of_shard
+from shardmerge.schemas.routing import ExistingRows
 from shardmerge.schemas.row_effects import (
     RowEffect,
     arrival_effects,
@@ -40,10 +42,16 @@ from shardmerge.schemas.row_statements import filling, value_literal
 from .answers import Step, with_statement
 from .state import TargetState
 
+_KINDS = {
+    ExistingRows.REREAD: FixupKind.SNAPSHOT,
+    ExistingRows.ACCEPT: FixupKind.ACCEPT,
+    ExistingRows.HOLD: FixupKind.HOLD,
+}
 _OUTCOMES = {
     FixupKind.SNAPSHOT: "they are read again",
     FixupKind.UPDATE: "they get the same values",
     FixupKind.ACCEPT: "they stay different until they are written again",
+    FixupKind.HOLD: "the shard is paused: look at them, then resume it",
 }
 
 
@@ -79,6 +87,10 @@ def with_fixups(old: TargetState, change: SchemaChange | None, step: Step) -> St
     decision = step.decision
     assert decision is not None
     told = [*map(_warning, fixups), *(_moved_warnings(change) if change else ())]
+    for fixup in fixups:
+        if fixup.kind is FixupKind.HOLD and not new.shards[fixup.shard].paused:
+            new = new.with_shard(replace(new.shards[fixup.shard], paused=True))
+            decision = replace(decision, pauses=tuple(sorted((*decision.pauses, fixup.shard))))
     decision = replace(decision, fixups=tuple(fixups), warnings=(*decision.warnings, *told))
     return Step(new, decision, step.joined)
 
@@ -155,14 +167,16 @@ def _fixup(
     columns = tuple(effect.name for effect in found)
     reason = "; ".join(f"{effect.name}: {effect.reason}" for effect in found)
     statement = _filling(new, name, found)
-    kind = FixupKind.SNAPSHOT if statement is None else FixupKind.UPDATE
-    if statement is None and (schema is None or schema.schema.primary_key is None):
+    kind = _KINDS[new.existing_rows] if statement is None else FixupKind.UPDATE
+    if kind is not FixupKind.SNAPSHOT:
+        return Fixup(name, kind, columns, reason), statement
+    if schema is None or schema.schema.primary_key is None:
         kind = FixupKind.ACCEPT
         reason += "; a table without a primary key cannot be read again"
-    elif statement is None and not can_be_asked_for(name):
+    elif not can_be_asked_for(name):
         kind = FixupKind.ACCEPT
         reason += "; Debezium cannot read a table of this name again"
-    return Fixup(name, kind, columns, reason), statement
+    return Fixup(name, kind, columns, reason), None
 
 
 def _filling(new: TargetState, name: ShardId, found: Sequence[RowEffect]) -> TargetStatement | None:

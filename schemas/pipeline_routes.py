@@ -8,13 +8,14 @@ from typing import Any, TypeVar
 
 from .errors import ConfigError
 from .origin import MAX_NAME, Origin, OriginColumn, OriginPart
-from .routing import TOOLS_TABLES, Mode, RenamePolicy, RoutingRule, RowsPolicy
+from .routing import TOOLS_TABLES, ExistingRows, Mode, RenamePolicy, RoutingRule, RowsPolicy
 
 E = TypeVar("E", bound=StrEnum)
 
 _REQUIRED = ("database", "table", "target")
 _KEYS = (
     "source", *_REQUIRED, "mode", "renames", "skip", "origin", "on_truncate", "on_drop",
+    "existing_rows",
 )  # fmt: skip
 _IN_KEYS = "in_keys"
 
@@ -60,6 +61,12 @@ def routing_rule(entry: Mapping[str, Any], where: str, mode: Mode) -> RoutingRul
             RowsPolicy, "on_truncate", entry.get("on_truncate", RowsPolicy.DELETE), where
         ),
         on_drop=on_drop,
+        existing_rows=one_of(
+            ExistingRows,
+            "existing_rows",
+            entry.get("existing_rows", ExistingRows.REREAD),
+            where,
+        ),
     )
 
 
