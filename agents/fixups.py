@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
 
-from shardmerge.connectors.signals import can_be_asked_for
 from shardmerge.schemas.events import (
     Fixup,
     FixupKind,
@@ -40,6 +39,7 @@ from shardmerge.schemas.row_effects import (
 from shardmerge.schemas.row_statements import filling, value_literal
 
 from .answers import Step, with_statement
+from .rereads import why_not_read_again
 from .state import TargetState
 
 _KINDS = {
@@ -76,7 +76,7 @@ def with_fixups(old: TargetState, change: SchemaChange | None, step: Step) -> St
     fills = next_fills(old.fills, old.columns, new.columns, _given_up(old, new, moved))
     if fills != old.fills:
         new = replace(new, fills=fills)
-    fixups = []
+    fixups = [*decision.fixups]  # an operator's
     for name in sorted(moved):
         columns = _columns(new.shards[name].real)
         found = differing(effects[name], columns, old.columns, new.columns, old.fills)
@@ -170,12 +170,9 @@ def _fixup(
     kind = _KINDS[new.existing_rows] if statement is None else FixupKind.UPDATE
     if kind is not FixupKind.SNAPSHOT:
         return Fixup(name, kind, columns, reason), statement
-    if schema is None or schema.schema.primary_key is None:
+    if why_not := why_not_read_again(name, schema):
         kind = FixupKind.ACCEPT
-        reason += "; a table without a primary key cannot be read again"
-    elif not can_be_asked_for(name):
-        kind = FixupKind.ACCEPT
-        reason += "; Debezium cannot read a table of this name again"
+        reason += f"; {why_not}"
     return Fixup(name, kind, columns, reason), None
 
 

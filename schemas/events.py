@@ -107,6 +107,8 @@ class CommandKind(StrEnum):
     PAUSE = "pause"
     """The rows of ``shard`` wait until ``resume``."""
     RESUME = "resume"
+    REREAD = "reread"
+    """The table of ``shard`` is read again, by an incremental snapshot."""
     SET_MODE = "set-mode"
     """The target moves in mode ``argument``, whatever its routes say; "" is as they say."""
 
