@@ -12,6 +12,7 @@ from .events import StatementKind, TargetStatement
 from .model import Column
 from .names import ShardId, TargetTable, quote_identifier
 from .origin import Origin
+from .render.mysql import string_literal
 
 _AS_NUMBERS = frozenset(("decimal", "bit"))
 _AS_TEXT = frozenset(("date", "time", "datetime"))
@@ -20,8 +21,13 @@ _VALUE = "value "
 
 def removal(target: TargetTable, shard: ShardId, origin: Origin, reason: str) -> TargetStatement:
     """Deletes the rows of a shard, which the origin columns tell from those of others."""
-    sql = f"DELETE FROM {target.sql} WHERE {origin.condition(shard)}"
+    sql = deletion(target, shard, origin)
     return TargetStatement(sql, StatementKind.ROWS, reason, (_subject(shard),), shard=shard)
+
+
+def deletion(target: TargetTable, shard: ShardId, origin: Origin) -> str:
+    """The SQL that deletes the rows of a shard."""
+    return f"DELETE FROM {target.sql} WHERE {origin.condition(shard)}"
 
 
 def filling(
@@ -66,8 +72,7 @@ def value_literal(fill: str, column: Column) -> str | None:
     if kind.is_integer or kind.name in _AS_NUMBERS:
         return text
     if kind.name in _AS_TEXT or kind.is_string or kind.name in ("enum", "set"):
-        escaped = text.replace("\\", "\\\\").replace("'", "''")
-        return f"'{escaped}'"
+        return string_literal(text)
     return None
 
 
