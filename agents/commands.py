@@ -16,10 +16,17 @@ from dataclasses import replace
 from shardmerge.schemas.apply import apply_alter
 from shardmerge.schemas.changes import AlterTable
 from shardmerge.schemas.errors import SourceError
-from shardmerge.schemas.events import CommandKind, OperatorCommand, SchemaChange
+from shardmerge.schemas.events import (
+    CommandKind,
+    Fixup,
+    FixupKind,
+    OperatorCommand,
+    SchemaChange,
+)
 from shardmerge.schemas.grammar import ServerContext, parse
 from shardmerge.schemas.joined import ShardSchema
 from shardmerge.schemas.names import ShardId
+from shardmerge.schemas.origin_columns import of_shard
 from shardmerge.schemas.render.dialect import Dialect
 from shardmerge.schemas.routing import Mode
 
@@ -27,6 +34,7 @@ from . import optimistic, pessimistic
 from .answers import Step, obeyed, refuse
 from .identities import assign, known_names
 from .moves import Refusal, Settled, as_all_call_them, unmoved
+from .rereads import why_not_read_again
 from .state import ShardState, TargetState
 
 _SHOW = "`shardmerge status` and the status page tell which shards are held, and by what"
@@ -69,6 +77,8 @@ def obey(
     match command.kind:
         case CommandKind.PAUSE | CommandKind.RESUME:
             return _pause(state, command)
+        case CommandKind.REREAD:
+            return _reread(state, command)
         case CommandKind.DISABLE | CommandKind.ENABLE:
             found = _propagate(state, command, dialect)
         case CommandKind.SET_MODE:
@@ -100,6 +110,23 @@ def _pause(state: TargetState, command: OperatorCommand) -> Step:
     return obeyed(
         state, command, settled, pauses=shards if pauses else (), resumes=() if pauses else shards
     )
+
+
+def _reread(state: TargetState, command: OperatorCommand) -> Step:
+    known = _live(state, command)
+    if isinstance(known, Refusal):
+        return refuse(state, command, known)
+    if known.real is None:
+        why = Refusal(f"the schema of {known.shard} is not known", "tell it with set-schema")
+        return refuse(state, command, why)
+    if reason := why_not_read_again(known.shard, known.real):
+        return refuse(state, command, Refusal(reason, "write the rows again on the shard"))
+    columns = tuple(item.column.name for item in of_shard(known.real.columns))
+    fixup = Fixup(known.shard, FixupKind.SNAPSHOT, columns, "an operator asked for it")
+    settled = Settled(state, unmoved(state, known_names(state)), {})
+    step = obeyed(state, command, settled)
+    assert step.decision is not None
+    return replace(step, decision=replace(step.decision, fixups=(fixup,)))
 
 
 def _propagate(state: TargetState, command: OperatorCommand, dialect: Dialect) -> Settled | Refusal:

@@ -56,7 +56,9 @@ def decide(state: TargetState, change: SchemaChange, dialect: Dialect = MYSQL_8)
     mode = counted.mode if counted.mode_is_set else change.mode
     if mode is Mode.PESSIMISTIC and counted.mode is not mode:
         counted = pessimistic.with_queues(counted)
-    counted = replace(counted, mode=mode, renames=change.renames)
+    counted = replace(
+        counted, mode=mode, renames=change.renames, existing_rows=change.existing_rows
+    )
     if not counted.shards and counted.schema is None:
         counted = replace(counted, origin=change.origin)
     folded = _fold(counted, change, dialect)

@@ -5,7 +5,8 @@ shard's rows is compared with what the target holds for them when the decision i
 the changed rows in: at once, or for a held shard when it is released; its hold carries the effects
 of its changes until then. Where they may differ, and the target's origin columns tell the shard's
 rows from those of others, the decision gives them the values that the change put into all of them,
-if they are known. Otherwise it asks for a snapshot of that table, or, where none can help, says so.
+if they are known. Otherwise it does what the shard's route says: asks for a snapshot of that table
+(or, where none can help, says so), accepts the difference, or pauses the shard.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
 
-from shardmerge.connectors.signals import can_be_asked_for
 from shardmerge.schemas.events import (
     Fixup,
     FixupKind,
@@ -26,6 +26,7 @@ from shardmerge.schemas.joined import ShardSchema
 from shardmerge.schemas.names import ShardId
 from shardmerge.schemas.origin_columns import of_shard
 from shardmerge.schemas.render.dialect import Dialect
+from shardmerge.schemas.routing import ExistingRows
 from shardmerge.schemas.row_effects import (
     RowEffect,
     arrival_effects,
@@ -39,12 +40,19 @@ from shardmerge.schemas.row_effects import (
 from shardmerge.schemas.row_statements import filling
 
 from .answers import Step, with_statement
+from .rereads import why_not_read_again
 from .state import TargetState
 
+_KINDS = {
+    ExistingRows.REREAD: FixupKind.SNAPSHOT,
+    ExistingRows.ACCEPT: FixupKind.ACCEPT,
+    ExistingRows.HOLD: FixupKind.HOLD,
+}
 _OUTCOMES = {
     FixupKind.SNAPSHOT: "they are read again",
     FixupKind.UPDATE: "they get the same values",
     FixupKind.ACCEPT: "they stay different until they are written again",
+    FixupKind.HOLD: "the shard is paused: look at them, then resume it",
 }
 
 
@@ -72,7 +80,7 @@ def with_fixups(
     fills = next_fills(old.fills, old.columns, new.columns, _given_up(old, new, moved))
     if fills != old.fills:
         new = replace(new, fills=fills)
-    fixups = []
+    fixups = [*decision.fixups]  # an operator's
     for name in sorted(moved):
         columns = _columns(new.shards[name].real)
         found = differing(effects[name], columns, old.columns, new.columns, old.fills)
@@ -83,6 +91,10 @@ def with_fixups(
     decision = step.decision
     assert decision is not None
     told = [*map(_warning, fixups), *(_moved_warnings(change) if change else ())]
+    for fixup in fixups:
+        if fixup.kind is FixupKind.HOLD and not new.shards[fixup.shard].paused:
+            new = new.with_shard(replace(new.shards[fixup.shard], paused=True))
+            decision = replace(decision, pauses=tuple(sorted((*decision.pauses, fixup.shard))))
     decision = replace(decision, fixups=tuple(fixups), warnings=(*decision.warnings, *told))
     return Step(new, decision, step.joined)
 
@@ -159,14 +171,13 @@ def _fixup(
     columns = tuple(effect.name for effect in found)
     reason = "; ".join(f"{effect.name}: {effect.reason}" for effect in found)
     statement = _filling(new, name, found, dialect)
-    kind = FixupKind.SNAPSHOT if statement is None else FixupKind.UPDATE
-    if statement is None and (schema is None or schema.schema.primary_key is None):
+    kind = _KINDS[new.existing_rows] if statement is None else FixupKind.UPDATE
+    if kind is not FixupKind.SNAPSHOT:
+        return Fixup(name, kind, columns, reason), statement
+    if why_not := why_not_read_again(name, schema):
         kind = FixupKind.ACCEPT
-        reason += "; a table without a primary key cannot be read again"
-    elif statement is None and not can_be_asked_for(name):
-        kind = FixupKind.ACCEPT
-        reason += "; Debezium cannot read a table of this name again"
-    return Fixup(name, kind, columns, reason), statement
+        reason += f"; {why_not}"
+    return Fixup(name, kind, columns, reason), None
 
 
 def _filling(

@@ -140,7 +140,7 @@ class CoordinatorFold:
         step = _decide(state, change, self._dialect)
         if step.decision is None or step.joined is None:
             return Effects()
-        touched = {change.shard, *step.decision.released}
+        touched = {change.shard, *step.decision.released, *step.decision.pauses}
         if step.state.mode is not state.mode:
             touched.update(state.held)
         return self._effects(state, step, touched, change.id.source)
@@ -154,7 +154,7 @@ class CoordinatorFold:
         if step.decision is None:
             return Effects()
         # A change of the mode can make every held shard wait otherwise.
-        touched = {*state.held, *step.decision.released}
+        touched = {*state.held, *step.decision.released, *step.decision.pauses}
         if command.shard is not None and command.shard in step.state.shards:
             touched.add(command.shard)
         return self._effects(state, step, touched, command.id.source)

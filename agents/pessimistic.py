@@ -222,8 +222,11 @@ def _candidates(state: TargetState) -> Iterator[tuple[TargetState, dict[ShardId,
     version = state.version
     while len(state.heads) == 1:
         ((_, made),) = state.heads.items()
+        if made != state.effective.shards:
+            break
+        # Only now: it costs a look at every held shard, the check before it none.
         waiting = [s for name in sorted(state.held) if (s := state.shards[name]).head is not None]
-        if made != state.effective.shards or any(_queued(s)[0].post is None for s in waiting):
+        if any(_queued(s)[0].post is None for s in waiting):
             break
         for shard in waiting:
             state = state.with_shard(shard.popped)

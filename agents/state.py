@@ -22,7 +22,7 @@ from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.origin import NO_ORIGIN, Origin
 from shardmerge.schemas.position import SourcePosition
-from shardmerge.schemas.routing import Mode, RenamePolicy
+from shardmerge.schemas.routing import ExistingRows, Mode, RenamePolicy
 from shardmerge.schemas.row_effects import RowEffect
 from shardmerge.schemas.schema_pool import SchemaPool
 
@@ -78,7 +78,7 @@ class ShardState:
         position: Gate of its last change; ``version``: of that change's decision.
         actual: The schema that it has where it is not held, or had before it was held; None when
             that is the effective one. They differ after a change that was skipped.
-        paused: Whether its rows wait because an operator said so.
+        paused: Whether its rows wait because an operator, or its route, said so.
     """
 
     shard: ShardId
@@ -187,6 +187,7 @@ class TargetState:
         mode_is_set: Whether an operator set it; else it is that of the latest schema change.
         renames: What becomes of a column that one shard renames before the others.
         propagates: Whether the target's schema follows the join.
+        existing_rows: What becomes of rows that DDL changed without row events.
         told: What the target does without, as its decisions told, see ``TargetSchema.sentences``.
         origin: The target's origin columns: those of the route when the first shard came.
         joined: The join whose schema the target has, to see that nothing changed; None when it is
@@ -214,6 +215,7 @@ class TargetState:
     mode_is_set: bool = False
     renames: RenamePolicy = RenamePolicy.MAP
     propagates: bool = True
+    existing_rows: ExistingRows = ExistingRows.REREAD
     told: tuple[str, ...] = ()
     origin: Origin = NO_ORIGIN
 

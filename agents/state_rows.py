@@ -33,7 +33,7 @@ from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.origin import NO_ORIGIN, Origin
 from shardmerge.schemas.plain import dump, from_plain, load
 from shardmerge.schemas.position import SourcePosition
-from shardmerge.schemas.routing import Mode, RenamePolicy
+from shardmerge.schemas.routing import ExistingRows, Mode, RenamePolicy
 from shardmerge.schemas.row_effects import RowEffect
 
 from .state import Hold, Pending, ShardState, TargetState, assembled
@@ -179,6 +179,7 @@ def stored_state(
         mode_is_set=header.mode_is_set,
         renames=header.renames,
         propagates=header.propagates,
+        existing_rows=header.existing_rows,
         told=header.told,
         origin=header.origin,
     )
@@ -197,6 +198,7 @@ class _StoredHeader:
     renames: RenamePolicy = RenamePolicy.MAP
     propagates: bool = True
     fills: Mapping[str, str] = field(default_factory=dict)
+    existing_rows: ExistingRows = ExistingRows.REREAD
     told: tuple[str, ...] = ()
     origin: Origin = NO_ORIGIN
 
@@ -244,6 +246,7 @@ def _header(state: TargetState) -> _StoredHeader:
         state.renames,
         state.propagates,
         state.fills,
+        state.existing_rows,
         state.told,
         state.origin,
     )

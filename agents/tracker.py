@@ -115,6 +115,7 @@ def _schema_changes(tracking: Tracking, rules: Sequence[RoutingRule]) -> tuple[S
                     renames=rule.renames,
                     origin=rule.origin,
                     on_drop=rule.on_drop,
+                    existing_rows=rule.existing_rows,
                 )
             if len(targets) > 1:
                 change = _ambiguous(change, targets)

@@ -25,7 +25,6 @@ import argparse
 import asyncio
 import itertools
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -33,12 +32,12 @@ from pathlib import Path
 
 from aiokafka import AIOKafkaProducer
 
-from shardmerge.connectors.local.stack import LocalStack, Ports
+from shardmerge.connectors.local.stack import LocalStack
 from shardmerge.connectors.topics_admin import create_topics
 from shardmerge.schemas import codec
 from shardmerge.schemas.events import Outcome
 from shardmerge.schemas.topics import TopicSpec
-from tests.integration.agents.line import Line
+from tests.integration.agents.line import Line, broker_alone
 from tests.recorded import Recorded
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -52,19 +51,7 @@ RECORDS_PER_CHANGE = 4
 """Each of the two agents puts the record at hand, then sends what it answers."""
 
 _numbers = itertools.count(1)
-_PIPELINE = """
-[pipeline]
-name = "{name}"
-mode = "MODE"
-[kafka]
-bootstrap_servers = "{servers}"
-[connect]
-url = "http://127.0.0.1:1"
-[target]
-host = "127.0.0.1"
-port = 1
-user = "u"
-password = "p"
+_ROUTES = """
 [[routes]]
 database = "shop"
 table = 'tbl\\d+'
@@ -104,22 +91,9 @@ def fold(shards: int) -> None:
 
 
 @contextmanager
-def broker() -> Iterator[LocalStack]:
-    """A broker of our own."""
-    (ROOT / ".local").mkdir(exist_ok=True)
-    directory = Path(tempfile.mkdtemp(prefix="bench-agents-", dir=ROOT / ".local"))
-    stack = LocalStack(directory, Ports.free(), cache=ROOT / ".local" / "cache")
-    stack.start("kafka")
-    try:
-        yield stack
-    finally:
-        stack.clean()
-
-
-@contextmanager
 def line(stack: LocalStack, mode: str = "optimistic") -> Iterator[Line]:
     """A pipeline with two sources and one running worker."""
-    made = Line(stack, next(_numbers), _PIPELINE.replace("MODE", mode))
+    made = Line(stack, next(_numbers), mode=mode, routes=_ROUTES)
     try:
         made.start()
         yield made
@@ -252,7 +226,7 @@ def main() -> int:
     if "fold" in parts:
         fold(arguments.shards)
     if set(parts) & {"worker", "latency", "recovery"}:
-        with broker() as stack:
+        with broker_alone("bench-agents-") as stack:
             if "worker" in parts:
                 worker(stack, arguments.shards)
             if "latency" in parts:

@@ -29,6 +29,7 @@ unlock-execute   what --shard waits with for the DDL lock is executed without th
 unlock-discard   it does not count, on any shard that made it
 disable, enable  the target's schema stays as it is until it is enabled again
 pause, resume    the rows of --shard wait
+reread           the table of --shard is read again, into the target
 set-mode         ARGUMENT is optimistic, pessimistic, or "" for what the routes say
 
 ARGUMENT may be @FILE. Every command is a record of the log and can be replayed. Ends with 1

@@ -48,6 +48,7 @@ def _rule(rule: RoutingRule) -> dict[str, Any]:
         | ({"in_keys": True} if rule.origin.in_keys else {}),
         "on_truncate": rule.on_truncate,
         "on_drop": rule.on_drop,
+        "existing_rows": rule.existing_rows,
     }
 
 

@@ -91,7 +91,8 @@ def source_findings(source: Source, variables: Mapping[str, str]) -> list[Findin
                 "a replica, needs another one",
             )
         )
-    found += _version_findings(where, source.flavour, source.version, variables.get("version", ""))
+    real = variables.get("version", "")
+    found += _version_findings(where, source.flavour, source.version, real, digits=2)
     found += _mode_findings(where, source.sql_mode, variables.get("sql_mode", ""))
     charset = variables.get("character_set_server", "")
     if charset and _charset(charset) != _charset(source.charset):
@@ -177,7 +178,8 @@ def shard_findings(
 def target_findings(target: Target, variables: Mapping[str, str]) -> list[Finding]:
     """What is wrong with the target's server; arguments as for ``source_findings``."""
     where = "target"
-    found = _version_findings(where, target.kind, target.version, variables.get("version", ""))
+    real = variables.get("version", "")
+    found = _version_findings(where, target.kind, target.version, real, digits=3)
     if variables.get("read_only", "OFF").upper() not in ("OFF", "0"):
         found.append(Finding(where, "it is read-only"))
     if variables.get("local_infile", "OFF").upper() not in ("ON", "1"):
@@ -224,8 +226,13 @@ def table_findings(facts: TargetFacts) -> list[Finding]:
     return found
 
 
-def _version_findings(where: str, kind: str, version: str, real: str) -> list[Finding]:
-    """Whether a server is of the flavour and version that the pipeline file says."""
+def _version_findings(
+    where: str, kind: str, version: str, real: str, *, digits: int
+) -> list[Finding]:
+    """Whether a server is of the flavour and version that the pipeline file says.
+
+    ``digits``: how many numbers of the version count.
+    """
     lowered = real.lower()
     is_a = "mariadb" if "mariadb" in lowered else "tidb" if "tidb" in lowered else "mysql"
     if not real:
@@ -236,7 +243,7 @@ def _version_findings(where: str, kind: str, version: str, real: str) -> list[Fi
     numbers = re.search(r"tidb-v([\d.]+)", lowered) if kind == "tidb" else None
     text = numbers[1] if numbers else lowered.removeprefix("5.5.5-")
     have, told = _numbers(text), _numbers(version)
-    same = min(len(told), 2 if where != "target" else 3)
+    same = min(len(told), digits)
     if have[:same] != told[:same]:
         return [
             Finding(

@@ -11,7 +11,7 @@ from .expressions import column_names
 from .model import Check, Column, Index
 from .names import TargetTable
 from .render.dialect import CannotRender, Dialect, Texts
-from .target_table import TargetSchema, told_subject
+from .target_table import TargetSchema
 
 _EXPANDING = StatementKind.EXPANDING
 _CONTRACTING = StatementKind.CONTRACTING
@@ -39,8 +39,7 @@ class StatementWriter:
         """The whole table, with all that is to be told about it."""
         to = self._to
         binds = tuple(_bound(c.id, c.column) for c in to.columns)
-        notes = (f"{told_subject(subject)}{text}" for subject, text in to.notes)
-        reason = "; ".join(["the target is new", *notes])
+        reason = "; ".join(["the target is new", *to.sentences])
         texts = self._dialect.create_table(self._table, to.schema)
         self._add(texts, _EXPANDING, reason, ("table",), binds)
 

@@ -12,7 +12,7 @@ from .model import Column, TableSchema
 from .names import ShardId, TargetTable
 from .origin import NO_ORIGIN, Origin
 from .position import SourcePosition
-from .routing import Mode, RenamePolicy, RowsPolicy
+from .routing import ExistingRows, Mode, RenamePolicy, RowsPolicy
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -60,7 +60,7 @@ class SchemaChange:
         actions: Canonical texts of the actions, for people and for comparing changes.
         ddl: The statement as the source sent it.
         snapshot: Whether it describes a starting state instead of changing one.
-        mode, renames, origin, on_drop: What the shard's route says about its target,
+        mode, renames, origin, on_drop, existing_rows: What the shard's route says about its target,
             see ``RoutingRule``.
         error: Why the tracker could not tell the schema after ("" if it could): the shard is
             held. ``hint`` then says what the operator can do.
@@ -84,6 +84,7 @@ class SchemaChange:
     renames: RenamePolicy = RenamePolicy.MAP
     origin: Origin = NO_ORIGIN
     on_drop: RowsPolicy = RowsPolicy.KEEP
+    existing_rows: ExistingRows = ExistingRows.REREAD
 
 
 class CommandKind(StrEnum):
@@ -106,6 +107,8 @@ class CommandKind(StrEnum):
     PAUSE = "pause"
     """The rows of ``shard`` wait until ``resume``."""
     RESUME = "resume"
+    REREAD = "reread"
+    """The table of ``shard`` is read again, by an incremental snapshot."""
     SET_MODE = "set-mode"
     """The target moves in mode ``argument``, whatever its routes say; "" is as they say."""
 
@@ -230,7 +233,9 @@ class FixupKind(StrEnum):
     UPDATE = "update"
     """A statement of the decision gives its rows in the target the value that they have."""
     ACCEPT = "accept"
-    """Nothing helps: they stay different until they are written again."""
+    """Nothing helps, or nothing shall: they stay different until they are written again."""
+    HOLD = "hold"
+    """The shard is paused, until an operator has looked at them and resumes it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from .names import ShardId, quote_identifier
+from .render.mysql import string_literal
 
 MAX_NAME = 64
 """Characters of the longest name of a database or table, and of a source that is written down."""
@@ -82,7 +83,7 @@ class Origin:
     def condition(self, shard: ShardId) -> str:
         """The SQL condition that is true for the rows of one shard."""
         return " AND ".join(
-            f"{quote_identifier(column.name)} = {_literal(column.part.value_in(shard))}"
+            f"{quote_identifier(column.name)} = {string_literal(column.part.value_in(shard))}"
             for column in self.columns
         )
 
@@ -102,8 +103,3 @@ def origin_part(column_id: str) -> OriginPart | None:
 def without_origin(column_ids: Iterable[str]) -> list[str]:
     """The identities of columns that shards have."""
     return [column_id for column_id in column_ids if column_id not in _PARTS]
-
-
-def _literal(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace("'", "''")
-    return f"'{escaped}'"

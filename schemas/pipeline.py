@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from .errors import ConfigError
 from .origin import MAX_NAME, OriginPart
-from .pipeline_routes import check_routes, one_of, routing_rule
+from .pipeline_routes import check_keys, check_routes, one_of, routing_rule
 from .routing import Mode, RoutingRule
 from .spark_catalog import SparkCatalog, parse_catalog
 
@@ -180,8 +180,7 @@ def parse_pipeline(text: str, env: Mapping[str, str]) -> Pipeline:
             hint=f"known: {', '.join(sorted(known))}",
         )
     head = _table(document, "pipeline")
-    if unknown := sorted(set(head) - {"name", "mode"}):
-        raise ConfigError(f"[pipeline]: unknown key {unknown[0]!r}", hint="known: mode, name")
+    check_keys(head, ("mode", "name"), "[pipeline]")
     mode = one_of(Mode, "mode", head.get("mode", Mode.OPTIMISTIC), "[pipeline]")
     pipeline = Pipeline(
         name=_name(head.get("name"), "[pipeline] name"),
@@ -292,10 +291,7 @@ def _list(document: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
 
 def _build(cls: type[T], entry: Mapping[str, Any], where: str) -> T:
     specs = {f.name: f for f in fields(cls)}  # type: ignore[arg-type]
-    if unknown := sorted(set(entry) - set(specs)):
-        raise ConfigError(
-            f"{where}: unknown key {unknown[0]!r}", hint=f"known: {', '.join(sorted(specs))}"
-        )
+    check_keys(entry, sorted(specs), where)
     for name, spec in specs.items():
         if name not in entry:
             if spec.default is MISSING and spec.default_factory is MISSING:

@@ -8,13 +8,14 @@ from typing import Any, TypeVar
 
 from .errors import ConfigError
 from .origin import MAX_NAME, Origin, OriginColumn, OriginPart
-from .routing import TOOLS_TABLES, Mode, RenamePolicy, RoutingRule, RowsPolicy
+from .routing import TOOLS_TABLES, ExistingRows, Mode, RenamePolicy, RoutingRule, RowsPolicy
 
 E = TypeVar("E", bound=StrEnum)
 
 _REQUIRED = ("database", "table", "target")
 _KEYS = (
     "source", *_REQUIRED, "mode", "renames", "skip", "origin", "on_truncate", "on_drop",
+    "existing_rows",
 )  # fmt: skip
 _IN_KEYS = "in_keys"
 
@@ -30,7 +31,7 @@ def routing_rule(entry: Mapping[str, Any], where: str, mode: Mode) -> RoutingRul
     Raises:
         ConfigError: A key is unknown, missing or of the wrong type.
     """
-    _check_keys(entry, _KEYS, where)
+    check_keys(entry, _KEYS, where)
     for key in _REQUIRED:
         if key not in entry:
             raise ConfigError(f"{where}: {key} is missing")
@@ -60,6 +61,12 @@ def routing_rule(entry: Mapping[str, Any], where: str, mode: Mode) -> RoutingRul
             RowsPolicy, "on_truncate", entry.get("on_truncate", RowsPolicy.DELETE), where
         ),
         on_drop=on_drop,
+        existing_rows=one_of(
+            ExistingRows,
+            "existing_rows",
+            entry.get("existing_rows", ExistingRows.REREAD),
+            where,
+        ),
     )
 
 
@@ -94,7 +101,7 @@ def one_of(kind: type[E], key: str, value: object, where: str) -> E:
 def _origin(entry: object, where: str) -> Origin:
     if not isinstance(entry, dict):
         raise ConfigError(f"{where} must be a table, not {entry!r}")
-    _check_keys(entry, (*OriginPart, _IN_KEYS), where)
+    check_keys(entry, (*OriginPart, _IN_KEYS), where)
     in_keys = entry.get(_IN_KEYS, False)
     if not isinstance(in_keys, bool):
         raise ConfigError(f"{where}: {_IN_KEYS} must be true or false, not {in_keys!r}")
@@ -113,7 +120,8 @@ def _origin(entry: object, where: str) -> Origin:
     return Origin(tuple(columns), in_keys)
 
 
-def _check_keys(entry: Mapping[str, Any], known: Sequence[str], where: str) -> None:
+def check_keys(entry: Mapping[str, Any], known: Sequence[str], where: str) -> None:
+    """Raise ``ConfigError`` when a table of the pipeline file has a key that is not known."""
     if unknown := sorted(set(entry) - set(known)):
         raise ConfigError(f"{where}: unknown key {unknown[0]!r}", hint=f"known: {', '.join(known)}")
 

@@ -51,6 +51,18 @@ class RowsPolicy(StrEnum):
     DELETE = "delete"
 
 
+class ExistingRows(StrEnum):
+    """What becomes of rows that DDL changed without row events, where no statement can mend them.
+
+    ``reread``: the shard's table is read again. ``accept``: they stay different until they are
+    written again. ``hold``: the shard is paused until an operator resumes it.
+    """
+
+    REREAD = "reread"
+    ACCEPT = "accept"
+    HOLD = "hold"
+
+
 @dataclass(frozen=True, slots=True)
 class RoutingRule:
     r"""Maps the tables that match three regular expressions to one target.
@@ -70,6 +82,7 @@ class RoutingRule:
             since nobody knows which ones they are, the shard is paused.
         on_drop: What becomes of the rows of a shard whose table is dropped, or renamed so that it
             is a shard no longer.
+        existing_rows: What becomes of rows that DDL changed without row events.
     """
 
     source: str
@@ -83,6 +96,7 @@ class RoutingRule:
     origin: Origin = NO_ORIGIN
     on_truncate: RowsPolicy = RowsPolicy.DELETE
     on_drop: RowsPolicy = RowsPolicy.KEEP
+    existing_rows: ExistingRows = ExistingRows.REREAD
 
     def __post_init__(self) -> None:
         for field in ("source", "database", "table", "skip"):

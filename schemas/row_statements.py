@@ -17,8 +17,13 @@ from .render.dialect import Dialect
 
 def removal(target: TargetTable, shard: ShardId, origin: Origin, reason: str) -> TargetStatement:
     """Deletes the rows of a shard, which the origin columns tell from those of others."""
-    sql = f"DELETE FROM {target.sql} WHERE {origin.condition(shard)}"
+    sql = deletion(target, shard, origin)
     return TargetStatement(sql, StatementKind.ROWS, reason, (_subject(shard),), shard=shard)
+
+
+def deletion(target: TargetTable, shard: ShardId, origin: Origin) -> str:
+    """The SQL that deletes the rows of a shard."""
+    return f"DELETE FROM {target.sql} WHERE {origin.condition(shard)}"
 
 
 def filling(

@@ -43,7 +43,7 @@ class TargetSchema:
     @property
     def sentences(self) -> tuple[str, ...]:
         """The notes as people read them, each once."""
-        return tuple(dict.fromkeys(f"{told_subject(name)}{text}" for name, text in self.notes))
+        return tuple(dict.fromkeys(f"{_told_subject(name)}{text}" for name, text in self.notes))
 
     def untold_notes(
         self, told: Collection[str], statements: Sequence[TargetStatement]
@@ -60,7 +60,7 @@ class TargetSchema:
         found = (
             sentence
             for name, text in self.notes
-            for sentence in (f"{told_subject(name)}{text}",)
+            for sentence in (f"{_told_subject(name)}{text}",)
             if sentence not in told and text not in reasons and sentence not in reasons
         )
         return tuple(dict.fromkeys(found))
@@ -126,7 +126,7 @@ def _subject_of(check: Check) -> str:
     return f"check:{(check.name or check.expression).lower()}"
 
 
-def told_subject(subject: str) -> str:
+def _told_subject(subject: str) -> str:
     """The beginning of a sentence about a column; notes on others name their subject."""
     what, _, name = subject.partition(":")
     return f"{name}: " if what == "column" else ""

@@ -115,7 +115,7 @@ class TargetDecisions:
         version: Of the latest decision shown; 0 when there is none.
         statements: Every statement in execution order.
         shards: Every shard that a decision names, whether it still lives or not.
-        paused: Shards whose rows wait because an operator said so.
+        paused: Shards whose rows wait because an operator, or their route, said so.
     """
 
     target: TargetTable

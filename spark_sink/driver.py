@@ -44,7 +44,7 @@ from .rewind import first_from
 from .statement_runs import RemovalResult, StatementResult, StatementRunner
 from .statements import Refused, bindings
 from .targets.interface import Batches, StatementJournal, WriterState
-from .truncations import UNKNOWN_ROWS, UNKNOWN_ROWS_HINT, Truncation, deletion
+from .truncations import UNKNOWN_ROWS, UNKNOWN_ROWS_HINT, Truncation, emptying
 
 log = logging.getLogger(__name__)
 
@@ -261,7 +261,7 @@ class Driver:
         """Begin to delete the rows of a truncated shard, or hold it."""
         target = self._decisions.targets[truncation.target]
         bound = bindings(target, self._executed.get(target.target, ()))
-        sql = deletion(target, truncation.shard, bound)
+        sql = emptying(target, truncation.shard, bound)
         if sql is not None:
             self._statements.start_removal(truncation, sql)
         else:

@@ -186,7 +186,7 @@ def _plan_target(target: TargetDecisions, state: SinkState) -> TargetPlan:
     if target.target in state.busy:
         open_now = tuple(executing(statement) for statement in open_now)
     reached = frontier(target, executed)
-    own, stops = rows_stops(target, executed), {}
+    own, stops = rows_stops(target, open_now), {}
     for shard in target.shards.values():
         if (stop := first_stop(shard, reached, own.get(shard.shard))) is not None:
             stops[shard.shard] = stop

@@ -80,7 +80,10 @@ def _shard(
         return ShardProgress(shard, offset, hold.reason, hold.hint, hold.position)
     if shard in decisions.targets[plan.target].paused:
         return ShardProgress(
-            shard, offset, "an operator paused it", f"shardmerge command resume --shard {shard}"
+            shard,
+            offset,
+            "paused by an operator, or by its route",
+            f"shardmerge command resume --shard {shard}",
         )
     stop = plan.stops.get(shard)
     if stop is not None and (stop.held or rows.is_parked(shard)):

@@ -13,7 +13,7 @@ The rules (``StatementKind``; why they are right: DESIGN of the offset barrier):
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -148,12 +148,17 @@ def frontier(target: TargetDecisions, executed: Collection[StatementKey]) -> int
 
 
 def rows_stops(
-    target: TargetDecisions, executed: Collection[StatementKey]
+    target: TargetDecisions, open_now: Iterable[OpenStatement]
 ) -> dict[ShardId, tuple[int, StatementKey]]:
-    """Per shard the first gate at which its rows wait for a change of its rows, and for which."""
+    """Per shard the first gate at which its rows wait for a change of its rows, and for which.
+
+    Args:
+        target: What is decided.
+        open_now: The statements that are not executed (``open_statements``).
+    """
     found: dict[ShardId, tuple[int, StatementKey]] = {}
-    for key, statement in target.statements.items():
-        if statement.kind is not StatementKind.ROWS or key in executed:
+    for key, statement in ((s.key, s.statement) for s in open_now):
+        if statement.kind is not StatementKind.ROWS:
             continue
         assert statement.shard is not None
         shard = target.shards[statement.shard]

@@ -24,6 +24,7 @@ from shardmerge.schemas.events import Binding
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.origin import Origin, OriginColumn, origin_part
 from shardmerge.schemas.position import SourcePosition
+from shardmerge.schemas.row_statements import deletion
 
 from .barrier import Partition
 from .decisions import TargetDecisions
@@ -56,7 +57,7 @@ UNKNOWN_ROWS_HINT = (
 )
 
 
-def deletion(
+def emptying(
     target: TargetDecisions, shard: ShardId, bindings: Mapping[str, Binding]
 ) -> str | None:
     """The statement that deletes the rows of a shard; None when nobody knows which they are.
@@ -74,7 +75,7 @@ def deletion(
         )
     )
     if origin.tells_shards_apart:
-        return f"DELETE FROM {target.target.sql} WHERE {origin.condition(shard)}"
+        return deletion(target.target, shard, origin)
     if target.shards.keys() == {shard}:
         return f"DELETE FROM {target.target.sql}"
     return None

@@ -190,7 +190,9 @@ def _after(decision: Decision, earlier: ShardView | None) -> ShardView:
 def _paused(shard: ShardView, paused: Container[ShardId]) -> ShardView:
     if shard.state != "live" or shard.shard not in paused:
         return shard
-    return replace(shard, state="paused", reason="an operator paused it", hint="resume it")
+    return replace(
+        shard, state="paused", reason="paused by an operator, or by its route", hint="resume it"
+    )
 
 
 def _column(column_id: str, column: Column, shards: Iterable[ShardView]) -> ColumnView:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from shardmerge.schemas.model import Column
 from shardmerge.schemas.names import quote_identifier
 
+from .mysql import string_literal
+
 _AS_NUMBERS = frozenset(("decimal", "bit"))
 _AS_TEXT = frozenset(("date", "time", "datetime"))
 _VALUE = "value "
@@ -26,8 +28,7 @@ def row_value(fill: str, column: Column) -> str | None:
     if kind.is_integer or kind.name in _AS_NUMBERS:
         return text
     if kind.name in _AS_TEXT or kind.is_string or kind.name in ("enum", "set"):
-        escaped = text.replace("\\", "\\\\").replace("'", "''")
-        return f"'{escaped}'"
+        return string_literal(text)
     return None
 
 

@@ -37,7 +37,7 @@ from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.origin import NO_ORIGIN, Origin, OriginColumn, OriginPart
 from shardmerge.schemas.position import SourcePosition
-from shardmerge.schemas.routing import Mode, RenamePolicy, RowsPolicy
+from shardmerge.schemas.routing import ExistingRows, Mode, RenamePolicy, RowsPolicy
 
 CONTEXT = ServerContext()
 TARGET = TargetTable("merged", "t")
@@ -67,6 +67,7 @@ class CoordinatorMachine(RuleBasedStateMachine):
         self.schemas: dict[ShardId, TableSchema] = {}
         self.mode, self.renames = Mode.OPTIMISTIC, RenamePolicy.MAP
         self.origin, self.on_drop = NO_ORIGIN, RowsPolicy.KEEP
+        self.existing_rows = ExistingRows.REREAD
         self.log: list[SchemaChange | OperatorCommand] = []
         self.decisions: list[Decision] = []
         self.target: TableSchema | None = None
@@ -84,12 +85,18 @@ class CoordinatorMachine(RuleBasedStateMachine):
         renames=st.sampled_from(RenamePolicy),
         origin=st.sampled_from(ORIGINS),
         on_drop=st.sampled_from(RowsPolicy),
+        existing_rows=st.sampled_from(ExistingRows),
     )
     def change_the_route(
-        self, mode: Mode, renames: RenamePolicy, origin: Origin, on_drop: RowsPolicy
+        self,
+        mode: Mode,
+        renames: RenamePolicy,
+        origin: Origin,
+        on_drop: RowsPolicy,
+        existing_rows: ExistingRows,
     ) -> None:
         self.mode, self.renames = mode, renames
-        self.origin, self.on_drop = origin, on_drop
+        self.origin, self.on_drop, self.existing_rows = origin, on_drop, existing_rows
 
     @precondition(lambda self: self.schemas)
     @rule(shard=st.sampled_from(SHARDS))
@@ -285,6 +292,7 @@ class CoordinatorMachine(RuleBasedStateMachine):
             SourcePosition(0, "binlog.000001", offset * 10, 0),
             self.schemas.get(shard), after, lineage, actions, "", mode=self.mode,
             renames=self.renames, origin=self.origin, on_drop=self.on_drop,
+            existing_rows=self.existing_rows,
         )  # fmt: skip
         self._take(change)
 
@@ -302,7 +310,7 @@ class CoordinatorMachine(RuleBasedStateMachine):
         assert step.decision is not None
         assert step.decision.version == self.state.version + 1
         assert bool(step.decision.statements) == (step.decision.outcome is Outcome.EMIT)
-        shards = {*self.state.held, *step.decision.released}
+        shards = {*self.state.held, *step.decision.released, *step.decision.pauses}
         if change.shard in {*self.state.shards, *step.state.shards}:
             shards.add(change.shard)
         source = change.id.source

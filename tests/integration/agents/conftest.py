@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import itertools
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from shardmerge.connectors.local.stack import LocalStack, Ports
+from shardmerge.connectors.local.stack import LocalStack
 
-from .line import Line
+from .line import Line, broker_alone
 
 ROOT = Path(__file__).resolve().parents[3]
 _numbers = itertools.count(1)
@@ -20,14 +19,8 @@ _numbers = itertools.count(1)
 @pytest.fixture(scope="session")
 def broker() -> Iterator[LocalStack]:
     """The embedded stack with nothing but Kafka running."""
-    (ROOT / ".local").mkdir(exist_ok=True)
-    directory = Path(tempfile.mkdtemp(prefix="agents-", dir=ROOT / ".local"))
-    stack = LocalStack(directory, Ports.free(), cache=ROOT / ".local" / "cache")
-    stack.start("kafka")
-    try:
+    with broker_alone("agents-") as stack:
         yield stack
-    finally:
-        stack.clean()
 
 
 @pytest.fixture

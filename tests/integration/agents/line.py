@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,13 +25,16 @@ from shardmerge.connectors.topics_admin import create_topics
 from shardmerge.schemas import codec, topics
 from shardmerge.schemas.events import Decision, SchemaChange
 from shardmerge.schemas.pipeline import parse_pipeline
+from shardmerge.schemas.routing import Mode
 
 HERE = Path(__file__).parent
+ROOT = Path(__file__).resolve().parents[3]
 PATIENCE_S = 120.0
 
 _PIPELINE = """
 [pipeline]
 name = "{name}"
+mode = "{mode}"
 [kafka]
 bootstrap_servers = "{servers}"
 [connect]
@@ -39,6 +44,8 @@ host = "127.0.0.1"
 port = 1
 user = "u"
 password = "p"
+"""
+_ROUTES = """
 [[routes]]
 database = "shop"
 table = 'tbl\\d\\d'
@@ -69,19 +76,40 @@ class Written:
     value: bytes
 
 
+@contextmanager
+def broker_alone(prefix: str) -> Iterator[LocalStack]:
+    """The embedded stack with nothing but Kafka running, in a folder of its own."""
+    (ROOT / ".local").mkdir(exist_ok=True)
+    directory = Path(tempfile.mkdtemp(prefix=prefix, dir=ROOT / ".local"))
+    stack = LocalStack(directory, Ports.free(), cache=ROOT / ".local" / "cache")
+    stack.start("kafka")
+    try:
+        yield stack
+    finally:
+        stack.clean()
+
+
 class Line:
     """One pipeline on the session's broker.
 
     Args:
-        pipeline: The pipeline file without its sources; ``{name}`` and ``{servers}`` are filled in.
+        mode: Of the pipeline.
+        routes: The routes of its pipeline file.
     """
 
-    def __init__(self, broker: LocalStack, number: int, pipeline: str = _PIPELINE) -> None:
+    def __init__(
+        self,
+        broker: LocalStack,
+        number: int,
+        *,
+        mode: str = Mode.OPTIMISTIC,
+        routes: str = _ROUTES,
+    ) -> None:
         self.servers = broker.bootstrap_servers
         self.directory = broker.directory / f"line{number}"
         self.directory.mkdir()
         self.sources = (f"one{number}", f"two{number}")
-        text = pipeline.format(name=f"p{number}", servers=self.servers)
+        text = _PIPELINE.format(name=f"p{number}", mode=mode, servers=self.servers) + routes
         for server_id, name in enumerate(self.sources, 1):
             text += _SOURCE.format(name=name, server_id=server_id)
         self.pipeline = parse_pipeline(text, {})

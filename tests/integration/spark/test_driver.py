@@ -108,7 +108,7 @@ def test_a_refused_statement_holds_only_who_needs_it_and_is_tried_again(line: Li
     one, two = line.make("a", "b")
     driver = line.start()
     rest(driver)
-    line.session.execute(f"ALTER TABLE {line.target.sql} ADD COLUMN `c` int")
+    line.session.execute(f"ALTER TABLE {line.target.sql} ADD COLUMN `c` date")
     line.begin()
     offset, place = line.change(), line.here()
     line.rows(one, {"id": 1, "a": 1, "c": 1})

@@ -27,7 +27,7 @@ from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.origin import NO_ORIGIN, Origin, OriginColumn, OriginPart
 from shardmerge.schemas.position import SourcePosition
-from shardmerge.schemas.routing import Mode, RenamePolicy, RowsPolicy
+from shardmerge.schemas.routing import ExistingRows, Mode, RenamePolicy, RowsPolicy
 
 CONTEXT = ServerContext()
 TARGET = TargetTable("merged", "t")
@@ -53,6 +53,7 @@ class SqlLine:
         self.mode = mode
         self.renames = RenamePolicy.MAP
         self.origin, self.on_drop = origin, on_drop
+        self.existing_rows = ExistingRows.REREAD
         self.state: TargetState = coordinator.initial(TARGET)
         self.schemas: dict[str, TableSchema] = {}
         self.decisions: list[Decision] = []
@@ -93,6 +94,7 @@ class SqlLine:
             self.schemas.get(source), after, lineage, actions, "", error=error,
             hint="fix it" if error else "", mode=self.mode, renames=self.renames,
             origin=self.origin, on_drop=self.on_drop,
+            existing_rows=self.existing_rows,
         )  # fmt: skip
         if after is not None:
             self.schemas[source] = after
@@ -123,7 +125,10 @@ class SqlLine:
         change: SchemaChange | OperatorCommand,
     ) -> Decision:
         assert step.decision is not None
-        source, touched = change.id.source, {*before.held, *step.decision.released}
+        source, touched = (
+            change.id.source,
+            {*before.held, *step.decision.released, *step.decision.pauses},
+        )
         if change.shard in {*before.shards, *step.state.shards}:
             touched.add(change.shard)
         for key, row in states.puts(before, step.state, touched, source).items():

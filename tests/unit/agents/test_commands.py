@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from shardmerge.agents import coordinator
-from shardmerge.schemas.events import ChangeId, CommandKind, OperatorCommand, Outcome, Release
+from shardmerge.schemas.events import (
+    ChangeId,
+    CommandKind,
+    FixupKind,
+    OperatorCommand,
+    Outcome,
+    Release,
+)
 from shardmerge.schemas.routing import Mode
 
 from .sql_line import TARGET, SqlLine, shard_of, sql
@@ -217,3 +224,28 @@ def test_a_repeated_command_is_answered_once() -> None:
 
     assert first.decision is not None
     assert (again.decision, again.state) == (None, first.state)
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_a_table_is_read_again(mode: Mode) -> None:
+    line = SqlLine(mode, "s1", "s2", create="id INT PRIMARY KEY, a INT")
+    decision = line.command(CommandKind.REREAD, "s1")
+    (fixup,) = decision.fixups
+    assert (fixup.shard, fixup.kind) == (shard_of("s1"), FixupKind.SNAPSHOT)
+    assert fixup.columns == ("id", "a")
+    assert decision.outcome is Outcome.NOOP
+    assert "they are read again: an operator asked for it" in decision.warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("create", "source", "why"),
+    [
+        ("a INT", "s1", "without a primary key"),
+        ("id INT PRIMARY KEY", "s9", "no live shard"),
+    ],
+)
+def test_what_cannot_be_read_again_is_refused(create: str, source: str, why: str) -> None:
+    line = SqlLine(Mode.OPTIMISTIC, "s1", create=create)
+    decision = line.command(CommandKind.REREAD, source)
+    assert (decision.outcome, decision.fixups) == (Outcome.REFUSED, ())
+    assert why in decision.reason

@@ -10,10 +10,12 @@ from shardmerge.agents.folds import CoordinatorFold, TrackerFold
 from shardmerge.schemas import codec
 from shardmerge.schemas.events import CommandKind, Decision, FixupKind, Outcome
 from shardmerge.schemas.names import ShardId
-from shardmerge.schemas.routing import Mode
+from shardmerge.schemas.routing import ExistingRows, Mode
 from tests.unit.agents.sql_line import SqlLine, shard_of
 
 from .test_folds import CREATE, PIPELINE, Rows, log_record, statement
+
+SOURCES = ["s1", "s2", "s3"]
 
 
 def line(mode: Mode = Mode.OPTIMISTIC, create: str = "id INT PRIMARY KEY, a INT") -> SqlLine:
@@ -47,6 +49,30 @@ def test_each_shards_rows_are_read_again_after_a_volatile_default(definition: st
     assert warning.startswith(
         "rows that s1/app.t had before may differ in c, they are read again: c: it was added with"
     )
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_the_route_may_accept_rows_that_differ(mode: Mode) -> None:
+    rollout = line(mode)
+    rollout.existing_rows = ExistingRows.ACCEPT
+    decisions = [rollout.alter(s, "ADD COLUMN c CHAR(36) DEFAULT (UUID())") for s in SOURCES]
+    found = [fixup for decision in decisions for fixup in decision.fixups]
+    assert [(f.shard.source, f.kind) for f in found] == [(s, FixupKind.ACCEPT) for s in SOURCES]
+    assert all(decision.pauses == () for decision in decisions)
+    assert "they stay different until they are written again" in decisions[-1].warnings[0]
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_the_route_may_pause_shards_whose_rows_differ(mode: Mode) -> None:
+    rollout = line(mode)
+    rollout.existing_rows = ExistingRows.HOLD
+    decisions = [rollout.alter(s, "ADD COLUMN c CHAR(36) DEFAULT (UUID())") for s in SOURCES]
+    paused = [shard.source for decision in decisions for shard in decision.pauses]
+    assert paused == SOURCES
+    assert all(rollout.state.shards[shard_of(s)].paused for s in SOURCES)
+    assert "the shard is paused: look at them, then resume it" in decisions[-1].warnings[0]
+    assert rollout.alter("s1", "MODIFY c CHAR(30)").pauses == ()  # it is already
+    assert rollout.command(CommandKind.RESUME, "s1").resumes == (shard_of("s1"),)
 
 
 def test_a_second_shard_that_adds_another_zero_is_read_again() -> None:

@@ -45,7 +45,7 @@ from shardmerge.schemas.model import (
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.origin import Origin, OriginColumn, OriginPart
 from shardmerge.schemas.position import SourcePosition
-from shardmerge.schemas.routing import RowsPolicy
+from shardmerge.schemas.routing import ExistingRows, RowsPolicy
 from shardmerge.schemas.types import ColumnType
 
 SHARD = ShardId("s1", "app", "tø")
@@ -92,6 +92,7 @@ CHANGE = SchemaChange(
     9,
     origin=Origin((OriginColumn(OriginPart.SHARD, "_from"),), in_keys=True),
     on_drop=RowsPolicy.DELETE,
+    existing_rows=ExistingRows.HOLD,
 )
 STATEMENT = TargetStatement(
     "ALTER TABLE `m`.`t` DROP COLUMN `c`",

@@ -8,7 +8,7 @@ from shardmerge.schemas.errors import ConfigError
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.origin import Origin, OriginColumn, OriginPart
 from shardmerge.schemas.pipeline import parse_pipeline
-from shardmerge.schemas.routing import Mode, RowsPolicy, route
+from shardmerge.schemas.routing import ExistingRows, Mode, RowsPolicy, route
 from shardmerge.schemas.spark_catalog import SparkCatalog
 
 GOOD = """
@@ -169,11 +169,13 @@ def test_only_iceberg_has_a_catalog() -> None:
 
 def test_a_route_gives_its_target_origin_columns() -> None:
     entry = "origin = { shard = '_from', source = '_s', in_keys = true }\non_drop = 'delete'\n"
+    entry += "existing_rows = 'accept'\n"
     (rule,) = parse_pipeline(GOOD + entry, ENV).routes
 
     columns = (OriginColumn(OriginPart.SHARD, "_from"), OriginColumn(OriginPart.SOURCE, "_s"))
     assert rule.origin == Origin(columns, in_keys=True)
     assert (rule.on_drop, rule.on_truncate) == (RowsPolicy.DELETE, RowsPolicy.DELETE)
+    assert rule.existing_rows is ExistingRows.ACCEPT
 
 
 @pytest.mark.parametrize(
@@ -188,6 +190,7 @@ def test_a_route_gives_its_target_origin_columns() -> None:
         ("origin = { shard = 'a', in_keys = 1 }", "in_keys must be true or false"),
         ("on_drop = 'delete'", "needs origin columns"),
         ("origin = { source = 'a', table = 'b' }\non_drop = 'delete'", "needs origin columns"),
+        ("existing_rows = 'no'", "existing_rows 'no' is not known"),
         ("on_truncate = 'hold'", "on_truncate 'hold' is not known"),
         (
             "origin = { shard = 'a' }\n[[routes]]\ndatabase = 'o'\ntable = 't'\n"

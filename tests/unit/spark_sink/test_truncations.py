@@ -11,7 +11,7 @@ import pytest
 from shardmerge.schemas.events import Binding
 from shardmerge.spark_sink.range_reader import OffsetRange, Records, RowReader
 from shardmerge.spark_sink.rewind import first_from
-from shardmerge.spark_sink.truncations import deletion
+from shardmerge.spark_sink.truncations import emptying
 
 from .decided import A_ROWS, TARGET, A, B, at, decision, folded
 
@@ -25,16 +25,16 @@ def _target(*shards):
 def test_the_origin_columns_tell_the_rows() -> None:
     parts = {f"@{part}": Binding(f"@{part}", f"_{part}") for part in ("source", "table")}
     two = _target(A, B)
-    assert deletion(two, A, {"id#1": ID, **parts}) is None
+    assert emptying(two, A, {"id#1": ID, **parts}) is None
     parts["@database"] = Binding("@database", "db")
-    assert deletion(two, A, {"id#1": ID, **parts}) == (
+    assert emptying(two, A, {"id#1": ID, **parts}) == (
         "DELETE FROM `merged`.`t` WHERE `db` = 'app' AND `_source` = 's1' AND `_table` = 'a'"
     )
 
 
 def test_without_them_only_a_shard_that_was_always_alone_is_emptied() -> None:
-    assert deletion(_target(A), A, {"id#1": ID}) == "DELETE FROM `merged`.`t`"
-    assert deletion(_target(A, B), A, {"id#1": ID}) is None
+    assert emptying(_target(A), A, {"id#1": ID}) == "DELETE FROM `merged`.`t`"
+    assert emptying(_target(A, B), A, {"id#1": ID}) is None
 
 
 @dataclass
