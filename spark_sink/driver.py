@@ -34,6 +34,7 @@ from shardmerge.schemas.pipeline import Pipeline
 from .applied import Applied, RowProgress, Watermarks
 from .barrier import Barrier, Barriers, Partition
 from .decisions import Decisions, StatementKey
+from .failpoints import reach
 from .offsets import OffsetReader, TailEnd, TailRecord, TopicTail
 from .plan import BatchPlan, SinkState, TargetPlan, plan
 from .progress import Standing, progress_of
@@ -168,9 +169,12 @@ class Driver:
         state = self._state(now)
         bound = self._runner.bound(self._sink.max_batch_records)
         batch = plan(self._decisions, state, bound)  # 4
+        reach("batch-planned")
         self._execute(batch)  # 5
         moved = self._apply(batch)
+        reach("batch-applied")
         self._publish(batch.targets)  # 6
+        reach("progress-published")
         return ended or moved or news
 
     def _state(self, now: float) -> SinkState:
@@ -290,7 +294,9 @@ class Driver:
             moves = self._behind(truncation, reader)
         finally:
             reader.close()
+        reach("shard-emptied")
         self._control.move(self._epoch, moves)
+        reach("offsets-rewound")
         for move in moves:
             self._applied[move.topic, move.partition] = Applied(move.next_offset)
         del self._truncations[truncation.shard]

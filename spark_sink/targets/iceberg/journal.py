@@ -18,6 +18,7 @@ from typing import Any
 from shardmerge.schemas.errors import SourceError, TargetError
 from shardmerge.schemas.events import TargetStatement
 from shardmerge.schemas.names import TargetTable
+from shardmerge.spark_sink.failpoints import reach
 from shardmerge.spark_sink.targets.interface import JournalEntry, StatementPlace
 
 from .ddl import AlterTable, CreateTable, parse_statement
@@ -122,7 +123,9 @@ class IcebergJournal:
             return DONE
         self._store.register(target, self._epoch)
         comment = {"comment": wanted.comment} if wanted.comment else {}
+        reach("statement-begun")
         self._store.catalog.create(target, wanted.layout, {**comment, **done})
+        reach("statement-executed")
         return self._verified(target, wanted.layout)
 
     def _alter(
@@ -136,7 +139,9 @@ class IcebergJournal:
             table.commit(done)
             return DONE
         layout = statement.change(table.layout)
+        reach("statement-begun")
         table.commit(done, layout=layout)
+        reach("statement-executed")
         return self._verified(table.name, layout)
 
     def _change(self, change: RowChange, note: Callable[[StoredState], StoredState]) -> None:
@@ -151,6 +156,7 @@ class IcebergJournal:
         table = catalog.load(change.table)
         state = note(self._store.state_of(table).fenced(self._epoch))
         table.commit(self._store.properties(state), publish=publishable(table, staged_as))
+        reach("rows-changed")
 
     def _verified(self, target: TargetTable, expected: Layout) -> JournalEntry:
         reason = difference(expected, self._store.catalog.load(target).layout)

@@ -19,13 +19,14 @@ from shardmerge.schemas.events import Binding, ShardColumn, StatementKind, Targe
 from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.position import BEGINNING, SourcePosition
-from shardmerge.spark_sink.apply_ranges import ApplyConfig, TaskConnection, apply_together
-from shardmerge.spark_sink.control import ControlStore
-from shardmerge.spark_sink.journal import Journal
 from shardmerge.spark_sink.range_reader import row_consumer
 from shardmerge.spark_sink.ranges import RangeResult, RangeTask, Segment, ShardStream
-from shardmerge.spark_sink.targets.introspection import schema_of, server_context, show_create
-from shardmerge.spark_sink.targets.mysql import MySqlAddress, MySqlSession
+from shardmerge.spark_sink.targets.mysql.apply_ranges import apply_together
+from shardmerge.spark_sink.targets.mysql.connection import ApplyConfig, TaskConnection
+from shardmerge.spark_sink.targets.mysql.control import ControlStore
+from shardmerge.spark_sink.targets.mysql.introspection import schema_of, server_context, show_create
+from shardmerge.spark_sink.targets.mysql.journal import Journal
+from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 
 _numbers = itertools.count()
 FILE = "binlog.000001"

@@ -7,9 +7,9 @@ import threading
 import pytest
 
 from shardmerge.schemas.errors import TargetError
-from shardmerge.spark_sink.journal import Journal
 from shardmerge.spark_sink.targets.interface import JournalEntry
-from shardmerge.spark_sink.targets.mysql import MySqlSession
+from shardmerge.spark_sink.targets.mysql.journal import Journal
+from shardmerge.spark_sink.targets.mysql.session import MySqlSession
 
 from .rig import Rig, statement
 
@@ -113,6 +113,25 @@ def test_a_target_that_somebody_changed_meanwhile_is_left_alone_until_mended(rig
     rig.session.execute(alter(rig, "DROP COLUMN mine"))
     assert rig.journal().execute(rig.target, 2, 0, text) == DONE
     assert [c.name for c in rig.schema().columns] == ["id", "v", "w"]
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_a_statement_that_was_begun_is_settled_before_another_changes_the_table(
+    rig: Rig, *, after: bool
+) -> None:
+    rig.journal().execute(rig.target, 1, 0, statement(create(rig)))
+    dropped = statement(alter(rig, "DROP COLUMN v"))
+    with pytest.MonkeyPatch.context() as patch:
+        crash(patch, "ALTER", after=after)
+        with pytest.raises(Crash):
+            rig.journal().execute(rig.target, 2, 0, dropped)
+
+    added = statement(alter(rig, "ADD COLUMN w INT"))
+    assert rig.journal().execute(rig.target, 3, 0, added) == DONE
+    state = rig.journal().load()[rig.target, 2, 0].state
+    assert state == ("done" if after else "intent")
+    assert rig.journal().execute(rig.target, 2, 0, dropped) == DONE
+    assert [c.name for c in rig.schema().columns] == ["id", "w"]
 
 
 def test_what_the_target_refuses_is_journalled_and_may_be_tried_again(rig: Rig) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from shardmerge.schemas.pipeline import Pipeline
-from shardmerge.spark_sink.apply_ranges import ApplyConfig
-from shardmerge.spark_sink.batches import BatchRunner
-from shardmerge.spark_sink.control import ControlStore
-from shardmerge.spark_sink.journal import Journal
 from shardmerge.spark_sink.settings import SinkSettings
 
-from .mysql import MySqlAddress, MySqlSession
+from .batches import BatchRunner
+from .connection import ApplyConfig
+from .control import ControlStore
+from .journal import Journal
+from .session import MySqlAddress, MySqlSession
 
 
 class MySqlTarget:
