@@ -25,7 +25,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 from unittest.mock import patch
 
 from confluent_kafka import Producer
@@ -160,8 +160,33 @@ def changes(shard: int, size: Size, backlog: Backlog) -> Iterator[tuple[int, byt
     backlog.rows.update(rows)
 
 
-def produce(stack: LocalStack, size: Size) -> Backlog:
+class Form(Protocol):
+    """How records are written."""
+
+    def value(self, shard: int, payload: bytes) -> bytes:
+        """A record's value with that envelope."""
+        ...
+
+    def key(self, shard: int, key: int) -> bytes:
+        """The key of a row."""
+        ...
+
+
+class Bare:
+    """JSON without schemas."""
+
+    def value(self, shard: int, payload: bytes) -> bytes:
+        """The envelope itself."""
+        return payload
+
+    def key(self, shard: int, key: int) -> bytes:
+        """Enough to choose the partition: nobody reads it."""
+        return b"%d" % key
+
+
+def produce(stack: LocalStack, size: Size, form: Form | None = None) -> Backlog:
     """Write the backlog: one topic per shard, records of one key in one partition."""
+    form = form or Bare()
     backlog = Backlog([f"bench.app.t{shard}" for shard in range(size.shards)])
     admin = AdminClient({"bootstrap.servers": stack.bootstrap_servers})
     topics = [NewTopic(topic, size.partitions, 1) for topic in backlog.topics]
@@ -178,9 +203,10 @@ def produce(stack: LocalStack, size: Size) -> Backlog:
     )
     for shard, topic in enumerate(backlog.topics):
         for key, value in changes(shard, size, backlog):
+            record = form.value(shard, value)
             backlog.events += 1
-            backlog.size_bytes += len(value)
-            producer.produce(topic, value, key=b"%d" % key)
+            backlog.size_bytes += len(record)
+            producer.produce(topic, record, key=form.key(shard, key))
             producer.poll(0)
         producer.flush()
     return backlog

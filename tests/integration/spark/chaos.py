@@ -177,9 +177,10 @@ class Chaos:
             pipeline = replace(pipeline, sink=replace(pipeline.sink, spark_min_records=1))
         self._pipeline.write_bytes(pickle.dumps(pipeline))
         command = [sys.executable, "-m", "tests.integration.spark.played_sink"]
+        command += [str(self._pipeline), *(["--spark"] if spark else [])]
         with self._log.open("ab") as log:
             sink = subprocess.Popen(
-                [*command, str(self._pipeline), *(["--spark"] if spark else [])], stdout=log, stderr=log,
+                command, stdout=log, stderr=log,
                 env={**os.environ, "PYTHONSAFEPATH": "", "PYTHONPATH": _paths(), SETTING: place},
             )  # fmt: skip
         self._sinks.append(sink)
