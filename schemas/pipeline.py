@@ -123,6 +123,8 @@ class Sink:
         poll_interval_ms: Pause after a batch that found nothing to do.
         retry_interval_s: Pause before a statement that the target refused is tried again.
         lock_wait_timeout_s: Bound of a DDL statement's wait for metadata locks.
+        online_ddl: Whether the target's DDL must not lock out its readers and writers: what the
+            server cannot do so is refused.
     """
 
     max_batch_records: int = 500_000
@@ -130,6 +132,7 @@ class Sink:
     poll_interval_ms: int = 50
     retry_interval_s: int = 10
     lock_wait_timeout_s: int = 30
+    online_ddl: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,8 +300,7 @@ def _build(cls: type[T], entry: Mapping[str, Any], where: str) -> T:
             if spec.default is MISSING and spec.default_factory is MISSING:
                 raise ConfigError(f"{where}: key {name!r} is missing")
             continue
-        wanted = {"int": int, "str": str}[str(spec.type)]
-        if not isinstance(entry[name], wanted) or isinstance(entry[name], bool):
+        if type(entry[name]).__name__ != str(spec.type):
             raise ConfigError(f"{where}: {name} must be of type {spec.type}, not {entry[name]!r}")
     return cls(**entry)
 

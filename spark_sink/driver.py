@@ -52,6 +52,8 @@ log = logging.getLogger(__name__)
 _RELIST_S = 0.1
 """How old a list of topics may be before it is read again without a reason."""
 _FAILURE_PAUSE_S = 1.0
+_STAGE_S = 2.0
+"""How often the target is asked about a statement that runs long."""
 _LOUD_S = 5.0
 """How long a missing decision is waited for before the log says so."""
 
@@ -114,6 +116,7 @@ class Driver:
         self._holds: dict[Partition, _Held] = {}
         self._truncations: dict[ShardId, Truncation] = {}
         self._rows: dict[TargetTable, int] = {}
+        self._stages: dict[TargetTable, tuple[float, str]] = {}
 
     def load(self) -> None:
         """Take the state from the target and the decisions from the topic.
@@ -443,12 +446,23 @@ class Driver:
                 )
 
     def _publish(self, targets: Iterable[TargetPlan]) -> None:
-        standing = Standing(
-            holds={held.hold.shard: held.hold for held in self._holds.values()},
-            missing={source: str(what) for source, what in self._barriers.missing.items()},
-        )
+        holds = {held.hold.shard: held.hold for held in self._holds.values()}
+        missing = {source: str(what) for source, what in self._barriers.missing.items()}
         rows = RowProgress(self._applied, self._watermarks)
         for target in targets:
             if self._publisher.is_due(target.target):
+                standing = Standing(holds, missing, self._stage(target.target))
                 count = self._rows.get(target.target, 0)
                 self._publisher.offer(progress_of(self._decisions, target, rows, standing, count))
+
+    def _stage(self, target: TargetTable) -> str:
+        """What the target says of the statement that runs on it, asked for now and then."""
+        now = time.monotonic()
+        if target not in self._statements.busy:
+            self._stages.pop(target, None)
+            return ""
+        asked_at, stage = self._stages.setdefault(target, (now, ""))
+        if now - asked_at >= _STAGE_S:
+            stage = self._journal.stage(target)
+            self._stages[target] = now, stage
+        return stage

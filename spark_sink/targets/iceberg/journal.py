@@ -59,6 +59,10 @@ class IcebergJournal:
         key = statement_key(version, ordinal)
         return repeated(lambda: self._try(target, key, statement))
 
+    def stage(self, target: TargetTable) -> str:
+        """Nothing: a change is one commit of the table's metadata."""
+        return ""
+
     def change_rows(self, sql: str) -> None:
         """Execute a DELETE or an UPDATE; see ``StatementJournal``."""
         self._fence()

@@ -55,6 +55,9 @@ from .introspection import (
 )
 from .session import LOCK_WAIT_TIMEOUT, MySqlSession
 
+_NOT_THAT_WAY = (1800, 1845, 1846)
+"""ER_UNKNOWN_ALTER_ALGORITHM, ER_ALTER_OPERATION_NOT_SUPPORTED, …_REASON."""
+_VERBS = ("CREATE TABLE", "ALTER TABLE", "UPDATE", "DELETE FROM")
 ROWS_AT_A_TIME = 10_000
 """Of a statement that changes rows: bounds what one transaction locks, and what a crash undoes."""
 
@@ -79,6 +82,7 @@ class Journal:
         control: On the same session.
         epoch: The writer epoch: an older writer executes nothing.
         lock_wait_timeout_s: Bound of the wait for another statement on the same target.
+        online: Whether an ALTER TABLE that would lock out readers or writers is refused.
     """
 
     def __init__(
@@ -88,12 +92,15 @@ class Journal:
         pipeline: str,
         epoch: int,
         lock_wait_timeout_s: int = 30,
+        *,
+        online: bool = False,
     ) -> None:
         self._session = session
         self._control = control
         self._pipeline = pipeline
         self._epoch = epoch
         self._wait_s = lock_wait_timeout_s
+        self._online = online
         self._table = control.table("ddl_journal")
 
     def load(self) -> dict[tuple[TargetTable, int, int], JournalEntry]:
@@ -181,6 +188,19 @@ class Journal:
         except SourceError:
             return False
 
+    def stage(self, target: TargetTable) -> str:
+        """What the server's process list says of our statement on a table; "" when it has none.
+
+        Source: MySQL manual, "Accessing the Process List"; the progress in percent is MariaDB's.
+        """
+        ours = tuple(f"{verb} {target.sql}" for verb in _VERBS)
+        for row in self._session.query("SHOW FULL PROCESSLIST"):
+            seconds, state, text, *percent = row[5:]
+            if (text or "").startswith(ours):
+                done = f", {percent[0]}% of this stage" if percent and percent[0] else ""
+                return f"{state or 'running'}, for {seconds} s{done}"
+        return ""
+
     def change_rows(self, sql: str) -> None:
         """Repeat a statement, a part of the rows in each transaction, until it changes no row.
 
@@ -224,7 +244,7 @@ class Journal:
         if real != before:
             return _compare("somebody changed the target meanwhile", expected, now)
         try:
-            self._session.execute(sql)
+            self._perform(sql)
             reach("statement-executed")
         except TargetError as error:
             if error.retryable:
@@ -237,6 +257,32 @@ class Journal:
         except SourceError as error:
             return _Outcome(JournalEntry("refused", f"executed, but not verified: {error}"))
         return _compare("executed, but the table is not as expected", expected, after)
+
+    def _perform(self, sql: str) -> None:
+        """Execute DDL; with ``online`` in the first way that locks nobody out.
+
+        Source: MySQL manual, "Online DDL Operations": a server refuses an ALGORITHM or a LOCK that
+        the change does not allow. INSTANT is asked for by name, because LOCK=NONE excludes it.
+        """
+        if not self._online or not sql.startswith("ALTER TABLE "):
+            self._session.execute(sql)
+            return
+        try:
+            self._session.execute(f"{sql}, ALGORITHM=INSTANT")
+        except TargetError as error:
+            if error.number not in _NOT_THAT_WAY:
+                raise
+        else:
+            return
+        try:
+            self._session.execute(f"{sql}, LOCK=NONE")
+        except TargetError as error:
+            if error.number in _NOT_THAT_WAY:
+                error.message += (
+                    "; it would lock out others: execute it by hand when that does no harm, or "
+                    "start the sink with online_ddl = false"
+                )
+            raise
 
     def _store(self, place: _Place, sql: str, entry: JournalEntry, before: str | None) -> None:
         self._session.execute(

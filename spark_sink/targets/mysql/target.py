@@ -25,6 +25,7 @@ class MySqlTarget:
             pipeline=pipeline.name,
             lock_wait_timeout_s=pipeline.sink.lock_wait_timeout_s,
         )
+        self._online_ddl = pipeline.sink.online_ddl
         self._session = self._new_session()
         self.state = self._control_on(self._session)
         self.batches = BatchRunner(settings, self.config, pipeline.sink.spark_min_records)
@@ -52,4 +53,6 @@ class MySqlTarget:
 
     def _journal_on(self, session: MySqlSession, control: ControlStore, epoch: int) -> Journal:
         wait_s = self.config.lock_wait_timeout_s
-        return Journal(session, control, self.config.pipeline, epoch, wait_s)
+        return Journal(
+            session, control, self.config.pipeline, epoch, wait_s, online=self._online_ddl
+        )

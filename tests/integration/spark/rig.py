@@ -83,11 +83,12 @@ class Rig:
         """Another session with the target."""
         return MySqlSession(self.config.target, lock_wait_timeout_s=5)
 
-    def journal(self, epoch: int | None = None) -> Journal:
+    def journal(self, epoch: int | None = None, *, online: bool = False) -> Journal:
         """A journal on a session of its own, as a driver that starts has it."""
         session = self.new_session()
         control = ControlStore(session, self.config.control_database, self.config.pipeline)
-        return Journal(session, control, self.config.pipeline, epoch or self.epoch, 5)
+        name = self.config.pipeline
+        return Journal(session, control, name, epoch or self.epoch, 5, online=online)
 
     def make_topic(self) -> None:
         """Make the row topic."""

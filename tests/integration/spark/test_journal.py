@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 
@@ -228,6 +229,37 @@ def test_a_transaction_that_holds_the_table_delays_the_statement(rig: Rig) -> No
     reader.close()
 
     assert rig.journal().execute(rig.target, 2, 0, text) == DONE
+
+
+def test_the_server_is_asked_what_a_running_statement_does(rig: Rig) -> None:
+    rig.journal().execute(rig.target, 1, 0, statement(create(rig)))
+    text = statement(alter(rig, "ADD COLUMN w INT"))
+    reader, watching, other = rig.new_session(), rig.journal(), rig.journal()
+    assert watching.stage(rig.target) == ""
+    with reader.transaction():
+        reader.query(f"SELECT * FROM {rig.target.sql}")
+        thread = threading.Thread(target=other.execute, args=(rig.target, 2, 0, text))
+        thread.start()
+        deadline = time.monotonic() + 4
+        while not (stage := watching.stage(rig.target)):
+            assert time.monotonic() < deadline
+        assert "metadata lock, for " in stage
+    thread.join()
+    reader.close()
+    assert watching.stage(rig.target) == ""
+
+
+def test_a_statement_that_would_lock_others_out_is_refused_when_it_must_not(rig: Rig) -> None:
+    journal = rig.journal(online=True)
+    journal.execute(rig.target, 1, 0, statement(create(rig)))
+    for version, action in enumerate(("ADD COLUMN w INT", "ADD UNIQUE KEY u (w)", "DROP COLUMN w")):
+        assert journal.execute(rig.target, 2 + version, 0, statement(alter(rig, action))) == DONE
+
+    entry = journal.execute(rig.target, 5, 0, statement(alter(rig, "MODIFY v INT")))
+    assert entry.state == "refused"
+    assert "LOCK=NONE is not supported" in entry.error
+    assert "online_ddl = false" in entry.error
+    assert rig.journal().execute(rig.target, 5, 0, statement(alter(rig, "MODIFY v INT"))) == DONE
 
 
 def test_a_second_driver_waits_for_the_statement_of_the_first(rig: Rig) -> None:
