@@ -33,6 +33,7 @@ from shardmerge.schemas.pipeline import Pipeline
 
 from .applied import Applied, RowProgress, Watermarks
 from .barrier import Barrier, Barriers, Partition
+from .batch_size import BatchSize
 from .decisions import Decisions, StatementKey
 from .failpoints import reach
 from .offsets import OffsetReader, TailEnd, TailRecord, TopicTail
@@ -93,6 +94,9 @@ class Driver:
         epoch: int,
     ) -> None:
         self._sink = pipeline.sink
+        self._size = BatchSize(
+            self._sink.max_batch_records, self._sink.max_batch_mb << 20, self._sink.max_batch_s
+        )
         self._routes = pipeline.routes
         self._bootstrap = pipeline.kafka.bootstrap_servers
         self._offsets = offsets
@@ -170,7 +174,7 @@ class Driver:
         self._report_missing()
         now = time.monotonic()
         state = self._state(now)
-        bound = self._runner.bound(self._sink.max_batch_records)
+        bound = self._runner.bound(self._size.records)
         batch = plan(self._decisions, state, bound)  # 4
         reach("batch-planned")
         self._execute(batch)  # 5
@@ -358,12 +362,16 @@ class Driver:
 
     def _apply(self, batch: BatchPlan) -> bool:
         """Apply the planned ranges. Returns whether an offset moved."""
-        moved = False
+        moved, started = False, time.monotonic()
+        records = size_bytes = 0
         for result in self._runner.run(batch.tasks) if batch.tasks else ():
             if isinstance(result, TaskFailure):
                 self._recover(result)
             else:
+                records += result.next_offset - result.start_offset
+                size_bytes += result.read_bytes
                 moved |= self._take(result)
+        self._size.took(records, size_bytes, time.monotonic() - started)
         return moved
 
     def _take(self, result: RangeResult) -> bool:

@@ -68,6 +68,7 @@ class _Round:
 
     Attributes:
         counts: Rows to write, rows to delete.
+        read_bytes: Size of the records' values.
     """
 
     lane: _Lane
@@ -75,6 +76,7 @@ class _Round:
     next_offset: int
     fold: RowFold
     counts: tuple[int, int]
+    read_bytes: int
 
 
 class _NotTogether(Exception):
@@ -193,6 +195,7 @@ def _apply(lanes: Sequence[_Lane], connection: TaskConnection) -> None:
                 rows=result.rows + r.fold.rows,
                 written=result.written + upserted,
                 deleted=result.deleted + deleted,
+                read_bytes=result.read_bytes + r.read_bytes,
             )
             r.lane.done = not cursor.is_reading(r.lane.partition)
 
@@ -204,10 +207,13 @@ def _read(lanes: Sequence[_Lane], cursor: RangeCursor, config: ApplyConfig) -> l
         if not lane.done
     }
     count = size = 0
+    sizes = dict.fromkeys(folds, 0)
     while cursor.is_open and count < config.round_records and size < config.round_bytes:
         for records in cursor.read(config.round_records - count):
             count += len(records.values)
-            size += sum(map(len, filter(None, records.values)))
+            read = sum(map(len, filter(None, records.values)))
+            size += read
+            sizes[records.partition] += read
             if not folds[records.partition].add_all(records.offsets, records.values):
                 cursor.leave(records.partition)
     return [
@@ -217,6 +223,7 @@ def _read(lanes: Sequence[_Lane], cursor: RangeCursor, config: ApplyConfig) -> l
             fold.end.offset if fold.end is not None else cursor.reached(lane.partition),
             fold,
             fold.counts(),
+            sizes[lane.partition],
         )
         for lane in lanes
         if (fold := folds.get(lane.partition)) is not None

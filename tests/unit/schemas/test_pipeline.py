@@ -210,3 +210,16 @@ def test_the_name_of_a_source_fits_its_origin_column() -> None:
     assert parse_pipeline(long + "origin = { table = 'a' }", ENV).sources[0].name == name
     with pytest.raises(ConfigError, match="longer than 64 characters"):
         parse_pipeline(long + "origin = { shard = 'a' }", ENV)
+
+
+@pytest.mark.parametrize(
+    ("setting", "reason"),
+    [
+        ("max_batch_s = 0", "max_batch_s must be 1 or more"),
+        ("online_ddl = 1", "online_ddl must be of type bool"),
+        ("max_batch_mb = true", "max_batch_mb must be of type int"),
+    ],
+)
+def test_a_wrong_setting_of_the_sink_is_refused(setting: str, reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason):
+        parse_pipeline(f"{GOOD}\n[sink]\n{setting}\n", ENV)
