@@ -113,6 +113,13 @@ bench: $(ARTIFACTS) | java ## Rows per second Kafka to target; latency commit to
 bench-agents: $(ARTIFACTS) | java ## Decisions per second, latency, recovery and memory of the agents (ARGS="--wide 1000")
 	PYTHONPATH=. $(PY) benchmarks/agents_speed.py $(ARGS)
 
+.PHONY: test-spark
+test-spark: $(ARTIFACTS) | java ## The sink's tests that start Spark, under another one (SPARK=4.0.4)
+	@test -d build/spark-$(SPARK) || $(PY) -m pip install --quiet --disable-pip-version-check \
+		--target build/spark-$(SPARK) pyspark==$(SPARK)
+	PYTHONPATH=build/spark-$(SPARK) $(PY) -m pytest -q tests/integration/spark/test_driver.py \
+		tests/integration/spark/test_target_contract.py -k "in_spark or (enough_for_a_job and mysql80)"
+
 .PHONY: chaos-sink
 chaos-sink: $(ARTIFACTS) | java ## Kill the sink at every failpoint, its workers, Kafka and the target; print the counts
 	PYTHONPATH=. $(PY) -m tests.integration.spark.chaos $(ARGS)

@@ -102,6 +102,7 @@ class TrackerFold:
             command = tracker.told(command, self._contexts.get(shard.source))
             if command.schema is not None and shard in self._tables.over(rows):
                 puts = tracked_puts({shard: command.schema})
+            command = tracker.kept(command, self._rules)
         headers = (
             ("command", str(command)),
             ("id", str(command.id)),

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from shardmerge.connectors.envelope import SchemaChangeEvent
 from shardmerge.schemas.apply import apply_create
 from shardmerge.schemas.changes import CreateTable
-from shardmerge.schemas.errors import SourceError
+from shardmerge.schemas.errors import SourceError, UnsupportedDDL
 from shardmerge.schemas.events import (
     ChangeId,
     Decision,
@@ -34,6 +34,7 @@ from shardmerge.schemas.events import (
     SchemaChange,
 )
 from shardmerge.schemas.grammar import ServerContext, parse
+from shardmerge.schemas.left_out_columns import kept_lineage, without_columns
 from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.routing import RoutingRule, route, rule_of
@@ -101,6 +102,17 @@ def told(command: OperatorCommand, context: ServerContext | None) -> OperatorCom
         return replace(command, error=error.message)
 
 
+def kept(command: OperatorCommand, rules: Sequence[RoutingRule]) -> OperatorCommand:
+    """A command without the columns that the shard's route leaves out of the told schema."""
+    rule = rule_of(rules, command.shard) if command.shard is not None else None
+    if command.schema is None or rule is None:
+        return command
+    try:
+        return replace(command, schema=without_columns(command.schema, rule.leave_out))
+    except UnsupportedDDL as error:
+        return replace(command, schema=None, error=f"{error.message}: {error.hint}")
+
+
 def _schema_changes(tracking: Tracking, rules: Sequence[RoutingRule]) -> tuple[SchemaChange, ...]:
     """The changes of all routed shards, in the order in which they are sent."""
     found: list[tuple[tuple[int, ShardId, TargetTable], SchemaChange]] = []
@@ -110,7 +122,7 @@ def _schema_changes(tracking: Tracking, rules: Sequence[RoutingRule]) -> tuple[S
             change = _change(tracking, shard, effect, target)
             if (rule := rule_of(rules, shard)) is not None:
                 change = replace(
-                    change,
+                    _kept(change, rule.leave_out),
                     mode=rule.mode,
                     renames=rule.renames,
                     origin=rule.origin,
@@ -156,6 +168,24 @@ def _change(
         hint=effect.hint,
         ts_ms=tracking.event.ts_ms,
     )
+
+
+def _kept(change: SchemaChange, leave_out: str) -> SchemaChange:
+    """The change without the columns that its route leaves out."""
+    if not leave_out:
+        return change
+    try:
+        before = change.before and without_columns(change.before, leave_out)
+    except UnsupportedDDL:
+        before = None  # the shard stands since it came by that schema
+    try:
+        after = change.after and without_columns(change.after, leave_out)
+        lineage = kept_lineage(change.lineage, before, after)
+    except UnsupportedDDL as error:
+        return replace(
+            change, before=before, after=None, lineage=(), error=error.message, hint=error.hint
+        )
+    return replace(change, before=before, after=after, lineage=lineage)
 
 
 def _why_ignored(tracking: Tracking, rules: Sequence[RoutingRule]) -> str:

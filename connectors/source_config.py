@@ -94,6 +94,9 @@ _LATENCY: Mapping[str, str] = {
 }
 
 
+_NAMED_GROUP = re.compile(r"\(\?P<\w+>")
+
+
 def connector_name(pipeline: Pipeline, source: Source) -> str:
     """The connector's name in Kafka Connect: no other pair of pipeline and source has it."""
     return f"{pipeline.name}.{source.name}"
@@ -153,11 +156,25 @@ def connector_config(pipeline: Pipeline, source: Source) -> dict[str, str]:
         **_LATENCY,
         **signal_config(pipeline, source),
     }
+    if left_out := _left_out(pipeline, source):
+        config["column.exclude.list"] = ",".join(left_out)
     if source.tables:
         signals = rf"{re.escape(signal_database(pipeline, source))}\.{SIGNAL_TABLE}"
         tables = _expression(source, "tables", source.tables)
         config["table.include.list"] = f"{tables},{signals}"
     return config
+
+
+def _left_out(pipeline: Pipeline, source: Source) -> list[str]:
+    """The columns that routes leave out, as Debezium's expressions of ``database.table.column``."""
+    found = []
+    for rule in pipeline.routes:
+        if rule.leave_out and re.fullmatch(rule.source, source.name):
+            parts = (rule.database, rule.table, rule.leave_out)
+            # Java's names of groups are narrower than Python's, and nothing refers to them here.
+            text = r"\.".join(f"(?:{_NAMED_GROUP.sub('(?:', part)})" for part in parts)
+            found.append(_expression(source, "leave_out", text))
+    return found
 
 
 def _expression(source: Source, field: str, pattern: str) -> str:

@@ -14,8 +14,8 @@ E = TypeVar("E", bound=StrEnum)
 
 _REQUIRED = ("database", "table", "target")
 _KEYS = (
-    "source", *_REQUIRED, "mode", "renames", "skip", "origin", "on_truncate", "on_drop",
-    "existing_rows",
+    "source", *_REQUIRED, "mode", "renames", "skip", "leave_out", "origin", "on_truncate",
+    "on_drop", "existing_rows",
 )  # fmt: skip
 _IN_KEYS = "in_keys"
 
@@ -56,6 +56,7 @@ def routing_rule(entry: Mapping[str, Any], where: str, mode: Mode) -> RoutingRul
         mode=one_of(Mode, "mode", entry.get("mode", mode), where),
         renames=one_of(RenamePolicy, "renames", entry.get("renames", RenamePolicy.MAP), where),
         skip=_text(entry, "skip", TOOLS_TABLES, where),
+        leave_out=_text(entry, "leave_out", "", where),
         origin=origin,
         on_truncate=one_of(
             RowsPolicy, "on_truncate", entry.get("on_truncate", RowsPolicy.DELETE), where

@@ -77,6 +77,8 @@ class RoutingRule:
         renames: See ``RenamePolicy``.
         skip: Regular expression of tables that are no shards although ``table`` matches; by default
             those that online schema change tools make. "" is none.
+        leave_out: Regular expression of columns that are not merged, case aside; "" is none. The
+            connectors do not read their values.
         origin: Columns of the target that say which shard a row came from.
         on_truncate: What becomes of the rows of a truncated shard. Where they cannot be deleted,
             since nobody knows which ones they are, the shard is paused.
@@ -93,13 +95,14 @@ class RoutingRule:
     mode: Mode = Mode.OPTIMISTIC
     renames: RenamePolicy = RenamePolicy.MAP
     skip: str = TOOLS_TABLES
+    leave_out: str = ""
     origin: Origin = NO_ORIGIN
     on_truncate: RowsPolicy = RowsPolicy.DELETE
     on_drop: RowsPolicy = RowsPolicy.KEEP
     existing_rows: ExistingRows = ExistingRows.REREAD
 
     def __post_init__(self) -> None:
-        for field in ("source", "database", "table", "skip"):
+        for field in ("source", "database", "table", "skip", "leave_out"):
             pattern = getattr(self, field)
             try:
                 re.compile(pattern)

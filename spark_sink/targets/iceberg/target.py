@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import pyspark
+
 from shardmerge.schemas.pipeline import Pipeline
 from shardmerge.schemas.spark_catalog import SparkCatalog
 from shardmerge.spark_sink.settings import SinkSettings
@@ -15,7 +17,6 @@ from .journal import IcebergJournal
 from .store import IcebergStore
 from .tables import IcebergCatalog
 
-_RUNTIME = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13"
 _DRIVER_MEMORY = "1g"
 _EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 
@@ -62,6 +63,13 @@ class IcebergTarget:
         )
 
 
+def runtime_of(spark: str, version: str) -> str:
+    """Maven coordinates of Iceberg's runtime for a version of pyspark."""
+    major, minor = spark.split(".")[:2]
+    scala = "2.12" if int(major) < 4 else "2.13"  # what pyspark's own jars are built for
+    return f"org.apache.iceberg:iceberg-spark-runtime-{major}.{minor}_{scala}:{version}"
+
+
 def spark_conf(catalog: SparkCatalog, settings: SinkSettings, version: str) -> Mapping[str, str]:
     """What Spark is told of a catalog.
 
@@ -71,7 +79,7 @@ def spark_conf(catalog: SparkCatalog, settings: SinkSettings, version: str) -> M
         version: Of Iceberg, for Spark to fetch.
     """
     prefix = f"spark.sql.catalog.{catalog.name}"
-    runtime = {"spark.jars.packages": f"{_RUNTIME}:{version}"}
+    runtime = {"spark.jars.packages": runtime_of(pyspark.__version__, version)}
     if settings.jars:
         runtime = {"spark.jars": settings.jars}
     return {

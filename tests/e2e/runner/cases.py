@@ -34,6 +34,7 @@ def _route(prefix: str, mode: Mode, **options: Any) -> RoutingRule:
 CASE_ROUTES = (
     _route("sc", Mode.OPTIMISTIC),
     _route("sp", Mode.PESSIMISTIC),
+    _route("sl", Mode.OPTIMISTIC, leave_out="secret.*"),
     _route(
         "so",
         Mode.OPTIMISTIC,
@@ -112,6 +113,8 @@ def case_name(scenario: Scenario, number: int) -> str:
     """The name that prefixes a scenario's databases; it leads to the route of its kind."""
     if scenario.shard_column:
         return f"so{number}"
+    if scenario.leave_out:
+        return f"sl{number}"
     return f"{'sp' if scenario.mode == Mode.PESSIMISTIC else 'sc'}{number}"
 
 

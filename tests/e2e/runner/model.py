@@ -85,6 +85,7 @@ class Scenario:
         databases: Databases of the shards, as the file names them.
         shard_column: Whether the target has the origin column `_shard`, in its keys, and rows of
             dropped shards are deleted.
+        leave_out: Whether the route leaves out columns whose names begin with `secret`.
     """
 
     id: str
@@ -97,6 +98,7 @@ class Scenario:
     steps: tuple[Step, ...]
     final: Final
     shard_column: bool = False
+    leave_out: bool = False
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -131,7 +133,7 @@ class Scenario:
 
 TOP = frozenset(
     "id title mode test origin task_conf route target sources rows_before_start target_prepared "
-    "steps final notes shard_column".split()
+    "steps final notes shard_column leave_out".split()
 )
 STEP = frozenset(
     "n source table sql session_timestamp ddl_class joined_after not_run_locally expect event "
@@ -197,6 +199,7 @@ def parse(document: Any, where: str) -> Scenario:
         steps=_with_clock([_step(entry, where) for entry in document["steps"]]),
         final=_final(document["final"], where),
         shard_column=bool(document.get("shard_column")),
+        leave_out=bool(document.get("leave_out")),
     )
 
 

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from shardmerge.agents.tracked import Tracked, Unknown
-from shardmerge.agents.tracker import TrackResult, track
+from shardmerge.agents.tracker import TrackResult, kept, told, track
 from shardmerge.connectors.envelope import ColumnImage, SchemaChangeEvent, TableChange
-from shardmerge.schemas.events import Outcome
+from shardmerge.schemas.events import ChangeId, CommandKind, OperatorCommand, Outcome
 from shardmerge.schemas.grammar import ServerContext
 from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId, TargetTable
@@ -240,3 +242,60 @@ def test_the_same_event_gives_the_same_result():
     first, second = Source(), Source()
     for ddl in (CREATE, "ALTER TABLE tbl00 ADD z INT", "ALTER TABLE tbl00 RENAME TO tbl01"):
         assert first.run(ddl) == second.run(ddl)
+
+
+LEAVES_OUT = (replace(RULES[0], leave_out="secret.*"),)
+WITH_SECRET = (
+    "CREATE TABLE tbl00 (ID INT PRIMARY KEY, a INT, Secret INT NOT NULL UNIQUE, KEY k (a, Secret),"
+    " KEY a (a), CHECK (a < secret))"
+)
+
+
+def test_columns_that_the_route_leaves_out_and_what_names_them_are_not_sent():
+    source = Source(LEAVES_OUT)
+    [created] = source.run(WITH_SECRET).changes
+    assert names(created.after) == ["ID", "a"]
+    assert created.after is not None
+    assert [index.name for index in created.after.indexes] == ["PRIMARY", "a"]
+    assert created.after.checks == ()
+
+    [altered] = source.run("ALTER TABLE tbl00 DROP secret, ADD secret_b INT, ADD b INT").changes
+    assert (names(altered.before), names(altered.after)) == (["ID", "a"], ["ID", "a", "b"])
+    assert [entry.name for entry in altered.lineage] == ["ID", "a", "b"]
+    tracked = source.schemas[shard("tbl00")]
+    assert isinstance(tracked, TableSchema)
+    assert names(tracked) == ["ID", "a", "secret_b", "b"]
+
+
+@pytest.mark.parametrize(
+    ("create", "alter", "error"),
+    [
+        ("CREATE TABLE tbl00 (secret INT PRIMARY KEY)", "", "the primary key needs"),
+        (
+            "CREATE TABLE tbl00 (id INT PRIMARY KEY, secret INT, g INT AS (secret + 1))", "",
+            "g is computed from secret",
+        ),
+        (WITH_SECRET, "ALTER TABLE tbl00 RENAME COLUMN secret TO b", "was renamed to b"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_left_out_holds_the_shard_and_says_why(create, alter, error):
+    source = Source(LEAVES_OUT)
+    [change] = source.run(create).changes
+    if alter:
+        [change] = source.run(alter).changes
+    assert error in change.error
+    assert change.hint
+    assert change.after is None
+
+
+def test_a_told_schema_is_without_the_columns_that_the_route_leaves_out():
+    command = OperatorCommand(
+        ChangeId("commands", 1), TargetTable("merged", "tbl"), CommandKind.SET_SCHEMA,
+        shard("tbl00"), WITH_SECRET,
+    )  # fmt: skip
+    told_command = told(command, ServerContext())
+    assert names(told_command.schema) == ["ID", "a", "Secret"]
+    assert names(kept(told_command, LEAVES_OUT).schema) == ["ID", "a"]
+    assert kept(told_command, RULES) == told_command
+    keyless = replace(told_command, schema=None)
+    assert kept(keyless, LEAVES_OUT) == keyless

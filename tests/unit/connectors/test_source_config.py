@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from shardmerge.schemas import topics
 from shardmerge.schemas.errors import ConfigError
 from shardmerge.schemas.names import ShardId
 from shardmerge.schemas.pipeline import Pipeline, Source, parse_pipeline
+from shardmerge.schemas.routing import RoutingRule
 
 ROOT = Path(__file__).resolve().parents[3]
 TEMPLATES = ROOT / "connectors" / "templates"
@@ -135,3 +137,17 @@ def test_mariadb_is_read_by_its_own_connector() -> None:
 def test_what_debezium_would_misread_is_refused(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         config(**changes)
+
+
+def test_columns_that_a_route_leaves_out_are_not_read() -> None:
+    rules = (
+        RoutingRule("s1", "app", r"(?P<kind>t)_\d+", "merged", "t", leave_out="secret|card_.*"),
+        RoutingRule("other", "app", ".*", "merged", "u", leave_out="x"),
+    )
+    pipeline = dataclasses.replace(PIPELINE, routes=rules)
+    found = config(pipeline, name="s1")["column.exclude.list"]
+
+    assert found == r"(?:app)\.(?:(?:t)_\d+)\.(?:secret|card_.*)"
+    assert re.fullmatch(found, "app.t_12.card_number")
+    assert not re.fullmatch(found, "app.t_12.a_secret")
+    assert "column.exclude.list" not in config()

@@ -7,7 +7,7 @@ from pathlib import Path
 from shardmerge.schemas.pipeline import Connect, Kafka, Pipeline, Sink, Target
 from shardmerge.schemas.spark_catalog import SparkCatalog
 from shardmerge.spark_sink.settings import SinkSettings, settings_from
-from shardmerge.spark_sink.targets.iceberg.target import IcebergTarget, spark_conf
+from shardmerge.spark_sink.targets.iceberg.target import IcebergTarget, runtime_of, spark_conf
 from shardmerge.spark_sink.targets.kinds import open_target
 from shardmerge.spark_sink.targets.mysql.target import MySqlTarget
 
@@ -35,7 +35,10 @@ def test_the_kind_decides_and_nothing_is_connected_yet() -> None:
 def test_spark_is_told_of_the_catalog_and_reads_no_cached_table() -> None:
     conf = spark_conf(CATALOG, SinkSettings(Path()), "1.12.0")
 
-    assert conf["spark.jars.packages"] == "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
+    fetched = conf["spark.jars.packages"]
+    assert fetched == "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
+    assert runtime_of("4.0.4", "1.11.0").endswith("runtime-4.0_2.13:1.11.0")
+    assert runtime_of("3.5.8", "1.11.0").endswith("runtime-3.5_2.12:1.11.0")
     assert conf["spark.sql.catalog.lake"] == "org.apache.iceberg.spark.SparkCatalog"
     assert conf["spark.sql.catalog.lake.type"] == "hadoop"
     assert conf["spark.sql.catalog.lake.warehouse"] == "/w"
