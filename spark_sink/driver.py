@@ -25,18 +25,16 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from shardmerge.schemas import codec, topics
 from shardmerge.schemas.errors import ContractError, StackError, TargetError
-from shardmerge.schemas.events import Decision
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline import Pipeline
 
-from .applied import Applied, RowProgress, Watermarks
-from .barrier import Barrier, Barriers, Partition
+from .applied import Applied, RowProgress
+from .barrier import Partition
 from .batch_size import BatchSize
-from .decisions import Decisions, StatementKey
+from .decisions import StatementKey
 from .failpoints import reach
-from .offsets import OffsetReader, TailEnd, TailRecord, TopicTail
+from .intake import Intake
 from .plan import BatchPlan, SinkState, TargetPlan, plan
 from .progress import Standing, progress_of
 from .publisher import ProgressPublisher
@@ -50,13 +48,9 @@ from .truncations import UNKNOWN_ROWS, UNKNOWN_ROWS_HINT, Truncation, emptying
 
 log = logging.getLogger(__name__)
 
-_RELIST_S = 0.1
-"""How old a list of topics may be before it is read again without a reason."""
 _FAILURE_PAUSE_S = 1.0
 _STAGE_S = 2.0
 """How often the target is asked about a statement that runs long."""
-_LOUD_S = 5.0
-"""How long a missing decision is waited for before the log says so."""
 
 
 @dataclass(slots=True)
@@ -84,8 +78,7 @@ class Driver:
         self,
         pipeline: Pipeline,
         *,
-        offsets: OffsetReader,
-        tail: TopicTail,
+        intake: Intake,
         control: WriterState,
         journal: StatementJournal,
         statements: StatementRunner,
@@ -99,21 +92,13 @@ class Driver:
         )
         self._routes = pipeline.routes
         self._bootstrap = pipeline.kafka.bootstrap_servers
-        self._offsets = offsets
-        self._tail = tail
+        self._intake = intake
         self._control = control
         self._journal = journal
         self._statements = statements
         self._runner = runner
         self._publisher = publisher
         self._epoch = epoch
-        self._ddl_topic = topics.ddl(pipeline).name
-        self._ddl_read_to = 0
-        self._decisions = Decisions()
-        self._barriers = Barriers(source.name for source in pipeline.sources)
-        self._watermarks = Watermarks()
-        self._listed_at, self._listed_seen = 0.0, -1
-        self._missing_since: dict[str, float] = {}
         self._executed: dict[TargetTable, set[StatementKey]] = {}
         self._refused: dict[TargetTable, dict[StatementKey, _Refusal]] = {}
         self._applied: dict[Partition, Applied] = {}
@@ -139,14 +124,11 @@ class Driver:
                 refusals[key] = _Refusal(entry.error, now)
         self._load_offsets()
         self._rows = self._control.rows()
-        partition = (self._ddl_topic, 0)
-        end = self._offsets.high_watermarks([partition])[partition]
-        while self._ddl_read_to < end:
-            self._read_topics(timeout_s=1.0)
+        self._intake.load()
         self._check_journal()
         log.info(
             "state loaded",
-            extra={"decisions": self._decisions.seen, "partitions": len(self._applied)},
+            extra={"decisions": self._intake.decisions.seen, "partitions": len(self._applied)},
         )
 
     def step(self, wait_s: float) -> bool:
@@ -164,18 +146,17 @@ class Driver:
                 contract.
         """
         ended = self._take_statements(wait_s) if self._statements.busy else False
-        news = self._read_topics(0 if ended or self._statements.busy else wait_s)
+        news = self._intake.read(0 if ended or self._statements.busy else wait_s)
         try:
-            self._observe()  # 1, 2
+            self._intake.observe()  # 1, 2
         except StackError as error:
             log.warning("kafka does not answer", extra={"error": str(error)})
             return False
-        self._barriers.settle(self._decisions)  # 3
-        self._report_missing()
+        self._intake.settle()  # 3
         now = time.monotonic()
         state = self._state(now)
         bound = self._runner.bound(self._size.records)
-        batch = plan(self._decisions, state, bound)  # 4
+        batch = plan(self._intake.decisions, state, bound)  # 4
         reach("batch-planned")
         self._execute(batch)  # 5
         moved = self._apply(batch)
@@ -191,73 +172,14 @@ class Driver:
                 target: {key: Refused(r.error, now < r.retry_at) for key, r in refusals.items()}
                 for target, refusals in self._refused.items()
             },
-            rows=RowProgress(self._applied, self._watermarks),
-            safe_ends=self._barriers.safe_ends,
+            rows=RowProgress(self._applied, self._intake.watermarks),
+            safe_ends=self._intake.barriers.safe_ends,
             busy=self._statements.busy,
             resting={held.hold.shard for held in self._holds.values() if now < held.retry_at},
             truncations=self._truncations,
             routes=self._routes,
             writer_epoch=self._epoch,
         )
-
-    def _read_topics(self, timeout_s: float) -> bool:
-        """Fold what came. Returns whether a decision was shown."""
-        shown = False
-        for event in self._tail.read(timeout_s):
-            if event.topic == self._ddl_topic:
-                shown |= self._read_ddl(event)
-            elif isinstance(event, TailRecord):
-                self._barriers.tails[event.topic].record(event.offset)
-            else:
-                self._barriers.tails[event.topic].reached(event.offset)
-        return shown
-
-    def _read_ddl(self, event: TailRecord | TailEnd) -> bool:
-        if isinstance(event, TailEnd):
-            self._ddl_read_to = max(self._ddl_read_to, event.offset)
-            return False
-        self._ddl_read_to = event.offset + 1
-        if event.value is None:
-            return False
-        record = codec.decode(event.value)
-        if not isinstance(record, Decision):
-            raise ContractError(
-                f"{event.topic}@{event.offset} is a {type(record).__name__}, not a Decision"
-            )
-        return self._decisions.add(record)
-
-    def _observe(self) -> None:
-        """Steps 1 and 2: ends first, the barrier after them."""
-        now, seen = time.monotonic(), self._decisions.seen
-        counts = self._watermarks.partitions
-        if seen != self._listed_seen or now - self._listed_at >= _RELIST_S:
-            counts = self._offsets.partitions(self._decisions.topics.keys())
-            self._listed_at, self._listed_seen = now, seen
-        partitions = {
-            (topic, number): self._decisions.topics[topic][0][1].source
-            for topic, count in counts.items()
-            for number in range(count)
-        }
-        watermarks = self._offsets.high_watermarks(partitions)
-        self._barriers.check(watermarks)
-        self._watermarks = Watermarks(seen, counts, watermarks)
-        ends = self._offsets.stable_ends(self._barriers.wanting(partitions))
-        by_source: dict[str, dict[Partition, int]] = {}
-        for partition in self._barriers.grown(ends):
-            by_source.setdefault(partitions[partition], {})[partition] = ends[partition]
-        barriers = self._offsets.high_watermarks((source, 0) for source in by_source)
-        for source, source_ends in by_source.items():
-            self._barriers.take(Barrier(source, barriers[source, 0], source_ends))
-
-    def _report_missing(self) -> None:
-        """Say in the log who is waited for, when it takes long."""
-        now = time.monotonic()
-        lacking = self._barriers.missing
-        self._missing_since = {s: t for s, t in self._missing_since.items() if s in lacking}
-        for source, what in lacking.items():
-            if now - self._missing_since.setdefault(source, now) >= _LOUD_S:
-                log.warning("barrier waits", extra={"source": source, "for": str(what)})
-                self._missing_since[source] = now
 
     def _execute(self, batch: BatchPlan) -> None:
         """Begin to execute what is ready."""
@@ -270,7 +192,7 @@ class Driver:
 
     def _empty(self, truncation: Truncation) -> None:
         """Begin to delete the rows of a truncated shard, or hold it."""
-        target = self._decisions.targets[truncation.target]
+        target = self._intake.decisions.targets[truncation.target]
         bound = bindings(target, self._executed.get(target.target, ()))
         sql = emptying(target, truncation.shard, bound)
         if sql is not None:
@@ -320,7 +242,7 @@ class Driver:
     def _behind(self, truncation: Truncation, reader: RowReader) -> list[Advance]:
         """The moves of a shard's partitions to their first rows behind a TRUNCATE."""
         moves = []
-        for partition in self._watermarks.partitions_of(truncation.shard):
+        for partition in self._intake.watermarks.partitions_of(truncation.shard):
             start = self._applied.get(partition, Applied(0)).offset
             to = truncation.offset + 1
             if partition != truncation.partition:
@@ -377,7 +299,7 @@ class Driver:
     def _take(self, result: RangeResult) -> bool:
         partition = (result.topic, result.partition)
         self._applied[partition] = Applied(result.next_offset, result.next_position)
-        [(target, shard)] = self._decisions.topics[result.topic]
+        [(target, shard)] = self._intake.decisions.topics[result.topic]
         self._rows[target] = self._rows.get(target, 0) + result.rows
         if result.hold is not None:
             self._hold(partition, result.hold)
@@ -391,7 +313,7 @@ class Driver:
                     partition,
                     result.next_offset,
                     result.next_position,
-                    self._decisions.seen,
+                    self._intake.decisions.seen,
                 )
             )
         # Coming to stand at a gate is a move too: it can be what a debt waits for.
@@ -442,7 +364,7 @@ class Driver:
     def _check_journal(self) -> None:
         """What is journalled must be decided, or the ddl topic is not the one it came from."""
         for target, keys in self._executed.items():
-            decided = self._decisions.targets.get(target)
+            decided = self._intake.decisions.targets.get(target)
             lacking = sorted(keys - (decided.statements.keys() if decided else set()))
             if lacking:
                 first = lacking[0]
@@ -455,13 +377,15 @@ class Driver:
 
     def _publish(self, targets: Iterable[TargetPlan]) -> None:
         holds = {held.hold.shard: held.hold for held in self._holds.values()}
-        missing = {source: str(what) for source, what in self._barriers.missing.items()}
-        rows = RowProgress(self._applied, self._watermarks)
+        missing = {source: str(what) for source, what in self._intake.barriers.missing.items()}
+        rows = RowProgress(self._applied, self._intake.watermarks)
         for target in targets:
             if self._publisher.is_due(target.target):
                 standing = Standing(holds, missing, self._stage(target.target))
                 count = self._rows.get(target.target, 0)
-                self._publisher.offer(progress_of(self._decisions, target, rows, standing, count))
+                self._publisher.offer(
+                    progress_of(self._intake.decisions, target, rows, standing, count)
+                )
 
     def _stage(self, target: TargetTable) -> str:
         """What the target says of the statement that runs on it, asked for now and then."""

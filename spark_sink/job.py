@@ -21,6 +21,7 @@ from shardmerge.schemas.pipeline import Pipeline, parse_pipeline
 
 from .driver import Driver
 from .failpoints import reach
+from .intake import Intake
 from .offsets import OffsetReader, TopicTail
 from .publisher import ProgressPublisher
 from .settings import SinkSettings, settings_from
@@ -84,8 +85,7 @@ def run(settings: SinkSettings, pipeline: Pipeline, stopped: Stopped) -> None:
     publisher = ProgressPublisher(bootstrap, topics.sink_progress(pipeline).name)
     driver = Driver(
         pipeline,
-        offsets=OffsetReader(bootstrap),
-        tail=tail,
+        intake=Intake(pipeline, OffsetReader(bootstrap), tail),
         control=target.state,
         journal=target.journal(epoch),
         statements=statements,

@@ -35,6 +35,7 @@ from shardmerge.schemas.routing import RoutingRule
 from shardmerge.schemas.topics import TopicSpec, row_topic
 from shardmerge.schemas.types import ColumnType
 from shardmerge.spark_sink.driver import Driver
+from shardmerge.spark_sink.intake import Intake
 from shardmerge.spark_sink.offsets import OffsetReader, TopicTail
 from shardmerge.spark_sink.publisher import ProgressPublisher
 from shardmerge.spark_sink.settings import SinkSettings
@@ -97,8 +98,7 @@ class Line:
         statements = StatementRunner(lambda: self._journal(epoch))
         driver = Driver(
             self.pipeline,
-            offsets=OffsetReader(bootstrap),
-            tail=tail,
+            intake=Intake(self.pipeline, OffsetReader(bootstrap), tail),
             control=control,
             journal=journal,
             statements=statements,

@@ -36,6 +36,7 @@ from shardmerge.schemas.render.spark_types import spark_type
 from shardmerge.schemas.routing import RowsPolicy
 from shardmerge.spark_sink.driver import Driver
 from shardmerge.spark_sink.failpoints import SETTING
+from shardmerge.spark_sink.intake import Intake
 from shardmerge.spark_sink.offsets import OffsetReader, TopicTail
 from shardmerge.spark_sink.publisher import ProgressPublisher
 from shardmerge.spark_sink.ranges import RangeResult, TaskFailure
@@ -607,8 +608,8 @@ class IcebergLine(Line):
         publisher = ProgressPublisher(bootstrap, topics.sink_progress(self.pipeline).name)
         statements = StatementRunner(lambda: target.journal_of_thread(epoch))
         driver = Driver(
-            self.pipeline, offsets=OffsetReader(bootstrap), tail=tail, control=target.state,
-            journal=target.journal(epoch), statements=statements, runner=target.batches,
+            self.pipeline, intake=Intake(self.pipeline, OffsetReader(bootstrap), tail),
+            control=target.state, journal=target.journal(epoch), statements=statements, runner=target.batches,
             publisher=publisher, epoch=epoch,
         )  # fmt: skip
         driver.load()

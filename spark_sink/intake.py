@@ -1,0 +1,141 @@
+"""What the sink's driver reads of Kafka: decisions, the rows' ends, and the barriers of these.
+
+Steps 1 to 3 of the offset barrier (``driver``): which ends are safe to apply up to.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from shardmerge.schemas import codec, topics
+from shardmerge.schemas.errors import ContractError
+from shardmerge.schemas.events import Decision
+from shardmerge.schemas.pipeline import Pipeline
+
+from .applied import Watermarks
+from .barrier import Barrier, Barriers, Partition
+from .decisions import Decisions
+from .offsets import OffsetReader, TailEnd, TailRecord, TopicTail
+
+log = logging.getLogger(__name__)
+
+_RELIST_S = 0.1
+"""How old a list of topics may be before it is read again without a reason."""
+_LOUD_S = 5.0
+"""How long a missing decision is waited for before the log says so."""
+
+
+class Intake:
+    """Follows a pipeline's topics.
+
+    Args:
+        tail: Of the ddl topic and the schema-change topics.
+
+    Attributes:
+        decisions: Everything decided, as far as read.
+        barriers: Per source, with the ends that are safe.
+        watermarks: The latest reading of the row topics' ends.
+    """
+
+    def __init__(self, pipeline: Pipeline, offsets: OffsetReader, tail: TopicTail) -> None:
+        self.decisions = Decisions()
+        self.barriers = Barriers(source.name for source in pipeline.sources)
+        self.watermarks = Watermarks()
+        self._offsets = offsets
+        self._tail = tail
+        self._ddl_topic = topics.ddl(pipeline).name
+        self._ddl_read_to = 0
+        self._listed_at, self._listed_seen = 0.0, -1
+        self._missing_since: dict[str, float] = {}
+
+    def load(self) -> None:
+        """Read the decisions that there are.
+
+        Raises:
+            StackError: Kafka cannot be read.
+            ContractError: The ddl topic contradicts itself.
+        """
+        partition = (self._ddl_topic, 0)
+        end = self._offsets.high_watermarks([partition])[partition]
+        while self._ddl_read_to < end:
+            self.read(timeout_s=1.0)
+
+    def read(self, timeout_s: float) -> bool:
+        """Fold what came in the ddl topic and the schema-change topics.
+
+        Args:
+            timeout_s: Longest wait for a first record.
+
+        Returns:
+            Whether a decision was shown.
+
+        Raises:
+            ContractError: A topic breaks its contract.
+            StackError: Kafka cannot be read.
+        """
+        shown = False
+        for event in self._tail.read(timeout_s):
+            if event.topic == self._ddl_topic:
+                shown |= self._read_ddl(event)
+            elif isinstance(event, TailRecord):
+                self.barriers.tails[event.topic].record(event.offset)
+            else:
+                self.barriers.tails[event.topic].reached(event.offset)
+        return shown
+
+    def _read_ddl(self, event: TailRecord | TailEnd) -> bool:
+        if isinstance(event, TailEnd):
+            self._ddl_read_to = max(self._ddl_read_to, event.offset)
+            return False
+        self._ddl_read_to = event.offset + 1
+        if event.value is None:
+            return False
+        record = codec.decode(event.value)
+        if not isinstance(record, Decision):
+            raise ContractError(
+                f"{event.topic}@{event.offset} is a {type(record).__name__}, not a Decision"
+            )
+        return self.decisions.add(record)
+
+    def observe(self) -> None:
+        """Read where the row partitions end; after that the barrier of these ends.
+
+        Raises:
+            StackError: Kafka does not answer: the next call tries again.
+        """
+        now, seen = time.monotonic(), self.decisions.seen
+        counts = self.watermarks.partitions
+        if seen != self._listed_seen or now - self._listed_at >= _RELIST_S:
+            counts = self._offsets.partitions(self.decisions.topics.keys())
+            self._listed_at, self._listed_seen = now, seen
+        partitions = {
+            (topic, number): self.decisions.topics[topic][0][1].source
+            for topic, count in counts.items()
+            for number in range(count)
+        }
+        watermarks = self._offsets.high_watermarks(partitions)
+        self.barriers.check(watermarks)
+        self.watermarks = Watermarks(seen, counts, watermarks)
+        ends = self._offsets.stable_ends(self.barriers.wanting(partitions))
+        by_source: dict[str, dict[Partition, int]] = {}
+        for partition in self.barriers.grown(ends):
+            by_source.setdefault(partitions[partition], {})[partition] = ends[partition]
+        barriers = self._offsets.high_watermarks((source, 0) for source in by_source)
+        for source, source_ends in by_source.items():
+            self.barriers.take(Barrier(source, barriers[source, 0], source_ends))
+
+    def settle(self) -> None:
+        """See which ends are safe by now: their schema changes have all their decisions."""
+        self.barriers.settle(self.decisions)
+        self._report_missing()
+
+    def _report_missing(self) -> None:
+        """Say in the log who is waited for, when it takes long."""
+        now = time.monotonic()
+        lacking = self.barriers.missing
+        self._missing_since = {s: t for s, t in self._missing_since.items() if s in lacking}
+        for source, what in lacking.items():
+            if now - self._missing_since.setdefault(source, now) >= _LOUD_S:
+                log.warning("barrier waits", extra={"source": source, "for": str(what)})
+                self._missing_since[source] = now
