@@ -609,8 +609,8 @@ class IcebergLine(Line):
         statements = StatementRunner(lambda: target.journal_of_thread(epoch))
         driver = Driver(
             self.pipeline, intake=Intake(self.pipeline, OffsetReader(bootstrap), tail),
-            control=target.state, journal=target.journal(epoch), statements=statements, runner=target.batches,
-            publisher=publisher, epoch=epoch,
+            control=target.state, journal=target.journal(epoch), statements=statements,
+            runner=target.batches, publisher=publisher, epoch=epoch,
         )  # fmt: skip
         driver.load()
         quiet = 0
