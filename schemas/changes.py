@@ -293,12 +293,13 @@ class TruncateTable:
 
 @dataclass(frozen=True, slots=True)
 class CreateDatabase:
-    """CREATE DATABASE."""
+    """CREATE DATABASE; with ``replaces`` every table of an earlier one of the name goes."""
 
     name: str
     charset: str = ""
     collation: str = ""
     if_not_exists: bool = False
+    replaces: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -185,11 +185,52 @@ def test_mariadb_keeps_an_index_that_it_drops_and_adds_alike(again: str, invisib
     assert [index.invisible for index in found.indexes] == [invisible]
 
 
+@pytest.mark.parametrize(
+    ("action", "ignored"),
+    [
+        ("ALTER INDEX x IGNORED", {"x": True, "y": False}),
+        (
+            "RENAME INDEX x TO y, RENAME INDEX y TO x, ALTER INDEX x IGNORED",
+            {"y": False, "x": True},
+        ),
+        (
+            "RENAME INDEX x TO z, RENAME INDEX y TO x, ALTER INDEX x IGNORED",
+            {"z": False, "x": True},
+        ),
+        ("ADD UNIQUE KEY x (b), RENAME INDEX x TO z, ALTER INDEX x IGNORED", {"z": False}),
+    ],
+)
+def test_mariadb_ignores_the_index_that_has_the_name_afterwards(
+    action: str, ignored: dict[str, bool]
+) -> None:
+    made = "CREATE TABLE t (a INT, b INT, KEY x (a), KEY y (b))"
+    found = {index.name: index.invisible for index in altered(action, MARIADB, made).indexes}
+    assert {name: found[name] for name in ignored} == ignored
+
+
 @pytest.mark.parametrize(("kind", "length"), [("INET6", 16), ("UUID", 16), ("INT", 4)])
 def test_a_replaced_column_leaves_its_size_as_prefix(kind: str, length: int) -> None:
     made = f"CREATE TABLE t (a {kind}, UNIQUE x (a))"
     found = altered("DROP a, ADD a TEXT", MARIADB, made)
     assert found.indexes[0].parts == (IndexPart("a", length=length),)
+
+
+@pytest.mark.parametrize(
+    ("action", "old", "new", "mariadb"),
+    [
+        ("COLLATE latin1_bin, CHARSET latin1", "", "latin1_bin", "latin1_bin"),
+        ("CHARSET latin1 COLLATE latin1_bin CHARSET latin1", "", "latin1_bin", "latin1_bin"),
+        ("COLLATE latin1_bin, CONVERT TO CHARSET latin1", "", "", "latin1_bin"),
+        ("COLLATE latin1_bin, CONVERT TO CHARSET latin1, CHARSET latin1", "", "", "latin1_bin"),
+        ("CONVERT TO CHARSET latin1 COLLATE latin1_bin, CHARSET latin1", "", "latin1_bin", ""),
+    ],
+)
+def test_a_charset_behind_a_collation(action: str, old: str, new: str, mariadb: str) -> None:
+    made = "CREATE TABLE t (a INT) CHARSET ucs2"
+    contexts = (OLD, MYSQL, MARIADB)
+    found = [altered(action, context, made) for context in contexts]
+    assert [table.charset for table in found] == ["latin1"] * 3
+    assert [table.collation for table in found] == [old, new, mariadb]
 
 
 TIMESTAMPS = ServerContext(version=(5, 7, 22))

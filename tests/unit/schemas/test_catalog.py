@@ -50,6 +50,28 @@ def test_a_databases_charset_is_inherited() -> None:
 
 
 @pytest.mark.parametrize(
+    ("statements", "charset"),
+    [
+        (["CREATE DATABASE x"], "utf8mb4"),
+        (["CREATE DATABASE x CHARSET latin1"], "latin1"),
+        (["CREATE DATABASE x CHARSET latin1", "CREATE DATABASE IF NOT EXISTS x"], "latin1"),
+        (["CREATE DATABASE x", "CREATE DATABASE IF NOT EXISTS x CHARSET latin1"], "utf8mb4"),
+        (["CREATE DATABASE x CHARSET latin1", "ALTER DATABASE x READ ONLY = 0"], "latin1"),
+        (["CREATE DATABASE x CHARSET latin1", "ALTER DATABASE x CHARSET DEFAULT"], "utf8mb4"),
+        (["CREATE DATABASE x CHARSET latin1", "DROP DATABASE x", "CREATE DATABASE x"], "utf8mb4"),
+    ],
+)
+def test_a_table_has_its_databases_charset(statements: list[str], charset: str) -> None:
+    catalog = executed(*statements, "CREATE TABLE x.t (a CHAR(5))")
+    assert catalog.tables["x", "t"].columns[0].type.charset == charset
+
+
+def test_a_database_that_is_replaced_loses_its_tables() -> None:
+    catalog = executed("CREATE TABLE x.t (a INT)", "CREATE OR REPLACE DATABASE x")
+    assert not catalog.tables
+
+
+@pytest.mark.parametrize(
     "sql",
     [
         "ALTER TABLE t ADD a INT",
