@@ -21,8 +21,10 @@ from shardmerge.schemas.changes import (
     DropDatabase,
     DropTable,
     Irrelevant,
+    MovePartition,
     RenameTable,
     Statement,
+    TableMove,
     TableName,
     TruncateTable,
 )
@@ -168,6 +170,23 @@ class Tracking:
             effect.lineage = tuple(result.lineage)
         else:
             self._end(shard, f"RENAME TO {to.database}.{to.table}")
+        for action in statement.actions:
+            if isinstance(action, MovePartition):
+                self._move_rows(action, self._origins(action.table, statement.name))
+
+    def _move_rows(self, action: MovePartition, tables: Sequence[ShardId]) -> None:
+        """A table changes places with a partition, or becomes one, or was one."""
+        if len(tables) > 1:
+            for shard in tables:
+                self._lose(shard, _ambiguous_origin(tables), _DESCRIBE_ANEW)
+            return
+        table, known = tables[0], self._tracked(tables[0])
+        if action.move is TableMove.MADE:
+            self._lose(table, "the table was a partition of another table", _DESCRIBE_ANEW)
+        elif action.move is TableMove.GONE and known is not None:
+            self._end(table, action.text)
+        elif isinstance(known, TableSchema):
+            self._put(table, known, action.text)
 
     def _drop(self, statement: DropTable) -> None:
         if statement.temporary:
@@ -210,6 +229,9 @@ class Tracking:
     def _set_defaults(self, statement: CreateDatabase | AlterDatabase) -> None:
         self.reason = "the defaults of a database change no table"
         name = statement.name or self.event.database
+        if not name:
+            self.reason = "the statement tells no database, and the event tells none either"
+            return
         defaults = defaults_after(statement, self._defaults_of(name), self.context)
         if defaults is not None:
             self.puts[database_id(self.event.source, name)] = DatabaseDefaults(*defaults)

@@ -30,6 +30,7 @@ from .changes import (
     ConvertCharset,
     CreateTable,
     CreateTableLike,
+    MovePartition,
     NoEffect,
     RenameTableTo,
     SetDefaultCharset,
@@ -202,7 +203,8 @@ def _is_apart(action: Action) -> bool:
     """Whether the action, as long as it changes no column, leaves indexes and constraints alone."""
     if isinstance(action, AddColumn):
         return not (action.indexes or action.checks)
-    return isinstance(action, (SetTableOption, SetDefaultCharset, NoEffect, RenameTableTo))
+    apart = (SetTableOption, SetDefaultCharset, NoEffect, MovePartition, RenameTableTo)
+    return isinstance(action, apart)
 
 
 def apply_rename(schema: TableSchema, old_name: str, new_name: str) -> TableSchema:

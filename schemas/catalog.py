@@ -6,7 +6,7 @@ something is not known, lineage. For checking files of statements, benchmarks an
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from .apply import apply_alter, apply_create, apply_rename
@@ -19,8 +19,10 @@ from .changes import (
     DropDatabase,
     DropTable,
     Irrelevant,
+    MovePartition,
     RenameTable,
     Statement,
+    TableMove,
     TableName,
     TruncateTable,
 )
@@ -96,6 +98,13 @@ class Catalog:
         if result.renamed_to is not None:
             del self.tables[key]
             self.tables[_key(result.renamed_to, context)] = result.schema
+        for action in statement.actions:
+            if isinstance(action, MovePartition):
+                moved = _key(action.table, context)
+                if action.move is TableMove.GONE:
+                    self.tables.pop(moved, None)
+                elif action.move is TableMove.MADE:
+                    self.tables[moved] = replace(result.schema, partitioning="")
 
     def _drop(self, statement: DropTable, context: ServerContext) -> None:
         for name in () if statement.temporary else statement.names:

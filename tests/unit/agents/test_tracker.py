@@ -11,6 +11,7 @@ from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.position import SourcePosition
 from shardmerge.schemas.routing import RoutingRule
+from shardmerge.schemas.row_effects import moved_rows
 
 RULES = (RoutingRule("s1", "shop", r"tbl\d\d", "merged", "tbl"),)
 CREATE = "CREATE TABLE tbl00 (ID INT PRIMARY KEY, NAME VARCHAR(20))"
@@ -19,8 +20,9 @@ CREATE = "CREATE TABLE tbl00 (ID INT PRIMARY KEY, NAME VARCHAR(20))"
 class Source:
     """A source that is tracked: each statement is one event."""
 
-    def __init__(self, rules=RULES) -> None:
+    def __init__(self, rules=RULES, context: ServerContext | None = None) -> None:
         self.rules = rules
+        self.context = context or ServerContext()
         self.schemas: dict[ShardId, Tracked] = {}
         self.offset = -1
 
@@ -37,7 +39,7 @@ class Source:
         event = SchemaChangeEvent(
             "s1", self.offset, database, ddl, position, snapshot, table, tables, 5
         )
-        result = track(self.schemas, event, self.rules, ServerContext())
+        result = track(self.schemas, event, self.rules, self.context)
         for shard, value in result.puts.items():
             if value is None:
                 self.schemas.pop(shard, None)
@@ -186,6 +188,13 @@ def test_a_database_that_is_made_anew_after_its_drop_has_new_defaults(source):
     assert charset(source) == ("latin1", "")
 
 
+def test_a_database_that_nothing_names_is_not_the_server():
+    source = Source()
+    result = source.run("ALTER DATABASE CHARSET latin1", database="")
+    assert result.puts == {}
+    assert result.ignored is not None and "tells no database" in result.ignored.reason
+
+
 def test_replacing_a_database_ends_every_shard_in_it(source):
     changes = source.run("CREATE OR REPLACE DATABASE shop CHARSET latin1").changes
     assert [(c.shard.table, c.after) for c in changes] == [("tbl00", None)]
@@ -233,6 +242,44 @@ def test_a_rename_of_a_table_whose_database_is_told_nowhere_holds_all_it_can_mea
     changes = source.run("RENAME TABLE tbl00 TO shop.tbl01", database="shop").changes
     assert {c.shard for c in changes} == {shard("tbl00"), shard("tbl01")}
     assert all("does not tell which table" in c.error for c in changes)
+
+
+def test_a_table_that_changes_places_with_a_partition_is_told_that_its_rows_moved(source):
+    source.run("CREATE TABLE parted (ID INT PRIMARY KEY) PARTITION BY HASH (ID)")
+    (change,) = source.run("ALTER TABLE parted EXCHANGE PARTITION p0 WITH TABLE tbl00").changes
+    assert change.shard == shard("tbl00") and change.before == change.after is not None
+    assert moved_rows(change.actions) == ("EXCHANGE PARTITION p0 WITH TABLE tbl00",)
+
+
+@pytest.fixture
+def mariadb() -> Source:
+    made = Source(context=ServerContext("mariadb", (10, 11)))
+    made.run(CREATE)
+    made.run("CREATE TABLE tbl07 (ID INT PRIMARY KEY) PARTITION BY HASH (ID)")
+    return made
+
+
+def test_a_table_that_becomes_a_partition_is_gone(mariadb):
+    ddl = "ALTER TABLE tbl07 CONVERT TABLE tbl00 TO PARTITION p VALUES LESS THAN (5)"
+    changed, gone = mariadb.run(ddl).changes
+    assert changed.shard == shard("tbl07") and len(moved_rows(changed.actions)) == 1
+    assert (gone.shard, gone.after, gone.error) == (shard("tbl00"), None, "")
+
+
+def test_a_partition_that_becomes_a_table_holds_that_table(mariadb):
+    changed, made = mariadb.run("ALTER TABLE tbl07 CONVERT PARTITION p TO TABLE tbl09").changes
+    if changed.shard != shard("tbl07"):
+        changed, made = made, changed
+    assert len(moved_rows(changed.actions)) == 1 and not changed.error
+    assert made.shard == shard("tbl09") and "partition of another table" in made.error
+
+
+def test_it_holds_all_tables_that_the_statement_can_mean(source):
+    source.run("CREATE TABLE parted (ID INT PRIMARY KEY) PARTITION BY HASH (ID)")
+    source.run("CREATE TABLE tbl00 (ID INT PRIMARY KEY)", database="other")
+    ddl = "ALTER TABLE shop.parted EXCHANGE PARTITION p0 WITH TABLE tbl00"
+    (change,) = source.run(ddl).changes
+    assert "does not tell which table it means" in change.error
 
 
 def test_dropping_a_database_ends_every_shard_in_it(source):

@@ -358,6 +358,13 @@ def test_mariadb_keeps_an_expression_as_default_of_a_numbered_column_and_no_lite
     assert create(shown, MYSQL).columns[0].default is None
 
 
+@pytest.mark.parametrize("context", [OLD, MYSQL])
+def test_mysql_keeps_no_default_of_a_numbered_column(context: ServerContext) -> None:
+    made = "CREATE TABLE t (a INT NOT NULL AUTO_INCREMENT, UNIQUE KEY i (a))"
+    for default in ("7", "(1 + 2)"):
+        assert altered(f"ALTER a SET DEFAULT {default}", context, made).columns[0].default is None
+
+
 def test_an_expression_of_the_statement_means_the_columns_of_after_it() -> None:
     made = "CREATE TABLE t (d INT, x INT, g INT AS (x + 1))"
     found = altered("ADD x DATE, CHANGE x f INT AS (x + 2) STORED", MARIADB, made)

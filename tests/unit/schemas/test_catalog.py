@@ -66,6 +66,20 @@ def test_a_table_has_its_databases_charset(statements: list[str], charset: str) 
     assert catalog.tables["x", "t"].columns[0].type.charset == charset
 
 
+def test_tables_become_partitions_and_partitions_tables() -> None:
+    context = ServerContext("mariadb", (10, 11), default_database="d")
+    catalog = Catalog()
+    for sql in (
+        "CREATE TABLE t (a INT) PARTITION BY LIST (a) (PARTITION p VALUES IN (1))",
+        "CREATE TABLE u (a INT)",
+        "ALTER TABLE t CONVERT TABLE u TO PARTITION q VALUES IN (2)",
+        "ALTER TABLE t CONVERT PARTITION p TO TABLE w",
+    ):
+        catalog.execute(parse(sql, context), context)
+    assert catalog.tables.keys() == {("d", "t"), ("d", "w")}
+    assert catalog.tables["d", "t"].partitioning and not catalog.tables["d", "w"].partitioning
+
+
 def test_a_database_that_is_replaced_loses_its_tables() -> None:
     catalog = executed("CREATE TABLE x.t (a INT)", "CREATE OR REPLACE DATABASE x")
     assert not catalog.tables
