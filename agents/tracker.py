@@ -97,7 +97,7 @@ def told(command: OperatorCommand, context: ServerContext | None) -> OperatorCom
         statement = parse(command.argument, context)
         if not isinstance(statement, CreateTable):
             return replace(command, error="the statement is no CREATE TABLE")
-        return replace(command, schema=apply_create(statement, context, "", None))
+        return replace(command, schema=apply_create(statement, context))
     except SourceError as error:
         return replace(command, error=error.message)
 

@@ -21,11 +21,15 @@ from shardmerge.schemas.changes import (
     DropDatabase,
     DropTable,
     Irrelevant,
+    MovePartition,
     RenameTable,
     Statement,
+    TableMove,
     TableName,
     TruncateTable,
 )
+from shardmerge.schemas.charsets import charset_name
+from shardmerge.schemas.databases import Defaults, defaults_after, in_database, server_defaults
 from shardmerge.schemas.errors import SourceError, UnparsableDDL, UnsupportedDDL
 from shardmerge.schemas.events import Lineage
 from shardmerge.schemas.grammar import ServerContext, concerned_tables, parse
@@ -34,6 +38,8 @@ from shardmerge.schemas.names import ShardId
 
 from .tracked import DatabaseDefaults, Tracked, Unknown, database_id
 
+_SERVER = ""
+"""Stands for the server among its databases: no database has an empty name."""
 _DESCRIBE_ANEW = (
     "the shard's rows wait; they go on when a CREATE TABLE or a new snapshot describes the table"
 )
@@ -57,8 +63,9 @@ class Tracking:
     ) -> None:
         self.before = before
         self.event = event
-        self.context = replace(context, default_database=event.database)
         self.puts: dict[ShardId, Tracked | None] = {}
+        here = replace(context, default_database=event.database)
+        self.context = in_database(here, self._defaults_of(_SERVER))
         self.effects: dict[ShardId, Effect] = {}
         self.reason = ""
         """Why the statement concerns no table; "" when it does."""
@@ -66,6 +73,8 @@ class Tracking:
     def run(self) -> None:
         """Read the statement, execute it on the tracked tables, compare with Debezium."""
         if self.event.snapshot and not self._describes():
+            if (told := server_defaults(self.event.ddl, self.context)) is not None:
+                self.puts[database_id(self.event.source, _SERVER)] = DatabaseDefaults(*told)
             self.reason = "a snapshot's statement describes a starting state and is not executed"
             return
         try:
@@ -97,7 +106,7 @@ class Tracking:
                 # Its rows end with a row event of their own.
                 self.reason = "TRUNCATE TABLE changes no schema"
             case CreateDatabase():
-                self._set_defaults(statement)
+                self._create_database(statement)
             case AlterDatabase():
                 self._set_defaults(statement)
             case DropDatabase():
@@ -127,14 +136,9 @@ class Tracking:
                 self._lose(shard, *_not_known(origins[0], found))
                 return
             like = found
-        defaults = self._tracked(database_id(self.event.source, shard.database))
-        charset, collation = "", ""
-        if isinstance(defaults, DatabaseDefaults):
-            charset, collation = defaults.charset, defaults.collation
+        context = self._context_of(shard, self._charset_told(shard))
         try:
-            schema = apply_create(
-                statement, self.context, charset, like, database_collation=collation
-            )
+            schema = apply_create(statement, context, like)
         except SourceError as error:
             self._lose(shard, _message(error), error.hint or _DESCRIBE_ANEW)
             return
@@ -156,7 +160,7 @@ class Tracking:
             self._lose(shard, *_not_known(shard, schema))
             return
         try:
-            result = apply_alter(schema, statement, shard.table, self.context)
+            result = apply_alter(schema, statement, shard.table, self._context_of(shard))
         except SourceError as error:
             self._lose(shard, _message(error), error.hint or _DESCRIBE_ANEW)
             return
@@ -166,6 +170,23 @@ class Tracking:
             effect.lineage = tuple(result.lineage)
         else:
             self._end(shard, f"RENAME TO {to.database}.{to.table}")
+        for action in statement.actions:
+            if isinstance(action, MovePartition):
+                self._move_rows(action, self._origins(action.table, statement.name))
+
+    def _move_rows(self, action: MovePartition, tables: Sequence[ShardId]) -> None:
+        """A table changes places with a partition, or becomes one, or was one."""
+        if len(tables) > 1:
+            for shard in tables:
+                self._lose(shard, _ambiguous_origin(tables), _DESCRIBE_ANEW)
+            return
+        table, known = tables[0], self._tracked(tables[0])
+        if action.move is TableMove.MADE:
+            self._lose(table, "the table was a partition of another table", _DESCRIBE_ANEW)
+        elif action.move is TableMove.GONE and known is not None:
+            self._end(table, action.text)
+        elif isinstance(known, TableSchema):
+            self._put(table, known, action.text)
 
     def _drop(self, statement: DropTable) -> None:
         if statement.temporary:
@@ -194,12 +215,52 @@ class Tracking:
             self._lose(new, *_not_known(old, tracked))
         self._end(old, f"RENAME TO {new.database}.{new.table}")
 
+    # --- databases ---
+
+    def _create_database(self, statement: CreateDatabase) -> None:
+        name, tables = statement.name, self._tables_of(statement.name)
+        if statement.if_not_exists and (tables or self._defaults_of(name) is not None):
+            self.reason = f"database {name!r} exists already"
+            return
+        for shard in tables if statement.replaces else ():
+            self._end(shard, "CREATE OR REPLACE DATABASE")
+        self._set_defaults(statement)
+
     def _set_defaults(self, statement: CreateDatabase | AlterDatabase) -> None:
         self.reason = "the defaults of a database change no table"
-        if statement.charset or statement.collation:
-            name = statement.name or self.event.database
-            defaults = DatabaseDefaults(statement.charset, statement.collation)
-            self.puts[database_id(self.event.source, name)] = defaults
+        name = statement.name or self.event.database
+        if not name:
+            self.reason = "the statement tells no database, and the event tells none either"
+            return
+        defaults = defaults_after(statement, self._defaults_of(name), self.context)
+        if defaults is not None:
+            self.puts[database_id(self.event.source, name)] = DatabaseDefaults(*defaults)
+
+    def _defaults_of(self, database: str) -> Defaults | None:
+        found = self._tracked(database_id(self.event.source, database))
+        return (found.charset, found.collation) if isinstance(found, DatabaseDefaults) else None
+
+    def _context_of(self, shard: ShardId, told: str = "") -> ServerContext:
+        """The context of a statement on the table, with what it inherits from its database.
+
+        A snapshot describes the databases that have tables then. Of any other that is not made
+        later, ``told`` is the best word for its charset; without one it has the server's.
+        """
+        defaults = self._defaults_of(shard.database)
+        if defaults is None and told not in ("", self.context.charset):
+            defaults = (told, "")
+        return in_database(self.context, defaults)
+
+    def _charset_told(self, shard: ShardId) -> str:
+        """The charset that Debezium gives a table which the event makes; "" when it tells none."""
+        for change in self.event.tables:
+            if (
+                change.type == "CREATE"
+                and ShardId(self.event.source, change.database, change.table) == shard
+            ):
+                charset = charset_name(change.charset)
+                return "" if charset == "default" else charset
+        return ""
 
     # --- what cannot be told ---
 

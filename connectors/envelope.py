@@ -45,12 +45,15 @@ class TableChange:
     Attributes:
         type: ``CREATE``, ``ALTER`` or ``DROP``.
         columns: In table order; empty for a DROP.
+        charset: The table's default character set. Where the statement says none, it is what
+            Debezium knows of the database, or else the server's; "" when it tells none.
     """
 
     type: str
     database: str
     table: str
     columns: tuple[ColumnImage, ...]
+    charset: str = ""
 
     @property
     def column_names(self) -> tuple[str, ...]:
@@ -158,6 +161,7 @@ def _table_change(change: Mapping[str, Any]) -> TableChange:
         database=database,
         table=table,
         columns=tuple(ColumnImage(_text(c, "name"), _text(c, "typeName")) for c in columns),
+        charset=_text(described, "defaultCharsetName", optional=True),
     )
 
 

@@ -235,9 +235,9 @@ def _altered(
             # MariaDB takes ON UPDATE away with the current time as default (measured).
             after = replace(after, on_update="")
         if column.auto_increment:
-            # Of a numbered column MariaDB forgets a literal, and keeps an expression.
+            # A numbered column forgets it; MariaDB keeps an expression.
             is_expression = default is not None and default.kind is DefaultKind.EXPRESSION
-            default = default if is_expression else None
+            default = default if is_expression and not rounds else None
         elif isinstance(default, WrittenLiteral):
             default = normal_literal(default, column.type, rounds=rounds)
         elif default is None and column.nullable:

@@ -74,7 +74,8 @@ def change_indexes(
         if not parts:
             continue
         name = renamed.get(folded, index.name)
-        invisible = visibility.get(folded, index.invisible)
+        # MariaDB asks for a name of before, and then takes the index that has it afterwards.
+        invisible = visibility.get(name.lower(), index.invisible)
         same = name == index.name and invisible == index.invisible and parts == index.parts
         kept = index if same else replace(index, name=name, parts=parts, invisible=invisible)
         if folded in renamed:

@@ -30,6 +30,7 @@ from .changes import (
     ConvertCharset,
     CreateTable,
     CreateTableLike,
+    MovePartition,
     NoEffect,
     RenameTableTo,
     SetDefaultCharset,
@@ -68,19 +69,14 @@ class AlterResult:
 def apply_create(
     statement: CreateTable | CreateTableLike,
     context: ServerContext,
-    database_charset: str = "",
     like: TableSchema | None = None,
-    *,
-    database_collation: str = "",
 ) -> TableSchema:
     """The schema that a CREATE TABLE makes.
 
     Args:
         statement: The statement.
-        context: The server.
-        database_charset: The database's default; "" is the server's.
+        context: The server, with the defaults of the table's database, see ``databases``.
         like: For CREATE TABLE … LIKE the other table's schema.
-        database_collation: Its collation; "" is the charset's default.
 
     Raises:
         UnsupportedDDL: LIKE names a table that is not tracked, a query gives columns that are
@@ -109,11 +105,7 @@ def apply_create(
             hint="set the shard's schema by hand",
         )
     charset, collation = normal_charset(
-        schema.charset,
-        schema.collation,
-        database_charset or context.charset,
-        database_collation or ("" if database_charset else context.collation),
-        context,
+        schema.charset, schema.collation, context.charset, context.collation, context
     )
     schema = replace(schema, charset=charset, collation=collation)
     _refuse_repeated_columns(schema, statement.name.table)
@@ -131,7 +123,7 @@ def apply_alter(
         schema: The table's schema before, normalised.
         alter: The statement.
         table_name: The table's name before.
-        context: The server.
+        context: The server, with the defaults of the table's database.
 
     Raises:
         UnsupportedDDL: The statement contradicts the schema (an unknown column, a column that
@@ -211,7 +203,8 @@ def _is_apart(action: Action) -> bool:
     """Whether the action, as long as it changes no column, leaves indexes and constraints alone."""
     if isinstance(action, AddColumn):
         return not (action.indexes or action.checks)
-    return isinstance(action, (SetTableOption, SetDefaultCharset, NoEffect, RenameTableTo))
+    apart = (SetTableOption, SetDefaultCharset, NoEffect, MovePartition, RenameTableTo)
+    return isinstance(action, apart)
 
 
 def apply_rename(schema: TableSchema, old_name: str, new_name: str) -> TableSchema:
@@ -272,6 +265,8 @@ def _merged(said: Sequence[SetDefaultCharset | ConvertCharset], context: ServerC
     charset = collation = ""
     for action in said:
         if action.charset:
+            if isinstance(action, ConvertCharset) and not context.is_mariadb:
+                collation = ""
             option = SetDefaultCharset(action.charset)
             charset, collation = merge_charset(charset, collation, option, context)
         if action.collation:

@@ -6,7 +6,7 @@ something is not known, lineage. For checking files of statements, benchmarks an
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from .apply import apply_alter, apply_create, apply_rename
@@ -19,11 +19,14 @@ from .changes import (
     DropDatabase,
     DropTable,
     Irrelevant,
+    MovePartition,
     RenameTable,
     Statement,
+    TableMove,
     TableName,
     TruncateTable,
 )
+from .databases import Defaults, defaults_after, in_database
 from .errors import UnsupportedDDL
 from .grammar.context import ServerContext
 from .model import TableSchema
@@ -38,11 +41,11 @@ class Catalog:
 
     Attributes:
         tables: Normalised schemas.
-        databases: Default charset and collation of databases that state one.
+        databases: Default charset and collation of the databases that statements told of.
     """
 
     tables: dict[Key, TableSchema] = field(default_factory=dict)
-    databases: dict[str, tuple[str, str]] = field(default_factory=dict)
+    databases: dict[str, Defaults] = field(default_factory=dict)
 
     def copy(self) -> Catalog:
         """Another catalog with the same contents."""
@@ -65,13 +68,15 @@ class Catalog:
             case RenameTable(pairs):
                 for old, new in pairs:
                     self._move(_key(old, context), _key(new, context))
-            case CreateDatabase() | AlterDatabase():
-                name = statement.name or context.default_database
-                if statement.charset or statement.collation:
-                    self.databases[name] = (statement.charset, statement.collation)
+            case CreateDatabase(name):
+                if not (statement.if_not_exists and self._has_database(name)):
+                    if statement.replaces:
+                        self._drop_database(name)
+                    self._set_defaults(statement, context)
+            case AlterDatabase():
+                self._set_defaults(statement, context)
             case DropDatabase(name):
-                self.databases.pop(name, None)
-                self.tables = {key: t for key, t in self.tables.items() if key[0] != name}
+                self._drop_database(name)
             case TruncateTable() | Irrelevant():
                 pass
 
@@ -82,20 +87,24 @@ class Catalog:
         like = None
         if isinstance(statement, CreateTableLike):
             like = self.tables.get(_key(statement.like, context))
-        charset, collation = self.databases.get(key[0], ("", ""))
-        self.tables[key] = apply_create(
-            statement, context, charset, like, database_collation=collation
-        )
+        self.tables[key] = apply_create(statement, self._inside(key, context), like)
 
     def _alter(self, statement: AlterTable, context: ServerContext) -> None:
         key = _key(statement.name, context)
         if statement.if_exists and key not in self.tables:
             return
-        result = apply_alter(self._known(key), statement, key[1], context)
+        result = apply_alter(self._known(key), statement, key[1], self._inside(key, context))
         self.tables[key] = result.schema
         if result.renamed_to is not None:
             del self.tables[key]
             self.tables[_key(result.renamed_to, context)] = result.schema
+        for action in statement.actions:
+            if isinstance(action, MovePartition):
+                moved = _key(action.table, context)
+                if action.move is TableMove.GONE:
+                    self.tables.pop(moved, None)
+                elif action.move is TableMove.MADE:
+                    self.tables[moved] = replace(result.schema, partitioning="")
 
     def _drop(self, statement: DropTable, context: ServerContext) -> None:
         for name in () if statement.temporary else statement.names:
@@ -108,6 +117,24 @@ class Catalog:
         schema = self._known(old)
         del self.tables[old]
         self.tables[new] = apply_rename(schema, old[1], new[1])
+
+    def _has_database(self, name: str) -> bool:
+        return name in self.databases or any(key[0] == name for key in self.tables)
+
+    def _drop_database(self, name: str) -> None:
+        self.databases.pop(name, None)
+        self.tables = {key: t for key, t in self.tables.items() if key[0] != name}
+
+    def _set_defaults(
+        self, statement: CreateDatabase | AlterDatabase, context: ServerContext
+    ) -> None:
+        name = statement.name or context.default_database
+        defaults = defaults_after(statement, self.databases.get(name), context)
+        if defaults is not None:
+            self.databases[name] = defaults
+
+    def _inside(self, key: Key, context: ServerContext) -> ServerContext:
+        return in_database(context, self.databases.get(key[0]))
 
     def _known(self, key: Key) -> TableSchema:
         schema = self.tables.get(key)

@@ -8,6 +8,7 @@ index name or an implicit NOT NULL is filled in by ``apply``, which knows the ta
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TypeAlias
 
 from .model import Check, Column, Default, ForeignKey, Index, TableSchema
@@ -210,6 +211,26 @@ class NoEffect:
     text: str
 
 
+class TableMove(StrEnum):
+    """What becomes of the table that an action on a partition names."""
+
+    EXCHANGED = "exchanged"
+    MADE = "made"
+    GONE = "gone"
+
+
+@dataclass(frozen=True, slots=True)
+class MovePartition:
+    """EXCHANGE PARTITION WITH TABLE, and MariaDB's CONVERT PARTITION and CONVERT TABLE.
+
+    It changes no property of the altered table; rows of ``table`` come or go with it.
+    """
+
+    text: str
+    table: TableName
+    move: TableMove
+
+
 Action: TypeAlias = (
     AddColumn
     | DropColumn
@@ -229,6 +250,7 @@ Action: TypeAlias = (
     | ConvertCharset
     | RenameTableTo
     | NoEffect
+    | MovePartition
 )
 
 
@@ -293,12 +315,13 @@ class TruncateTable:
 
 @dataclass(frozen=True, slots=True)
 class CreateDatabase:
-    """CREATE DATABASE."""
+    """CREATE DATABASE; with ``replaces`` every table of an earlier one of the name goes."""
 
     name: str
     charset: str = ""
     collation: str = ""
     if_not_exists: bool = False
+    replaces: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from .changes import (
     DropColumn,
     DropConstraint,
     DropIndex,
+    MovePartition,
     NoEffect,
     RenameColumn,
     RenameIndex,
@@ -85,7 +86,7 @@ def describe(action: Action, column: Column | None) -> str:
         case RenameTableTo(to):
             prefix = f"{quote_identifier(to.database)}." if to.database else ""
             return f"RENAME TO {prefix}{quote_identifier(to.table)}"
-        case NoEffect(text):
+        case NoEffect(text) | MovePartition(text):
             return text
 
 

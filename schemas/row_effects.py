@@ -29,7 +29,8 @@ _RENAMED_FROM = "RENAME FROM "
 _COPIED = re.compile(r"_(?P<table>.+)_(gho|new)")
 """Tables that gh-ost and pt-online-schema-change fill with a shard's rows, and swap with it."""
 _MOVES_ROWS = re.compile(
-    r"(DROP|TRUNCATE|EXCHANGE|CONVERT|DISCARD|IMPORT) PARTITION\b.*|(DISCARD|IMPORT) TABLESPACE\b.*"
+    r"(DROP|TRUNCATE|EXCHANGE|CONVERT|DISCARD|IMPORT) PARTITION\b.*|CONVERT TABLE\b.*"
+    r"|(DISCARD|IMPORT) TABLESPACE\b.*"
 )
 
 

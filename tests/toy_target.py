@@ -57,7 +57,7 @@ class ToyTarget:
         if isinstance(statement, CreateTable):
             if self.schema is not None:
                 raise Rejected("the target is made twice")
-            self.schema = apply_create(statement, CONTEXT, "utf8mb4", None)
+            self.schema = apply_create(statement, CONTEXT)
         else:
             assert isinstance(statement, AlterTable)
             if self.schema is None:

@@ -80,8 +80,8 @@ def _may_follow_without_comma(cursor: Cursor) -> bool:
 
 def _action(cursor: Cursor) -> list[Action]:
     partition = partition_action(cursor)
-    if partition:
-        return [NoEffect(partition)]
+    if partition is not None:
+        return [partition]
     reader = _READERS.get(cursor.word)
     if reader is not None:
         found = reader(cursor)

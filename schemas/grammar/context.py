@@ -14,7 +14,8 @@ class ServerContext:
         version: Numbers of the version, one to three. Where the patch number is missing, the
             newest of the series is meant.
         sql_mode: Upper-case modes. ``ANSI`` counts as ANSI_QUOTES and the rest of its parts.
-        charset: Default character set for a database that states none.
+        charset: Default character set for what states none: the server's, or that of the
+            database whose table the statement is about.
         collation: Its collation; "" is the charset's default.
         default_database: Database of unqualified table names.
         explicit_timestamps: ``explicit_defaults_for_timestamp``; None is the version's default.

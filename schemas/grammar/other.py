@@ -14,13 +14,14 @@ from shardmerge.schemas.changes import (
     DropIndex,
     DropTable,
     RenameTable,
+    SetDefaultCharset,
     TableName,
     TruncateTable,
 )
-from shardmerge.schemas.charsets import charset_of
 from shardmerge.schemas.model import IndexKind
 
 from .charset_words import accept_charset, collation_word
+from .create_table import merge_charset
 from .indexes import INDEX_WORDS, accept_method, index_body, lock_wait
 from .lexer import END, Cursor
 from .options import charset_value
@@ -110,7 +111,7 @@ def create_database(cursor: Cursor, *, replaces: bool) -> CreateDatabase:
     quiet = cursor.accept("IF", "NOT", "EXISTS")
     name = cursor.identifier("a database name")
     charset, collation = _database_options(cursor)
-    return CreateDatabase(name, charset, collation, quiet and not replaces)
+    return CreateDatabase(name, charset, collation, quiet and not replaces, replaces)
 
 
 def alter_database(cursor: Cursor) -> AlterDatabase:
@@ -134,11 +135,12 @@ def _database_options(cursor: Cursor) -> tuple[str, str]:
         cursor.accept("DEFAULT")
         if accept_charset(cursor):
             cursor.accept("=")
-            charset = charset_value(cursor)
+            said = SetDefaultCharset(charset_value(cursor))
+            charset, collation = merge_charset(charset, collation, said, cursor.context)
         elif cursor.accept("COLLATE"):
             cursor.accept("=")
-            collation = collation_word(cursor)
-            charset = charset_of(collation) or charset
+            said = SetDefaultCharset("", collation_word(cursor))
+            charset, collation = merge_charset(charset, collation, said, cursor.context)
         elif cursor.word in ("ENCRYPTION", "COMMENT"):
             cursor.advance()
             cursor.accept("=")

@@ -9,6 +9,8 @@ Operations"; MariaDB's for SYSTEM_TIME.
 
 from __future__ import annotations
 
+from shardmerge.schemas.changes import MovePartition, NoEffect, TableMove, TableName
+
 from .engine_options import engine_option
 from .expression import expression
 from .lexer import END, NAME, NUMBER, STRING, Cursor
@@ -177,19 +179,20 @@ def _options(cursor: Cursor) -> None:
             return
 
 
-def partition_action(cursor: Cursor) -> str:
-    """Read a partition action of ALTER TABLE; "" when none begins here."""
+def partition_action(cursor: Cursor) -> NoEffect | MovePartition | None:
+    """Read a partition action of ALTER TABLE; None when none begins here."""
     start = cursor.index
+    moved: tuple[TableName, TableMove] | None = None
     word = cursor.word
     after = cursor.ahead()
     if word == "PARTITION" and after == "BY":
-        return partitioning(cursor)
+        return NoEffect(partitioning(cursor))
     if word in ("REMOVE", "UPGRADE") and after == "PARTITIONING":
         cursor.expect(word, "PARTITIONING")
     elif word == "CONVERT" and after in ("PARTITION", "TABLE") and cursor.context.is_mariadb:
-        _convert(cursor)
+        moved = _convert(cursor)
     elif after != "PARTITION":
-        return ""
+        return None
     elif word == "ADD":
         _add(cursor)
     elif word in _MAINTENANCE or word in ("DROP", "DISCARD", "IMPORT"):
@@ -208,10 +211,11 @@ def partition_action(cursor: Cursor) -> str:
     elif word == "REORGANIZE":
         _reorganize(cursor)
     elif word == "EXCHANGE":
-        _exchange(cursor)
+        moved = _exchange(cursor), TableMove.EXCHANGED
     else:
-        return ""
-    return spaced(cursor, start)
+        return None
+    text = spaced(cursor, start)
+    return NoEffect(text) if moved is None else MovePartition(text, *moved)
 
 
 def _add(cursor: Cursor) -> None:
@@ -262,12 +266,13 @@ def _reorganize(cursor: Cursor) -> None:
         _definitions(cursor)
 
 
-def _exchange(cursor: Cursor) -> None:
+def _exchange(cursor: Cursor) -> TableName:
     cursor.expect("EXCHANGE", "PARTITION")
     cursor.identifier("a partition name")
     cursor.expect("WITH", "TABLE")
-    table_name(cursor)
+    table = table_name(cursor)
     _validation(cursor)
+    return table
 
 
 def _validation(cursor: Cursor) -> None:
@@ -275,15 +280,15 @@ def _validation(cursor: Cursor) -> None:
         cursor.accept("WITHOUT", "VALIDATION")
 
 
-def _convert(cursor: Cursor) -> None:
+def _convert(cursor: Cursor) -> tuple[TableName, TableMove]:
     cursor.expect("CONVERT")
     if cursor.accept("TABLE"):
-        table_name(cursor)
+        table = table_name(cursor)
         cursor.expect("TO")
         _definition(cursor)
         _validation(cursor)
-    else:
-        cursor.expect("PARTITION")
-        cursor.identifier("a partition name")
-        cursor.expect("TO", "TABLE")
-        table_name(cursor)
+        return table, TableMove.GONE
+    cursor.expect("PARTITION")
+    cursor.identifier("a partition name")
+    cursor.expect("TO", "TABLE")
+    return table_name(cursor), TableMove.MADE

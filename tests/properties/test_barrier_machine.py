@@ -321,7 +321,7 @@ class BarrierMachine(RuleBasedStateMachine):
     def _create(self, shard: ShardId, *, snapshot: bool = False) -> None:
         statement = parse("CREATE TABLE t (id INT PRIMARY KEY, a INT)", CONTEXT)
         assert isinstance(statement, CreateTable)
-        schema = apply_create(statement, CONTEXT, "utf8mb4", None)
+        schema = apply_create(statement, CONTEXT)
         self._send_ddl(self.sources[shard.source], [(shard, schema, ())], snapshot=snapshot)
 
     def _send_ddl(

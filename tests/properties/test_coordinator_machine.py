@@ -275,7 +275,7 @@ class CoordinatorMachine(RuleBasedStateMachine):
     def _create(self, shard: ShardId) -> None:
         statement = parse("CREATE TABLE t (id INT PRIMARY KEY, a INT)", CONTEXT)
         assert isinstance(statement, CreateTable)
-        schema = apply_create(statement, CONTEXT, "utf8mb4", None)
+        schema = apply_create(statement, CONTEXT)
         self._send(shard, schema, ())
         self.schemas[shard] = schema
 
@@ -342,7 +342,7 @@ class CoordinatorMachine(RuleBasedStateMachine):
         statement = parse(sql, CONTEXT)
         if isinstance(statement, CreateTable):
             assert self.target is None
-            self.target = apply_create(statement, CONTEXT, "utf8mb4", None)
+            self.target = apply_create(statement, CONTEXT)
         else:
             assert isinstance(statement, AlterTable)
             assert self.target is not None

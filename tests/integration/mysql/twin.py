@@ -21,6 +21,7 @@ from shardmerge.schemas.changes import (
     Statement,
     TableName,
 )
+from shardmerge.schemas.databases import Defaults, defaults_after, in_database
 from shardmerge.schemas.grammar import ServerContext, parse
 from shardmerge.schemas.model import Column, ForeignKey, Index, IndexKind, TableSchema
 from shardmerge.schemas.names import quote_identifier
@@ -62,8 +63,8 @@ class Twin:
         charset = str(self.query("SELECT @@character_set_server")[0][0])
         self.context = ServerContext(flavour, version, charset=charset, default_database=HOME)
         self.tracked: dict[Key, TableSchema] = {}
-        self._databases: dict[str, tuple[str, str]] = {}
-        self._first_databases: dict[str, tuple[str, str]] = {}
+        self._databases: dict[str, Defaults] = {}
+        self._first_databases: dict[str, Defaults] = {}
         self._is_shown = False
         self.last_shown: dict[Key, str] = {}
         self._read: dict[str, TableSchema] = {}
@@ -96,6 +97,7 @@ class Twin:
             self.query(f"DROP DATABASE IF EXISTS {quote_identifier(database)}")
         self.tracked, self._databases, self._hidden = {}, {}, {}
         self.query(f"CREATE DATABASE {HOME}")
+        self._databases[HOME] = (self.context.charset, self.context.collation)
         self.query(f"USE {HOME}")
         for sql in statements:
             self.query(sql)
@@ -164,7 +166,8 @@ class Twin:
             case AlterTable(name):
                 key = self._key(name)
                 if key in self.tracked or not statement.if_exists:
-                    result = apply_alter(self.tracked[key], statement, key[1], context)
+                    inside = self._inside(key, context)
+                    result = apply_alter(self.tracked[key], statement, key[1], inside)
                     self.tracked[key] = result.schema
                     if result.renamed_to is not None:
                         self.tracked[self._key(result.renamed_to)] = self.tracked.pop(key)
@@ -175,10 +178,15 @@ class Twin:
                 for old, new in pairs:
                     if (schema := self.tracked.pop(self._key(old), None)) is not None:
                         self.tracked[self._key(new)] = apply_rename(schema, old.table, new.table)
-            case CreateDatabase() | AlterDatabase():
-                self._databases[statement.name] = (statement.charset, statement.collation)
+            case CreateDatabase(name):
+                if not (statement.if_not_exists and name in self._databases):
+                    if statement.replaces:
+                        self._forget(name)
+                    self._set_defaults(statement, context)
+            case AlterDatabase():
+                self._set_defaults(statement, context)
             case DropDatabase(name):
-                self.tracked = {k: s for k, s in self.tracked.items() if k[0] != name}
+                self._forget(name)
 
     def _create(self, statement: CreateTable | CreateTableLike, context: ServerContext) -> None:
         key = self._key(statement.name)
@@ -187,10 +195,22 @@ class Twin:
         like = None
         if isinstance(statement, CreateTableLike):
             like = self.tracked[self._key(statement.like)]
-        charset, collation = self._databases.get(key[0], ("", ""))
-        self.tracked[key] = apply_create(
-            statement, context, charset, like, database_collation=collation
-        )
+        self.tracked[key] = apply_create(statement, self._inside(key, context), like)
+
+    def _forget(self, database: str) -> None:
+        self._databases.pop(database, None)
+        self.tracked = {key: s for key, s in self.tracked.items() if key[0] != database}
+
+    def _set_defaults(
+        self, statement: CreateDatabase | AlterDatabase, context: ServerContext
+    ) -> None:
+        name = statement.name or HOME
+        defaults = defaults_after(statement, self._databases.get(name), context)
+        if defaults is not None:
+            self._databases[name] = defaults
+
+    def _inside(self, key: Key, context: ServerContext) -> ServerContext:
+        return in_database(context, self._databases.get(key[0]))
 
     @staticmethod
     def _key(name: TableName) -> Key:

@@ -65,7 +65,7 @@ class SqlLine:
     def create(self, source: str, columns: str) -> Decision:
         statement = parse(f"CREATE TABLE t ({columns})", CONTEXT)
         assert isinstance(statement, CreateTable)
-        return self.send(source, apply_create(statement, CONTEXT, "utf8mb4", None))
+        return self.send(source, apply_create(statement, CONTEXT))
 
     def alter(self, source: str, action: str) -> Decision:
         statement = parse(f"ALTER TABLE t {action}", CONTEXT)
@@ -161,7 +161,7 @@ class SqlLine:
         statement = parse(sql, CONTEXT)
         if isinstance(statement, CreateTable):
             assert self.target is None
-            self.target = apply_create(statement, CONTEXT, "utf8mb4", None)
+            self.target = apply_create(statement, CONTEXT)
         else:
             assert isinstance(statement, AlterTable)
             assert self.target is not None

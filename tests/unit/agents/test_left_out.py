@@ -22,7 +22,7 @@ def test_an_index_that_the_target_does_without_is_told_once_also_after_a_restart
     assert isinstance(create, CreateTable)
     assert isinstance(add, AlterTable)
     assert isinstance(more, AlterTable)
-    plain = apply_create(create, CONTEXT, "utf8mb4", None)
+    plain = apply_create(create, CONTEXT)
     first = apply_alter(plain, add, "t", CONTEXT)
     second = apply_alter(first.schema, more, "t", CONTEXT)
     state = coordinator.initial(TARGET)

@@ -13,6 +13,7 @@ from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.position import SourcePosition
 from shardmerge.schemas.routing import RoutingRule
+from shardmerge.schemas.row_effects import moved_rows
 
 RULES = (RoutingRule("s1", "shop", r"tbl\d\d", "merged", "tbl"),)
 CREATE = "CREATE TABLE tbl00 (ID INT PRIMARY KEY, NAME VARCHAR(20))"
@@ -21,8 +22,9 @@ CREATE = "CREATE TABLE tbl00 (ID INT PRIMARY KEY, NAME VARCHAR(20))"
 class Source:
     """A source that is tracked: each statement is one event."""
 
-    def __init__(self, rules=RULES) -> None:
+    def __init__(self, rules=RULES, context: ServerContext | None = None) -> None:
         self.rules = rules
+        self.context = context or ServerContext()
         self.schemas: dict[ShardId, Tracked] = {}
         self.offset = -1
 
@@ -39,7 +41,7 @@ class Source:
         event = SchemaChangeEvent(
             "s1", self.offset, database, ddl, position, snapshot, table, tables, 5
         )
-        result = track(self.schemas, event, self.rules, ServerContext())
+        result = track(self.schemas, event, self.rules, self.context)
         for shard, value in result.puts.items():
             if value is None:
                 self.schemas.pop(shard, None)
@@ -52,8 +54,9 @@ def shard(table: str, database: str = "shop") -> ShardId:
     return ShardId("s1", database, table)
 
 
-def image(type_: str, table: str, *columns: str) -> TableChange:
-    return TableChange(type_, "shop", table, tuple(ColumnImage(c, "INT") for c in columns))
+def image(type_: str, table: str, *columns: str, charset: str = "") -> TableChange:
+    described = tuple(ColumnImage(c, "INT") for c in columns)
+    return TableChange(type_, "shop", table, described, charset)
 
 
 def names(schema: TableSchema | None) -> list[str]:
@@ -111,6 +114,102 @@ def test_a_database_default_is_inherited_by_new_tables():
     assert change.after is not None and change.after.charset == "latin1"
 
 
+def charset(source: Source, ddl: str = CREATE, *tables: TableChange) -> tuple[str, str]:
+    (change,) = source.run(ddl, *tables).changes
+    assert change.after is not None and not change.error
+    return change.after.charset, change.after.collation
+
+
+SERVER_LATIN1 = "SET character_set_server=latin1, collation_server=latin1_bin"
+
+
+def test_a_database_that_says_no_charset_has_the_servers_as_the_snapshot_tells_it():
+    source = Source()
+    result = source.run(SERVER_LATIN1, snapshot=True, database="")
+    assert result.ignored is not None and "is not executed" in result.ignored.reason
+    source.run("CREATE DATABASE shop")
+    assert charset(source) == ("latin1", "latin1_bin")
+
+
+@pytest.mark.parametrize("told", ["latin1", "LATIN1"])
+def test_a_new_table_of_an_unknown_database_has_the_charset_that_debezium_tells(told):
+    # The database had no table when the snapshot was taken: that tells nothing about it.
+    created = image("CREATE", "tbl00", "ID", "NAME", charset=told)
+    assert charset(Source(), CREATE, created) == ("latin1", "")
+
+
+def test_without_a_word_of_debezium_it_has_the_servers():
+    source = Source()
+    source.run(SERVER_LATIN1, snapshot=True, database="")
+    assert charset(source) == ("latin1", "latin1_bin")
+
+
+def test_debeziums_word_for_the_servers_charset_leaves_its_collation():
+    source = Source()
+    source.run(SERVER_LATIN1, snapshot=True, database="")
+    created = image("CREATE", "tbl00", "ID", "NAME", charset="latin1")
+    assert charset(source, CREATE, created) == ("latin1", "latin1_bin")
+
+
+@pytest.mark.parametrize(
+    ("ddl", "expected"),
+    [
+        (f"{CREATE} CHARSET utf8mb4", ("utf8mb4", "")),
+        (f"{CREATE} COLLATE ucs2_bin", ("ucs2", "ucs2_bin")),
+        ("CREATE TABLE tbl00 LIKE tbl07", ("utf8mb4", "")),
+    ],
+)
+def test_what_a_statement_says_goes_before_debeziums_word(ddl, expected):
+    source = Source()
+    source.run("CREATE TABLE tbl07 (ID INT, NAME CHAR(5)) CHARSET utf8mb4")
+    created = image("CREATE", "tbl00", "ID", "NAME", charset="latin1")
+    assert charset(source, ddl, created) == expected
+
+
+def test_what_is_known_of_a_database_goes_before_debeziums_word():
+    source = Source()
+    source.run("CREATE DATABASE shop COLLATE latin1_bin")
+    created = image("CREATE", "tbl00", "ID", "NAME", charset="utf8mb4")
+    assert charset(source, CREATE, created) == ("latin1", "latin1_bin")
+
+
+@pytest.mark.parametrize(
+    "before", ["CREATE DATABASE shop", "CREATE TABLE tbl07 (ID INT)", "CREATE SCHEMA shop"]
+)
+def test_a_database_that_exists_is_not_made_again(before):
+    source = Source()
+    source.run(before)
+    result = source.run("CREATE DATABASE IF NOT EXISTS shop CHARSET latin1")
+    assert result.ignored is not None and "exists already" in result.ignored.reason
+    assert charset(source) == ("utf8mb4", "")
+
+
+def test_a_database_that_is_made_anew_after_its_drop_has_new_defaults(source):
+    source.run("DROP DATABASE shop")
+    source.run("CREATE DATABASE IF NOT EXISTS shop CHARSET latin1")
+    assert charset(source) == ("latin1", "")
+
+
+def test_a_database_that_nothing_names_is_not_the_server():
+    source = Source()
+    result = source.run("ALTER DATABASE CHARSET latin1", database="")
+    assert result.puts == {}
+    assert result.ignored is not None and "tells no database" in result.ignored.reason
+
+
+def test_replacing_a_database_ends_every_shard_in_it(source):
+    changes = source.run("CREATE OR REPLACE DATABASE shop CHARSET latin1").changes
+    assert [(c.shard.table, c.after) for c in changes] == [("tbl00", None)]
+    assert charset(source) == ("latin1", "")
+
+
+def test_an_alter_that_asks_for_the_default_gets_the_databases():
+    source = Source()
+    source.run("CREATE DATABASE shop CHARSET latin1")
+    source.run(f"{CREATE} CHARSET ucs2")
+    assert charset(source, "ALTER TABLE tbl00 CONVERT TO CHARACTER SET DEFAULT") == ("latin1", "")
+
+
 def test_unrouted_tables_are_tracked_for_a_rename_into_a_shard(source):
     source.run("CREATE TABLE _tbl00_gho LIKE tbl00")
     ignored = source.run("ALTER TABLE _tbl00_gho ADD z INT").ignored
@@ -145,6 +244,44 @@ def test_a_rename_of_a_table_whose_database_is_told_nowhere_holds_all_it_can_mea
     changes = source.run("RENAME TABLE tbl00 TO shop.tbl01", database="shop").changes
     assert {c.shard for c in changes} == {shard("tbl00"), shard("tbl01")}
     assert all("does not tell which table" in c.error for c in changes)
+
+
+def test_a_table_that_changes_places_with_a_partition_is_told_that_its_rows_moved(source):
+    source.run("CREATE TABLE parted (ID INT PRIMARY KEY) PARTITION BY HASH (ID)")
+    (change,) = source.run("ALTER TABLE parted EXCHANGE PARTITION p0 WITH TABLE tbl00").changes
+    assert change.shard == shard("tbl00") and change.before == change.after is not None
+    assert moved_rows(change.actions) == ("EXCHANGE PARTITION p0 WITH TABLE tbl00",)
+
+
+@pytest.fixture
+def mariadb() -> Source:
+    made = Source(context=ServerContext("mariadb", (10, 11)))
+    made.run(CREATE)
+    made.run("CREATE TABLE tbl07 (ID INT PRIMARY KEY) PARTITION BY HASH (ID)")
+    return made
+
+
+def test_a_table_that_becomes_a_partition_is_gone(mariadb):
+    ddl = "ALTER TABLE tbl07 CONVERT TABLE tbl00 TO PARTITION p VALUES LESS THAN (5)"
+    changed, gone = mariadb.run(ddl).changes
+    assert changed.shard == shard("tbl07") and len(moved_rows(changed.actions)) == 1
+    assert (gone.shard, gone.after, gone.error) == (shard("tbl00"), None, "")
+
+
+def test_a_partition_that_becomes_a_table_holds_that_table(mariadb):
+    changed, made = mariadb.run("ALTER TABLE tbl07 CONVERT PARTITION p TO TABLE tbl09").changes
+    if changed.shard != shard("tbl07"):
+        changed, made = made, changed
+    assert len(moved_rows(changed.actions)) == 1 and not changed.error
+    assert made.shard == shard("tbl09") and "partition of another table" in made.error
+
+
+def test_it_holds_all_tables_that_the_statement_can_mean(source):
+    source.run("CREATE TABLE parted (ID INT PRIMARY KEY) PARTITION BY HASH (ID)")
+    source.run("CREATE TABLE tbl00 (ID INT PRIMARY KEY)", database="other")
+    ddl = "ALTER TABLE shop.parted EXCHANGE PARTITION p0 WITH TABLE tbl00"
+    (change,) = source.run(ddl).changes
+    assert "does not tell which table it means" in change.error
 
 
 def test_dropping_a_database_ends_every_shard_in_it(source):

@@ -185,11 +185,52 @@ def test_mariadb_keeps_an_index_that_it_drops_and_adds_alike(again: str, invisib
     assert [index.invisible for index in found.indexes] == [invisible]
 
 
+@pytest.mark.parametrize(
+    ("action", "ignored"),
+    [
+        ("ALTER INDEX x IGNORED", {"x": True, "y": False}),
+        (
+            "RENAME INDEX x TO y, RENAME INDEX y TO x, ALTER INDEX x IGNORED",
+            {"y": False, "x": True},
+        ),
+        (
+            "RENAME INDEX x TO z, RENAME INDEX y TO x, ALTER INDEX x IGNORED",
+            {"z": False, "x": True},
+        ),
+        ("ADD UNIQUE KEY x (b), RENAME INDEX x TO z, ALTER INDEX x IGNORED", {"z": False}),
+    ],
+)
+def test_mariadb_ignores_the_index_that_has_the_name_afterwards(
+    action: str, ignored: dict[str, bool]
+) -> None:
+    made = "CREATE TABLE t (a INT, b INT, KEY x (a), KEY y (b))"
+    found = {index.name: index.invisible for index in altered(action, MARIADB, made).indexes}
+    assert {name: found[name] for name in ignored} == ignored
+
+
 @pytest.mark.parametrize(("kind", "length"), [("INET6", 16), ("UUID", 16), ("INT", 4)])
 def test_a_replaced_column_leaves_its_size_as_prefix(kind: str, length: int) -> None:
     made = f"CREATE TABLE t (a {kind}, UNIQUE x (a))"
     found = altered("DROP a, ADD a TEXT", MARIADB, made)
     assert found.indexes[0].parts == (IndexPart("a", length=length),)
+
+
+@pytest.mark.parametrize(
+    ("action", "old", "new", "mariadb"),
+    [
+        ("COLLATE latin1_bin, CHARSET latin1", "", "latin1_bin", "latin1_bin"),
+        ("CHARSET latin1 COLLATE latin1_bin CHARSET latin1", "", "latin1_bin", "latin1_bin"),
+        ("COLLATE latin1_bin, CONVERT TO CHARSET latin1", "", "", "latin1_bin"),
+        ("COLLATE latin1_bin, CONVERT TO CHARSET latin1, CHARSET latin1", "", "", "latin1_bin"),
+        ("CONVERT TO CHARSET latin1 COLLATE latin1_bin, CHARSET latin1", "", "latin1_bin", ""),
+    ],
+)
+def test_a_charset_behind_a_collation(action: str, old: str, new: str, mariadb: str) -> None:
+    made = "CREATE TABLE t (a INT) CHARSET ucs2"
+    contexts = (OLD, MYSQL, MARIADB)
+    found = [altered(action, context, made) for context in contexts]
+    assert [table.charset for table in found] == ["latin1"] * 3
+    assert [table.collation for table in found] == [old, new, mariadb]
 
 
 TIMESTAMPS = ServerContext(version=(5, 7, 22))
@@ -315,6 +356,13 @@ def test_mariadb_keeps_an_expression_as_default_of_a_numbered_column_and_no_lite
     for action in ("SET DEFAULT 7", "DROP DEFAULT"):
         assert altered(f"ALTER a {action}", MARIADB, shown).columns[0].default is None
     assert create(shown, MYSQL).columns[0].default is None
+
+
+@pytest.mark.parametrize("context", [OLD, MYSQL])
+def test_mysql_keeps_no_default_of_a_numbered_column(context: ServerContext) -> None:
+    made = "CREATE TABLE t (a INT NOT NULL AUTO_INCREMENT, UNIQUE KEY i (a))"
+    for default in ("7", "(1 + 2)"):
+        assert altered(f"ALTER a SET DEFAULT {default}", context, made).columns[0].default is None
 
 
 def test_an_expression_of_the_statement_means_the_columns_of_after_it() -> None:

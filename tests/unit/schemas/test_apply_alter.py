@@ -244,12 +244,12 @@ def test_a_table_made_like_another_has_no_foreign_keys_and_checks_of_its_own() -
     other = create("CREATE TABLE p (a INT CHECK (a > 0), FOREIGN KEY (a) REFERENCES p (x))")
     like = parse("CREATE TABLE t LIKE p", MYSQL)
     assert isinstance(like, CreateTableLike)
-    found = apply_create(like, MYSQL, "", other)
+    found = apply_create(like, MYSQL, other)
     assert found.columns == other.columns
     assert [check.name for check in found.checks] == ["t_chk_1"]
     assert found.foreign_keys == ()
     with pytest.raises(UnsupportedDDL, match="not tracked"):
-        apply_create(like, MYSQL, "", None)
+        apply_create(like, MYSQL)
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,42 @@ def test_a_databases_charset_is_inherited() -> None:
 
 
 @pytest.mark.parametrize(
+    ("statements", "charset"),
+    [
+        (["CREATE DATABASE x"], "utf8mb4"),
+        (["CREATE DATABASE x CHARSET latin1"], "latin1"),
+        (["CREATE DATABASE x CHARSET latin1", "CREATE DATABASE IF NOT EXISTS x"], "latin1"),
+        (["CREATE DATABASE x", "CREATE DATABASE IF NOT EXISTS x CHARSET latin1"], "utf8mb4"),
+        (["CREATE DATABASE x CHARSET latin1", "ALTER DATABASE x READ ONLY = 0"], "latin1"),
+        (["CREATE DATABASE x CHARSET latin1", "ALTER DATABASE x CHARSET DEFAULT"], "utf8mb4"),
+        (["CREATE DATABASE x CHARSET latin1", "DROP DATABASE x", "CREATE DATABASE x"], "utf8mb4"),
+    ],
+)
+def test_a_table_has_its_databases_charset(statements: list[str], charset: str) -> None:
+    catalog = executed(*statements, "CREATE TABLE x.t (a CHAR(5))")
+    assert catalog.tables["x", "t"].columns[0].type.charset == charset
+
+
+def test_tables_become_partitions_and_partitions_tables() -> None:
+    context = ServerContext("mariadb", (10, 11), default_database="d")
+    catalog = Catalog()
+    for sql in (
+        "CREATE TABLE t (a INT) PARTITION BY LIST (a) (PARTITION p VALUES IN (1))",
+        "CREATE TABLE u (a INT)",
+        "ALTER TABLE t CONVERT TABLE u TO PARTITION q VALUES IN (2)",
+        "ALTER TABLE t CONVERT PARTITION p TO TABLE w",
+    ):
+        catalog.execute(parse(sql, context), context)
+    assert catalog.tables.keys() == {("d", "t"), ("d", "w")}
+    assert catalog.tables["d", "t"].partitioning and not catalog.tables["d", "w"].partitioning
+
+
+def test_a_database_that_is_replaced_loses_its_tables() -> None:
+    catalog = executed("CREATE TABLE x.t (a INT)", "CREATE OR REPLACE DATABASE x")
+    assert not catalog.tables
+
+
+@pytest.mark.parametrize(
     "sql",
     [
         "ALTER TABLE t ADD a INT",

@@ -6,6 +6,7 @@ import pytest
 
 from shardmerge.schemas.apply import apply_create
 from shardmerge.schemas.changes import CreateTable
+from shardmerge.schemas.databases import in_database
 from shardmerge.schemas.describe import column_text
 from shardmerge.schemas.grammar import ServerContext, parse
 from shardmerge.schemas.model import Column, Default, DefaultKind, TableSchema
@@ -174,7 +175,7 @@ def test_a_column_inherits_the_tables_charset(
 def test_the_databases_charset_is_inherited_by_the_table() -> None:
     statement = parse("CREATE TABLE t (a VARCHAR(5))", MYSQL)
     assert isinstance(statement, CreateTable)
-    found = apply_create(statement, MYSQL, "latin1")
+    found = apply_create(statement, in_database(MYSQL, ("latin1", "")))
     assert (found.charset, found.columns[0].type.charset) == ("latin1", "latin1")
 
 

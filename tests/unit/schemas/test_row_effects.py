@@ -242,6 +242,8 @@ def test_a_copy_that_a_tool_swaps_in_brings_the_shards_own_rows(copy: str) -> No
     [
         ("DROP PARTITION p0", True), ("TRUNCATE PARTITION ALL", True),
         ("EXCHANGE PARTITION p0 WITH TABLE t2", True), ("IMPORT TABLESPACE", True),
+        ("CONVERT TABLE t2 TO PARTITION p VALUES LESS THAN (5)", True),
+        ("CONVERT PARTITION p TO TABLE t2", True), ("CONVERT TO CHARACTER SET latin1", False),
         ("ADD PARTITION (PARTITION p1 VALUES LESS THAN (5))", False),
         ("REORGANIZE PARTITION p0 INTO (PARTITION p1 VALUES LESS THAN (5))", False),
         ("COALESCE PARTITION 2", False), ("DROP COLUMN `partition`", False),
