@@ -192,7 +192,7 @@ def _replace(
     real = skipped.actual or skipped.effective
     actual = None if assigned.tracked == real else real
     moved = state.with_shard(replace(skipped, effective=assigned.tracked, actual=actual))
-    moved = replace(moved, generations=assigned.generations)
+    moved = replace(moved, generations=assigned.generations, copies=assigned.copies)
     settled = _settle(moved, assigned.names, dialect)
     return _with(settled, {known.shard: _opens(state, known)})
 

@@ -61,8 +61,8 @@ def decide(state: TargetState, change: SchemaChange, dialect: Dialect = MYSQL_8)
     )
     if not counted.shards and counted.schema is None:
         counted = replace(counted, origin=change.origin)
-    folded = _fold(counted, change, dialect)
-    return _warned(with_fixups(counted, change, folded, dialect), change)
+    step = with_fixups(counted, change, _fold(counted, change, dialect), dialect)
+    return _warned(_settled(step), change)
 
 
 def obey(
@@ -83,12 +83,12 @@ def obey(
     if counted is None:
         return Step(state, None, None)
     if command.kind is not CommandKind.SET_SCHEMA:
-        obeyed = commands.obey(counted, command, dialect, context)
-        return with_fixups(counted, None, obeyed, dialect)
+        step = commands.obey(counted, command, dialect, context)
+        return _settled(with_fixups(counted, None, step, dialect))
     described = commands.described(counted, command)
     if isinstance(described, Refusal):
         return refuse(counted, command, described)
-    return with_fixups(counted, described, _fold(counted, described, dialect), dialect)
+    return _settled(with_fixups(counted, described, _fold(counted, described, dialect), dialect))
 
 
 def no_target(command: OperatorCommand) -> Decision:
@@ -127,8 +127,15 @@ def _fold(state: TargetState, change: SchemaChange, dialect: Dialect) -> Step:
     assigned = assign(state, change)
     if assigned.generations is not state.generations:
         state = replace(state, generations=assigned.generations)
+    if assigned.copies != state.copies:
+        state = replace(state, copies=assigned.copies)
     move = pessimistic.move if waits else optimistic.move
     return move(state, change, assigned, dialect)
+
+
+def _settled(step: Step) -> Step:
+    """The step whose state remembers what is still of use."""
+    return replace(step, state=step.state.with_known_copies())
 
 
 def _warned(step: Step, change: SchemaChange) -> Step:

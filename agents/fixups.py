@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
 
+from shardmerge.schemas.copied_columns import are_kin, is_in_line
 from shardmerge.schemas.events import (
     Fixup,
     FixupKind,
@@ -73,11 +74,14 @@ def with_fixups(
     effects = {name: _hold_effects(old, name) for name in decision.released}
     if change is not None and (change.after is not None or change.error):
         effects[change.shard] = _effects(old, change, new)
+    copied = {i for copy in (*old.copies, *new.copies) for i in (copy.before, copy.after)}
     if change is None or old.skipping:
         effects |= _late_columns(old, new, effects)
     new = _carried(new, effects)
     moved = [name for name in effects if name in new.shards and not new.shards[name].hold]
     fills = next_fills(old.fills, old.columns, new.columns, _given_up(old, new, moved))
+    # Their values stand now in the one, now in the other.
+    fills = {column_id: fill for column_id, fill in fills.items() if column_id not in copied}
     if fills != old.fills:
         new = replace(new, fills=fills)
     fixups = [*decision.fixups]  # an operator's
@@ -85,7 +89,7 @@ def with_fixups(
         columns = _columns(new.shards[name].real)
         found = differing(effects[name], columns, old.columns, new.columns, old.fills)
         if found:
-            fixup, statement = _fixup(new, name, found, dialect)
+            fixup, statement = _fixup(new, name, found, copied, dialect)
             fixups.append(fixup)
             step = with_statement(step, statement) if statement else step
     decision = step.decision
@@ -115,9 +119,39 @@ def _effects(old: TargetState, change: SchemaChange, new: TargetState) -> tuple[
         reason = "a statement that could not be read may have changed it"
         return held_effects(earlier, unknown_effects(before, reason), before, before)
     after = _columns(shard.real)
-    now = list(row_effects(before, after, change.lineage)) if change.lineage else []
+    moved = _moved(old, new, before, after, change)
+    now = list(row_effects(before, after, change.lineage, moved)) if change.lineage else []
     now += arrival_effects(after, change.actions)
-    return held_effects(earlier, now, before, after)
+    if known and known.hold and moved:
+        reason = "it was renamed while its rows waited"
+        now += unknown_effects([item for item in after if item.id in moved.values()], reason)
+    return held_effects(earlier, now, before, after, moved)
+
+
+def _moved(
+    old: TargetState,
+    new: TargetState,
+    before: Sequence[ShardColumn],
+    after: Sequence[ShardColumn],
+    change: SchemaChange,
+) -> dict[str, str]:
+    """Columns that got another identity by a rename, whose values the target moves or has moved.
+
+    What only held changes knew, no row of the target has: it can become anything of its kin.
+    """
+    by_name = {item.column.name.lower(): item for item in before}
+    there = {item.id for item in old.columns}
+    found = {}
+    for item, line in zip(after, change.lineage, strict=False):
+        was = by_name.get(line.before.lower()) if line.before else None
+        if was is None or was.id == item.id:
+            continue
+        if was.column.generated is not None or item.column.generated is not None:
+            continue
+        kin = is_in_line if was.id in there else are_kin
+        if kin(new.copies, was.id, item.id):
+            found[was.id] = item.id
+    return found
 
 
 def _late_columns(
@@ -164,13 +198,17 @@ def _given_up(old: TargetState, new: TargetState, moved: Iterable[ShardId]) -> s
 
 
 def _fixup(
-    new: TargetState, name: ShardId, found: Sequence[RowEffect], dialect: Dialect
+    new: TargetState,
+    name: ShardId,
+    found: Sequence[RowEffect],
+    copied: Container[str],
+    dialect: Dialect,
 ) -> tuple[Fixup, TargetStatement | None]:
     """What is done about effects that the target does not show, and the statement that does it."""
     schema = new.shards[name].real
     columns = tuple(effect.name for effect in found)
     reason = "; ".join(f"{effect.name}: {effect.reason}" for effect in found)
-    statement = _filling(new, name, found, dialect)
+    statement = _filling(new, name, found, copied, dialect)
     kind = _KINDS[new.existing_rows] if statement is None else FixupKind.UPDATE
     if kind is not FixupKind.SNAPSHOT:
         return Fixup(name, kind, columns, reason), statement
@@ -181,12 +219,19 @@ def _fixup(
 
 
 def _filling(
-    new: TargetState, name: ShardId, found: Sequence[RowEffect], dialect: Dialect
+    new: TargetState,
+    name: ShardId,
+    found: Sequence[RowEffect],
+    copied: Container[str],
+    dialect: Dialect,
 ) -> TargetStatement | None:
     """The statement that brings the target's rows of a shard to what the shard's rows hold.
 
-    None where the target does not tell them from others, or one of the values is not known.
+    None where the target does not tell them from others, one of the values is not known, or a
+    column is one of two whose values are brought together (``copied``).
     """
+    if any(effect.id in copied for effect in found):
+        return None
     if not new.origin.tells_shards_apart or not new.propagates:
         return None
     columns = {item.id: item.column for item in new.columns}
@@ -200,7 +245,15 @@ def _filling(
             return None
         values.append((column, literal))
     reason = f"rows that {name} had before hold other values than the target's"
-    return filling(new.target, name, new.origin, values, reason, dialect=dialect)
+    return filling(
+        new.target,
+        name,
+        new.origin,
+        values,
+        reason,
+        columns=list(columns.values()),
+        dialect=dialect,
+    )
 
 
 def _warning(fixup: Fixup) -> str:

@@ -4,17 +4,23 @@ An identity is ``<name at birth>#<generation>``. A rename keeps it. A column tha
 takes the identity of the target's column of that name if there is one, else a new one: the
 next generation of its name, so that a value of a dropped column never comes back under a
 re-added name. Origin columns, which no shard has, have identities of their own (``origin``).
+
+Under ``RenamePolicy.COPY`` a rename that other shards have not made brings a new identity, and a
+``Copy`` that leads from the old one to it (``copied_columns``); the renames of the others, and
+those back, follow the copies that there are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from shardmerge.schemas.copied_columns import Copy, are_kin, later_names
 from shardmerge.schemas.events import Lineage, SchemaChange
 from shardmerge.schemas.joined import ShardSchema
 from shardmerge.schemas.origin import origin_part
 from shardmerge.schemas.origin_columns import with_origin
+from shardmerge.schemas.routing import Mode, RenamePolicy
 
 from .state import TargetState
 
@@ -27,12 +33,14 @@ class Assigned:
         tracked: The shard's schema after the change, with identities.
         names: Identity → name in the target, of every identity that is known now.
         generations: See ``TargetState``.
+        copies: Likewise, with those that the change begins.
         warnings: Renames that the target does not follow, for people.
     """
 
     tracked: ShardSchema
     names: Mapping[str, str]
     generations: Mapping[str, int]
+    copies: tuple[Copy, ...]
     warnings: tuple[str, ...]
 
 
@@ -49,7 +57,8 @@ def assign(state: TargetState, change: SchemaChange) -> Assigned:
 
     A rename is mapped: the target's column is renamed with the first shard that renames it;
     shards that have not renamed yet keep writing into it under their own name. A rename that
-    contradicts another shard's is not followed, which loses nothing, and is warned of.
+    contradicts another shard's is not followed, which loses nothing, and is warned of. A rename
+    by copying gives the shard's column another identity.
 
     Two identities with one target name are possible here; such schemas have no join.
     """
@@ -59,24 +68,29 @@ def assign(state: TargetState, change: SchemaChange) -> Assigned:
     book = _NameBook(known_names(state), state.generations)
     lineages = _lineage(change, before)
     kept = [before.get(x.before.lower()) if x.before else None for x in lineages]
-    taken = {column_id for column_id in kept if column_id is not None}
+    copies = _Copies(state, change, book, {*before.values()})
     ids: list[str] = []
     warnings: list[str] = []
     for lineage, column_id in zip(lineages, kept, strict=True):
-        if column_id is not None:
-            ids.append(column_id)
-            if lineage.before != lineage.name and (warning := book.rename(column_id, lineage)):
-                warnings.append(warning)
-            continue
-        found = book.find(lineage.name)
-        if found is None or found in taken or origin_part(found):
-            found = book.give_birth(lineage.name)
-        taken.add(found)
+        found = column_id or ""
+        if column_id is not None and lineage.before.lower() != lineage.name.lower():
+            found = copies.renamed(column_id, lineage.name)
+        if column_id is not None and found == column_id and lineage.before != lineage.name:
+            warnings += filter(None, [book.rename(column_id, lineage)])
         ids.append(found)
+    taken = set(filter(None, ids))
+    for place, lineage in enumerate(lineages):
+        if ids[place]:
+            continue
+        added = book.find(lineage.name)
+        if added is None or added in taken or origin_part(added) or copies.gave_up(added, taken):
+            added = book.give_birth(lineage.name)
+        taken.add(added)
+        ids[place] = added
     for column in state.origin.columns:
         book.names.setdefault(column.part.column_id, column.name)
     tracked = with_origin(ShardSchema(change.after, tuple(ids)), state.origin)
-    return Assigned(tracked, book.names, book.generations, tuple(warnings))
+    return Assigned(tracked, book.names, book.generations, copies.all, tuple(warnings))
 
 
 def _lineage(change: SchemaChange, before: Mapping[str, str]) -> tuple[Lineage, ...]:
@@ -87,6 +101,64 @@ def _lineage(change: SchemaChange, before: Mapping[str, str]) -> tuple[Lineage, 
     return tuple(
         Lineage(c.name, c.name if c.name.lower() in before else "") for c in change.after.columns
     )
+
+
+class _Copies:
+    """The renames by copying while one change is worked through.
+
+    Args:
+        state: Before the change.
+        change: Of one shard.
+        book: Names and births.
+        had: The identities that the shard had before the change.
+    """
+
+    def __init__(
+        self, state: TargetState, change: SchemaChange, book: _NameBook, had: set[str]
+    ) -> None:
+        self._state, self._shard, self._book, self._had = state, change.shard, book, had
+        self._found = list(state.copies)
+        optimistic = state.mode is Mode.OPTIMISTIC
+        self._policy = state.renames is RenamePolicy.COPY and optimistic
+
+    @property
+    def all(self) -> tuple[Copy, ...]:
+        """Those of before and those that the change begins."""
+        return tuple(sorted(self._found))
+
+    def renamed(self, column_id: str, name: str) -> str:
+        """The identity that the shard's column has under its new name; often the same one."""
+        for known, called in self._book.names.items():
+            if called.lower() != name.lower() or known == column_id or known in self._had:
+                continue
+            if are_kin(self._found, column_id, known):
+                return known
+        if not self._policy:
+            return column_id
+        there = self._book.find(name)
+        if (
+            there is not None
+            and there not in self._had
+            and not origin_part(there)
+            and not self.gave_up(there, self._had)
+        ):
+            return there  # others have another column of that name: the rows are read again
+        if there is None and not self._is_copied(column_id) and not self._others_have(column_id):
+            return column_id
+        born = self._book.give_birth(name)
+        self._found.append(Copy(column_id, born))
+        return born
+
+    def gave_up(self, column_id: str, has: Iterable[str]) -> bool:
+        """Whether a shard with these columns has renamed that one, which others still have."""
+        return not set(later_names(self._found, column_id)).isdisjoint(has)
+
+    def _is_copied(self, column_id: str) -> bool:
+        return any(column_id in (copy.before, copy.after) for copy in self._found)
+
+    def _others_have(self, column_id: str) -> bool:
+        others = self._state.without_shard(self._shard).pool.counts()
+        return any(column_id in schema.ids for schema in others)
 
 
 class _NameBook:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from shardmerge.schemas.copied_columns import contradiction, copy_moves, widened
 from shardmerge.schemas.diff import CannotRender, diff
 from shardmerge.schemas.events import ShardColumn, TargetStatement
 from shardmerge.schemas.join_index import JoinIndex
@@ -66,13 +67,17 @@ def join_target(
     if not index.shards:
         return Joined(state.schema, state.columns, (), state.joined, names, state.told)
     ids = without_origin((*index.ids, *state.final.ids))
-    if clash := _clash({i: names[i] for i in ids}):
+    if clash := _clash({i: names[i] for i in ids}, state):
         names = _as_shards_call_them(state, names)
-        if _clash({i: names[i] for i in ids}):
+        if _clash({i: names[i] for i in ids}, state):
             return clash
-    if clash := _clash({i: names[i] for i in index.ids}):
+    if clash := _clash({i: names[i] for i in index.ids}, state):
         return clash
+    if state.copies and (why := _cannot_copy(state, index, names)):
+        return why
     joined = index.join(names, first)
+    if not isinstance(joined, Conflict):
+        joined = widened(joined, state.copies)
     if isinstance(joined, Conflict):
         return Refusal(str(joined), joined.resolve)
     for column in state.origin.columns:
@@ -88,10 +93,12 @@ def join_target(
         and _default_charset(joined) == _default_charset(state.joined)
     ):
         return Joined(state.schema, state.columns, (), state.joined, names, state.told)
+    copies = copy_moves(state.copies, state.columns, joined)
+    columns = copies.rekeyed(state.columns)
     to = target_schema(
-        joined, state.columns, table=state.target.table, dialect=dialect, comments=comments
+        joined, columns, table=state.target.table, dialect=dialect, comments=comments
     )
-    statements = diff(state.schema, state.columns, to, state.target, dialect)
+    statements = diff(state.schema, columns, to, state.target, dialect, copies=copies)
     if isinstance(statements, CannotRender):
         return Refusal(statements.reason, statements.hint)
     notes = to.untold_notes(state.told, statements)
@@ -120,6 +127,18 @@ def unmoved(state: TargetState, names: Mapping[str, str]) -> Joined:
     that the target itself cannot be brought there.
     """
     return Joined(state.schema, state.columns, (), state.joined, names, state.told)
+
+
+def _cannot_copy(state: TargetState, index: JoinIndex, names: Mapping[str, str]) -> Refusal | None:
+    """Why the renames by copying leave no way; looks at all shards where some are held."""
+    schemas = (
+        list(state.finals)
+        if index is state.final
+        else {shard.effective for shard in state.shards.values() if shard.effective is not None}
+    )
+    there = [column.id for column in state.columns]
+    why = contradiction(state.copies, index.ids.keys(), there, schemas, names)
+    return Refusal(*why) if why else None
 
 
 def _default_charset(joined: JoinedTable) -> tuple[str, str]:
@@ -161,12 +180,18 @@ def names_on(schemas: Iterable[ShardSchema]) -> dict[str, set[str]]:
     return called
 
 
-def _clash(names: Mapping[str, str]) -> Refusal | None:
+def _clash(names: Mapping[str, str], state: TargetState) -> Refusal | None:
     """Two columns of different identity that would have one name in the target."""
     taken: dict[str, str] = {}
     for column_id, name in sorted(names.items()):
         if taken.setdefault(name.lower(), column_id) != column_id:
             other = taken[name.lower()]
+            if {column_id, other} & {copy.before for copy in state.copies}:
+                return Refusal(
+                    f"{name!r} is the old name of a column that not every shard has renamed, and "
+                    "the name of another one, which cannot be copied",
+                    "rename it on the other shards first, or undo the change of this one",
+                )
             return Refusal(
                 f"the target would have two columns {name!r}: {other} and {column_id}",
                 "rename or drop the column on the shard that added it last",

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from immutables import Map
 
+from shardmerge.schemas.copied_columns import Copy, still_known
 from shardmerge.schemas.counts import Counts, recounted
 from shardmerge.schemas.events import ShardColumn
 from shardmerge.schemas.join_index import JoinIndex
@@ -173,6 +174,7 @@ class TargetState:
         names: Identity → name in the target, of the columns that only shards have: those of a held
             change, and generated columns that another shard lacks.
         generations: Highest generation given so far, by folded name at birth.
+        copies: Renames by copying, as long as both identities are known, sorted.
         fills: Identity → what the target holds in rows of shards that lack the column, see
             ``row_effects.next_fills``.
         seen: Per source the (offset, ordinal) of the latest schema change decided.
@@ -201,6 +203,7 @@ class TargetState:
     schema: TableSchema | None = None
     names: Mapping[str, str] = field(default_factory=dict)
     generations: Mapping[str, int] = field(default_factory=dict)
+    copies: tuple[Copy, ...] = ()
     fills: Mapping[str, str] = field(default_factory=dict)
     seen: Map[str, tuple[int, int]] = field(default_factory=Map)
     held: Map[ShardId, None] = field(default_factory=Map, compare=False)
@@ -259,6 +262,14 @@ class TargetState:
         if state.effective is state.final:
             return state
         return replace(state, effective=state.final)
+
+    def with_known_copies(self) -> TargetState:
+        """The state without copies of columns that nobody has any more."""
+        if not self.copies:
+            return self
+        there = {c.id for c in self.columns}
+        there.update(column_id for schema in self.pool.counts() for column_id in schema.ids)
+        return replace(self, copies=still_known(self.copies, there.__contains__))
 
     def _with(self, name: ShardId, new: ShardState | None) -> TargetState:
         old = self.shards.get(name)

@@ -26,6 +26,7 @@ from hashlib import blake2b
 
 from immutables import Map
 
+from shardmerge.schemas.copied_columns import Copy
 from shardmerge.schemas.errors import ContractError
 from shardmerge.schemas.joined import ShardSchema
 from shardmerge.schemas.model import TableSchema
@@ -38,11 +39,11 @@ from shardmerge.schemas.row_effects import RowEffect
 
 from .state import Hold, Pending, ShardState, TargetState, assembled
 
-FORMAT = 4
+FORMAT = 5
 """Version of the rows; a change of it needs a reader of the older ones."""
-_READABLE = (2, 3, 4)
+_READABLE = (2, 3, 4, 5)
 """Format 2 knows neither changes that wait for a DDL lock nor what operators said, format 3 no
-origin columns."""
+origin columns, format 4 no renames by copying."""
 
 _PREFIX = b"state/"
 _RESTORE = (
@@ -173,6 +174,7 @@ def stored_state(
         schema=merged.schema if merged else None,
         names=header.names,
         generations=header.generations,
+        copies=header.copies,
         fills=header.fills,
         seen=Map(seen),
         mode=header.mode,
@@ -201,6 +203,7 @@ class _StoredHeader:
     existing_rows: ExistingRows = ExistingRows.REREAD
     told: tuple[str, ...] = ()
     origin: Origin = NO_ORIGIN
+    copies: tuple[Copy, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +252,7 @@ def _header(state: TargetState) -> _StoredHeader:
         state.existing_rows,
         state.told,
         state.origin,
+        state.copies,
     )
 
 

@@ -8,7 +8,8 @@ rows (switching). The statements come in an order in which every one of them is 
 
 1. indexes, checks and generated columns that go, or that a rename would break; stored columns
    that are computed no more;
-2. steps up of columns that are about to go;
+2. steps up of columns that are about to go; where renames by copying end, steps up of the columns
+   that stay, then the values of those that go (``copied_columns``);
 3. columns whose name is needed by another column are dropped, then renames;
 4. steps up and switches of columns that stay;
 5. added columns, those that need a value with a default;
@@ -27,7 +28,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from .diff_columns import ColumnMove, Step, column_steps, first_steps
+from .copied_columns import NO_MOVES, CopyMoves
+from .diff_columns import (
+    ColumnMove,
+    Step,
+    column_steps,
+    first_steps,
+    merged_steps,
+    opened_steps,
+)
 from .diff_writer import StatementWriter
 from .events import ShardColumn, TargetStatement
 from .expressions import column_names
@@ -51,6 +60,8 @@ def diff(
     to: TargetSchema,
     target: TargetTable,
     dialect: Dialect = MYSQL_8,
+    *,
+    copies: CopyMoves = NO_MOVES,
 ) -> tuple[TargetStatement, ...] | CannotRender:
     """The statements that bring the target to ``to``, in execution order.
 
@@ -61,6 +72,7 @@ def diff(
             and with the same dialect.
         target: The table's name.
         dialect: The target's kind and version.
+        copies: What renames by copying do; ``from_columns`` are rekeyed by it already.
 
     Returns:
         The statements, empty when nothing is to do; or why the target cannot be brought there.
@@ -69,7 +81,7 @@ def diff(
     if from_schema is None:
         write.create()
         return write.result
-    return _Diff(from_schema, from_columns, to, write, dialect).run()
+    return _Diff(from_schema, from_columns, to, write, dialect, copies=copies).run()
 
 
 class _Diff:
@@ -82,8 +94,10 @@ class _Diff:
         to: TargetSchema,
         write: StatementWriter,
         dialect: Dialect,
+        *,
+        copies: CopyMoves,
     ) -> None:
-        self.write, self.dialect = write, dialect
+        self.write, self.dialect, self.copies = write, dialect, copies
         self.from_schema, self.to = from_schema, to
         self.before = {c.id: c.column for c in from_columns}
         self.after = {c.id: c.column for c in to.columns}
@@ -125,12 +139,17 @@ class _Diff:
             column = self.current[column_id]
             in_key = column.name.lower() in self.key
             self.current[column_id] = self.write.make_optional(column, in_key=in_key)
+        merging = [merge.kept for merge in self.copies.merges if merge.kept in stay]
+        for column_id in merging:
+            self._move(column_id, moves[column_id].up)
+        self._merge()
         gone = self._rename(gone)
         # MySQL wants a key's columns NOT NULL, so those of a key that goes move after it.
         old_key = self._columns_of_changing_key()
-        stay = [i for i in stay if not moves[i].rebuild and i not in freed]
+        moved = {*freed, *merging}
+        stay = [i for i in stay if not moves[i].rebuild]
         for column_id in stay:
-            if column_id not in old_key:
+            if column_id not in old_key and column_id not in moved:
                 self._move(column_id, moves[column_id].up)
         passing: dict[str, tuple[Step, ...]] = {}
         key = self.to.schema.primary_key
@@ -142,10 +161,13 @@ class _Diff:
                 if first.nullable and column.name.lower() in new_key:
                     first, steps = column, ()
                 self.current[column_id], passing[column_id] = first, steps
-                self.write.add(column_id, first, ours=bool(steps) or column_id in self.to.ours)
+                self.write.add(
+                    column_id, first, ours=bool(steps) or column_id in self.to.ours,
+                    copied=column_id in self.copies.renamed.values(),
+                )  # fmt: skip
         self._switch_primary_key()
         for column_id in stay:
-            if column_id in old_key:
+            if column_id in old_key and column_id not in moved:
                 self._move(column_id, moves[column_id].up)
         for column_id in stay:
             self._move(column_id, moves[column_id].down)
@@ -172,6 +194,10 @@ class _Diff:
                 # MySQL refuses to rename a column that a computed one names.
                 return ColumnMove(rebuild=True)
         ours = column_id in self.to.ours
+        if any(merge.kept == column_id for merge in self.copies.merges):
+            return merged_steps(before, after, dialect=self.dialect)
+        if self.copies.renamed.get(column_id) in self.after:
+            return opened_steps(before, after, ours=ours, dialect=self.dialect)
         return column_steps(before, after, ours=ours, dialect=self.dialect)
 
     def _is_freed(self, column_id: str) -> bool:
@@ -191,6 +217,16 @@ class _Diff:
             in_key = was is not None and was.name.lower() in self.key
             self.write.move(column_id, now, in_key=in_key)
             self.current[column_id] = now.after
+
+    def _merge(self) -> None:
+        """Move the values of columns whose renames by copying end to the columns that stay."""
+        for merge in self.copies.merges:
+            gone, kept = self.current[merge.gone], self.current[merge.kept]
+            if not merge.forward and self.after[merge.kept].nullable:
+                # Rows that have the older column again leave the newer one out.
+                self.current[merge.gone] = gone = self.write.make_null_when_left_out(gone)
+            others = [c for i, c in self.current.items() if i not in (merge.gone, merge.kept)]
+            self.write.copy_values(merge, gone, kept, others)
 
     def _drop_indexes(self, lost: set[str]) -> None:
         kept = {i.name.lower(): _plain(i) for i in self.to.schema.indexes}
@@ -291,8 +327,8 @@ class _Diff:
         return next(found for found in tries if found.lower() not in taken)
 
     def _rename_one(self, column_id: str, name: str) -> None:
-        column = self.current[column_id]
-        self.write.rename(column_id, column, name)
+        column, former = self.current[column_id], self.copies.renamed.get(column_id)
+        self.write.rename(column_id, column, name, former=former, again=former in self.after)
         self.current[column_id] = replace(column, name=name)
 
     def _generated_first(self, ids: Sequence[str]) -> list[str]:

@@ -86,6 +86,57 @@ def column_steps(
     return ColumnMove(up=(up,), down=(down,))
 
 
+def opened_steps(
+    before: Column, after: Column, *, ours: bool, dialect: Dialect
+) -> ColumnMove | CannotRender:
+    """The steps of a column that is renamed by copying; see ``copied_columns``.
+
+    It loses its default at once: the column that is added under the old name is filled by rows
+    that leave this one out, and its NULL means NULL. It takes what it took: no row that says
+    nothing about it is from a shard that has it.
+
+    Args:
+        before: The target's definition now.
+        after: The one that it must have.
+        ours: Whether the default after is a zero value that no shard has.
+        dialect: The target's, for its zero values.
+    """
+    has_default = before.default not in (None, NULL_DEFAULT)
+    if not (after.nullable and has_default and before.generated is None):
+        return column_steps(before, after, ours=ours, dialect=dialect)
+    free = replace(before, name=after.name, nullable=True, default=NULL_DEFAULT)
+    reason = f"{after.name} is NULL in rows that have its old name"
+    step = Step(replace(before, name=after.name), free, StatementKind.EXPANDING, reason)
+    move = column_steps(replace(free, name=before.name), after, ours=ours, dialect=dialect)
+    return move if isinstance(move, CannotRender) else replace(move, up=(step, *move.up))
+
+
+def merged_steps(before: Column, after: Column, *, dialect: Dialect) -> ColumnMove | CannotRender:
+    """The steps of a column that a rename by copying ends with; see ``copied_columns``.
+
+    Until the values are copied, what is left out must stay NULL: the default that the shards give
+    it comes after that, and no row waits for it.
+
+    Args:
+        before: The target's definition now.
+        after: The one that it must have.
+        dialect: The target's, for its zero values.
+    """
+    nullable = before.nullable or after.nullable
+    default = before.default
+    if not nullable and default is not None:
+        default = fitted_default(default, after.type)
+    elif nullable:
+        default = before.default if before.nullable else NULL_DEFAULT
+    middle = replace(after, nullable=nullable, default=default)
+    first = column_steps(before, middle, ours=False, dialect=dialect)
+    last = column_steps(middle, after, ours=False, dialect=dialect)
+    if isinstance(first, CannotRender) or isinstance(last, CannotRender):
+        return first if isinstance(first, CannotRender) else last
+    later = (replace(s, kind=StatementKind.CONTRACTING) for s in (*last.up, *last.down))
+    return replace(first, down=(*first.down, *later))
+
+
 def first_steps(after: Column, dialect: Dialect) -> tuple[Column, tuple[Step, ...]]:
     """How a new column comes: its definition when it is added, and the steps from there.
 

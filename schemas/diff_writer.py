@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from .copied_columns import Merge
 from .diff_columns import NULL_DEFAULT, Step
 from .events import Binding, StatementKind, TargetStatement
 from .expressions import column_names
 from .model import Check, Column, Index
 from .names import TargetTable
 from .render.dialect import CannotRender, Dialect, Texts
+from .row_statements import copying
 from .target_table import TargetSchema
 
 _EXPANDING = StatementKind.EXPANDING
@@ -43,9 +45,18 @@ class StatementWriter:
         texts = self._dialect.create_table(self._table, to.schema)
         self._add(texts, _EXPANDING, reason, ("table",), binds)
 
-    def add(self, column_id: str, column: Column, *, ours: bool) -> None:
-        """Add a column; a generated one is a debt, since it takes values that rows bring."""
+    def add(self, column_id: str, column: Column, *, ours: bool, copied: bool = False) -> None:
+        """Add a column; a generated one is a debt, since it takes values that rows bring.
+
+        Args:
+            column_id: Its identity.
+            column: Its definition.
+            ours: Whether its default is a zero value that no shard has.
+            copied: Whether it was renamed just now, and is added again under its old name.
+        """
         kind, reason = _EXPANDING, f"column {column.name} is new"
+        if copied:
+            reason = f"not every shard has renamed {column.name}"
         if column.generated is not None:
             kind, reason = _CONTRACTING, f"every shard computes {column.name}"
         elif ours and column.default != NULL_DEFAULT:
@@ -99,16 +110,59 @@ class StatementWriter:
         self._add(texts, _EXPANDING, reason, (_column(column.name),))
         return optional
 
-    def rename(self, column_id: str, column: Column, to: str) -> None:
-        """Rename a column; rows of all shards go to the new name from then on."""
+    def rename(
+        self,
+        column_id: str,
+        column: Column,
+        to: str,
+        *,
+        former: str | None = None,
+        again: bool = False,
+    ) -> None:
+        """Rename a column; rows of all shards go to the new name from then on.
+
+        Args:
+            column_id: Its identity.
+            column: Its definition by now.
+            to: Its new name.
+            former: The identity that it has in rows of before the rename; None: the same one.
+            again: Whether it is added again under its old name, for the others' rows.
+        """
         name = column.name
+        reason = f"a shard renamed {name} to {to}; the others' rows go to {to} as well"
+        if again:
+            reason = f"a shard renamed {name} to {to}; the others' values are copied at the end"
+        ids = (column_id,) if former is None else (column_id, former)
         self._add(
             self._dialect.rename_column(self._table, column, to),
             _EXPANDING,
-            f"a shard renamed {name} to {to}; the others' rows go to {to} as well",
+            reason,
             (_column(name), _column(to)),
-            (Binding(column_id, to, column.generated is None),),
+            tuple(Binding(each, to, column.generated is None) for each in ids),
         )
+
+    def make_null_when_left_out(self, column: Column) -> Column:
+        """Let a column that goes be NULL in rows that leave it out; the column as it is then."""
+        if column.nullable:
+            return column
+        nullable = replace(column, nullable=True, default=NULL_DEFAULT)
+        texts = self._dialect.change_column(self._table, column, nullable, in_key=False)
+        reason = f"rows leave {column.name} out before it is dropped"
+        self._add(texts, _EXPANDING, reason, (_column(column.name),))
+        return nullable
+
+    def copy_values(
+        self, merge: Merge, gone: Column, kept: Column, others: Sequence[Column]
+    ) -> None:
+        """Move the values of a column that goes to the one that stays (``copied_columns``).
+
+        Args:
+            merge: Which end of a rename it is.
+            gone: The column that goes, with the name that it has by now.
+            kept: The one that stays, likewise.
+            others: The target's other columns.
+        """
+        self._statements.append(copying(self._table, gone, kept, others, overwrites=merge.forward))
 
     def move(self, column_id: str, step: Step, *, in_key: bool) -> None:
         """One step of a column's definition."""

@@ -150,7 +150,8 @@ class StatementKind(StrEnum):
     CONTRACTING = "contracting"
     SWITCHING = "switching"
     ROWS = "rows"
-    """Changes rows of one shard: it waits only for that shard's rows, and only they for it."""
+    """Changes rows of one shard: it waits only for that shard's rows, and only they for it. Without
+    a shard it changes rows of all, waits as a contracting one does, and nobody waits for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +171,7 @@ class Binding:
 
 @dataclass(frozen=True, slots=True)
 class TargetStatement:
-    """One DDL statement for the target.
+    """One statement for the target: DDL, or a change of rows.
 
     Attributes:
         sql: Canonical text, with the qualified target name.
@@ -179,8 +180,8 @@ class TargetStatement:
             (lower-case), or ``table`` for all of it. Statements with a common subject run in
             version order.
         binds: Column identities that its execution binds or unbinds.
-        shard: Whose rows it changes; None for DDL. It is then repeated, a part of the rows at a
-            time, until it finds none.
+        shard: Whose rows it changes; None for DDL, and for rows of all shards. A statement that
+            changes rows is repeated, a part of them at a time, until it finds none.
     """
 
     sql: str

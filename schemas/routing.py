@@ -35,10 +35,13 @@ class RenamePolicy(StrEnum):
 
     ``map``: the target's column is renamed at once, the others' rows go there under their name.
     ``hold``: the shard is held until the others have renamed it too.
+    ``copy``: the target's column is renamed at once and added again under its old name, for the
+    others' rows; when all have renamed it, its values are copied and it is dropped.
     """
 
     MAP = "map"
     HOLD = "hold"
+    COPY = "copy"
 
 
 class RowsPolicy(StrEnum):

@@ -19,12 +19,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from .events import Lineage, ShardColumn
 from .row_fills import UNKNOWN, fill_text
 from .value_changes import value_change
 from .volatile_defaults import volatile_default
 
+_NONE: Mapping[str, str] = MappingProxyType({})
 _RENAMED_FROM = "RENAME FROM "
 _COPIED = re.compile(r"_(?P<table>.+)_(gho|new)")
 """Tables that gh-ost and pt-online-schema-change fill with a shard's rows, and swap with it."""
@@ -51,7 +53,10 @@ class RowEffect:
 
 
 def row_effects(
-    before: Sequence[ShardColumn], after: Sequence[ShardColumn], lineage: Sequence[Lineage]
+    before: Sequence[ShardColumn],
+    after: Sequence[ShardColumn],
+    lineage: Sequence[Lineage],
+    moved: Mapping[str, str] = _NONE,
 ) -> tuple[RowEffect, ...]:
     """The effects of a change on the shard's existing rows, in the order of its columns.
 
@@ -59,13 +64,17 @@ def row_effects(
         before: The shard's columns before it, with identities.
         after: Its columns after it.
         lineage: Where those of ``after`` come from, one entry for each.
+        moved: Identity before → after a rename whose values the target moves itself.
     """
     by_name = {item.column.name.lower(): item for item in before}
     known = {item.id for item in before}
     found = []
     for item, line in zip(after, lineage, strict=True):
         if line.before:
-            effect = _changed(by_name[line.before.lower()], item)
+            was = by_name[line.before.lower()]
+            effect = _changed(was, item)
+            if effect is None and moved.get(was.id, was.id) != item.id:
+                effect = _unknown(item, "it got the name of a column that other shards have")
         elif item.id in known:
             effect = _unknown(item, "it was dropped and added again")
         else:
@@ -118,6 +127,7 @@ def held_effects(
     now: Sequence[RowEffect],
     before: Sequence[ShardColumn],
     after: Sequence[ShardColumn],
+    moved: Mapping[str, str] = _NONE,
 ) -> tuple[RowEffect, ...]:
     """The effects of a held shard's changes so far, for the decision that releases it.
 
@@ -126,9 +136,11 @@ def held_effects(
         now: Of this change.
         before: The shard's columns before this change.
         after: Its columns after this change.
+        moved: As for ``row_effects``.
     """
     ids = {item.id for item in after}
-    gone = [item for item in before if item.id not in ids]
+    gone = [item for item in before if item.id not in ids and item.id not in moved]
+    earlier = [replace(effect, id=moved.get(effect.id, effect.id)) for effect in earlier]
     lost = {item.id for item in gone}
     kept = [effect for effect in earlier if effect.id not in lost]
     again = [_unknown(item, "it was dropped and added again") for item in gone]

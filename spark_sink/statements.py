@@ -8,7 +8,7 @@ The rules (``StatementKind``; why they are right: DESIGN of the offset barrier):
   its *limit* as of v (``limit_of``). That is every shard that a decision up to v names: shards
   that left are asked too, since their last rows may still be on the way.
 * One that changes the rows of one shard waits for that shard's rows before the gate at which it
-  stands (``rows_gate``), and for nobody else's.
+  stands (``rows_gate``), and for nobody else's; one that changes rows of all is a debt like those.
 """
 
 from __future__ import annotations
@@ -158,9 +158,8 @@ def rows_stops(
     """
     found: dict[ShardId, tuple[int, StatementKey]] = {}
     for key, statement in ((s.key, s.statement) for s in open_now):
-        if statement.kind is not StatementKind.ROWS:
-            continue
-        assert statement.shard is not None
+        if statement.kind is not StatementKind.ROWS or statement.shard is None:
+            continue  # no row waits for it
         shard = target.shards[statement.shard]
         index = rows_gate(shard, key.version)
         if index is not None and index < found.get(shard.shard, (len(shard.gates), key))[0]:

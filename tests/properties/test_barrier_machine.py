@@ -35,7 +35,7 @@ from shardmerge.schemas.events import (
 from shardmerge.schemas.grammar import parse
 from shardmerge.schemas.model import Column, TableSchema
 from shardmerge.schemas.names import ShardId, TargetTable
-from shardmerge.schemas.routing import Mode
+from shardmerge.schemas.routing import Mode, RenamePolicy
 from shardmerge.spark_sink.decisions import Decisions, Gate, StatementKey
 from shardmerge.spark_sink.statements import bindings
 from tests.toy_kafka import Change, Ddl, Row, ToyKafka, ToySource
@@ -67,6 +67,8 @@ class BarrierMachine(RuleBasedStateMachine):
     """Two sources, up to four shards of one target, one sink that may die at any step."""
 
     sink_class = ToySink
+    target_class = ToyTarget
+    renames = RenamePolicy.MAP
 
     @initialize(
         partitions=st.integers(1, 2), batch=st.sampled_from([2, 5, 100]), mode=st.sampled_from(Mode)
@@ -82,7 +84,7 @@ class BarrierMachine(RuleBasedStateMachine):
         self.read_to = dict.fromkeys(self.sources, 0)
         self.outbox: list[Decision] = []
         self.ddl: list[Decision | None] = []
-        self.target = ToyTarget()
+        self.target = self.target_class()
         self.number = 0
         self._start_sink()
         for shard in SHARDS[:3]:
@@ -232,12 +234,13 @@ class BarrierMachine(RuleBasedStateMachine):
                     ChangeId(source, offset, ordinal, count), TARGET, shard, event.position,
                     self.tracked.get(shard), after, lineage,
                     _actions(self.tracked.get(shard), after, lineage), "",
-                    snapshot=event.snapshot, mode=self.mode,
+                    snapshot=event.snapshot, mode=self.mode, renames=self.renames,
                 )  # fmt: skip
                 step = coordinator.decide(self.state, change)
                 assert step.decision is not None
                 self.state = step.state
                 self.outbox.append(step.decision)
+                self._decided(step.decision)
                 if after is None:
                     self.tracked.pop(shard, None)
                 else:
@@ -247,6 +250,9 @@ class BarrierMachine(RuleBasedStateMachine):
                 self.ddl.append(Decision(ignored, None, 0, None, event.position, Outcome.IGNORED))
             return True
         return False
+
+    def _decided(self, decision: Decision) -> None:
+        """For machines that look at more."""
 
     @precondition(lambda self: self.outbox)
     @rule()

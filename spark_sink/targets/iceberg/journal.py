@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from shardmerge.schemas.errors import SourceError, TargetError
-from shardmerge.schemas.events import TargetStatement
+from shardmerge.schemas.events import StatementKind, TargetStatement
 from shardmerge.schemas.names import TargetTable
 from shardmerge.spark_sink.failpoints import reach
 from shardmerge.spark_sink.targets.interface import JournalEntry, StatementPlace
@@ -90,7 +90,7 @@ class IcebergJournal:
         if key in state.done:
             return DONE
         try:
-            if statement.shard is not None:
+            if statement.kind is StatementKind.ROWS:
                 if table is None:
                     return _missing(target)
                 change = read_row_change(statement.sql)

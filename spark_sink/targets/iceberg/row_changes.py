@@ -1,7 +1,8 @@
 """Statements that change rows of an Iceberg table where no row event does, as MERGEs. Pure.
 
 They are ``DELETE FROM … [WHERE …]`` and ``UPDATE … SET … WHERE …`` whose conditions compare
-columns with literals, and nothing else (``schemas.row_statements``, ``truncations``). A MERGE can
+columns with literals or ask for NULL, and nothing else (``schemas.row_statements``,
+``truncations``). A MERGE can
 be staged, so that its rows and the state that tells of it are one commit; see ``staging``.
 """
 
@@ -18,7 +19,8 @@ _STRING = r"'(?:[^'\\]|\\.|'')*'"
 _LITERAL = rf"(NULL|-?\d+(?:\.\d+)?|(?:DATE |TIMESTAMP_NTZ )?{_STRING})"
 _DELETE = re.compile(rf"DELETE FROM {_NAME}\.{_NAME}( WHERE )?", re.DOTALL)
 _UPDATE = re.compile(rf"UPDATE {_NAME}\.{_NAME} SET ", re.DOTALL)
-_ASSIGNMENT = re.compile(rf"{_NAME} = {_LITERAL}", re.DOTALL)
+_ASSIGNMENT = re.compile(rf"{_NAME} = (?:{_LITERAL}|{_NAME})", re.DOTALL)
+_NULL = re.compile(rf"{_NAME} IS (NOT )?NULL", re.DOTALL)
 _COMPARISON = re.compile(rf"{_NAME} (=|<=>) {_LITERAL}", re.DOTALL)
 
 
@@ -67,7 +69,9 @@ def read_row_change(sql: str) -> RowChange:
 def _assignments(sql: str, place: int) -> tuple[str, int]:
     found: list[str] = []
     while one := _ASSIGNMENT.match(sql, place):
-        found.append(f"t.`{one[1]}` = {_literal(one[2])}")
+        # All columns mean the row before: nothing here is assigned and read after that.
+        value = f"t.`{one[3]}`" if one[3] is not None else _literal(one[2])
+        found.append(f"t.`{one[1]}` = {value}")
         place = one.end()
         if not sql.startswith(", ", place):
             return ", ".join(found), place
@@ -87,6 +91,9 @@ def _all(sql: str, place: int) -> tuple[str, int]:
             place += 1
         elif one := _COMPARISON.match(sql, place):
             found.append(f"t.`{one[1]}` {one[2]} {_literal(one[3])}")
+            place = one.end()
+        elif one := _NULL.match(sql, place):
+            found.append(f"t.`{one[1]}` IS {one[2] or ''}NULL")
             place = one.end()
         else:
             raise _unread(sql, place)
@@ -111,7 +118,7 @@ def _table(found: re.Match[str]) -> TargetTable:
 def _unread(sql: str, place: int) -> UnparsableDDL:
     return UnparsableDDL(
         "this is no change of rows that Iceberg targets get: DELETE or UPDATE, columns compared"
-        f" with literals; {sql[place : place + 60]!r} is not understood",
+        f" with literals or NULL; {sql[place : place + 60]!r} is not understood",
         sql,
         place,
     )

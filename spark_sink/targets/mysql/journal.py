@@ -15,7 +15,7 @@ DDL is not transactional in MySQL. Theory of operation of ``execute``:
 4. After executing, read the table back and compare it with what the statement should make of
    it; then journal ``done``.
 
-A statement that changes rows (``TargetStatement.shard``) is repeated instead, a part of the rows
+A statement that changes rows (``StatementKind.ROWS``) is repeated instead, a part of the rows
 in each transaction, until it finds none; begun anew after a crash it goes on with what is left.
 
 An error of the target is journalled as ``refused`` and returned; the next call begins anew. An
@@ -34,7 +34,7 @@ from typing import TypeAlias
 from shardmerge.schemas.apply import apply_create
 from shardmerge.schemas.changes import AlterTable, CreateTable
 from shardmerge.schemas.errors import SourceError, TargetError
-from shardmerge.schemas.events import TargetStatement
+from shardmerge.schemas.events import StatementKind, TargetStatement
 from shardmerge.schemas.grammar import ServerContext, parse
 from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import TargetTable
@@ -138,7 +138,7 @@ class Journal:
             )
             if stored and stored[0][0] == "done":
                 return JournalEntry("done")
-            if statement.shard is not None:
+            if statement.kind is StatementKind.ROWS:
                 entry = self._change_rows(statement.sql)
                 self._store(place, statement.sql, entry, None)
                 return entry

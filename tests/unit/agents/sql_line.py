@@ -21,6 +21,7 @@ from shardmerge.schemas.events import (
     Lineage,
     OperatorCommand,
     SchemaChange,
+    StatementKind,
 )
 from shardmerge.schemas.grammar import ServerContext, parse
 from shardmerge.schemas.model import TableSchema
@@ -139,7 +140,7 @@ class SqlLine:
         self.state = step.state
         self.decisions.append(step.decision)
         for emitted in step.decision.statements:
-            if emitted.shard is None:
+            if emitted.kind is not StatementKind.ROWS:
                 self._execute(emitted.sql)
         if self.target is not None and self.state.schema is not None:
             names = [c.name for c in self.target.columns]

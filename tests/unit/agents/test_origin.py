@@ -177,3 +177,13 @@ def test_texts_are_compared_byte_by_byte() -> None:
         "UPDATE `merged`.`t` SET `b` = '' WHERE `_shard` = 's2/app.t' AND NOT ("
         "CAST(CONVERT(`b` USING utf8mb4) AS BINARY) <=> CAST(CONVERT('' USING utf8mb4) AS BINARY))"
     ]
+
+
+def test_filling_rows_leaves_the_time_of_their_last_change_alone() -> None:
+    stamp = "ts TIMESTAMP DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP"
+    line = SqlLine(
+        Mode.OPTIMISTIC, "s1", "s2", create=f"id INT PRIMARY KEY, {stamp}", origin=SHARD_COLUMN
+    )
+    line.alter("s2", "ADD COLUMN b INT NOT NULL DEFAULT 4")
+    (filled,) = rows_sql(line.alter("s1", "ADD COLUMN b INT NOT NULL"))
+    assert filled.startswith("UPDATE `merged`.`t` SET `b` = 0, `ts` = `ts` WHERE")

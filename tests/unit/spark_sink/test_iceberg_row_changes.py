@@ -15,7 +15,7 @@ from shardmerge.schemas.names import ShardId, TargetTable, quote_identifier
 from shardmerge.schemas.origin import Origin, OriginColumn, OriginPart
 from shardmerge.schemas.render.spark import SparkDialect
 from shardmerge.schemas.row_fills import fill_text
-from shardmerge.schemas.row_statements import filling, removal
+from shardmerge.schemas.row_statements import copying, filling, removal
 from shardmerge.spark_sink.targets.iceberg.row_changes import RowChange, read_row_change
 from tests.strategies import ALL_TYPES, table
 
@@ -85,6 +85,22 @@ def test_statements_as_merges() -> None:
     assert read_row_change("DELETE FROM `m`.`t` WHERE `a` = 'it''s \\\\'").merge_sql("`x`") == (
         "MERGE INTO `x` t USING (SELECT 1) s ON t.`a` = 'it\\'s \\\\' WHEN MATCHED THEN DELETE"
     )
+
+
+@pytest.mark.parametrize(
+    ("overwrites", "condition", "assignments"),
+    [
+        (True, "t.`old` IS NOT NULL", "t.`new` = t.`old`, t.`old` = NULL"),
+        (False, "t.`new` IS NULL AND t.`old` IS NOT NULL", "t.`new` = t.`old`"),
+    ],
+)
+def test_values_that_move_to_another_column(
+    overwrites: bool, condition: str, assignments: str
+) -> None:
+    gone, kept = column("int", "old"), column("int", "new")
+    found = read_row_change(copying(TARGET, gone, kept, [], overwrites=overwrites).sql)
+
+    assert found == RowChange(TARGET, condition, assignments)
 
 
 def test_every_default_of_every_type_that_has_a_literal_is_read() -> None:
