@@ -33,10 +33,11 @@ class BatchSize:
     def took(self, records: int, size_bytes: int, seconds: float) -> None:
         """A batch of so many records and bytes took so long.
 
-        One with few records tells nothing of the speed of many, unless these alone were too much.
+        One with few records tells nothing of the speed of many, unless these alone were too much,
+        or no more were allowed.
         """
         used = max(seconds / self._seconds, size_bytes / self._size_bytes)
-        if records == 0 or (records < _LEAST and used <= 1):
+        if records == 0 or (records < min(_LEAST, self.records) and used <= 1):
             return
         allowed = int(records / used) if used else self._most
         self.records = max(1, min(self._most, allowed, max(self.records, _LEAST) * _GROWTH))

@@ -45,9 +45,11 @@ def test_small_batches_become_large_again() -> None:
     found = size()
     found.took(100_000, 512 * MB * 100_000, 1)
     assert found.records == 1
-    for _ in range(9):
-        found.took(max(found.records, 1_000), 1_000, 0.01)
-    assert found.records == 500_000
+    bounds = []
+    for _ in range(6):
+        found.took(found.records, found.records, 0.01)
+        bounds.append(found.records)
+    assert bounds == [1_000, 4_000, 16_000, 64_000, 256_000, 500_000]
 
 
 @given(st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 2**40), st.floats(0, 1e6))))
