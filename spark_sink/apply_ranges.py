@@ -26,6 +26,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
+from shardmerge.connectors.registry import RegistryAddress
 from shardmerge.schemas.errors import TargetError
 from shardmerge.schemas.names import TargetTable
 
@@ -34,6 +35,7 @@ from .control import ControlStore
 from .keyless import KeylessBatch
 from .range_reader import OffsetRange, RangeCursor, RowReader
 from .ranges import Advance, RangeResult, RangeTask
+from .row_avro import row_format
 from .row_batches import Batch, RefusedRow
 from .row_fold import RowFold
 from .segment_plan import Refusal
@@ -60,13 +62,18 @@ _HINTS = {
 
 @dataclass(frozen=True, slots=True)
 class ApplyConfig:
-    """What a task needs to know of the world; picklable."""
+    """What a task needs to know of the world; picklable.
+
+    Attributes:
+        registry: Of the rows' schemas; None: rows are in JSON.
+    """
 
     bootstrap_servers: str
     target: MySqlAddress
     control_database: str
     pipeline: str
     lock_wait_timeout_s: int = 30
+    registry: RegistryAddress | None = None
     round_records: int = ROUND_RECORDS
     round_bytes: int = ROUND_BYTES
 
@@ -78,6 +85,7 @@ class TaskConnection:
         self.config = config
         self.session = MySqlSession(config.target, lock_wait_timeout_s=config.lock_wait_timeout_s)
         self.control = ControlStore(self.session, config.control_database, config.pipeline)
+        self.rows = row_format(config.registry)
         self._reader: RowReader | None = None
         self._shapes: dict[TargetTable, tuple[int, TableShape]] = {}
 
@@ -254,7 +262,7 @@ def _apply(lanes: Sequence[_Lane], connection: TaskConnection) -> None:
     """
     cursor = connection.reader.open([lane.range for lane in lanes])
     while not all(lane.done for lane in lanes):
-        rounds = _read(lanes, cursor, connection.config)
+        rounds = _read(lanes, cursor, connection)
         _commit([r for r in rounds if r.next_offset > r.start], connection)
         for r in rounds:
             upserted, deleted = r.counts
@@ -272,9 +280,12 @@ def _apply(lanes: Sequence[_Lane], connection: TaskConnection) -> None:
             r.lane.done = not cursor.is_reading(r.lane.partition)
 
 
-def _read(lanes: Sequence[_Lane], cursor: RangeCursor, config: ApplyConfig) -> list[_Round]:
+def _read(lanes: Sequence[_Lane], cursor: RangeCursor, connection: TaskConnection) -> list[_Round]:
+    config = connection.config
     folds = {
-        lane.partition: RowFold(lane.task.stream, lane.task.bindings, lane.refusals)
+        lane.partition: RowFold(
+            lane.task.stream, lane.task.bindings, lane.refusals, connection.rows
+        )
         for lane in lanes
         if not lane.done
     }
@@ -421,7 +432,7 @@ def _probe(
     task: RangeTask, records: list[tuple[int, bytes]], connection: TaskConnection
 ) -> TargetError | None:
     """The target's error for these records; None when it accepts them. Nothing is kept."""
-    fold = RowFold(task.stream, task.bindings)
+    fold = RowFold(task.stream, task.bindings, rows=connection.rows)
     fold.add_all([offset for offset, _ in records], [value for _, value in records])
     try:
         with connection.session.transaction():

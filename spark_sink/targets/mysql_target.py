@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shardmerge.connectors.registry import RegistryAddress
 from shardmerge.schemas.pipeline import Pipeline
 from shardmerge.spark_sink.apply_ranges import ApplyConfig
 from shardmerge.spark_sink.batches import BatchRunner
@@ -24,6 +25,7 @@ class MySqlTarget:
             control_database=target.control_database,
             pipeline=pipeline.name,
             lock_wait_timeout_s=pipeline.sink.lock_wait_timeout_s,
+            registry=RegistryAddress.of(pipeline.kafka),
         )
         self._session = self._new_session()
         self.state = self._control_on(self._session)

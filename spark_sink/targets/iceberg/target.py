@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from shardmerge.connectors.registry import RegistryAddress
 from shardmerge.schemas.pipeline import Pipeline
 from shardmerge.schemas.spark_catalog import SparkCatalog
 from shardmerge.spark_sink.batches import start_spark
@@ -38,7 +39,7 @@ class IcebergTarget:
         self.batches = IcebergBatches(
             self.spark,
             self.state,
-            FoldConfig(pipeline.kafka.bootstrap_servers),
+            FoldConfig(pipeline.kafka.bootstrap_servers, RegistryAddress.of(pipeline.kafka)),
             pipeline.sink.spark_min_records,
         )
 
