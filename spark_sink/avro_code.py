@@ -1,9 +1,8 @@
-"""Compiles Avro schemas of row records into Python functions. Pure.
+"""Writes the statements that read values of an Avro schema, and makes functions of them. Pure.
 
-A general decoder walks the schema for every record and makes objects of everything in it; it costs
-ten times what JSON costs. Here the walk is made once per schema: it writes the statements that read
-exactly one envelope, passing over what nobody reads. Only numbers and names made here get into the
-source text; whatever comes from a schema is passed in as a value.
+A general decoder walks the schema for every record; here the walk is made once per schema. Only
+numbers and names made here get into the source text; whatever comes from a schema is passed in as
+a value.
 
 Source: Avro 1.12 specification, "Binary Encoding". Law: it gives what fastavro gives,
 tests/unit/spark_sink/test_row_avro.py.
@@ -12,13 +11,14 @@ tests/unit/spark_sink/test_row_avro.py.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from struct import Struct, error
 from typing import Any
 
 from msgspec import DecodeError
 
-from shardmerge.connectors.avro_wire import HEAD_BYTES, INTEGER
+from shardmerge.connectors.avro_wire import INTEGER
 
 WRONG = (IndexError, error, KeyError, ValueError, AttributeError)
 """What reading the bytes of another schema leads to, where it does not just give other values."""
@@ -35,7 +35,7 @@ class Unreadable(Exception):
 
 def kinds_of(schema: Any) -> frozenset[type]:
     """The Python types of a schema's values."""
-    schema, kind = _kind(schema)
+    schema, kind = kind_of(schema)
     if kind == "union":
         return frozenset[type]().union(*map(kinds_of, schema))
     return frozenset({int if _is_integer(schema) else _KINDS[kind]})
@@ -43,17 +43,20 @@ def kinds_of(schema: Any) -> frozenset[type]:
 
 def fields_of(schema: Any) -> dict[str, Any] | None:
     """Name → schema of a record's fields, or of the only record among a union's branches."""
-    schema, kind = _kind(schema)
+    schema, kind = kind_of(schema)
     if kind == "union":
-        records = [part for part in schema if _kind(part)[1] == "record"]
+        records = [part for part in schema if kind_of(part)[1] == "record"]
         return fields_of(records[0]) if len(records) == 1 else None
     if kind != "record":
         return None
     return {field["name"]: field["type"] for field in schema["fields"]}
 
 
-class _Code:
-    """Statements being written, and the values that they name."""
+class Code:
+    """Statements being written, and the values that they name.
+
+    They read from the bytes ``b`` at the place ``p``.
+    """
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -62,11 +65,16 @@ class _Code:
         self._names = 0
 
     def put(self, *lines: str) -> None:
+        """Write statements."""
         self.lines.extend("    " * self._depth + line for line in lines)
 
-    def block(self, head: str) -> _Block:
+    @contextmanager
+    def block(self, head: str) -> Iterator[None]:
+        """What is put meanwhile belongs to a compound statement."""
         self.put(head)
-        return _Block(self)
+        self._depth += 1
+        yield
+        self._depth -= 1
 
     def value(self, value: Any) -> str:
         """A name for a value."""
@@ -75,11 +83,9 @@ class _Code:
         return name
 
     def name(self, letter: str = "v") -> str:
+        """A new name."""
         self._names += 1
         return f"{letter}{self._names}"
-
-    def indent(self, by: int) -> None:
-        self._depth += by
 
     def function(self, head: str) -> Any:
         """The function; what bytes of another schema lead to is a ``DecodeError``."""
@@ -111,7 +117,7 @@ class _Code:
 
     def read(self, schema: Any, into: str) -> None:
         """A value into a variable."""
-        schema, kind = _kind(schema)
+        schema, kind = kind_of(schema)
         match kind:
             case "null":
                 self.put(f"{into} = None")
@@ -154,14 +160,14 @@ class _Code:
 
     def skip(self, schema: Any) -> None:
         """Pass over a value."""
-        schema, kind = _kind(schema)
+        schema, kind = kind_of(schema)
         match kind:
             case "null":
                 self.put("pass")
             case "boolean":
                 self.put("p += 1")
             case "long":
-                self.put(f"p = {self.value(_NUMBER)}(b, p).end()")
+                self.put(f"p = {self.value(_to_end_of_number)}(b, p).end()")
             case "int" | "enum":
                 with self.block("while b[p] > 127:"):
                     self.put("p += 1")
@@ -195,148 +201,12 @@ class _Code:
             self.put("raise IndexError('no such branch of a union')")
 
 
-class _Block:
-    def __init__(self, code: _Code) -> None:
-        self._code = code
-
-    def __enter__(self) -> None:
-        self._code.indent(1)
-
-    def __exit__(self, *_: object) -> None:
-        self._code.indent(-1)
+NUMBER = rb"[\x80-\xff]*[\x00-\x7f]"
+_to_end_of_number = re.compile(NUMBER).match
 
 
-def envelope_reader(
-    schema: Any,
-    identity: Mapping[str, str],
-    ops: frozenset[str],
-    columns: tuple[str, ...],
-    make: Mapping[str, Callable[..., Any]],
-) -> Callable[[bytes], Any]:
-    """A record's value → its envelope.
-
-    Args:
-        schema: Expanded, of Debezium's envelopes.
-        identity: Fields of ``source`` and the texts that they must have.
-        ops: The operations that are read.
-        columns: What an image must have, in the order in which it is made.
-        make: ``Image`` of the columns' values, ``Source`` of ``file`` and ``pos``, ``Envelope`` of
-            ``op``, ``source``, ``before`` (where it stands: record and place, or None), ``after``.
-
-    Raises:
-        Unreadable: Rows of this schema are not such rows.
-    """
-    fields = fields_of(schema)
-    if fields is None or not {"op", "source", "before", "after"} <= fields.keys():
-        raise Unreadable("no envelope")
-    code = _Code()
-    code.values |= make
-    code.put(f"p = {HEAD_BYTES}")
-    missing = {"op", "source", "before", "after"}
-    for name, field in fields.items():
-        if not missing:
-            break  # only times follow
-        missing.discard(name)
-        match name:
-            case "before":
-                code.put("before = (b, p)")
-                _skip_image(code, field)
-            case "after":
-                _read_image(code, field, columns, "after")
-            case "source":
-                _read_source(code, field, identity)
-            case "op":
-                code.read(field, "op")
-                with code.block(f"if op not in {code.value(ops)}:"):
-                    code.put("raise ValueError('another operation')")
-            case _:
-                code.skip(field)
-    code.put("return Envelope(op, source, before, after)")
-    reader: Callable[[bytes], Any] = code.function("envelope(b)")
-    return reader
-
-
-def image_reader(
-    schema: Any, columns: tuple[str, ...], make: Callable[..., Any]
-) -> Callable[[tuple[bytes, int]], Any]:
-    """The place of a ``before`` (see ``envelope_reader``) → its image, or None.
-
-    Raises:
-        Unreadable: Its columns are other ones.
-    """
-    fields = fields_of(schema)
-    if fields is None or "before" not in fields:
-        raise Unreadable("no envelope")
-    code = _Code()
-    code.values["Image"] = make
-    code.put("b, p = place")
-    _read_image(code, fields["before"], columns, "image")
-    with code.block("if image is None:"):
-        code.put("raise ValueError('no row image')")
-    code.put("return image")
-    reader: Callable[[tuple[bytes, int]], Any] = code.function("image(place)")
-    return reader
-
-
-def _skip_image(code: _Code, schema: Any) -> None:
-    code.skip(schema)
-
-
-def _read_image(code: _Code, schema: Any, columns: tuple[str, ...], into: str) -> None:
-    fields = fields_of(schema)
-    if fields is None or fields.keys() != set(columns):
-        raise Unreadable("other columns")
-    schema, kind = _kind(schema)
-    for branch in code.branches(schema) if kind == "union" else (schema,):
-        if _kind(branch)[1] == "null":
-            code.put(f"{into} = None")
-            continue
-        variables = {name: code.name() for name in fields}
-        for name, field in fields.items():
-            code.read(field, variables[name])
-        code.put(f"{into} = Image({', '.join(variables[name] for name in columns)})")
-
-
-def _read_source(code: _Code, schema: Any, identity: Mapping[str, str]) -> None:
-    fields = fields_of(schema)
-    if fields is None or not {"file", "pos", *identity} <= fields.keys():
-        raise Unreadable("no source block")
-    if _kind(schema)[1] != "record":
-        raise Unreadable("a source block that may be null")
-    for name, field in fields.items():
-        if name in identity:
-            written = _written(field, identity[name])
-            with code.block(f"if not b.startswith({code.value(written)}, p):"):
-                code.put("raise ValueError('a row of another table')")
-            code.put(f"p += {len(written)}")
-        elif name in ("file", "pos"):
-            code.read(field, name)
-        else:
-            code.skip(field)
-    code.put("source = Source(file, pos)")
-
-
-def _written(schema: Any, text: str) -> bytes:
-    """A text as it is written under a schema: a string, or one of a union's branches."""
-    schema, kind = _kind(schema)
-    if kind == "union":
-        kinds = [_kind(branch)[1] for branch in schema]
-        if "string" in kinds:
-            return bytes([2 * kinds.index("string")]) + _written("string", text)
-    if kind != "string":
-        raise Unreadable(f"a source block with a name of type {kind}")
-    data = text.encode()
-    length = 2 * len(data)
-    # Names of MySQL have 64 characters at most.
-    head = [length] if length < 128 else [length & 127 | 128, length >> 7]
-    return bytes(head) + data
-
-
-_NUMBER = re.compile(rb"[\x80-\xff]*[\x00-\x7f]", re.DOTALL).match
-
-
-def _kind(schema: Any) -> tuple[Any, str]:
-    """A schema without wrappings, and its kind."""
+def kind_of(schema: Any) -> tuple[Any, str]:
+    """A schema without wrappings, and its kind: ``union``, or a name of Avro's."""
     while isinstance(schema, dict) and not isinstance(schema["type"], str):
         schema = schema["type"]
     if isinstance(schema, list):

@@ -1,8 +1,8 @@
 """Rows in Avro with a schema registry, in Confluent's framing. Pure but for asking for schemas.
 
 A record names its schema by number; the function that gives schemas is passed in. The quick
-decoder of a shard's rows is a function compiled for record schema and row shape (``avro_code``);
-what it refuses is decoded as a whole, which can say what is wrong.
+decoder of a shard's rows is compiled for record schema and row shape (``avro_envelope``); what it
+refuses is decoded as a whole, which can say what is wrong.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from shardmerge.schemas.errors import ShardMergeError
 from shardmerge.schemas.names import ShardId
 from shardmerge.schemas.types import ColumnType
 
-from .avro_code import Unreadable, envelope_reader, fields_of, image_reader, kinds_of
+from .avro_code import Unreadable, fields_of, kinds_of
+from .avro_envelope import envelope_reader, image_reader
 from .columns import Encoder, encoder
 from .row_decoder import RowDecoder, Shape
 from .row_envelope import DELETE, UPSERTS, RowRecord, UndecodableRow, image_names, row_record
@@ -73,7 +74,7 @@ class AvroRows:
         return found
 
     def schema_of(self, value: bytes) -> AvroSchema:
-        """The schema that a record's value, or its head, names.
+        """The schema that a record's value names.
 
         Raises:
             UndecodableAvro, UnknownSchema, RegistryUnreachable: It cannot be had.
@@ -107,22 +108,6 @@ class _Envelope(Struct, gc=False):
     after: Any
 
 
-class _Functions(dict[bytes, Any]):
-    """A record's head → the function for its schema, compiled when it first comes."""
-
-    def __init__(self, compiled: Callable[[bytes], Any]) -> None:
-        super().__init__()
-        self._compiled = compiled
-
-    def __missing__(self, head: bytes) -> Any:
-        """Raises ``DecodeError`` without one: the record has to be looked at as a whole."""
-        try:
-            function = self[head] = self._compiled(head)
-        except (ShardMergeError, Unreadable) as error:
-            raise DecodeError(str(error)) from None
-        return function
-
-
 def _decoder(rows: AvroRows, shard: ShardId, columns: Shape, key: tuple[str, ...]) -> RowDecoder:
     fields = {name: f"c{number}" for number, (name, _) in enumerate(columns)}
     image: Any = defstruct("Image", [(field, Any) for field in fields.values()], gc=False)
@@ -130,18 +115,34 @@ def _decoder(rows: AvroRows, shard: ShardId, columns: Shape, key: tuple[str, ...
     identity = {"name": shard.source, "db": shard.database, "table": shard.table}
     make = {"Image": image, "Source": _Source, "Envelope": _Envelope}
 
-    def compiled_envelope(head: bytes) -> Callable[[bytes], Any]:
-        schema = rows.schema_of(head).expanded
-        _check_kinds(schema, columns)
-        return envelope_reader(schema, identity, UPSERTS | {DELETE}, names, make)
+    envelopes: dict[bytes, Callable[[bytes], Any]] = {}
+    images: dict[bytes, Callable[[tuple[bytes, int]], Any]] = {}
 
-    def compiled_image(head: bytes) -> Callable[[tuple[bytes, int]], Any]:
-        return image_reader(rows.schema_of(head).expanded, names, image)
-
-    envelopes, images = _Functions(compiled_envelope), _Functions(compiled_image)
+    def compile_for(value: bytes) -> None:
+        """Raises ``DecodeError`` where the record has to be looked at as a whole."""
+        try:
+            schema = rows.schema_of(value)
+            _check_kinds(schema.expanded, columns)
+            envelope = envelope_reader(
+                schema.expanded,
+                identity=identity,
+                likely=avro_wire.decode(value, schema)["source"],
+                ops=UPSERTS | {DELETE},
+                columns=names,
+                make=make,
+            )
+            images[value[:HEAD_BYTES]] = image_reader(schema.expanded, names, image)
+            envelopes[value[:HEAD_BYTES]] = envelope
+        except (ShardMergeError, Unreadable) as error:
+            raise DecodeError(str(error)) from None
 
     def decode(value: bytes) -> Any:
-        return envelopes[value[:HEAD_BYTES]](value)
+        try:
+            function = envelopes[value[:HEAD_BYTES]]
+        except KeyError:
+            compile_for(value)
+            function = envelopes[value[:HEAD_BYTES]]
+        return function(value)
 
     def decode_image(place: tuple[bytes, int]) -> Any:
         return images[place[0][:HEAD_BYTES]](place)
