@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, TypeAlias
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
@@ -107,7 +107,7 @@ class GapCheck:
             await consumer.stop()
 
 
-Translate: TypeAlias = Callable[[SourceRecord], Awaitable[SourceRecord]]
+Translate: TypeAlias = Callable[[SourceRecord], Coroutine[Any, Any, SourceRecord]]
 
 
 async def as_it_is(record: SourceRecord) -> SourceRecord:
