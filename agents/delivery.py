@@ -33,11 +33,11 @@ from typing import Any, TypeAlias
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from mode import CrashingSupervisor
 
+from shardmerge.connectors.failpoints import Passed, nowhere
 from shardmerge.schemas.errors import InternalError, StackError
 
 from . import effects as journal
 from .effects import Arrival, Effects, Fold, JournalEntry, Send, SourceRecord
-from .failpoints import Passed, nowhere
 
 log = logging.getLogger(__name__)
 
@@ -122,7 +122,7 @@ class Carrier:
         translate: Makes what the fold reads of a record; it waits for what it needs.
 
     Attributes:
-        passed: Called at each place of ``failpoints.PLACES``.
+        passed: Called at each place of ``agents.failpoints.PLACES``.
     """
 
     def __init__(

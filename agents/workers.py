@@ -8,7 +8,7 @@ from shardmerge.schemas import topics
 from shardmerge.schemas.pipeline import Pipeline
 
 from .delivery import Carrier, GapCheck, bytes_table, bytes_topic, carry
-from .failpoints import failpoint
+from .failpoints import agent_failpoint
 from .folds import CoordinatorFold, TrackerFold
 from .source_formats import translation
 
@@ -31,7 +31,7 @@ def add_tracker(app: Any, pipeline: Pipeline, gaps: GapCheck, failing: str = "")
         TrackerFold(pipeline),
         gaps,
         outputs,
-        failpoint(failing, "tracker"),
+        agent_failpoint(failing, "tracker"),
         translate=translation(pipeline),
     )
     source = bytes_topic(
@@ -60,7 +60,7 @@ def add_coordinator(app: Any, pipeline: Pipeline, gaps: GapCheck, failing: str =
     log = topics.schema_log(pipeline)
     table = bytes_table(app, "target-states", partitions=log.partitions)
     carrier = Carrier(
-        table, CoordinatorFold(pipeline), gaps, outputs, failpoint(failing, "coordinator")
+        table, CoordinatorFold(pipeline), gaps, outputs, agent_failpoint(failing, "coordinator")
     )
     carry(app, "coordinator", bytes_topic(app, log.name), carrier)
 

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, Protocol
 
 import fastavro
 from msgspec import Raw
@@ -108,6 +108,42 @@ def avro_of(value: bytes) -> bytes:
     body = io.BytesIO()
     fastavro.schemaless_writer(body, _PARSED, envelope)
     return b"\0" + NUMBER.to_bytes(4, "big") + body.getvalue()
+
+
+class Form(Protocol):
+    """How records are written."""
+
+    def value(self, shard: int, payload: bytes) -> bytes:
+        """A record's value with that envelope."""
+        ...
+
+    def key(self, shard: int, key: int) -> bytes:
+        """The key of a row."""
+        ...
+
+
+class Bare:
+    """JSON without schemas."""
+
+    def value(self, shard: int, payload: bytes) -> bytes:
+        """The envelope itself."""
+        return payload
+
+    def key(self, shard: int, key: int) -> bytes:
+        """Enough to choose the partition: nobody reads it."""
+        return b"%d" % key
+
+
+class Avro:
+    """Avro in Confluent's framing."""
+
+    def value(self, shard: int, payload: bytes) -> bytes:
+        """The envelope in Avro."""
+        return avro_of(payload)
+
+    def key(self, shard: int, key: int) -> bytes:
+        """Keys are in JSON in every format."""
+        return b"%d" % key
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -34,7 +34,7 @@ from msgspec.json import decode
 
 # Scripts of one folder: it is not on the path by itself, see PYTHONSAFEPATH in the Makefile.
 sys.path.insert(0, str(Path(__file__).parent))
-from bench_rows import avro_of, event, image, registry
+from bench_rows import Avro, Bare, Form, event, image, registry
 
 from shardmerge.connectors.local.mysql import PASSWORD, USER
 from shardmerge.connectors.local.stack import LocalStack, Ports
@@ -42,21 +42,20 @@ from shardmerge.connectors.registry import RegistryAddress
 from shardmerge.schemas.events import Binding, ShardColumn
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.position import BEGINNING
-from shardmerge.spark_sink import apply_ranges, batches
-from shardmerge.spark_sink.apply_ranges import ApplyConfig
-from shardmerge.spark_sink.batches import BatchRunner
 from shardmerge.spark_sink.columns import encoder
-from shardmerge.spark_sink.control import ControlStore
 from shardmerge.spark_sink.offsets import OffsetReader
 from shardmerge.spark_sink.range_reader import RangeCursor
 from shardmerge.spark_sink.ranges import RangeResult, RangeTask, Segment, ShardStream
 from shardmerge.spark_sink.row_batches import Block
 from shardmerge.spark_sink.row_fold import RowFold
 from shardmerge.spark_sink.settings import SinkSettings
-from shardmerge.spark_sink.targets import bulk
-from shardmerge.spark_sink.targets.introspection import schema_of, server_context, show_create
-from shardmerge.spark_sink.targets.mysql import MySqlAddress, MySqlSession
-from shardmerge.spark_sink.task_runs import run_tasks
+from shardmerge.spark_sink.targets.mysql import apply_ranges, batches, bulk, connection
+from shardmerge.spark_sink.targets.mysql.batches import BatchRunner
+from shardmerge.spark_sink.targets.mysql.connection import ApplyConfig
+from shardmerge.spark_sink.targets.mysql.control import ControlStore
+from shardmerge.spark_sink.targets.mysql.introspection import schema_of, server_context, show_create
+from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
+from shardmerge.spark_sink.targets.mysql.task_runs import run_tasks
 
 ROOT = Path(__file__).resolve().parents[1]
 COLUMNS = """
@@ -89,12 +88,14 @@ class Backlog:
     """What is in Kafka, and what must be in the target in the end.
 
     Attributes:
+        form: How records are written.
         base: Rows that are in the table before, as JSON, by primary key.
         rows: Those that are in it in the end.
         touched: Keys that events are about.
     """
 
     topics: list[str]
+    form: Form
     events: int = 0
     size_bytes: int = 0
     base: dict[int, bytes] = field(default_factory=dict)
@@ -131,9 +132,10 @@ def changes(shard: int, size: Size, backlog: Backlog) -> Iterator[tuple[int, byt
     backlog.rows.update(rows)
 
 
-def produce(stack: LocalStack, size: Size) -> Backlog:
+def produce(stack: LocalStack, size: Size, form: Form | None = None) -> Backlog:
     """Write the backlog: one topic per shard, records of one key in one partition."""
-    backlog = Backlog([f"bench.app.t{shard}" for shard in range(size.shards)])
+    form = form or (Avro() if size.avro else Bare())
+    backlog = Backlog([f"bench.app.t{shard}" for shard in range(size.shards)], form)
     admin = AdminClient({"bootstrap.servers": stack.bootstrap_servers})
     topics = [NewTopic(topic, size.partitions, 1) for topic in backlog.topics]
     for done in admin.create_topics(topics).values():
@@ -148,11 +150,11 @@ def produce(stack: LocalStack, size: Size) -> Backlog:
         }
     )
     for shard, topic in enumerate(backlog.topics):
-        for key, in_json in changes(shard, size, backlog):
-            value = avro_of(in_json) if size.avro else in_json
+        for key, value in changes(shard, size, backlog):
+            record = form.value(shard, value)
             backlog.events += 1
-            backlog.size_bytes += len(value)
-            producer.produce(topic, value, key=b"%d" % key)
+            backlog.size_bytes += len(record)
+            producer.produce(topic, record, key=form.key(shard, key))
             producer.poll(0)
         producer.flush()
     return backlog
@@ -161,7 +163,7 @@ def produce(stack: LocalStack, size: Size) -> Backlog:
 class Bench:
     """A running stack with the tables, and the ways to fill them."""
 
-    def __init__(self, stack: LocalStack, rows_registry: RegistryAddress | None) -> None:
+    def __init__(self, stack: LocalStack, rows_registry: RegistryAddress | None = None) -> None:
         self.stack = stack
         self.config = ApplyConfig(
             stack.bootstrap_servers,
@@ -362,7 +364,7 @@ def print_stages(bench: Bench, size: Size, backlog: Backlog) -> None:
     clock.watch("COMMIT", MySqlSession, "execute", "COMMIT")
     with measuring(bench.stack) as (_, used), clock.running():
         results = [r for unit in units for r in apply_ranges.apply_tasks(unit, config)]
-    apply_ranges.close_connections()
+    connection.close_connections()
     events = sum(result.rows for result in results)
     print(f"\nin one process, {events:,} events{'':<16}{'µs/event':>12}{'own CPU':>10}")
     for stage, seconds in clock.wall.items():
@@ -385,7 +387,7 @@ def print_small(bench: Bench, size: Size, backlog: Backlog, rounds: int, epoch: 
             after = image(key, chance)
             value = event(shard, size.events + number, "u", backlog.rows[key], after)
             backlog.rows[key] = after
-            value = avro_of(value) if size.avro else value
+            value = backlog.form.value(shard, value)
             producer.produce(backlog.topics[shard], value, key=b"%d" % key)
         producer.flush()
         started = time.perf_counter()
@@ -395,7 +397,7 @@ def print_small(bench: Bench, size: Size, backlog: Backlog, rounds: int, epoch: 
         rows = sum(r.rows for r in results if isinstance(r, RangeResult))
         if rows != min(SMALL_ROWS, len(keys)):
             sys.exit(f"a small batch was not applied: {results}")
-    apply_ranges.close_connections()
+    connection.close_connections()
     p50, p99 = (sorted(seconds)[int(share * rounds)] * 1000 for share in (0.5, 0.99))
     print(
         f"\n{rounds} batches of {SMALL_ROWS} rows over {len(tasks)} partitions, planning to commit:"

@@ -250,13 +250,14 @@ def _tell_targets(line: Line) -> None:
         rows = progress.rows if progress else 0
         _say(f"{target}: version {joined.version}, {rows:,} rows applied")
         held = facts.held(target)
-        waiting = {s.shard: s.waiting for s in progress.shards if s.waiting} if progress else {}
+        waiting = {s.shard: s for s in progress.shards if s.waiting} if progress else {}
         for shard in facts.live(target):
             if shard in held:
                 _say(f"  {shard}: held at {held[shard].position}: {held[shard].reason}")
                 _say(f"    {held[shard].hint}")
             elif shard in waiting:
-                _say(f"  {shard}: waits: {waiting[shard]}")
+                found = waiting[shard]
+                _say(f"  {shard}: waits, {found.parked:,} rows at most: {found.waiting}")
             else:
                 _say(f"  {shard}: flows")
         for statement in progress.open if progress else ():

@@ -130,18 +130,30 @@ class Sink:
 
     Attributes:
         max_batch_records: Most row records of one micro-batch, over all partitions.
+        max_batch_mb, max_batch_s: Size of a batch's records and the time that it may take, about:
+            the batches before it tell how many records that is.
         spark_min_records: A batch below this runs in the driver: an empty Spark job alone
             costs more than applying it.
         poll_interval_ms: Pause after a batch that found nothing to do.
         retry_interval_s: Pause before a statement that the target refused is tried again.
         lock_wait_timeout_s: Bound of a DDL statement's wait for metadata locks.
+        online_ddl: Whether the target's DDL must not lock out its readers and writers: what the
+            server cannot do so is refused.
     """
 
     max_batch_records: int = 500_000
+    max_batch_mb: int = 1_024
+    max_batch_s: int = 20
     spark_min_records: int = 5_000
     poll_interval_ms: int = 50
     retry_interval_s: int = 10
     lock_wait_timeout_s: int = 30
+    online_ddl: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("max_batch_records", "max_batch_mb", "max_batch_s", "retry_interval_s"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"[sink]: {name} must be 1 or more, not {getattr(self, name)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,8 +343,7 @@ def _build(cls: type[T], entry: Mapping[str, Any], where: str) -> T:
             if spec.default is MISSING and spec.default_factory is MISSING:
                 raise ConfigError(f"{where}: key {name!r} is missing")
             continue
-        wanted = {"int": int, "str": str}[str(spec.type)]
-        if not isinstance(entry[name], wanted) or isinstance(entry[name], bool):
+        if type(entry[name]).__name__ != str(spec.type):
             raise ConfigError(f"{where}: {name} must be of type {spec.type}, not {entry[name]!r}")
     return cls(**entry)
 

@@ -20,6 +20,7 @@ from shardmerge.schemas.errors import ConfigError, ShardMergeError, StackError, 
 from shardmerge.schemas.pipeline import Pipeline, parse_pipeline
 
 from .driver import Driver
+from .failpoints import reach
 from .offsets import OffsetReader, TopicTail
 from .publisher import ProgressPublisher
 from .settings import SinkSettings, settings_from
@@ -76,6 +77,7 @@ def run(settings: SinkSettings, pipeline: Pipeline, stopped: Stopped) -> None:
     # without that their order, which everything here rests on, is lost.
     create_topics(bootstrap, topics.own_topics(pipeline))
     epoch = _take_over(target.state, stopped)
+    reach("epoch-taken")
     statements = StatementRunner(lambda: target.journal_of_thread(epoch))
     tailed = [topics.ddl(pipeline).name, *(source.name for source in pipeline.sources)]
     tail = TopicTail(bootstrap, tailed)

@@ -94,6 +94,7 @@ class RangeResult:
         rows: Row events consumed (before keeping the last change per key).
         written, deleted: Rows sent to the target.
         truncated: Whether the row event at ``next_offset`` says that the shard's table was emptied.
+        read_bytes: Size of the record values that were read.
     """
 
     topic: str
@@ -106,6 +107,7 @@ class RangeResult:
     deleted: int
     hold: RowHold | None = None
     truncated: bool = False
+    read_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

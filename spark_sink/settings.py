@@ -7,7 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from shardmerge.connectors.failpoints import failpoint
 from shardmerge.schemas.errors import ConfigError
+
+from .failpoints import PLACES, SETTING
 
 MASTER = "SHARDMERGE_SPARK_MASTER"
 DRIVER_MEMORY = "SHARDMERGE_SPARK_DRIVER_MEMORY"
@@ -62,6 +65,7 @@ def settings_from(arguments: Sequence[str], env: Mapping[str, str]) -> SinkSetti
     level = env.get(LOG_LEVEL, "INFO").upper()
     if level not in ("DEBUG", "INFO", "WARNING", "ERROR"):
         raise ConfigError(f"{LOG_LEVEL} {level!r} is not DEBUG, INFO, WARNING or ERROR")
+    failpoint(env.get(SETTING, ""), PLACES)
     return SinkSettings(
         pipeline_file=options.pipeline,
         master=options.master,

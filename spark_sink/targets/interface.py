@@ -95,6 +95,13 @@ class StatementJournal(Protocol):
         """
         ...
 
+    def stage(self, target: TargetTable) -> str:
+        """What the target says of the statement of ours that it executes on a table now.
+
+        "" when it says nothing. Raises ``TargetError`` when it does not answer.
+        """
+        ...
+
     def change_rows(self, sql: str) -> None:
         """Execute a statement that changes rows, which is in no decision.
 

@@ -7,7 +7,7 @@ from shardmerge.spark_sink.settings import SinkSettings
 
 from .iceberg.target import IcebergTarget
 from .interface import Target
-from .mysql_target import MySqlTarget
+from .mysql.target import MySqlTarget
 
 
 def open_target(settings: SinkSettings, pipeline: Pipeline) -> Target:

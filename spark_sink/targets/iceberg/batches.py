@@ -27,6 +27,7 @@ from uuid import uuid4
 
 from shardmerge.schemas.errors import ConfigError, ContractError, ShardMergeError, TargetError
 from shardmerge.schemas.names import TargetTable
+from shardmerge.spark_sink.failpoints import reach
 from shardmerge.spark_sink.ranges import RangeResult, RangeTask, TaskFailure
 
 from .fold import FoldConfig, Folded, FoldTask, close_readers, fold_tasks, read_head
@@ -204,9 +205,12 @@ class IcebergBatches:
         moved = [r for r in results if r.next_offset > r.start_offset]
         if moved:
             staged_as = new_id()
+            reach("rows-read")
             if any(f.count for f in folded):
                 self._stage(target, staged_as, lines, key, folded, others=others)
+                reach("rows-written")
             self._publish(target, epoch, moved, staged_as)
+            reach("committed")
         return results
 
     def _stage(

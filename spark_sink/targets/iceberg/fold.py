@@ -252,6 +252,7 @@ def _folded(lane: _Lane, read: _Read) -> tuple[Folded, list[str]] | None:
         *fold.counts(),
         hold=end.hold if end else None,
         truncated=end.truncated if end else False,
+        read_bytes=read.size,
     )
     return Folded(lane.task.number, result, keys[0] if keys else (), len(lines), len(keys)), lines
 

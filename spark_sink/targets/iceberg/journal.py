@@ -18,6 +18,7 @@ from typing import Any
 from shardmerge.schemas.errors import SourceError, TargetError
 from shardmerge.schemas.events import TargetStatement
 from shardmerge.schemas.names import TargetTable
+from shardmerge.spark_sink.failpoints import reach
 from shardmerge.spark_sink.targets.interface import JournalEntry, StatementPlace
 
 from .ddl import AlterTable, CreateTable, parse_statement
@@ -57,6 +58,10 @@ class IcebergJournal:
         self._fence()
         key = statement_key(version, ordinal)
         return repeated(lambda: self._try(target, key, statement))
+
+    def stage(self, target: TargetTable) -> str:
+        """Nothing: a change is one commit of the table's metadata."""
+        return ""
 
     def change_rows(self, sql: str) -> None:
         """Execute a DELETE or an UPDATE; see ``StatementJournal``."""
@@ -122,7 +127,9 @@ class IcebergJournal:
             return DONE
         self._store.register(target, self._epoch)
         comment = {"comment": wanted.comment} if wanted.comment else {}
+        reach("statement-begun")
         self._store.catalog.create(target, wanted.layout, {**comment, **done})
+        reach("statement-executed")
         return self._verified(target, wanted.layout)
 
     def _alter(
@@ -136,7 +143,9 @@ class IcebergJournal:
             table.commit(done)
             return DONE
         layout = statement.change(table.layout)
+        reach("statement-begun")
         table.commit(done, layout=layout)
+        reach("statement-executed")
         return self._verified(table.name, layout)
 
     def _change(self, change: RowChange, note: Callable[[StoredState], StoredState]) -> None:
@@ -151,6 +160,7 @@ class IcebergJournal:
         table = catalog.load(change.table)
         state = note(self._store.state_of(table).fenced(self._epoch))
         table.commit(self._store.properties(state), publish=publishable(table, staged_as))
+        reach("rows-changed")
 
     def _verified(self, target: TargetTable, expected: Layout) -> JournalEntry:
         reason = difference(expected, self._store.catalog.load(target).layout)

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from shardmerge.connectors.registry import RegistryAddress
 from shardmerge.schemas.pipeline import Pipeline
 from shardmerge.schemas.spark_catalog import SparkCatalog
-from shardmerge.spark_sink.batches import start_spark
 from shardmerge.spark_sink.settings import SinkSettings
+from shardmerge.spark_sink.spark_session import start_spark
 
 from .batches import IcebergBatches, SparkStart
 from .fold import FoldConfig

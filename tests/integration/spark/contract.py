@@ -26,17 +26,17 @@ from shardmerge.schemas.position import SourcePosition
 from shardmerge.schemas.render.dialects import dialect_of
 from shardmerge.schemas.row_statements import filling, removal
 from shardmerge.schemas.spark_catalog import SparkCatalog
-from shardmerge.spark_sink.apply_ranges import close_connections
-from shardmerge.spark_sink.batches import start_spark
 from shardmerge.spark_sink.ranges import Advance, RangeResult, RangeTask, Segment, TaskFailure
 from shardmerge.spark_sink.settings import SinkSettings
+from shardmerge.spark_sink.spark_session import start_spark
 from shardmerge.spark_sink.targets.iceberg.batches import SparkStart
 from shardmerge.spark_sink.targets.iceberg.fold import close_readers
 from shardmerge.spark_sink.targets.iceberg.tables import IcebergCatalog
 from shardmerge.spark_sink.targets.iceberg.target import IcebergTarget, spark_conf
 from shardmerge.spark_sink.targets.interface import JournalEntry, Target
-from shardmerge.spark_sink.targets.mysql import MySqlAddress, MySqlSession
-from shardmerge.spark_sink.targets.mysql_target import MySqlTarget
+from shardmerge.spark_sink.targets.mysql.connection import close_connections
+from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
+from shardmerge.spark_sink.targets.mysql.target import MySqlTarget
 from tests.strategies import table
 
 from .rig import Rig

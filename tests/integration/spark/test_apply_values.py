@@ -18,9 +18,9 @@ from shardmerge.connectors.source_config import connector_config, connector_name
 from shardmerge.connectors.topics_admin import create_topics
 from shardmerge.schemas import topics
 from shardmerge.schemas.pipeline import ROW_FORMATS, Kafka, parse_pipeline
-from shardmerge.spark_sink.apply_ranges import TaskConnection
-from shardmerge.spark_sink.targets import bulk
-from shardmerge.spark_sink.targets.mysql import MySqlAddress, MySqlSession
+from shardmerge.spark_sink.targets.mysql import bulk
+from shardmerge.spark_sink.targets.mysql.connection import TaskConnection
+from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 
 from . import values
 from .rig import Rig

@@ -25,7 +25,7 @@ from shardmerge.connectors.local.stack import LocalStack
 from shardmerge.connectors.source_config import connector_name
 from shardmerge.connectors.watchdog import Watchdog
 from shardmerge.schemas.pipeline import Pipeline, parse_pipeline
-from shardmerge.spark_sink.targets.mysql import MySqlAddress, MySqlSession
+from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 
 NAME = f"av-{os.getpid()}"
 SHARDS = (("source1", "line-shop", "t-1"), ("source2", "line-shop", "t-2"))

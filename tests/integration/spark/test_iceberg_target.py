@@ -35,6 +35,7 @@ from shardmerge.schemas.render.spark import SparkDialect
 from shardmerge.schemas.render.spark_types import spark_type
 from shardmerge.schemas.routing import RowsPolicy
 from shardmerge.spark_sink.driver import Driver
+from shardmerge.spark_sink.failpoints import SETTING
 from shardmerge.spark_sink.offsets import OffsetReader, TopicTail
 from shardmerge.spark_sink.publisher import ProgressPublisher
 from shardmerge.spark_sink.ranges import RangeResult, TaskFailure
@@ -51,7 +52,6 @@ from tests.strategies import SERVER, table
 
 from . import values
 from .contract import ORIGIN, ROOT, Contract, IcebergKind, Writer
-from .killed_writer import POINTS
 from .played_line import QUIET_ROUNDS, Line
 
 # py4j leaves sockets to the collector.
@@ -87,9 +87,12 @@ def contract(kind: IcebergKind, stack: LocalStack) -> Iterator[Contract]:
 # --- crashes and other writers
 
 
-@pytest.mark.parametrize("point", POINTS)
-def test_a_writer_killed_at_any_point_loses_and_repeats_nothing(
-    point: str, contract: Contract, warehouse: Path
+@pytest.mark.parametrize(
+    "place",
+    ["rows-read", "rows-written", "committed", "statement-begun", "statement-executed"],
+)
+def test_a_writer_killed_at_any_place_loses_and_repeats_nothing(
+    place: str, contract: Contract, warehouse: Path
 ) -> None:
     first = contract.start()
     first.execute(1, contract.create())
@@ -107,14 +110,14 @@ def test_a_writer_killed_at_any_point_loses_and_repeats_nothing(
     bootstrap = contract.topic.stack.bootstrap_servers
     script = [sys.executable, "-m", "tests.integration.spark.killed_writer"]
     killed = subprocess.run(
-        [*script, point, str(warehouse), bootstrap, contract.name],
-        cwd=ROOT, env={**os.environ, "PYTHONSAFEPATH": "", "PYTHONPATH": _paths()}, check=False,
-        capture_output=True, text=True, timeout=300,
+        [*script, str(warehouse), bootstrap, contract.name], cwd=ROOT,
+        env={**os.environ, "PYTHONSAFEPATH": "", "PYTHONPATH": _paths(), SETTING: f"{place}:1"},
+        check=False, capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert killed.returncode == -signal.SIGKILL, killed.stderr[-2_000:]
     assert "applying" in killed.stdout
 
-    if point in ("before staging", "after staging"):
+    if place in ("rows-read", "rows-written"):
         assert contract.rows() == before
     writer = contract.start()
     [result] = writer.run(writer.task())
@@ -430,7 +433,7 @@ def source_rows(stack: LocalStack) -> Iterator[tuple[str, list[dict[str, Any]]]]
     from shardmerge.connectors.local.mysql import PASSWORD, USER
     from shardmerge.connectors.source_config import connector_config, connector_name
     from shardmerge.schemas.pipeline import parse_pipeline
-    from shardmerge.spark_sink.targets.mysql import MySqlAddress, MySqlSession
+    from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 
     from .rig import Rig
 

@@ -242,3 +242,16 @@ def test_rows_are_in_json_unless_the_file_says_otherwise() -> None:
 def test_a_wrong_row_format_is_refused(text: str, reason: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(reason)):
         parse_pipeline(with_kafka(text + "\n"), ENV)
+
+
+@pytest.mark.parametrize(
+    ("setting", "reason"),
+    [
+        ("max_batch_s = 0", "max_batch_s must be 1 or more"),
+        ("online_ddl = 1", "online_ddl must be of type bool"),
+        ("max_batch_mb = true", "max_batch_mb must be of type int"),
+    ],
+)
+def test_a_wrong_setting_of_the_sink_is_refused(setting: str, reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason):
+        parse_pipeline(f"{GOOD}\n[sink]\n{setting}\n", ENV)

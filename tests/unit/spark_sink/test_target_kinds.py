@@ -9,7 +9,7 @@ from shardmerge.schemas.spark_catalog import SparkCatalog
 from shardmerge.spark_sink.settings import SinkSettings, settings_from
 from shardmerge.spark_sink.targets.iceberg.target import IcebergTarget, spark_conf
 from shardmerge.spark_sink.targets.kinds import open_target
-from shardmerge.spark_sink.targets.mysql_target import MySqlTarget
+from shardmerge.spark_sink.targets.mysql.target import MySqlTarget
 
 CATALOG = SparkCatalog("lake", (("type", "hadoop"), ("warehouse", "/w")))
 

@@ -18,9 +18,9 @@ from collections.abc import Iterable
 
 from shardmerge.schemas.errors import TargetError
 from shardmerge.schemas.names import TargetTable, quote_identifier
+from shardmerge.spark_sink.ranges import Advance
 
-from .ranges import Advance
-from .targets.mysql import MySqlSession
+from .session import MySqlSession
 
 _TABLES = {
     "offsets": """(

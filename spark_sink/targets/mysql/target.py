@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from shardmerge.connectors.registry import RegistryAddress
 from shardmerge.schemas.pipeline import Pipeline
-from shardmerge.spark_sink.apply_ranges import ApplyConfig
-from shardmerge.spark_sink.batches import BatchRunner
-from shardmerge.spark_sink.control import ControlStore
-from shardmerge.spark_sink.journal import Journal
 from shardmerge.spark_sink.settings import SinkSettings
 
-from .mysql import MySqlAddress, MySqlSession
+from .batches import BatchRunner
+from .connection import ApplyConfig
+from .control import ControlStore
+from .journal import Journal
+from .session import MySqlAddress, MySqlSession
 
 
 class MySqlTarget:
@@ -27,6 +27,7 @@ class MySqlTarget:
             lock_wait_timeout_s=pipeline.sink.lock_wait_timeout_s,
             registry=RegistryAddress.of(pipeline.kafka),
         )
+        self._online_ddl = pipeline.sink.online_ddl
         self._session = self._new_session()
         self.state = self._control_on(self._session)
         self.batches = BatchRunner(settings, self.config, pipeline.sink.spark_min_records)
@@ -54,4 +55,6 @@ class MySqlTarget:
 
     def _journal_on(self, session: MySqlSession, control: ControlStore, epoch: int) -> Journal:
         wait_s = self.config.lock_wait_timeout_s
-        return Journal(session, control, self.config.pipeline, epoch, wait_s)
+        return Journal(
+            session, control, self.config.pipeline, epoch, wait_s, online=self._online_ddl
+        )

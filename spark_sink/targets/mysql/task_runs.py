@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from shardmerge.schemas.errors import ContractError, ShardMergeError
+from shardmerge.spark_sink.ranges import RangeResult, RangeTask, TaskFailure
 
-from .apply_ranges import ApplyConfig, apply_tasks
-from .ranges import RangeResult, RangeTask, TaskFailure
+from .apply_ranges import apply_tasks
+from .connection import ApplyConfig
 
 
 def run_tasks(
