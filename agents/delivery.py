@@ -27,8 +27,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, TypeAlias
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from mode import CrashingSupervisor
@@ -107,8 +107,19 @@ class GapCheck:
             await consumer.stop()
 
 
+Translate: TypeAlias = Callable[[SourceRecord], Coroutine[Any, Any, SourceRecord]]
+
+
+async def as_it_is(record: SourceRecord) -> SourceRecord:
+    """The record that the fold reads is the one that came."""
+    return record
+
+
 class Carrier:
     """Carries one agent's records through its fold: the numbered steps above.
+
+    Args:
+        translate: Makes what the fold reads of a record; it waits for what it needs.
 
     Attributes:
         passed: Called at each place of ``agents.failpoints.PLACES``.
@@ -121,7 +132,10 @@ class Carrier:
         gaps: GapCheck,
         outputs: Mapping[str, Any],
         passed: Passed = nowhere,
+        *,
+        translate: Translate = as_it_is,
     ) -> None:
+        self._translate = translate
         self._table = table
         self._fold = fold
         self._gaps = gaps
@@ -148,7 +162,7 @@ class Carrier:
         else:
             if arrival is Arrival.BEYOND:
                 await self._check_gap(done, record)
-            effects = self._fold(self._table, record)
+            effects = self._fold(self._table, await self._translate(record))
         await self._perform(record.partition, journal.at_hand(key, record.offset, effects))
 
     async def _complete(self, partition: int) -> None:

@@ -10,6 +10,7 @@ from shardmerge.schemas.pipeline import Pipeline
 from .delivery import Carrier, GapCheck, bytes_table, bytes_topic, carry
 from .failpoints import agent_failpoint
 from .folds import CoordinatorFold, TrackerFold
+from .source_formats import translation
 
 
 def add_tracker(app: Any, pipeline: Pipeline, gaps: GapCheck, failing: str = "") -> None:
@@ -26,7 +27,12 @@ def add_tracker(app: Any, pipeline: Pipeline, gaps: GapCheck, failing: str = "")
     outputs = _outputs(app, topics.schema_log(pipeline).name, topics.ddl(pipeline).name)
     table = bytes_table(app, "tracked-tables", partitions=1)
     carrier = Carrier(
-        table, TrackerFold(pipeline), gaps, outputs, agent_failpoint(failing, "tracker")
+        table,
+        TrackerFold(pipeline),
+        gaps,
+        outputs,
+        agent_failpoint(failing, "tracker"),
+        translate=translation(pipeline),
     )
     source = bytes_topic(
         app,

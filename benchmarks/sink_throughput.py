@@ -8,7 +8,7 @@ has to do. Then the same tasks run once more in one process without Spark, with 
 stage; and small batches, as they come when there is no backlog, run in the driver.
 
     python benchmarks/sink_throughput.py [--events 1000000] [--rows 300000] [--shards 8]
-        [--partitions 2] [--mix 60/35/5] [--small 100] [--no-stages]
+        [--partitions 2] [--mix 60/35/5] [--small 100] [--no-stages] [--format json|avro]
 """
 
 from __future__ import annotations
@@ -21,20 +21,24 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
-from msgspec import Raw
-from msgspec.json import decode, encode
+from msgspec.json import decode
+
+# Scripts of one folder: it is not on the path by itself, see PYTHONSAFEPATH in the Makefile.
+sys.path.insert(0, str(Path(__file__).parent))
+from bench_rows import Avro, Bare, Form, event, image, registry
 
 from shardmerge.connectors.local.mysql import PASSWORD, USER
 from shardmerge.connectors.local.stack import LocalStack, Ports
+from shardmerge.connectors.registry import RegistryAddress
 from shardmerge.schemas.events import Binding, ShardColumn
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.position import BEGINNING
@@ -69,13 +73,14 @@ CORES = 2
 
 
 class Size(NamedTuple):
-    """What to measure with. ``mix``: shares of inserts, updates and deletes."""
+    """What to measure with. ``mix``: shares of inserts, updates, deletes; ``avro``: rows in it."""
 
     events: int
     rows: int
     shards: int
     partitions: int
     mix: tuple[float, ...]
+    avro: bool = False
 
 
 @dataclass(slots=True)
@@ -83,52 +88,19 @@ class Backlog:
     """What is in Kafka, and what must be in the target in the end.
 
     Attributes:
+        form: How records are written.
         base: Rows that are in the table before, as JSON, by primary key.
         rows: Those that are in it in the end.
         touched: Keys that events are about.
     """
 
     topics: list[str]
+    form: Form
     events: int = 0
     size_bytes: int = 0
     base: dict[int, bytes] = field(default_factory=dict)
     rows: dict[int, bytes] = field(default_factory=dict)
     touched: set[int] = field(default_factory=set)
-
-
-def image(key: int, chance: random.Random) -> bytes:
-    """A row as Debezium writes it."""
-    return encode(
-        {
-            "id": key,
-            "customer": chance.randrange(1_000_000),
-            "status": chance.choice(("new", "paid", "sent", "back")),
-            "amount": f"{chance.randrange(10**7)}.{chance.randrange(100):02d}",
-            "quantity": chance.randrange(1000),
-            "email": f"customer{chance.randrange(10**6)}@example.com",
-            "note": None
-            if chance.random() < 0.2
-            else "a note of some length, as people write " * 2,
-            "created": 1_700_000_000_000 + chance.randrange(10**10),
-            "changed": f"2026-03-0{chance.randrange(1, 10)}T10:11:12.{chance.randrange(10**6):06}Z",
-            "due": 20_000 + chance.randrange(1000),
-            "score": chance.random(),
-            "flag": chance.randrange(2),
-        }
-    )
-
-
-def event(shard: int, number: int, op: str, before: bytes | None, after: bytes | None) -> bytes:
-    """A row record's value as Debezium writes it."""
-    source = {
-        "version": "3.6.1.Final", "connector": "mysql", "name": "bench", "ts_ms": 0,
-        "snapshot": "false", "db": "app", "sequence": None, "table": f"t{shard}",
-        "server_id": 101, "gtid": None, "file": "binlog.000001", "pos": 1000 + number * 400,
-        "row": 0, "thread": 7, "query": None,
-    }  # fmt: skip
-    images = (None if raw is None else Raw(raw) for raw in (before, after))
-    envelope = {**dict(zip(("before", "after"), images, strict=True)), "source": source}
-    return encode({**envelope, "transaction": None, "op": op})
 
 
 def changes(shard: int, size: Size, backlog: Backlog) -> Iterator[tuple[int, bytes]]:
@@ -160,34 +132,10 @@ def changes(shard: int, size: Size, backlog: Backlog) -> Iterator[tuple[int, byt
     backlog.rows.update(rows)
 
 
-class Form(Protocol):
-    """How records are written."""
-
-    def value(self, shard: int, payload: bytes) -> bytes:
-        """A record's value with that envelope."""
-        ...
-
-    def key(self, shard: int, key: int) -> bytes:
-        """The key of a row."""
-        ...
-
-
-class Bare:
-    """JSON without schemas."""
-
-    def value(self, shard: int, payload: bytes) -> bytes:
-        """The envelope itself."""
-        return payload
-
-    def key(self, shard: int, key: int) -> bytes:
-        """Enough to choose the partition: nobody reads it."""
-        return b"%d" % key
-
-
 def produce(stack: LocalStack, size: Size, form: Form | None = None) -> Backlog:
     """Write the backlog: one topic per shard, records of one key in one partition."""
-    form = form or Bare()
-    backlog = Backlog([f"bench.app.t{shard}" for shard in range(size.shards)])
+    form = form or (Avro() if size.avro else Bare())
+    backlog = Backlog([f"bench.app.t{shard}" for shard in range(size.shards)], form)
     admin = AdminClient({"bootstrap.servers": stack.bootstrap_servers})
     topics = [NewTopic(topic, size.partitions, 1) for topic in backlog.topics]
     for done in admin.create_topics(topics).values():
@@ -215,13 +163,14 @@ def produce(stack: LocalStack, size: Size, form: Form | None = None) -> Backlog:
 class Bench:
     """A running stack with the tables, and the ways to fill them."""
 
-    def __init__(self, stack: LocalStack) -> None:
+    def __init__(self, stack: LocalStack, rows_registry: RegistryAddress | None = None) -> None:
         self.stack = stack
         self.config = ApplyConfig(
             stack.bootstrap_servers,
             MySqlAddress("127.0.0.1", stack.ports.target, USER, PASSWORD),
             "bench_control",
             "bench",
+            registry=rows_registry,
         )
         self.session = MySqlSession(self.config.target)
         # Both tables fit: what was measured first must not slow down what comes second.
@@ -438,6 +387,7 @@ def print_small(bench: Bench, size: Size, backlog: Backlog, rounds: int, epoch: 
             after = image(key, chance)
             value = event(shard, size.events + number, "u", backlog.rows[key], after)
             backlog.rows[key] = after
+            value = backlog.form.value(shard, value)
             producer.produce(backlog.topics[shard], value, key=b"%d" % key)
         producer.flush()
         started = time.perf_counter()
@@ -455,9 +405,16 @@ def print_small(bench: Bench, size: Size, backlog: Backlog, rounds: int, epoch: 
     )
 
 
-def measure(stack: LocalStack, size: Size, small: int, *, stages: bool) -> None:
+def measure(
+    stack: LocalStack,
+    size: Size,
+    small: int,
+    *,
+    stages: bool,
+    rows_registry: RegistryAddress | None = None,
+) -> None:
     """The measurement, on a running stack."""
-    bench = Bench(stack)
+    bench = Bench(stack, rows_registry)
     backlog = produce(stack, size)
     for table in (MERGED, REFERENCE):
         bench.load(table, backlog.base, sorted(backlog.base))
@@ -469,7 +426,8 @@ def measure(stack: LocalStack, size: Size, small: int, *, stages: bool) -> None:
     print(
         f"sink throughput: {backlog.events:,} events"
         f" ({'/'.join(f'{share:.0%}' for share in size.mix)} insert/update/delete), 12 columns,"
-        f" {backlog.size_bytes / backlog.events:.0f} bytes each, {len(tasks)} partitions,"
+        f" {backlog.size_bytes / backlog.events:.0f} bytes of {'Avro' if size.avro else 'JSON'}"
+        f" each, {len(tasks)} partitions,"
         f" onto {len(backlog.base):,} rows; {len(left):,} rows to write\n"
     )
     print(f"{'way':<46}{'seconds':>9}{'events/s':>11}{'ratio':>8}")
@@ -507,16 +465,22 @@ def main() -> None:
     parser.add_argument("--mix", default="60/35/5", help="percent of inserts, updates, deletes")
     parser.add_argument("--small", type=int, default=100, help="how many small batches")
     parser.add_argument("--no-stages", action="store_true")
+    parser.add_argument("--format", choices=("json", "avro"), default="json", help="of rows")
     arguments = parser.parse_args()
     mix = tuple(int(share) / 100 for share in arguments.mix.split("/"))
-    size = Size(arguments.events, arguments.rows, arguments.shards, arguments.partitions, mix)
+    size = Size(
+        arguments.events, arguments.rows, arguments.shards, arguments.partitions, mix,
+        arguments.format == "avro",
+    )  # fmt: skip
     (ROOT / ".local").mkdir(exist_ok=True)
     directory = Path(tempfile.mkdtemp(prefix="bench-", dir=ROOT / ".local"))
     stack = LocalStack(directory, Ports.free(), cache=ROOT / ".local" / "cache")
     try:
         stack.start("target")
         stack.start("kafka")
-        measure(stack, size, arguments.small, stages=not arguments.no_stages)
+        with registry() if size.avro else nullcontext() as address:
+            stages = not arguments.no_stages
+            measure(stack, size, arguments.small, stages=stages, rows_registry=address)
     finally:
         stack.clean()
 

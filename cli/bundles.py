@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import BinaryIO
 
 from shardmerge.agents.replay.bundle import Manifest, write_bundle
+from shardmerge.connectors.avro_wire import JsonOfAvro
+from shardmerge.connectors.registry import RegistryAddress, SchemaRegistry
 from shardmerge.connectors.stored_record import Extent, StoredRecord
 from shardmerge.connectors.topic_reader import TopicReader
 from shardmerge.schemas import topics
@@ -60,6 +62,8 @@ def write_from_kafka(
     with TopicReader(pipeline.kafka.bootstrap_servers) as reader:
         extents = [extent for name in names for extent in reader.extents([name])]
         found = {extent.topic for extent in extents}
+        sources = {topics.schema_changes(pipeline, s.name).name for s in pipeline.sources}
+        to_json = _to_json(pipeline)
         for name in required:
             if name not in found:
                 raise StackError(
@@ -69,7 +73,8 @@ def write_from_kafka(
 
         def partitions() -> Iterator[tuple[Extent, Iterator[StoredRecord]]]:
             for extent in extents:
-                yield extent, reader.records(extent)
+                records = reader.records(extent)
+                yield extent, map(to_json, records) if extent.topic in sources else records
 
         return write_bundle(
             file,
@@ -82,10 +87,27 @@ def write_from_kafka(
         )
 
 
+def _to_json(pipeline: Pipeline) -> Callable[[StoredRecord], StoredRecord]:
+    """Schema changes in Avro become JSON: a bundle is read where there is no registry."""
+    address = RegistryAddress.of(pipeline.kafka)
+    if address is None:
+        return lambda record: record
+    translate = JsonOfAvro(SchemaRegistry(address).schema_text)
+    return lambda record: replace(record, value=translate(record.value))
+
+
 def without_passwords(pipeline: Pipeline) -> Pipeline:
     """The pipeline with empty passwords; replaying needs none."""
     return replace(
         pipeline,
+        # A bundle's schema changes are JSON: no registry is asked.
+        kafka=replace(
+            pipeline.kafka,
+            row_format="json",
+            schema_registry="",
+            schema_registry_user="",
+            schema_registry_password="",
+        ),
         sources=tuple(replace(source, password="") for source in pipeline.sources),
         target=replace(pipeline.target, password=""),
     )

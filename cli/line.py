@@ -77,7 +77,10 @@ class Line:
         name: str = "local",
         fixed_ports: bool = False,
         row_partitions: int = 2,
+        *,
+        row_format: str = "json",
     ) -> None:
+        self._row_format = row_format
         self.directory = directory.absolute()
         self._row_partitions = row_partitions
         self._routes = tuple(routes)
@@ -112,7 +115,10 @@ class Line:
             StackError: A port is taken, or a part does not come up; the hint names its log.
         """
         self._known_stack = LocalStack(
-            self.directory, self._ports or Ports.free(), say=lambda text: say(f"  {text}")
+            self.directory,
+            self._ports or Ports.free(),
+            say=lambda text: say(f"  {text}"),
+            registry=self._row_format == "avro",
         )
         try:
             say("servers: 3 MySQL, Kafka, Kafka Connect")
@@ -364,7 +370,11 @@ class Line:
         here = "127.0.0.1"
         return Pipeline(
             name=self._name,
-            kafka=Kafka(self._stack.bootstrap_servers),
+            kafka=Kafka(
+                self._stack.bootstrap_servers,
+                row_format=self._row_format,
+                schema_registry=self._stack.registry_url if self._row_format == "avro" else "",
+            ),
             connect=Connect(self._stack.connect_url, row_partitions=self._row_partitions),
             sources=tuple(
                 Source(

@@ -16,6 +16,9 @@ from types import TracebackType
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from shardmerge.connectors.avro_wire import JsonOfAvro
+from shardmerge.connectors.envelope import unwrapped
+from shardmerge.connectors.registry import RegistryAddress, SchemaRegistry
 from shardmerge.connectors.signals import Notice, notice
 from shardmerge.schemas import codec, topics
 from shardmerge.schemas.errors import ShardMergeError, StackError
@@ -147,6 +150,10 @@ class Observer:
                 "log_level": 3,
             }
         )
+        address = RegistryAddress.of(pipeline.kafka)
+        self._to_json = (
+            JsonOfAvro(SchemaRegistry(address).schema_text) if address is not None else None
+        )
         self._lock = threading.Lock()
         self._stop = False
         self._error: BaseException | None = None
@@ -243,14 +250,16 @@ class Observer:
         value, topic = message.value(), message.topic()
         if value is None or topic is None:
             return
+        if self._to_json is not None and topic in (*self._sources, self._notifications):
+            value = self._to_json(value)
         if topic in self._events:
-            record = json.loads(value)
+            change = unwrapped(json.loads(value))
             self._events[topic].append(
                 SourceEvent(
                     topic,
                     message.offset() or 0,
-                    record.get("databaseName") or "",
-                    record.get("ddl") or "",
+                    change.get("databaseName") or "",
+                    change.get("ddl") or "",
                 )
             )
             return

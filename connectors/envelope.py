@@ -1,8 +1,8 @@
 """Debezium's schema-change records → our events. Pure: bytes in, values out.
 
-The connectors write JSON without embedded schemas. A schema-change record has the key
-``{"databaseName": …}`` and a value of ``source``, ``ts_ms``, ``databaseName``, ``ddl`` and
-``tableChanges``.
+The connectors write JSON without or with embedded schemas; Avro is made JSON before it comes here
+(``avro_wire``). A schema-change record has the key ``{"databaseName": …}`` and a value of
+``source``, ``ts_ms``, ``databaseName``, ``ddl`` and ``tableChanges``.
 
 Source: Debezium documentation, "Schema change topic" of the MySQL connector; what the fields hold
 in which case is measured, ``tests/golden/envelope``.
@@ -25,8 +25,8 @@ _NOT_A_SNAPSHOT = (None, "", "false", False, "incremental")
 executed while an incremental snapshot runs is a change, not a description."""
 
 _HINT = (
-    "the topic must hold what the Debezium MySQL connector writes with JSON converters and "
-    "schemas.enable=false; check the connector's configuration and who else writes to the topic"
+    "the topic must hold what the Debezium MySQL connector writes in the pipeline file's "
+    "row_format; check the connector's configuration and who else writes to the topic"
 )
 
 
@@ -119,10 +119,18 @@ def schema_change_event(
 def _document(value: bytes | None) -> Mapping[str, Any]:
     if value is None:
         raise ValueError("the value is null")
-    document = _record(json.loads(value), "value")
-    if document.keys() == {"schema", "payload"}:
-        raise ValueError("it embeds its schema (value.converter.schemas.enable must be false)")
-    return document
+    return unwrapped(json.loads(value))
+
+
+def unwrapped(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A record's value without Connect's embedded schema, if it has one.
+
+    Raises:
+        TypeError: It is no object, or what is embedded is none.
+    """
+    if _record(document, "value").keys() != {"schema", "payload"}:
+        return document
+    return _record(document["payload"], "payload")
 
 
 def _read(offset: int, document: Mapping[str, Any]) -> SchemaChangeEvent:

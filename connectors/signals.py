@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from shardmerge.schemas import topics
@@ -26,6 +25,8 @@ from shardmerge.schemas.names import (
     quote_identifier,
 )
 from shardmerge.schemas.pipeline import Pipeline, Source
+
+from .envelope import unwrapped
 
 _MAX_NAME = 64
 _SPECIAL = re.compile(r"[\s.\"'`,\\]")
@@ -137,7 +138,7 @@ def notice(value: bytes | None) -> Notice | None:
         ContractError: It is not a notification.
     """
     try:
-        document: Mapping[str, object] = json.loads(value or b"")
+        document = unwrapped(json.loads(value or b""))
         if document["aggregate_type"] != "Incremental Snapshot":
             return None
         data = document.get("additional_data")

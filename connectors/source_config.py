@@ -12,9 +12,10 @@ from collections.abc import Mapping
 
 from shardmerge.schemas.errors import ConfigError
 from shardmerge.schemas.names import SIGNAL_TABLE
-from shardmerge.schemas.pipeline import Pipeline, Source
+from shardmerge.schemas.pipeline import Kafka, Pipeline, Source
 from shardmerge.schemas.topics import MAX_ROW_BYTES
 
+from .avro_names import ADJUSTMENT
 from .signals import signal_config, signal_database
 
 _CLASSES: Mapping[str, str] = {
@@ -33,20 +34,42 @@ _SNAPSHOT_MODES = frozenset(
         "configuration_based",
     )
 )
-_VALUES: Mapping[str, str] = {
-    # JSON without schemas: the tracked schema tells the types, and it is a fifth of the bytes.
+_KEYS: Mapping[str, str] = {
+    # In every format: a key's bytes choose its partition, so that they must not change with its
+    # schema. An embedded schema does, and so does a schema's id in Avro.
     "key.converter": "org.apache.kafka.connect.json.JsonConverter",
     "key.converter.schemas.enable": "false",
     "key.converter.decimal.format": "NUMERIC",
+}
+_JSON: Mapping[str, str] = {
     "value.converter": "org.apache.kafka.connect.json.JsonConverter",
-    "value.converter.schemas.enable": "false",
     # BIGINT UNSIGNED travels as a decimal of scale 0; base64 bytes would hide the number.
     "value.converter.decimal.format": "NUMERIC",
+    "binary.handling.mode": "base64",
+}
+_APICURIO: Mapping[str, str] = {
+    "value.converter": "io.apicurio.registry.utils.converter.AvroConverter",
+    "value.converter.apicurio.registry.auto-register": "true",
+    "value.converter.apicurio.registry.auto-register.if-exists": "RETURN_OR_UPDATE",
+    # What a schema is never changes: a registry that is away for a moment must not stop the task
+    # that asks for it once more (by default every 30 s; measured: the heartbeat stopped it).
+    "value.converter.apicurio.registry.check-period-ms": "86400000",
+    "value.converter.apicurio.registry.fault-tolerant-refresh": "true",
+    # Confluent's framing, with the id that its interface knows: the default has 8 bytes.
+    "value.converter.apicurio.registry.headers.enabled": "false",
+    "value.converter.apicurio.registry.as-confluent": "true",
+    "value.converter.apicurio.registry.use-id": "contentId",
+}
+_CONFLUENT: Mapping[str, str] = {
+    "value.converter": "io.confluent.connect.avro.AvroConverter",
+    "value.converter.auto.register.schemas": "true",
+}
+_CCOMPAT = "/apis/ccompat/"
+_VALUES: Mapping[str, str] = {
     "decimal.handling.mode": "string",
     # The default turns 18446744073709551615 into -1.
     "bigint.unsigned.handling.mode": "precise",
     "time.precision.mode": "adaptive_time_microseconds",
-    "binary.handling.mode": "base64",
     # The server has expanded two-digit years already; a second time would turn 0012 into 2012.
     "enable.time.adjuster": "false",
 }
@@ -149,6 +172,8 @@ def connector_config(pipeline: Pipeline, source: Source) -> dict[str, str]:
         # Rows of a held shard wait in Kafka, however long it is held.
         "topic.creation.default.retention.ms": "-1",
         "topic.creation.default.retention.bytes": "-1",
+        **_KEYS,
+        **_format_config(pipeline.kafka),
         **_VALUES,
         **_NOTHING_IS_SKIPPED,
         **_EXACTLY_ONCE,
@@ -175,6 +200,36 @@ def _left_out(pipeline: Pipeline, source: Source) -> list[str]:
             text = r"\.".join(f"(?:{_NAMED_GROUP.sub('(?:', part)})" for part in parts)
             found.append(_expression(source, "leave_out", text))
     return found
+
+
+def _format_config(kafka: Kafka) -> Mapping[str, str]:
+    """The part of a configuration that the format of values decides."""
+    if kafka.row_format != "avro":
+        # Without schemas: the tracked schema tells the types, and it is a fifth of the bytes.
+        embedded = "true" if kafka.row_format == "json-schemas" else "false"
+        return {**_JSON, "value.converter.schemas.enable": embedded}
+    named = {
+        "binary.handling.mode": "bytes",
+        "field.name.adjustment.mode": ADJUSTMENT,
+        "schema.name.adjustment.mode": ADJUSTMENT,
+    }
+    user, password = kafka.schema_registry_user, kafka.schema_registry_password
+    root, ccompat, _ = kafka.schema_registry.partition(_CCOMPAT)
+    if ccompat:
+        address = {"value.converter.apicurio.registry.url": f"{root}/apis/registry/v2"}
+        if user:
+            address |= {
+                "value.converter.apicurio.auth.username": user,
+                "value.converter.apicurio.auth.password": password,
+            }
+        return {**_APICURIO, **address, **named}
+    address = {"value.converter.schema.registry.url": kafka.schema_registry}
+    if user:
+        address |= {
+            "value.converter.basic.auth.credentials.source": "USER_INFO",
+            "value.converter.basic.auth.user.info": f"{user}:{password}",
+        }
+    return {**_CONFLUENT, **address, **named}
 
 
 def _expression(source: Source, field: str, pattern: str) -> str:

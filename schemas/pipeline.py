@@ -26,6 +26,8 @@ TARGETS = {
     "iceberg": ((1, 9), 1),
 }
 """Kinds of target: the oldest version and the newest major version that their DDL is known of."""
+ROW_FORMATS = ("json", "json-schemas", "avro")
+"""Connect's JSON without and with embedded schemas; Avro with a schema registry."""
 ICEBERG_VERSION = "1.12.0"
 """The default of ``[target] version`` of kind ``iceberg``: what the tests run on."""
 
@@ -91,11 +93,21 @@ class Kafka:
     Attributes:
         log_partitions: Partitions of schema-log; each target has one total order.
         replication: Replication factor of our topics.
+        row_format: How the connectors write rows and schema changes: one of ``ROW_FORMATS``.
+        schema_registry: Of format ``avro``: the root of the registry's Confluent interface. One
+            with ``/apis/ccompat/`` in it is Apicurio's, and its converter is used; else
+            Confluent's is.
+        schema_registry_user, schema_registry_password: Of HTTP's basic authentication; no user:
+            none.
     """
 
     bootstrap_servers: str
     log_partitions: int = 4
     replication: int = 1
+    row_format: str = "json"
+    schema_registry: str = ""
+    schema_registry_user: str = ""
+    schema_registry_password: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +208,7 @@ def parse_pipeline(text: str, env: Mapping[str, str]) -> Pipeline:
     mode = one_of(Mode, "mode", head.get("mode", Mode.OPTIMISTIC), "[pipeline]")
     pipeline = Pipeline(
         name=_name(head.get("name"), "[pipeline] name"),
-        kafka=_build(Kafka, _table(document, "kafka"), "[kafka]"),
+        kafka=_kafka(_build(Kafka, _table(document, "kafka"), "[kafka]")),
         connect=_build(Connect, _table(document, "connect"), "[connect]"),
         target=_target(_table(document, "target")),
         sink=_build(Sink, document.get("sink", {}), "[sink]"),
@@ -236,6 +248,28 @@ def _validate(pipeline: Pipeline) -> None:
             raise ConfigError(
                 f"source {source.name}: flavour {source.flavour!r} is not mysql or mariadb"
             )
+
+
+def _kafka(kafka: Kafka) -> Kafka:
+    if kafka.row_format not in ROW_FORMATS:
+        raise ConfigError(
+            f"[kafka]: row_format {kafka.row_format!r} is not known",
+            hint=f"known: {', '.join(ROW_FORMATS)}",
+        )
+    if kafka.row_format == "avro":
+        if not re.fullmatch(r"https?://[^/?#@\s]+(/[^?#\s]*)?", kafka.schema_registry):
+            raise ConfigError(
+                "[kafka]: row_format 'avro' needs schema_registry, an address that begins with "
+                f"http:// or https:// and holds no user, not {kafka.schema_registry!r}",
+                hint="http://HOST:8081, or Apicurio's http://HOST:8080/apis/ccompat/v7",
+            )
+    elif kafka.schema_registry:
+        raise ConfigError(f"[kafka]: row_format {kafka.row_format!r} has no schema_registry")
+    if bool(kafka.schema_registry_user) != bool(kafka.schema_registry_password):
+        raise ConfigError("[kafka]: schema_registry_user and schema_registry_password go together")
+    if kafka.schema_registry_user and not kafka.schema_registry:
+        raise ConfigError("[kafka]: schema_registry_user without schema_registry")
+    return kafka
 
 
 def _target(entry: Mapping[str, Any]) -> Target:

@@ -1,9 +1,10 @@
-"""Values: from Debezium's JSON to text that the target takes, by the shard column's type. Pure.
+"""Values: from Debezium's JSON or Avro to text that the target takes, by the shard's type. Pure.
 
 Works on whole columns of a batch: checking the types of 100,000 values and converting them is
 a few calls into C then. What each conversion expects is what Debezium emits with
 ``decimal.handling.mode=string``, ``bigint.unsigned.handling.mode=precise``,
-``time.precision.mode=adaptive_time_microseconds`` and ``binary.handling.mode=base64``.
+``time.precision.mode=adaptive_time_microseconds`` and, in JSON, ``binary.handling.mode=base64``.
+Avro has bytes where JSON has their base64 text; all other values are the same.
 
 Source: Debezium's MySQL connector documentation, "Data type mappings"; measured,
 ``tests/integration/spark/test_apply_values.py``.
@@ -87,13 +88,18 @@ class Encoder:
 _MISFITS = (ValueError, KeyError, TypeError, OverflowError, Base64Error)
 
 
-def encoder(column_type: ColumnType) -> Encoder:
+def encoder(column_type: ColumnType, *, base64: bool = True) -> Encoder:
     """The encoder for values of a shard column of that type.
+
+    Args:
+        column_type: On the shard.
+        base64: Whether bytes come as base64 text, as in JSON; else as bytes.
 
     Raises:
         UnfitValue: The type is not known here.
     """
     name = column_type.name
+    binary, read = (str, _base64) if base64 else (bytes, bytes)
     if column_type.is_integer:
         # tinyint(1), which clients read as a boolean, is one in JSON too.
         return _encoder(Form.NUMBER, _integers, int, bool)
@@ -103,15 +109,15 @@ def encoder(column_type: ColumnType) -> Encoder:
         return _encoder(Form.TEXT, _enum(column_type.elements), str)
     if column_type.is_binary:
         width = (column_type.length or 1) if name == "binary" else 0
-        return _encoder(Form.HEX, _each(lambda v: _bytes_hex(v, width)), str)
+        return _encoder(Form.HEX, _each(lambda v: _bytes_hex(read(v), width)), binary)
     if name in SPATIAL_NAMES:
-        return _encoder(Form.HEX, _each(_geometry_hex), dict)
+        return _encoder(Form.HEX, _each(lambda v: _geometry_hex(v, read)), dict)
     fsp = column_type.fsp
     simple: dict[str, Encoder] = {
         "decimal": _encoder(Form.NUMBER, _decimals, str, int),
         "float": _encoder(Form.NUMBER, _singles, float, int),
         "double": _encoder(Form.NUMBER, _numbers, float, int),
-        "bit": _encoder(Form.BITS, _each(_bits), bool, str),
+        "bit": _encoder(Form.BITS, _each(lambda v: _bits(v, read)), bool, binary),
         "year": _encoder(Form.NUMBER, _each(_year_text), int),
         "date": _encoder(Form.DATE, _each(_DATES.__getitem__), int),
         "time": _encoder(Form.TIME, _each(lambda v: time_text(v, fsp)), int),
@@ -245,20 +251,23 @@ def _year_text(value: int) -> str:
     return "0000" if value == 1900 else f"{value:04d}"
 
 
-def _bits(value: bool | str) -> str:
-    """BIT(1) is a boolean, longer ones are little-endian bytes in base64."""
+def _base64(text: str) -> bytes:
+    return a2b_base64(text, strict_mode=True) if text else b""
+
+
+def _bits(value: Any, read: Callable[[Any], bytes]) -> str:
+    """BIT(1) is a boolean, longer ones are little-endian bytes."""
     if isinstance(value, bool):
         return "1" if value else "0"
-    return str(int.from_bytes(a2b_base64(value, strict_mode=True), "little"))
+    return str(int.from_bytes(read(value), "little"))
 
 
-def _bytes_hex(value: str, width: int) -> str:
-    """Base64 → hexadecimal; BINARY(n) gets back the zero bytes that the binlog leaves out."""
-    data = a2b_base64(value, strict_mode=True) if value else b""
+def _bytes_hex(data: bytes, width: int) -> str:
+    """Hexadecimal; BINARY(n) gets back the zero bytes that the binlog leaves out."""
     return data.ljust(width, b"\0").hex() if width else data.hex()
 
 
-def _geometry_hex(value: dict[str, Any]) -> str:
+def _geometry_hex(value: dict[str, Any], read: Callable[[Any], bytes]) -> str:
     """Debezium's ``{wkb, srid}`` → MySQL's internal form: SRID, little-endian, then the WKB.
 
     ST_GeomFromWKB would swap the axes of geographic systems: Debezium's bytes are the internal
@@ -267,7 +276,7 @@ def _geometry_hex(value: dict[str, Any]) -> str:
     Source: MySQL Reference Manual, "Internal Geometry Storage Format".
     """
     srid = int(value.get("srid") or 0)
-    return srid.to_bytes(4, "little").hex() + a2b_base64(value["wkb"], strict_mode=True).hex()
+    return srid.to_bytes(4, "little").hex() + read(value["wkb"]).hex()
 
 
 def _integers(values: Sequence[Any], has_nulls: bool) -> Cells:

@@ -25,6 +25,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from shardmerge.connectors.registry import RegistryAddress
 from shardmerge.schemas.errors import ContractError, StackError, TargetError
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline import Pipeline
@@ -41,6 +42,7 @@ from .publisher import ProgressPublisher
 from .range_reader import RowReader
 from .ranges import Advance, RangeResult, RowHold, TaskFailure
 from .rewind import first_from
+from .row_avro import row_format
 from .statement_runs import RemovalResult, StatementResult, StatementRunner
 from .statements import Refused, bindings
 from .targets.interface import Batches, StatementJournal, WriterState
@@ -92,6 +94,7 @@ class Driver:
         )
         self._routes = pipeline.routes
         self._bootstrap = pipeline.kafka.bootstrap_servers
+        self._format = row_format(RegistryAddress.of(pipeline.kafka))
         self._intake = intake
         self._control = control
         self._journal = journal
@@ -246,7 +249,7 @@ class Driver:
             start = self._applied.get(partition, Applied(0)).offset
             to = truncation.offset + 1
             if partition != truncation.partition:
-                to = first_from(reader, partition, start, truncation.position)
+                to = first_from(reader, partition, start, truncation.position, self._format)
             if to != start:
                 moves.append(Advance(*partition, start, to, truncation.target, 0, 0, 0))
         return moves

@@ -6,12 +6,19 @@ from shardmerge.schemas.position import SourcePosition
 
 from .barrier import Partition
 from .range_reader import OffsetRange, RowReader
-from .row_envelope import UndecodableRow, decode_row, position_of
+from .row_envelope import UndecodableRow, position_of
+from .row_format import JSON_ROWS, RowFormat
 
 _BLOCK = 1_000
 
 
-def first_from(reader: RowReader, partition: Partition, end: int, position: SourcePosition) -> int:
+def first_from(
+    reader: RowReader,
+    partition: Partition,
+    end: int,
+    position: SourcePosition,
+    rows: RowFormat = JSON_ROWS,
+) -> int:
     """Offset of a partition's first row that stands at or beyond a position; ``end`` if none.
 
     Args:
@@ -19,9 +26,10 @@ def first_from(reader: RowReader, partition: Partition, end: int, position: Sour
         partition: Its rows are in position order.
         end: Where to stop looking (exclusive).
         position: What is looked for.
+        rows: The records' format.
 
     Raises:
-        StackError: Kafka cannot be read.
+        StackError: Kafka cannot be read, or the registry of the rows' schemas.
         ContractError: A range's start does not exist any more.
     """
     lowest = reader.beginning(partition)
@@ -34,7 +42,7 @@ def first_from(reader: RowReader, partition: Partition, end: int, position: Sour
         while cursor.is_open:
             for records in cursor.read():
                 for offset, value in zip(records.offsets, records.values, strict=True):
-                    place = _position(value)
+                    place = _position(value, rows)
                     if place is None or first is not None:
                         continue
                     if place >= position:
@@ -48,7 +56,7 @@ def first_from(reader: RowReader, partition: Partition, end: int, position: Sour
     return found
 
 
-def _position(value: bytes | None) -> SourcePosition | None:
+def _position(value: bytes | None, rows: RowFormat) -> SourcePosition | None:
     """Where a row stands; None where that does not tell what it comes before.
 
     Rows of an incremental snapshot stand between rows of the binlog.
@@ -56,7 +64,7 @@ def _position(value: bytes | None) -> SourcePosition | None:
     if value is None:
         return None
     try:
-        source = decode_row(value).source
+        source = rows.decode(value).source
         return None if source.get("snapshot") == "incremental" else position_of(source)
     except (UndecodableRow, KeyError, TypeError):
         return None

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import attrgetter
-from typing import Any, Literal, Union
+from typing import Any, Literal, TypeAlias, Union
 
 from msgspec import Raw, Struct, defstruct
 from msgspec.json import Decoder
@@ -20,6 +20,9 @@ from msgspec.json import Decoder
 from shardmerge.schemas.names import ShardId
 
 from .row_envelope import DELETE, UPSERTS
+
+Shape: TypeAlias = tuple[tuple[str, frozenset[type] | None], ...]
+"""Of a row image, by column: its name there and the Python types of its values (None: any)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,24 +34,24 @@ class RowDecoder:
             see ``msgspec.structs.astuple``.
         key_of: Image → primary key; None without one.
         decode: A record's value → ``op``, ``source`` (``file``, ``pos``), ``before``
-            (raw JSON) and ``after`` (an image or None). Raises ``UNDECODABLE``. None when names
-            do not allow it.
+            (not decoded yet) and ``after`` (an image or None). Raises ``UNDECODABLE``. None when
+            names do not allow it.
         decode_wrapped: The same for JSON with Connect's embedded schema: the envelope is the
             attribute ``payload``.
-        decode_image: A raw ``before`` → an image. Raises ``UNDECODABLE``.
+        decode_image: Such a ``before`` → an image. Raises ``UNDECODABLE``.
     """
 
     make: Callable[..., Any]
     key_of: Callable[[Any], Any] | None
     decode: Callable[[bytes], Any] | None
     decode_wrapped: Callable[[bytes], Any] | None
-    decode_image: Callable[[Raw], Any] | None
+    decode_image: Callable[[Any], Any] | None
 
 
 @lru_cache(maxsize=1_024)
 def row_decoder(
     shard: ShardId,
-    columns: tuple[tuple[str, frozenset[type] | None], ...],
+    columns: Shape,
     key: tuple[str, ...],
 ) -> RowDecoder:
     """The decoder for a shard's rows with exactly these columns.
@@ -57,7 +60,7 @@ def row_decoder(
 
     Args:
         shard: Named by the ``source`` block.
-        columns: Name in the row image and the Python types of its values (None: any).
+        columns: Of the row image.
         key: Names of the primary key's columns.
     """
     fields = [f"c{number}" for number in range(len(columns))]

@@ -23,7 +23,7 @@ _decode: Callable[[bytes], Any] = Decoder().decode
 
 
 class UndecodableRow(SourceError):
-    """A record's value is not a Debezium row envelope in JSON."""
+    """A record's value is not a Debezium row envelope."""
 
 
 class RowRecord(NamedTuple):
@@ -55,16 +55,28 @@ def decode_row(value: bytes) -> RowRecord:
     """
     try:
         envelope = _decode(value)
-        if wrapped := "op" not in envelope:
-            envelope = envelope["payload"]
+    except UNDECODABLE as error:
+        hint = "is row_format of the pipeline file what the connector writes?"
+        raise UndecodableRow(f"the record is not JSON: {error}", hint=hint) from None
+    if isinstance(envelope, dict) and "op" not in envelope:
+        return row_record(envelope.get("payload"), wrapped=True)
+    return row_record(envelope)
+
+
+def row_record(envelope: Any, *, wrapped: bool = False) -> RowRecord:
+    """The row change of a decoded envelope.
+
+    Raises:
+        UndecodableRow: It is none: ``op``, ``source`` or the row image is missing.
+    """
+    try:
         op = envelope["op"]
         image = envelope["before" if op == DELETE else "after"] if op != TRUNCATE else None
         return RowRecord(str(op), image, envelope["source"], envelope.get("before"), wrapped)
-    except UNDECODABLE as error:
-        raise UndecodableRow(f"the record is not JSON: {error}") from None
     except (KeyError, TypeError):
         raise UndecodableRow(
-            "the record is no Debezium row envelope: op, source or the row image is missing"
+            "the record is no Debezium row envelope: op, source or the row image is missing",
+            hint="mend or remove the record's producer",
         ) from None
 
 
@@ -77,7 +89,10 @@ def position_of(source: Mapping[str, Any], epoch: int = 0) -> SourcePosition:
     try:
         return SourcePosition(epoch, source["file"], int(source["pos"]), int(source["row"] or 0))
     except (KeyError, TypeError, ValueError):
-        raise UndecodableRow("the record's source block names no binlog position") from None
+        raise UndecodableRow(
+            "the record's source block names no binlog position",
+            hint="mend or remove the record's producer",
+        ) from None
 
 
 def shard_of(source: Mapping[str, Any]) -> ShardId:

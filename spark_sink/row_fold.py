@@ -21,6 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from shardmerge.schemas.errors import StackError
 from shardmerge.schemas.events import Binding
 from shardmerge.schemas.position import BEGINNING, SourcePosition
 
@@ -34,10 +35,10 @@ from .row_envelope import (
     UPSERTS,
     RowRecord,
     UndecodableRow,
-    decode_row,
     position_of,
     shard_of,
 )
+from .row_format import JSON_ROWS, RowFormat
 from .segment_plan import Refusal, SegmentPlan, plan_segment
 
 
@@ -63,6 +64,7 @@ class RowFold:
         stream: The shard's segments and stop.
         bindings: Identity → target column.
         refusals: Rows known not to be applicable, by offset.
+        rows: The records' format.
 
     Attributes:
         rows: Row events taken.
@@ -74,7 +76,9 @@ class RowFold:
         stream: ShardStream,
         bindings: Mapping[str, Binding],
         refusals: Mapping[int, Refusal] | None = None,
+        rows: RowFormat = JSON_ROWS,
     ) -> None:
+        self._format = rows
         self.rows = 0
         self.end: Stop | None = None
         self._stream = stream
@@ -158,7 +162,7 @@ class RowFold:
 
     def _examine(self, offset: int, value: bytes) -> bool:
         try:
-            record = decode_row(value)
+            record = self._format.decode(value)
             source = record.source
             if source["file"] != self._file or not (
                 self._low <= (source["pos"], source["row"]) < self._high
@@ -166,8 +170,9 @@ class RowFold:
                 self._position = position_of(source)
                 if not self._locate(offset):
                     return False
-        except UndecodableRow as error:
-            return self._hold(offset, error.message, "mend or remove the record's producer")
+        except (UndecodableRow, StackError) as error:
+            # The registry does not answer: a hold too, since a held row is tried again and again.
+            return self._hold(offset, error.message, error.hint)
         except (KeyError, TypeError):
             return self._hold(
                 offset, "the record's source block names no binlog position", "as Debezium does"
@@ -309,7 +314,9 @@ class RowFold:
         if plan is None:
             naming, segment = divmod(number, len(self._starts))
             of_segment = self._stream.segments[segment]
-            plan = plan_segment(self._stream.shard, of_segment, self._bindings, naming)
+            plan = plan_segment(
+                self._stream.shard, of_segment, self._bindings, naming, self._format
+            )
             self._plans[number] = plan
         return plan
 

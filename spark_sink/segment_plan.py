@@ -11,11 +11,11 @@ from shardmerge.schemas.names import ShardId
 from shardmerge.schemas.origin import origin_part
 from shardmerge.schemas.origin_columns import of_shard
 
-from .columns import Encoder, Form, UnfitValue, encoder
+from .columns import Encoder, Form, UnfitValue
 from .fills import Fill, fill_of
 from .ranges import Segment
-from .row_decoder import RowDecoder, row_decoder
-from .row_envelope import image_names
+from .row_decoder import RowDecoder
+from .row_format import JSON_ROWS, RowFormat
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +72,13 @@ class SegmentPlan:
 
 
 def plan_segment(
-    shard: ShardId, segment: Segment, bindings: Mapping[str, Binding], naming: int
+    shard: ShardId,
+    segment: Segment,
+    bindings: Mapping[str, Binding],
+    naming: int,
+    rows: RowFormat = JSON_ROWS,
 ) -> SegmentPlan:
-    """Prepare a segment; ``naming``: which of Debezium's spellings its images use."""
+    """Prepare a segment of rows in a format; ``naming``: which spelling of names images use."""
     columns: list[WrittenColumn] = []
     shape: list[tuple[str, frozenset[type] | None]] = []
     bound: dict[str, str] = {}
@@ -87,13 +91,13 @@ def plan_segment(
                 bound[name.lower()] = binding.name
                 origin.append((binding.name, Fill(Form.TEXT, part.value_in(shard))))
             continue
-        place, image = len(shape), image_names(name)[naming]
+        place, image = len(shape), rows.image_names(name)[naming]
         accepts = None
         binding = bindings.get(shard_column.id)
         if binding is not None and binding.name and binding.writable:
             bound[name.lower()] = binding.name
             try:
-                how = encoder(kind)
+                how = rows.encoder(kind)
             except UnfitValue as error:
                 refusal = Refusal(f"column {name}: {error.message}", "drop the column on the shard")
             else:
@@ -116,7 +120,9 @@ def plan_segment(
         segment,
         names,
         frozenset(names),
-        row_decoder(shard, tuple(shape), tuple(image_names(c.column.name)[naming] for c in keys)),
+        rows.decoder(
+            shard, tuple(shape), tuple(rows.image_names(c.column.name)[naming] for c in keys)
+        ),
         tuple(bound.get(k.lower(), "") for k in segment.key),
         tuple((c.id, c.column.type.name, c.column.type.scale) for c in keys),
         tuple(columns),

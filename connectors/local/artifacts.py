@@ -133,7 +133,13 @@ def _build(home: Path, cache: Path, java: Path, say: Callable[[str], None]) -> N
 
 
 def retrieve(
-    ivy_file: Path, retrieved: Path, cache: Path, java: Path, say: Callable[[str], None]
+    ivy_file: Path,
+    retrieved: Path,
+    cache: Path,
+    java: Path,
+    say: Callable[[str], None],
+    *,
+    settings: Path | None = None,
 ) -> None:
     """Run Ivy, twice at most: a broken connection must not cost the whole set-up.
 
@@ -143,6 +149,7 @@ def retrieve(
         cache: Ivy's own folder and its log are in it.
         java: The Java binary.
         say: Called with a line of progress.
+        settings: Ivy's; None: its own defaults.
 
     Raises:
         StackError: Something could not be resolved; with the end of the log.
@@ -154,6 +161,7 @@ def retrieve(
         "-cp",
         str(_ivy_jar()),
         "org.apache.ivy.Main",
+        *(("-settings", str(settings)) if settings is not None else ()),
         "-ivy",
         str(ivy_file),
         "-cache",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import requests
@@ -23,11 +24,18 @@ _LEVELS = {
 
 
 def connect_spec(
-    artifacts: Artifacts, directory: Path, port: int, bootstrap_servers: str, heap: str = "768m"
+    artifacts: Artifacts,
+    directory: Path,
+    port: int,
+    bootstrap_servers: str,
+    *,
+    plugins: Sequence[Path] = (),
+    heap: str = "768m",
 ) -> ProcessSpec:
-    """The worker's process."""
+    """The worker's process; ``plugins``: folders of plugins, by default Debezium's alone."""
     properties = write_properties(
-        directory / "worker.properties", _properties(artifacts.plugin_path, port, bootstrap_servers)
+        directory / "worker.properties",
+        _properties(plugins or (artifacts.plugin_path,), port, bootstrap_servers),
     )
     main_class = "org.apache.kafka.connect.cli.ConnectDistributed"
     return ProcessSpec(
@@ -40,13 +48,13 @@ def connect_spec(
     )
 
 
-def _properties(plugin_path: Path, port: int, bootstrap_servers: str) -> dict[str, str | int]:
+def _properties(plugins: Sequence[Path], port: int, bootstrap_servers: str) -> dict[str, str | int]:
     return {
         "bootstrap.servers": bootstrap_servers,
         "group.id": "shardmerge-connect",
         "listeners": f"http://127.0.0.1:{port}",
         "rest.advertised.host.name": "127.0.0.1",
-        "plugin.path": str(plugin_path),
+        "plugin.path": ",".join(map(str, plugins)),
         # Every plugin here carries a manifest: without the scan the worker starts sooner.
         "plugin.discovery": "service_load",
         "key.converter": "org.apache.kafka.connect.json.JsonConverter",

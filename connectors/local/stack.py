@@ -1,5 +1,7 @@
 """The embedded stack: two MySQL sources, a MySQL target, Kafka and Kafka Connect, no Docker.
 
+With a schema registry when it is asked for one: see ``registry``.
+
 ::
 
     python -m shardmerge.connectors.local.stack up --directory .local/play [--free-ports]
@@ -30,16 +32,21 @@ from .files import exclusive_lock
 from .kafka import kafka_spec
 from .mysql import PASSWORD, USER, mysql_spec, prepare_data
 from .processes import ProcessSpec, Supervisor, require_free_port
+from .registry import CCOMPAT, registry_artifacts, registry_spec
 
 Say = Callable[[str], None]
 _MYSQL_SERVER_IDS = {"source1": 101, "source2": 102, "target": 103}
+_REGISTRY = "registry"
 CONNECTOR_SERVER_IDS = {"source1": 201, "source2": 202}
 """Replication server ids of the connectors: unique among all servers and replicas."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """Every port of a stack, all on 127.0.0.1. ``web`` is for the agents' status pages."""
+    """Every port of a stack, all on 127.0.0.1. ``web`` is for the agents' status pages.
+
+    Nothing listens on ``registry`` in a stack without one.
+    """
 
     source1: int = 23306
     source2: int = 23307
@@ -48,6 +55,7 @@ class Ports:
     controller: int = 29093
     connect: int = 28083
     web: int = 26066
+    registry: int = 28081
 
     @classmethod
     def free(cls) -> Ports:
@@ -73,6 +81,8 @@ class LocalStack:
         ports: None: those of an earlier run of the directory, else the defaults.
         cache: Where the artifacts are kept, shared by all stacks.
         say: Called with a line of progress.
+        registry: Whether it has a schema registry; an earlier run of the directory that had one
+            has it again.
     """
 
     def __init__(
@@ -82,8 +92,10 @@ class LocalStack:
         *,
         cache: Path = DEFAULT_CACHE,
         say: Say = lambda _: None,
+        registry: bool = False,
     ) -> None:
         self.directory = directory.absolute()
+        self._has_registry = registry or (self.directory / _REGISTRY).is_dir()
         self.ports = ports or saved_ports(self.directory) or Ports()
         self.supervisor = Supervisor(self.directory)
         self._cache = cache
@@ -99,6 +111,11 @@ class LocalStack:
     def connect_url(self) -> str:
         """Of Kafka Connect's REST interface."""
         return f"http://127.0.0.1:{self.ports.connect}"
+
+    @property
+    def registry_url(self) -> str:
+        """Of the schema registry's Confluent interface."""
+        return f"http://127.0.0.1:{self.ports.registry}{CCOMPAT}"
 
     def up(self) -> None:
         """Start everything and wait for its health; what a former run left is stopped first.
@@ -165,13 +182,14 @@ class LocalStack:
         """Pid of every process that was started in the directory; None: it does not run."""
         return {name: self.supervisor.pid(name) for name in self.supervisor.names()}
 
-    def pipeline_text(self, name: str, routes: str, *, extra: str = "") -> str:
+    def pipeline_text(self, name: str, routes: str, *, extra: str = "", **kafka: str) -> str:
         """A pipeline file for this stack.
 
         Args:
             name: The pipeline's name.
             routes: ``[[routes]]`` tables, as text.
             extra: Further tables, such as ``[sink]``, as text.
+            kafka: Further keys of ``[kafka]``, such as ``row_format``.
         """
         sources = "".join(
             _table(
@@ -188,7 +206,7 @@ class LocalStack:
         )
         return (
             _table("pipeline", name=name)
-            + _table("kafka", bootstrap_servers=self.bootstrap_servers)
+            + _table("kafka", bootstrap_servers=self.bootstrap_servers, **kafka)
             + _table("connect", url=self.connect_url)
             + _table(
                 "target", host="127.0.0.1", port=self.ports.target, user=USER, password=PASSWORD
@@ -202,7 +220,7 @@ class LocalStack:
 
     def _start_all(self, artifacts: Artifacts) -> None:
         started = time.monotonic()
-        names = (*_MYSQL_SERVER_IDS, "kafka")
+        names = (*_MYSQL_SERVER_IDS, "kafka", *((_REGISTRY,) if self._has_registry else ()))
         with ThreadPoolExecutor(max_workers=len(names)) as pool:
             list(pool.map(lambda name: self._start_one(artifacts, name, started), names))
         self._start_one(artifacts, "connect", started)
@@ -232,16 +250,29 @@ class LocalStack:
                 artifacts, self.directory / name, self.ports.kafka, self.ports.controller
             )
         if name == "connect":
+            plugins = [artifacts.plugin_path]
+            if self._has_registry:
+                plugins.append(registry_artifacts(self._cache, self._say).plugin_path)
             return connect_spec(
-                artifacts, self.directory / name, self.ports.connect, self.bootstrap_servers
+                artifacts,
+                self.directory / name,
+                self.ports.connect,
+                self.bootstrap_servers,
+                plugins=plugins,
+            )
+        if name == _REGISTRY:
+            return registry_spec(
+                registry_artifacts(self._cache, self._say),
+                self.directory / name,
+                self.ports.registry,
             )
         raise StackError(f"{name!r} is not part of this stack", hint="add() it first")
 
     def _stop_all(self) -> None:
         """Added processes first, then Connect, then the rest: each can still say goodbye."""
         running = set(self.supervisor.names())
-        order = [running - {"connect", "kafka", *_MYSQL_SERVER_IDS}, running & {"connect"}]
-        order.append(running & {"kafka", *_MYSQL_SERVER_IDS})
+        servers = {"kafka", _REGISTRY, *_MYSQL_SERVER_IDS}
+        order = [running - {"connect", *servers}, running & {"connect"}, running & servers]
         for group in order:
             if group:
                 with ThreadPoolExecutor(max_workers=len(group)) as pool:

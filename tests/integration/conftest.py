@@ -15,10 +15,10 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="session")
 def stack() -> Iterator[LocalStack]:
-    """Two MySQL sources, a target, Kafka and Connect, on free ports in a folder of their own."""
+    """Two MySQL sources, a target, Kafka, Connect and a schema registry, on free ports."""
     (ROOT / ".local").mkdir(exist_ok=True)
     directory = Path(tempfile.mkdtemp(prefix="integration-", dir=ROOT / ".local"))
-    stack = LocalStack(directory, Ports.free(), cache=ROOT / ".local" / "cache")
+    stack = LocalStack(directory, Ports.free(), cache=ROOT / ".local" / "cache", registry=True)
     stack.up()
     try:
         yield stack

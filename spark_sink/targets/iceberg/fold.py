@@ -13,11 +13,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
+from shardmerge.connectors.registry import RegistryAddress
 from shardmerge.schemas.errors import ContractError, ShardMergeError
 from shardmerge.spark_sink.barrier import Partition
 from shardmerge.spark_sink.keyless import KeylessBatch
 from shardmerge.spark_sink.range_reader import OffsetRange, RowReader
 from shardmerge.spark_sink.ranges import RangeResult, RangeTask, TaskFailure
+from shardmerge.spark_sink.row_avro import row_format
 from shardmerge.spark_sink.row_batches import Batch, RefusedRow
 from shardmerge.spark_sink.row_fold import RowFold
 from shardmerge.spark_sink.segment_plan import Refusal
@@ -39,6 +41,7 @@ class FoldConfig:
     """What a task needs to know of the world; picklable."""
 
     bootstrap_servers: str
+    registry: RegistryAddress | None = None
     round_records: int = ROUND_RECORDS
     round_bytes: int = ROUND_BYTES
 
@@ -175,9 +178,10 @@ def _read(lanes: Sequence[_Lane], reader: RowReader, config: FoldConfig) -> dict
     cursor = reader.open(
         [OffsetRange(*p, starts[p], lane.end_offset) for lane in lanes for p in [lane.partition]]
     )
+    rows = row_format(config.registry)
     read = {
         lane.partition: _Read(
-            RowFold(lane.task.task.stream, lane.task.task.bindings, lane.refusals),
+            RowFold(lane.task.task.stream, lane.task.task.bindings, lane.refusals, rows),
             lane.task.task.start_offset,
         )
         for lane in lanes

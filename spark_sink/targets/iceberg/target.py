@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import pyspark
 
+from shardmerge.connectors.registry import RegistryAddress
 from shardmerge.schemas.pipeline import Pipeline
 from shardmerge.schemas.spark_catalog import SparkCatalog
 from shardmerge.spark_sink.settings import SinkSettings
@@ -39,7 +40,7 @@ class IcebergTarget:
         self.batches = IcebergBatches(
             self.spark,
             self.state,
-            FoldConfig(pipeline.kafka.bootstrap_servers),
+            FoldConfig(pipeline.kafka.bootstrap_servers, RegistryAddress.of(pipeline.kafka)),
             pipeline.sink.spark_min_records,
         )
 

@@ -181,7 +181,7 @@ def _apply(lanes: Sequence[_Lane], connection: TaskConnection) -> None:
     """
     cursor = connection.reader.open([lane.range for lane in lanes])
     while not all(lane.done for lane in lanes):
-        rounds = _read(lanes, cursor, connection.config)
+        rounds = _read(lanes, cursor, connection)
         _commit([r for r in rounds if r.next_offset > r.start], connection)
         for r in rounds:
             upserted, deleted = r.counts
@@ -200,9 +200,12 @@ def _apply(lanes: Sequence[_Lane], connection: TaskConnection) -> None:
             r.lane.done = not cursor.is_reading(r.lane.partition)
 
 
-def _read(lanes: Sequence[_Lane], cursor: RangeCursor, config: ApplyConfig) -> list[_Round]:
+def _read(lanes: Sequence[_Lane], cursor: RangeCursor, connection: TaskConnection) -> list[_Round]:
+    config = connection.config
     folds = {
-        lane.partition: RowFold(lane.task.stream, lane.task.bindings, lane.refusals)
+        lane.partition: RowFold(
+            lane.task.stream, lane.task.bindings, lane.refusals, connection.rows
+        )
         for lane in lanes
         if not lane.done
     }

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from shardmerge.connectors.registry import RegistryAddress
 from shardmerge.schemas.names import TargetTable
 from shardmerge.spark_sink.keyless import KeylessBatch
 from shardmerge.spark_sink.range_reader import RowReader
+from shardmerge.spark_sink.row_avro import row_format
 from shardmerge.spark_sink.row_batches import Batch
 
 from .bulk import TableShape, read_shape, write_batch, write_keyless
@@ -21,13 +23,18 @@ ROUND_BYTES = 128 << 20
 
 @dataclass(frozen=True, slots=True)
 class ApplyConfig:
-    """What a task needs to know of the world; picklable."""
+    """What a task needs to know of the world; picklable.
+
+    Attributes:
+        registry: Of the rows' schemas; None: rows are in JSON.
+    """
 
     bootstrap_servers: str
     target: MySqlAddress
     control_database: str
     pipeline: str
     lock_wait_timeout_s: int = 30
+    registry: RegistryAddress | None = None
     round_records: int = ROUND_RECORDS
     round_bytes: int = ROUND_BYTES
 
@@ -39,6 +46,7 @@ class TaskConnection:
         self.config = config
         self.session = MySqlSession(config.target, lock_wait_timeout_s=config.lock_wait_timeout_s)
         self.control = ControlStore(self.session, config.control_database, config.pipeline)
+        self.rows = row_format(config.registry)
         self._reader: RowReader | None = None
         self._shapes: dict[TargetTable, tuple[int, TableShape]] = {}
 

@@ -65,7 +65,7 @@ def _probe(
     task: RangeTask, records: list[tuple[int, bytes]], connection: TaskConnection
 ) -> TargetError | None:
     """The target's error for these records; None when it accepts them. Nothing is kept."""
-    fold = RowFold(task.stream, task.bindings)
+    fold = RowFold(task.stream, task.bindings, rows=connection.rows)
     fold.add_all([offset for offset, _ in records], [value for _, value in records])
     try:
         with connection.session.transaction():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shardmerge.connectors.registry import RegistryAddress
 from shardmerge.schemas.pipeline import Pipeline
 from shardmerge.spark_sink.settings import SinkSettings
 
@@ -24,6 +25,7 @@ class MySqlTarget:
             control_database=target.control_database,
             pipeline=pipeline.name,
             lock_wait_timeout_s=pipeline.sink.lock_wait_timeout_s,
+            registry=RegistryAddress.of(pipeline.kafka),
         )
         self._online_ddl = pipeline.sink.online_ddl
         self._session = self._new_session()

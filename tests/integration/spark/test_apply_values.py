@@ -1,10 +1,10 @@
-"""Every MySQL type from a source through Debezium into the target, byte for byte."""
+"""Every MySQL type from a source through Debezium into the target, in each format."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from time import monotonic, sleep
 
 import pytest
@@ -13,57 +13,81 @@ from confluent_kafka import KafkaException
 from shardmerge.connectors.connect_rest import ConnectRest
 from shardmerge.connectors.local.mysql import PASSWORD, USER
 from shardmerge.connectors.local.stack import LocalStack
+from shardmerge.connectors.registry import RegistryAddress
 from shardmerge.connectors.source_config import connector_config, connector_name
 from shardmerge.connectors.topics_admin import create_topics
 from shardmerge.schemas import topics
-from shardmerge.schemas.pipeline import parse_pipeline
+from shardmerge.schemas.pipeline import ROW_FORMATS, Kafka, parse_pipeline
 from shardmerge.spark_sink.targets.mysql import bulk
+from shardmerge.spark_sink.targets.mysql.connection import TaskConnection
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 
 from . import values
 from .rig import Rig
 
-SOURCE = f"every{os.getpid()}"
+
+@dataclass(frozen=True, slots=True)
+class Every:
+    """A source with a table of every type in a database of its own, and its connector."""
+
+    session: MySqlSession
+    name: str
+    database: str
+    kafka: Kafka
+
+    def read_by(self, rig: Rig, table: str) -> None:
+        """Let a rig read one of its tables."""
+        rig.topic = f"{self.name}.{self.database}.{table}"
+        rig.shard = replace(rig.shard, source=self.name, database=self.database, table=table)
+        rig.config = replace(rig.config, registry=RegistryAddress.of(self.kafka))
+        rig.connection.close()
+        rig.connection = TaskConnection(rig.config)
 
 
-@pytest.fixture(scope="module")
-def source(stack: LocalStack) -> Iterator[MySqlSession]:
-    """A source with a table of every type, read by a connector: first snapshot, then binlog."""
+@pytest.fixture(scope="module", params=ROW_FORMATS)
+def source(stack: LocalStack, request: pytest.FixtureRequest) -> Iterator[Every]:
+    """Read by a connector that writes in one format: first snapshot, then binlog."""
+    row_format: str = request.param
+    number = ROW_FORMATS.index(row_format)
+    name, database = f"e{os.getpid()}-{number}", f"every_{row_format}"
     session = MySqlSession(MySqlAddress("127.0.0.1", stack.ports.source1, USER, PASSWORD))
-    session.execute("CREATE DATABASE every_type")
-    session.execute(f"CREATE TABLE every_type.t ({values.definitions()})")
-    session.execute(values.insert("every_type.t", 1, snapshot=True))
+    session.execute(f"CREATE DATABASE `{database}`")
+    session.execute(f"CREATE TABLE `{database}`.t ({values.definitions()})")
+    session.execute(values.insert(f"`{database}`.t", 1, snapshot=True))
     text = stack.pipeline_text(
-        f"pipeline-{SOURCE}", '[[routes]]\ndatabase = "every_type"\ntable = "t"\ntarget = "m.t"\n'
+        f"p-{name}",
+        f'[[routes]]\ndatabase = "{database}"\ntable = "t"\ntarget = "m.t"\n',
+        row_format=row_format,
+        schema_registry=stack.registry_url if row_format == "avro" else "",
     )
     pipeline = parse_pipeline(text, {})
-    source = replace(pipeline.sources[0], name=SOURCE, databases="every_type", server_id=6001)
+    source = replace(pipeline.sources[0], name=name, databases=database, server_id=6001 + number)
     pipeline = replace(pipeline, sources=(source,))
     create_topics(stack.bootstrap_servers, topics.own_topics(pipeline))
     rest = ConnectRest(stack.connect_url)
-    name = connector_name(pipeline, source)
-    rest.create_or_update(name, connector_config(pipeline, source))
-    rest.wait_running(name)
-    yield session
-    rest.delete(name)
-    session.execute("DROP DATABASE every_type")
+    connector = connector_name(pipeline, source)
+    rest.create_or_update(connector, connector_config(pipeline, source))
+    rest.wait_running(connector)
+    yield Every(session, name, database, pipeline.kafka)
+    rest.delete(connector)
+    session.execute(f"DROP DATABASE `{database}`")
     session.close()
 
 
 @pytest.mark.parametrize("way", ["load data", "statements"])
 def test_every_value_arrives_byte_for_byte_by(
-    way: str, rig: Rig, source: MySqlSession, monkeypatch: pytest.MonkeyPatch
+    way: str, rig: Rig, source: Every, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bulk, "LOAD_FROM_ROWS", 1 if way == "load data" else 10**9)
-    rig.topic = f"{SOURCE}.every_type.t"
-    rig.shard = replace(rig.shard, source=SOURCE, database="every_type")
+    source.read_by(rig, "t")
+    table = f"`{source.database}`.t"
     schema = rig.create(values.definitions())
     _wait_for_rows(rig, values.ROWS)
     first = 1000 if way == "load data" else 2000
-    source.execute(values.insert("every_type.t", first))
+    source.session.execute(values.insert(table, first))
 
     deadline = monotonic() + 60
-    wanted = source.query(f"SELECT id FROM every_type.t WHERE id >= {first}")
+    wanted = source.session.query(f"SELECT id FROM {table} WHERE id >= {first}")
     while rig.rows("id")[-len(wanted) :] != sorted(wanted):
         result = rig.apply(rig.segment(schema))
         assert result.hold is None
@@ -72,32 +96,66 @@ def test_every_value_arrives_byte_for_byte_by(
 
     columns = values.digest_columns()
     assert _named(rig.rows(columns)) == _named(
-        source.query(f"SELECT {columns} FROM every_type.t ORDER BY 1")
+        source.session.query(f"SELECT {columns} FROM {table} ORDER BY 1")
     )
 
 
-def test_whole_rows_without_a_key_are_found_again(rig: Rig, source: MySqlSession) -> None:
-    source.execute(f"CREATE TABLE every_type.k ({values.definitions(key='')})")
-    rig.topic = f"{SOURCE}.every_type.k"
-    rig.shard = replace(rig.shard, source=SOURCE, database="every_type", table="k")
+def test_whole_rows_without_a_key_are_found_again(rig: Rig, source: Every) -> None:
+    run, table = source.session.execute, f"`{source.database}`.k"
+    run(f"CREATE TABLE {table} ({values.definitions(key='')})")
+    source.read_by(rig, "k")
     schema = rig.create(values.definitions(key=""))
     for _ in range(3):
-        source.execute(values.insert("every_type.k", 1))
+        run(values.insert(table, 1))
     _wait_for_rows(rig, 3 * values.ROWS)
     assert rig.apply(rig.segment(schema)).rows == 3 * values.ROWS
     before = rig.end_offset()
     for number in range(1, values.ROWS + 1):
-        source.execute(f"DELETE FROM every_type.k WHERE id = {number} LIMIT 1")
-        source.execute(f"UPDATE every_type.k SET id = -id WHERE id = {number} LIMIT 1")
+        run(f"DELETE FROM {table} WHERE id = {number} LIMIT 1")
+        run(f"UPDATE {table} SET id = -id WHERE id = {number} LIMIT 1")
     _wait_for_rows(rig, before + 2 * values.ROWS)
 
     deadline = monotonic() + 60
     columns = values.digest_columns()
-    wanted = sorted(map(repr, source.query(f"SELECT {columns} FROM every_type.k")))
+    wanted = sorted(map(repr, source.session.query(f"SELECT {columns} FROM {table}")))
     while sorted(map(repr, rig.rows(columns))) != wanted:
         assert monotonic() < deadline, "the changes did not come from the connector"
         result = rig.apply(rig.segment(schema))
         assert result.hold is None
+        sleep(0.1)
+
+
+DEFAULTS = (
+    "a_int INT NOT NULL DEFAULT -1, a_big BIGINT UNSIGNED NOT NULL DEFAULT 18446744073709551615, "
+    "a_dec DECIMAL(10,3) NOT NULL DEFAULT 1.5, a_float FLOAT NOT NULL DEFAULT 0.5, "
+    "a_double DOUBLE DEFAULT 1e100, a_bit1 BIT(1) NOT NULL DEFAULT b'1', "
+    "a_bit BIT(12) NOT NULL DEFAULT b'100000001111', a_bool TINYINT(1) NOT NULL DEFAULT 1, "
+    "a_year YEAR NOT NULL DEFAULT 2001, a_date DATE NOT NULL DEFAULT '2001-02-03', "
+    "a_time TIME(6) NOT NULL DEFAULT '-01:02:03.000004', "
+    "a_datetime DATETIME(6) NOT NULL DEFAULT '2001-02-03 04:05:06.000007', "
+    "a_stamp TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3), "
+    "a_char CHAR(4) NOT NULL DEFAULT 'é€', a_varchar VARCHAR(9) DEFAULT '', "
+    "a_binary BINARY(4) NOT NULL DEFAULT 'ab', a_varbinary VARBINARY(9) DEFAULT 0x00ff, "
+    "a_enum ENUM('x','y') NOT NULL DEFAULT 'y', a_set SET('x','y') NOT NULL DEFAULT 'x,y'"
+)
+
+
+def test_columns_with_defaults_arrive_as_they_are(rig: Rig, source: Every) -> None:
+    run, table = source.session.execute, f"`{source.database}`.d"
+    definitions = f"id INT PRIMARY KEY, {DEFAULTS}"
+    run(f"CREATE TABLE {table} ({definitions})")
+    source.read_by(rig, "d")
+    schema = rig.create(definitions)
+    run(f"INSERT INTO {table} (id, a_varchar, a_varbinary, a_double) VALUES (1, NULL, NULL, NULL)")
+    run(f"INSERT INTO {table} (id) VALUES (2)")
+    run(f"INSERT INTO {table} (id, a_int, a_binary) VALUES (3, 7, 0xff)")
+    _wait_for_rows(rig, 3)
+
+    deadline = monotonic() + 60
+    while rig.rows() != (wanted := source.session.query(f"SELECT * FROM {table} ORDER BY id")):
+        result = rig.apply(rig.segment(schema))
+        assert result.hold is None
+        assert monotonic() < deadline, (rig.rows(), wanted)
         sleep(0.1)
 
 

@@ -119,6 +119,11 @@ TYPES: dict[str, tuple[str, tuple[str, ...]]] = {
             "NULL",
         ),
     ),
+    # Names that Avro does not allow.
+    "1st": ("INT", ("1", "NULL")),
+    "a-b": ("INT", ("2", "NULL")),
+    "a_b": ("INT", ("3", "NULL")),
+    "größe €": ("VARCHAR(9)", ("'€'", "NULL")),
     "c_generated": ("INT AS (id * 2) STORED", ("DEFAULT",)),
     "c_virtual": ("INT AS (id * 3) VIRTUAL", ("DEFAULT",)),
 }

@@ -40,6 +40,12 @@ def test_a_record_is_read_with_its_place():
     assert (event.snapshot, event.ts_ms) == (False, 12)
 
 
+def test_a_record_with_its_embedded_schema_is_the_same():
+    plain = record()
+    embedded = json.dumps({"schema": {"type": "struct"}, "payload": json.loads(plain)})
+    assert read(embedded.encode()) == read(plain)
+
+
 @pytest.mark.parametrize(
     ("mark", "expected"),
     [
@@ -84,7 +90,8 @@ def test_the_tables_of_one_statement_are_listed_with_commas():
         (None, "the value is null"),
         (b"not json", "Expecting value"),
         (b"[]", "is not an object"),
-        (b'{"schema": {}, "payload": {}}', "embeds its schema"),
+        (b'{"schema": {}, "payload": {}}', "'source' is missing"),
+        (b'{"schema": {}, "payload": []}', "the payload is not an object"),
         (record(ddl=None), "'ddl' is not a text"),
         (record(source={}), "'name' is missing"),
         (record(source=source(pos="1")), "'pos' is not an integer"),

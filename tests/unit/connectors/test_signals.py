@@ -86,6 +86,8 @@ def test_a_notification_about_an_incremental_snapshot_is_read() -> None:
     value |= {"type": "COMPLETED", "additional_data": {"connector_name": "s1"}}
     assert notice(json.dumps(value).encode()) == Notice("s1", "s1@7.0/app.t_1", "COMPLETED")
     assert notice(json.dumps(value | {"aggregate_type": "Initial Snapshot"}).encode()) is None
+    embedded = {"schema": {"type": "struct"}, "payload": value}
+    assert notice(json.dumps(embedded).encode()) == notice(json.dumps(value).encode())
 
 
 @pytest.mark.parametrize("value", [None, b"", b"{}", b"[1]", b"x"])

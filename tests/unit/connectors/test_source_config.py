@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from shardmerge.connectors.avro_names import avro_name
 from shardmerge.connectors.source_config import (
     connector_config,
     connector_name,
@@ -151,3 +152,72 @@ def test_columns_that_a_route_leaves_out_are_not_read() -> None:
     assert re.fullmatch(found, "app.t_12.card_number")
     assert not re.fullmatch(found, "app.t_12.a_secret")
     assert "column.exclude.list" not in config()
+
+
+def formatted(row_format: str, **kafka: Any) -> dict[str, str]:
+    changed = dataclasses.replace(PIPELINE.kafka, row_format=row_format, **kafka)
+    return config(dataclasses.replace(PIPELINE, kafka=changed))
+
+
+def test_keys_have_no_schema_in_any_format_because_their_bytes_choose_the_partition() -> None:
+    for made in (
+        formatted("json"), formatted("json-schemas"),
+        formatted("avro", schema_registry="http://r:8081"),
+    ):  # fmt: skip
+        keys = {key: value for key, value in made.items() if key.startswith("key.converter")}
+        assert keys == {
+            "key.converter": "org.apache.kafka.connect.json.JsonConverter",
+            "key.converter.schemas.enable": "false",
+            "key.converter.decimal.format": "NUMERIC",
+        }
+
+
+def test_json_with_schemas_differs_from_json_in_one_key() -> None:
+    one, other = formatted("json"), formatted("json-schemas")
+    assert {k for k in one | other if one.get(k) != other.get(k)} == {
+        "value.converter.schemas.enable"
+    }
+
+
+def test_apicurios_converter_writes_confluents_framing() -> None:
+    made = formatted(
+        "avro",
+        schema_registry="https://r:8080/apis/ccompat/v7",
+        schema_registry_user="u",
+        schema_registry_password="p",
+    )
+    prefix = "value.converter.apicurio."
+    assert made["value.converter"] == "io.apicurio.registry.utils.converter.AvroConverter"
+    assert made[f"{prefix}registry.url"] == "https://r:8080/apis/registry/v2"
+    assert made[f"{prefix}registry.as-confluent"] == "true"
+    assert (made[f"{prefix}auth.username"], made[f"{prefix}auth.password"]) == ("u", "p")
+
+
+def test_any_other_registry_is_used_by_confluents_converter() -> None:
+    made = formatted(
+        "avro",
+        schema_registry="http://r:8081",
+        schema_registry_user="u",
+        schema_registry_password="p",
+    )
+    assert made["value.converter"] == "io.confluent.connect.avro.AvroConverter"
+    assert made["value.converter.schema.registry.url"] == "http://r:8081"
+    assert made["value.converter.basic.auth.user.info"] == "u:p"
+
+
+def test_in_avro_bytes_are_bytes_and_no_two_columns_get_one_name() -> None:
+    made = formatted("avro", schema_registry="http://r:8081")
+    assert made["binary.handling.mode"] == "bytes"
+    assert made["field.name.adjustment.mode"] == "avro_unicode"
+    assert "value.converter.decimal.format" not in made
+
+
+@pytest.mark.parametrize(
+    ("column", "name"),
+    [
+        ("id", "id"), ("a_b", "a_u005fb"), ("a-b", "a_u002db"), ("1st", "_u0031st"),
+        ("_x", "_u005fx"), ("ÿ", "_u00ff"), ("ā", "_u101"), ("€", "_u20ac"), ("a1", "a1"),
+    ],
+)  # fmt: skip
+def test_a_column_is_called_as_debezium_calls_it(column: str, name: str) -> None:
+    assert avro_name(column) == name

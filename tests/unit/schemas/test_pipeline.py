@@ -212,6 +212,38 @@ def test_the_name_of_a_source_fits_its_origin_column() -> None:
         parse_pipeline(long + "origin = { shard = 'a' }", ENV)
 
 
+AVRO = 'row_format = "avro"\nschema_registry = "http://registry:8081"\n'
+
+
+def with_kafka(text: str) -> str:
+    return GOOD.replace("[kafka]\n", "[kafka]\n" + text)
+
+
+def test_rows_are_in_json_unless_the_file_says_otherwise() -> None:
+    assert parse_pipeline(GOOD, ENV).kafka.row_format == "json"
+    user = 'schema_registry_user = "u"\nschema_registry_password = "${TARGET_PASSWORD}"\n'
+    kafka = parse_pipeline(with_kafka(AVRO + user), ENV).kafka
+    assert (kafka.row_format, kafka.schema_registry) == ("avro", "http://registry:8081")
+    assert kafka.schema_registry_password == "secret"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('row_format = "protobuf"', "'protobuf' is not known"),
+        ('row_format = "avro"', "needs schema_registry"),
+        ('row_format = "avro"\nschema_registry = "registry:8081"', "needs schema_registry"),
+        ('row_format = "avro"\nschema_registry = "http://u:p@r"', "holds no user"),
+        ('schema_registry = "http://registry"', "'json' has no schema_registry"),
+        (AVRO + 'schema_registry_user = "u"', "go together"),
+        ('schema_registry_user = "u"\nschema_registry_password = "p"', "without schema_registry"),
+    ],
+)
+def test_a_wrong_row_format_is_refused(text: str, reason: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(reason)):
+        parse_pipeline(with_kafka(text + "\n"), ENV)
+
+
 @pytest.mark.parametrize(
     ("setting", "reason"),
     [

@@ -16,7 +16,9 @@ from shardmerge.schemas.types import ColumnType
 from shardmerge.spark_sink.keyless import KeylessBatch
 from shardmerge.spark_sink.ranges import Segment, ShardStream
 from shardmerge.spark_sink.row_batches import Batch, Block, RefusedRow
+from shardmerge.spark_sink.row_envelope import RowRecord
 from shardmerge.spark_sink.row_fold import RowFold
+from shardmerge.spark_sink.row_format import JsonRows
 from shardmerge.spark_sink.segment_plan import Refusal
 
 SHARD = ShardId("s1", "app", "t")
@@ -486,6 +488,40 @@ def test_rows_with_an_embedded_schema_and_rows_without_are_one_stream() -> None:
     ]
     assert f.add_all(range(6), values)
     assert (f.rows, f.counts()) == (6, (6, 0))
+
+
+def wrapped(value: bytes) -> bytes:
+    return json.dumps({"schema": {"type": "struct"}, "payload": json.loads(value)}).encode()
+
+
+def test_rows_with_embedded_schemas_take_the_short_way_too() -> None:
+    looked_at: list[bytes] = []
+
+    class Watched(JsonRows):
+        def decode(self, value: bytes) -> RowRecord:
+            looked_at.append(value)
+            return super().decode(value)
+
+    f = fold(segment(id=INT, v=TEXT), rows=Watched())
+    # A snapshot, changes of the binlog, rows of an incremental snapshot among them, a tombstone.
+    values = [wrapped(row("r", {"id": n, "v": "r"}, at(100))) for n in range(3)]
+    values += [wrapped(row("c", {"id": 3, "v": "c"}, at(200)))]
+    values += [wrapped(row("u", {"id": 3, "v": "u"}, at(210), before={"id": 3, "v": "c"}))]
+    values += [wrapped(row("r", {"id": 2, "v": "again"}, at(210)))]
+    deleted = [wrapped(row("d", {"id": 1, "v": "r"}, at(220))), None]
+    assert f.add_all(range(8), [*values, *deleted])
+    assert not f.add(8, wrapped(row("t", None, at(300))))
+
+    assert f.end is not None
+    assert (f.end.truncated, f.end.position) == (True, at(300))
+    assert len(looked_at) == 2  # the first row, and the TRUNCATE
+    batch = only(f.batches())
+    assert rows_of(batch.deletes) == [{"id": "1"}]
+    assert rows_of(batch.upserts[0]) == [
+        {"id": "0", "v": "r"},
+        {"id": "2", "v": "again"},
+        {"id": "3", "v": "u"},
+    ]
 
 
 def test_a_column_may_have_any_name() -> None:

@@ -1,0 +1,120 @@
+"""Asks a schema registry for schemas by id: Confluent's REST interface, which Apicurio has too.
+
+A schema never changes under its id, so each is asked for once per process and kept.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from base64 import b64encode
+from dataclasses import dataclass
+from http import HTTPStatus
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from urllib.parse import urlsplit
+
+from shardmerge.schemas.pipeline import Kafka
+
+from .avro_wire import RegistryUnreachable, UnknownSchema
+
+_TIMEOUT_S = 5.0
+_REST_S = 1.0
+"""How long a registry that did not answer is left alone: records come faster than it fails."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryAddress:
+    """Where the registry is; picklable.
+
+    Attributes:
+        url: Of the interface's root, such as ``http://registry:8081``.
+        user, password: Of HTTP's basic authentication; no user: none.
+    """
+
+    url: str
+    user: str = ""
+    password: str = ""
+
+    @classmethod
+    def of(cls, kafka: Kafka) -> RegistryAddress | None:
+        """The address that a pipeline file names; None when its format needs none."""
+        if kafka.row_format != "avro":
+            return None
+        return cls(
+            kafka.schema_registry, kafka.schema_registry_user, kafka.schema_registry_password
+        )
+
+
+class SchemaRegistry:
+    """A client of one registry; not for several threads at once."""
+
+    def __init__(self, address: RegistryAddress) -> None:
+        parts = urlsplit(address.url)
+        kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+        self._connection = kind(parts.hostname or "", parts.port, timeout=_TIMEOUT_S)
+        self._url = address.url.rstrip("/")
+        self._path = parts.path.rstrip("/")
+        self._headers = {"Accept": "application/vnd.schemaregistry.v1+json, application/json"}
+        if address.user:
+            pair = b64encode(f"{address.user}:{address.password}".encode()).decode()
+            self._headers["Authorization"] = f"Basic {pair}"
+        self._known: dict[int, str] = {}
+        self._failure = ""
+        self._rests_until = 0.0
+
+    def schema_text(self, number: int) -> str:
+        """The JSON of the schema of that id.
+
+        Raises:
+            UnknownSchema: The registry has none, or not in Avro.
+            RegistryUnreachable: It does not answer, refuses the user, or fails.
+        """
+        text = self._known.get(number)
+        if text is None:
+            text = self._known[number] = self._ask(number)
+        return text
+
+    def _ask(self, number: int) -> str:
+        if time.monotonic() < self._rests_until:
+            raise self._unreachable(self._failure)
+        try:
+            status, body = self._get(f"/schemas/ids/{number}")
+        except (OSError, HTTPException) as error:
+            self._rests_until = time.monotonic() + _REST_S
+            raise self._unreachable(str(error) or type(error).__name__) from error
+        if status == HTTPStatus.NOT_FOUND:
+            raise UnknownSchema(
+                f"the schema registry at {self._url} has no schema {number}",
+                hint="is it the registry that the connector writes to, with all of its schemas?",
+            )
+        if status != HTTPStatus.OK:
+            self._rests_until = time.monotonic() + _REST_S
+            raise self._unreachable(f"it answers {status}")
+        try:
+            answer = json.loads(body)
+            kind, text = answer.get("schemaType", "AVRO"), answer["schema"]
+        except (ValueError, KeyError, AttributeError, TypeError):
+            self._rests_until = time.monotonic() + _REST_S
+            raise self._unreachable("its answer is not that of a schema registry") from None
+        if kind != "AVRO" or not isinstance(text, str):
+            raise UnknownSchema(
+                f"schema {number} of the registry at {self._url} is of type {kind}, not AVRO",
+                hint="the connectors must write with an Avro converter",
+            )
+        return text
+
+    def _get(self, path: str) -> tuple[int, bytes]:
+        """Status and body. A connection for each question: there are few of them."""
+        try:
+            self._connection.request("GET", self._path + path, headers=self._headers)
+            response = self._connection.getresponse()
+            return response.status, response.read()
+        finally:
+            self._connection.close()
+
+    def _unreachable(self, why: str) -> RegistryUnreachable:
+        self._failure = why
+        return RegistryUnreachable(
+            f"the schema registry at {self._url} does not give schemas: {why}",
+            hint="see whether it runs; what waits for it goes on by itself",
+        )

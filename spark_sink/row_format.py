@@ -1,0 +1,60 @@
+"""How rows are written in Kafka: what the fold needs to know of a format. Pure."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from shardmerge.schemas.names import ShardId
+from shardmerge.schemas.types import ColumnType
+
+from .columns import Encoder, encoder
+from .row_decoder import RowDecoder, Shape, row_decoder
+from .row_envelope import RowRecord, decode_row, image_names
+
+
+class RowFormat(Protocol):
+    """A format of row records."""
+
+    def decode(self, value: bytes) -> RowRecord:
+        """Decode a record's value as a whole.
+
+        Raises:
+            UndecodableRow: It is no row record in this format.
+            StackError: What is needed to read it cannot be had now.
+        """
+        ...
+
+    def image_names(self, column: str) -> tuple[str, str]:
+        """The spellings of a column's name in row images; see ``row_envelope.image_names``."""
+        ...
+
+    def encoder(self, column_type: ColumnType) -> Encoder:
+        """The encoder of a column's values; raises ``UnfitValue`` for an unknown type."""
+        ...
+
+    def decoder(self, shard: ShardId, columns: Shape, key: tuple[str, ...]) -> RowDecoder:
+        """The quick decoder of rows with exactly these columns; see ``row_decoder``."""
+        ...
+
+
+class JsonRows:
+    """Debezium's JSON, with or without Connect's embedded schemas: each record tells."""
+
+    def decode(self, value: bytes) -> RowRecord:
+        """See ``RowFormat``."""
+        return decode_row(value)
+
+    def image_names(self, column: str) -> tuple[str, str]:
+        """See ``RowFormat``."""
+        return image_names(column)
+
+    def encoder(self, column_type: ColumnType) -> Encoder:
+        """See ``RowFormat``."""
+        return encoder(column_type)
+
+    def decoder(self, shard: ShardId, columns: Shape, key: tuple[str, ...]) -> RowDecoder:
+        """See ``RowFormat``."""
+        return row_decoder(shard, columns, key)
+
+
+JSON_ROWS = JsonRows()

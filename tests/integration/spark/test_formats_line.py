@@ -1,0 +1,152 @@
+"""The line with rows and schema changes in Avro, and its registry away for a while.
+
+MySQL → Debezium with the registry's converter → agents and sink as processes → target.
+Names are such that Avro does not allow them.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from threading import Event, Thread
+from time import monotonic, sleep
+
+import pytest
+
+from shardmerge.cli.keeper import specs
+from shardmerge.cli.pipeline_text import pipeline_text
+from shardmerge.connectors.connect_rest import ConnectRest
+from shardmerge.connectors.deploy import deploy_connectors
+from shardmerge.connectors.local.mysql import PASSWORD, USER
+from shardmerge.connectors.local.stack import LocalStack
+from shardmerge.connectors.source_config import connector_name
+from shardmerge.connectors.watchdog import Watchdog
+from shardmerge.schemas.pipeline import Pipeline, parse_pipeline
+from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
+
+NAME = f"av-{os.getpid()}"
+SHARDS = (("source1", "line-shop", "t-1"), ("source2", "line-shop", "t-2"))
+ROUTE = '[[routes]]\ndatabase = "line-shop"\ntable = "t-\\\\d+"\ntarget = "line_merged.t"\n'
+BOUND_S = 60
+
+
+def session(stack: LocalStack, server: str) -> MySqlSession:
+    return MySqlSession(MySqlAddress("127.0.0.1", getattr(stack.ports, server), USER, PASSWORD))
+
+
+@pytest.fixture
+def pipeline(stack: LocalStack, tmp_path: Path) -> Iterator[Pipeline]:
+    text = stack.pipeline_text(NAME, ROUTE, row_format="avro", schema_registry=stack.registry_url)
+    parsed = parse_pipeline(text, {})
+    sources = tuple(
+        replace(s, name=f"{NAME}-{n}", databases="line-shop", server_id=6101 + n)
+        for n, s in enumerate(parsed.sources)
+    )
+    target = replace(parsed.target, control_database="line_control")
+    pipeline = replace(parsed, sources=sources, target=target)
+    (tmp_path / "pipeline.toml").write_text(pipeline_text(pipeline))
+    parts = specs(tmp_path, stack.ports.web)
+    rest, watched = ConnectRest(stack.connect_url), ConnectRest(stack.connect_url)
+    watchdog, stop = None, Event()
+    try:
+        for n, (server, database, table) in enumerate(SHARDS):
+            source = session(stack, server)
+            source.execute(f"CREATE DATABASE `{database}`")
+            source.execute(
+                f"CREATE TABLE `{database}`.`{table}` (id BIGINT UNSIGNED PRIMARY KEY, "
+                "`1st` INT, `a-b` VARCHAR(20) DEFAULT 'x', a_b VARBINARY(9) NOT NULL)"
+            )
+            source.execute(f"INSERT INTO `{database}`.`{table}` VALUES ({n}, 1, 'old', 0x00ff)")
+            source.close()
+        for part in parts:
+            stack.add(part)
+        deployed = deploy_connectors(pipeline, rest)
+        # As in every deployment: a task that cannot register a new schema fails, and is restarted.
+        watchdog = Thread(target=Watchdog(watched, deployed, 1.0).run, args=(stop,))
+        watchdog.start()
+        yield pipeline
+    finally:
+        stop.set()
+        if watchdog is not None:
+            watchdog.join()
+        watched.close()
+        for part in parts:
+            stack.stop(part.name)
+            sys.stdout.write(stack.supervisor.log_path(part.name).read_text()[-20_000:])
+        for read in pipeline.sources:
+            rest.delete(connector_name(pipeline, read))
+        for server in ("source1", "source2"):
+            source_session = session(stack, server)
+            source_session.execute("DROP DATABASE IF EXISTS `line-shop`")
+            source_session.close()
+        target_session = session(stack, "target")
+        for database in ("line_merged", "line_control"):
+            target_session.execute(f"DROP DATABASE IF EXISTS `{database}`")
+        target_session.close()
+        rest.close()
+
+
+def wait(condition: Callable[[], bool], what: str) -> None:
+    deadline = monotonic() + BOUND_S
+    while not condition():
+        assert monotonic() < deadline, what
+        sleep(0.1)
+
+
+@pytest.mark.timeout(240)
+def test_the_target_equals_the_union_over_a_schema_change_and_a_registry_that_goes(
+    stack: LocalStack, pipeline: Pipeline
+) -> None:
+    one, two = (session(stack, server) for server, _, _ in SHARDS)
+    target = session(stack, "target")
+    tables = [f"`{database}`.`{table}`" for _, database, table in SHARDS]
+
+    def merged(columns: str) -> list[tuple[object, ...]]:
+        if not target.query("SHOW TABLES FROM line_merged") or (
+            "new-1" in columns and not target.query("SHOW COLUMNS FROM line_merged.t LIKE 'new-1'")
+        ):
+            return []
+        return target.query(f"SELECT {columns} FROM line_merged.t ORDER BY id")
+
+    def is_union(columns: str = "*") -> bool:
+        union = [
+            row
+            for shard, table in zip((one, two), tables, strict=True)
+            for row in shard.query(f"SELECT {columns} FROM {table}")
+        ]
+        return merged(columns) == sorted(union)
+
+    wait(lambda: bool(target.query("SHOW DATABASES LIKE 'line_merged'")), "no target database")
+    wait(is_union, "the snapshot did not arrive")
+
+    # Who knows the schema needs no registry; who does not waits for it, and says so.
+    stack.stop("registry")
+    one.execute(f"INSERT INTO {tables[0]} VALUES (18446744073709551615, -1, '€', '')")
+    wait(is_union, "a row of a known schema did not arrive without the registry")
+    stack.kill("sink")
+    two.execute(f"UPDATE {tables[1]} SET `1st` = 7, a_b = 0x00010203")
+    stack.start("sink")
+    log = stack.supervisor.log_path("sink")
+    wait(lambda: "does not give schemas" in log.read_text(), "the hold is not told")
+    assert not is_union()
+    stack.start("registry")
+    wait(is_union, "the row did not arrive after the registry came back")
+
+    one.execute(f"ALTER TABLE {tables[0]} ADD COLUMN `new-1` DECIMAL(20,5), DROP COLUMN `1st`")
+    one.execute(f"INSERT INTO {tables[0]} (id, `a-b`, a_b, `new-1`) VALUES (10, 'n', 'n', 1.5)")
+    two.execute(f"INSERT INTO {tables[1]} VALUES (11, 5, 'before', 'b')")
+    two.execute(f"ALTER TABLE {tables[1]} ADD COLUMN `new-1` DECIMAL(20,5), DROP COLUMN `1st`")
+    two.execute(f"INSERT INTO {tables[1]} VALUES (12, 'after', 'a', -2.25)")
+    wait(lambda: is_union("id, `a-b`, a_b, `new-1`"), "the change or its rows did not arrive")
+    wait(
+        lambda: (
+            [row[0] for row in target.query("SHOW COLUMNS FROM line_merged.t")]
+            == ["id", "a-b", "a_b", "new-1"]
+        ),
+        "the target kept the dropped column",
+    )
+    for connection in (one, two, target):
+        connection.close()

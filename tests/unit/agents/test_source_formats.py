@@ -1,0 +1,98 @@
+"""What the tracker's fold reads of a schema change in Avro, while its registry comes and goes."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import logging
+from dataclasses import replace
+
+import fastavro
+import pytest
+
+from shardmerge.agents import source_formats
+from shardmerge.agents.delivery import as_it_is
+from shardmerge.agents.effects import SourceRecord
+from shardmerge.agents.source_formats import translation
+from shardmerge.cli import bundles
+from shardmerge.connectors.avro_wire import RegistryUnreachable, UndecodableAvro
+from shardmerge.connectors.stored_record import StoredRecord
+from shardmerge.schemas.pipeline import Connect, Kafka, Pipeline, Target
+
+SCHEMA = {
+    "type": "record", "name": "SchemaChangeValue", "namespace": "io.debezium.connector.mysql",
+    "fields": [
+        {"name": "databaseName", "type": ["null", "string"], "default": None},
+        {"name": "ddl", "type": ["null", "string"], "default": None},
+        {"name": "tableChanges", "type": {"type": "array", "items": "string"}},
+    ],
+}  # fmt: skip
+EVENT = {"databaseName": "a", "ddl": "ALTER TABLE t ADD c INT", "tableChanges": []}
+JSON = Pipeline(
+    "p", Kafka("127.0.0.1:9092"), Connect("http://127.0.0.1:8083"), (), (), Target("h", 1, "u", "p")
+)
+AVRO = replace(JSON, kafka=replace(JSON.kafka, row_format="avro", schema_registry="http://r"))
+
+
+def written() -> bytes:
+    body = io.BytesIO()
+    fastavro.schemaless_writer(body, fastavro.parse_schema(SCHEMA), EVENT)
+    return b"\0\0\0\0\5" + body.getvalue()
+
+
+class Registry:
+    """Away as often as it is told."""
+
+    away = 0
+
+    def __init__(self, address: object) -> None:
+        self.address = address
+
+    def schema_text(self, number: int) -> str:
+        assert number == 5
+        if Registry.away:
+            Registry.away -= 1
+            raise RegistryUnreachable("away")
+        return json.dumps(SCHEMA)
+
+
+@pytest.fixture(autouse=True)
+def _no_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source_formats, "SchemaRegistry", Registry)
+    monkeypatch.setattr(source_formats, "PAUSE_S", 0.0)
+    monkeypatch.setattr(bundles, "SchemaRegistry", Registry)
+
+
+def test_a_change_in_avro_becomes_json_once_the_registry_answers(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    Registry.away = 2
+    with caplog.at_level(logging.WARNING):
+        read = asyncio.run(translation(AVRO)(SourceRecord("s1", 0, 7, b"k", written())))
+
+    assert json.loads(read.value or b"") == EVENT
+    assert (read.topic, read.offset, read.key) == ("s1", 7, b"k")
+    assert [r.message for r in caplog.records] == ["registry_awaited"] * 2
+
+
+def test_commands_and_json_are_left_as_they_are() -> None:
+    command = SourceRecord("p.commands", 0, 0, None, b"\xc3\x01 of our own")
+    assert asyncio.run(translation(AVRO)(command)) is command
+    assert translation(JSON) is as_it_is
+
+
+def test_what_is_no_avro_is_an_error_with_a_hint() -> None:
+    with pytest.raises(UndecodableAvro, match="Confluent's framing") as caught:
+        asyncio.run(translation(AVRO)(SourceRecord("s1", 0, 7, b"k", b'{"ddl": ""}')))
+    assert "row_format" in caught.value.hint
+
+
+def test_a_bundle_holds_schema_changes_in_json_and_asks_no_registry() -> None:
+    record = StoredRecord("s1", 0, 7, b"k", written())
+
+    stored = bundles._to_json(AVRO)(record)
+
+    assert json.loads(stored.value or b"") == EVENT
+    assert bundles.without_passwords(AVRO).kafka == JSON.kafka
+    assert bundles._to_json(JSON)(record) is record
