@@ -197,6 +197,8 @@ def merge_charset(
         return charset, "" if charset else "default"
     if option.collation:
         return charset_of(option.collation) or charset, option.collation
+    if option.charset == "default" and collation and context.is_mariadb:
+        return charset, collation  # They agree, or the server refuses the statement.
     if option.charset:
         kept = context.at_least(80027, 0) and charset_of(collation) == option.charset
         return option.charset, collation if kept else ""
