@@ -40,8 +40,8 @@ def defaults_after(
     if isinstance(statement, AlterDatabase):
         if not (charset or collation):
             return before
-        if before is not None and not charset:
-            # MariaDB's collations without a charset take the one that is there.
+        if before is not None and not charset and context.is_mariadb:
+            # A collation that names no charset takes the one that is there.
             return normal_charset("", collation, *before, context)
     return normal_charset(charset, collation, context.charset, context.collation, context)
 

@@ -47,8 +47,9 @@ def normal_indexes(
         indexes = without_redundant(indexes, mariadb=False, known=known)
     indexes = tuple([_with_own_parts(index, by_name, mariadb=mariadb) for index in indexes])
     if mariadb:
-        hashed = tuple([_long_unique(index, by_name, max_key_bytes) for index in indexes])
-        indexes = without_redundant(hashed, mariadb=True, known=known)
+        indexes = tuple([_long_unique(index, by_name, max_key_bytes) for index in indexes])
+        indexes = tuple([_fitting_implicit(index, by_name, max_key_bytes) for index in indexes])
+        indexes = without_redundant(indexes, mariadb=True, known=known)
     named: list[Index] = []
     taken: set[str] = set()
     for index in indexes:
@@ -132,6 +133,14 @@ def _fitting_parts(
         else:
             fitting.append(part)
     return tuple(fitting)
+
+
+def _fitting_implicit(index: Index, by_name: dict[str, Column], limit: int) -> Index:
+    """An implicit index with the prefix that it gets before MariaDB looks for one like it."""
+    if not index.implicit:
+        return index
+    parts = _fitting_parts(index.parts, by_name, limit, mariadb=True)
+    return index if parts == index.parts else replace(index, parts=parts)
 
 
 def _long_unique(index: Index, by_name: dict[str, Column], limit: int) -> Index:

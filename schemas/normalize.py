@@ -174,8 +174,12 @@ def normal_charset(
     Returns:
         The charset, and the collation or "" for the charset's default.
     """
+    if collation == "default":
+        charset, collation = charset or "default", ""
     if charset == "default":
         charset = ""
+        if context.is_mariadb and not collation:
+            collation = default_collation(outer, context.version_number, mariadb=True)
     if not charset and collation and collation != "_bin":
         charset = charset_of(collation)
     if not charset:

@@ -193,8 +193,12 @@ def merge_charset(
     Source: measured on 5.7, 8.0.15, 9.7 and MariaDB 10.11; parse_tree_nodes.cc
     ``set_default_charset`` (read): 8.0.26 resets it, 8.0.35 does not.
     """
+    if option.collation == "default":
+        return charset, "" if charset else "default"
     if option.collation:
         return charset_of(option.collation) or charset, option.collation
+    if option.charset == "default" and collation and context.is_mariadb:
+        return charset, collation  # They agree, or the server refuses the statement.
     if option.charset:
         kept = context.at_least(80027, 0) and charset_of(collation) == option.charset
         return option.charset, collation if kept else ""

@@ -45,7 +45,7 @@ def table_option(cursor: Cursor) -> Option | None:
     """Read one table option; None when no option begins here."""
     word = cursor.word
     if word in ("DEFAULT", "CHARACTER", "CHARSET", "CHAR", "COLLATE"):
-        return _charset_option(cursor)
+        return charset_option(cursor)
     if word in _NUMBERS:
         cursor.advance()
         cursor.accept("=")
@@ -79,13 +79,17 @@ def table_option(cursor: Cursor) -> Option | None:
     return None if found is None else SetTableOption(*found)
 
 
-def _charset_option(cursor: Cursor) -> SetDefaultCharset | None:
+def charset_option(cursor: Cursor) -> SetDefaultCharset | None:
+    """Read the default charset or collation of a table or database; None when none begins here.
+
+    DEFAULT gives ``default`` as the name, which ``apply`` resolves.
+    """
     start = cursor.index
     cursor.accept("DEFAULT")
     if cursor.accept("COLLATE"):
         cursor.accept("=")
         if cursor.accept("DEFAULT"):
-            return SetDefaultCharset("")
+            return SetDefaultCharset("", "default")
         return SetDefaultCharset("", collation_word(cursor))
     if accept_charset(cursor):
         cursor.accept("=")

@@ -14,17 +14,15 @@ from shardmerge.schemas.changes import (
     DropIndex,
     DropTable,
     RenameTable,
-    SetDefaultCharset,
     TableName,
     TruncateTable,
 )
 from shardmerge.schemas.model import IndexKind
 
-from .charset_words import accept_charset, collation_word
 from .create_table import merge_charset
 from .indexes import INDEX_WORDS, accept_method, index_body, lock_wait
 from .lexer import END, Cursor
-from .options import charset_value
+from .options import charset_option
 from .qualified import table_name
 
 
@@ -132,16 +130,13 @@ def alter_database(cursor: Cursor) -> AlterDatabase:
 def _database_options(cursor: Cursor) -> tuple[str, str]:
     charset = collation = ""
     while cursor.word not in (END, ";"):
+        said = charset_option(cursor)
+        if said is not None:
+            charset, collation = merge_charset(charset, collation, said, cursor.context)
+            cursor.accept(",")
+            continue
         cursor.accept("DEFAULT")
-        if accept_charset(cursor):
-            cursor.accept("=")
-            said = SetDefaultCharset(charset_value(cursor))
-            charset, collation = merge_charset(charset, collation, said, cursor.context)
-        elif cursor.accept("COLLATE"):
-            cursor.accept("=")
-            said = SetDefaultCharset("", collation_word(cursor))
-            charset, collation = merge_charset(charset, collation, said, cursor.context)
-        elif cursor.word in ("ENCRYPTION", "COMMENT"):
+        if cursor.word in ("ENCRYPTION", "COMMENT"):
             cursor.advance()
             cursor.accept("=")
             cursor.string()

@@ -11,7 +11,7 @@ from shardmerge.schemas.model import IndexKind, TableSchema
 from shardmerge.schemas.types import SPATIAL_NAMES
 
 from . import random_definitions as definitions
-from .random_types import COLUMNS, Dialect, charset_name, quoted
+from .random_types import COLUMNS, Dialect, charset_name, quoted, table_charset
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,11 +197,14 @@ def _default(subject: Subject) -> str:
     values = ["5", "'x'", "NULL", "''", "0", "1.5", "'2020-01-02'"]
     if subject.dialect.expression_defaults and subject.dialect.has((8, 0, 13), (10, 2)):
         values.append("(1 + 2)")
+    # A column that exists: MariaDB takes one that the same statement adds, too.
+    column = subject.chance.choice(subject.schema.columns)
+    if column.type.name == "decimal" and not subject.dialect.has((8, 0, 16), (0,)):
+        # MySQL 8.0.15 refuses a text that is no number, and has 0 for the default from then on.
+        values = [value for value in values if "'" not in value]
     value = subject.chance.choice(values)
     what = subject.chance.choice(("DROP DEFAULT", f"SET DEFAULT {value}"))
-    # A column that exists: MariaDB takes one that the same statement adds, too.
-    column = quoted(subject.chance.choice(subject.names))
-    return f"ALTER {subject.chance.choice(('', 'COLUMN '))}{column} {what}"
+    return f"ALTER {subject.chance.choice(('', 'COLUMN '))}{quoted(column.name)} {what}"
 
 
 def _column_visibility(subject: Subject) -> str:
@@ -223,6 +226,14 @@ def _rename_index(subject: Subject) -> str:
     if not subject.dialect.has((5, 7), (10, 5, 2)):
         return ""
     return f"RENAME INDEX {subject.index()} TO {definitions.index_name(subject.chance)}"
+
+
+def _swap_indexes(subject: Subject) -> str:
+    names = [i.name for i in subject.schema.indexes if i.kind is not IndexKind.PRIMARY]
+    if not subject.dialect.has((5, 7), (10, 5, 2)) or len(names) < 2:
+        return ""
+    one, two = map(quoted, subject.chance.sample(names, 2))
+    return f"RENAME INDEX {one} TO {two}, RENAME KEY {two} TO {one}"
 
 
 def _index_visibility(subject: Subject) -> str:
@@ -292,6 +303,8 @@ def _charset(subject: Subject) -> str:
             f"DEFAULT CHARACTER SET {charset_name(subject.chance)}",
             f"CHARSET = {charset_name(subject.chance)}",
             f"COLLATE {subject.chance.choice(subject.dialect.collations)}",
+            table_charset(subject.chance, subject.dialect),
+            "CONVERT TO CHARACTER SET DEFAULT",
             f"CONVERT TO CHARACTER SET {charset_name(subject.chance)}",
             "CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
         )
@@ -322,7 +335,8 @@ def _partitions(subject: Subject) -> str:
 _ACTIONS: tuple[Callable[[Subject], str], ...] = (
     _add, _add, _add, _add, _add_several, _drop, _drop, _replace, _modify, _modify, _modify,
     _change, _change, _rename, _rename, _swap, _default, _default, _column_visibility, _add_index,
-    _add_index, _add_index, _drop_index, _rename_index, _index_visibility, _primary, _add_check,
+    _add_index, _add_index, _drop_index, _rename_index, _swap_indexes, _index_visibility, _primary,
+    _add_check,
     _add_check, _drop_check, _enforce_check, _add_foreign_key, _drop_foreign_key, _charset,
     _option,
 )  # fmt: skip

@@ -11,7 +11,7 @@ from shardmerge.schemas.types import ColumnType
 
 from . import random_definitions as definitions
 from .random_actions import Subject, actions
-from .random_types import COLUMNS, Dialect, quoted
+from .random_types import COLUMNS, Dialect, quoted, table_charset
 
 TABLES = ("t0", "t1", "T2")
 NEW_TABLE = "moved"
@@ -47,6 +47,8 @@ def _contradicts_itself(dialect: Dialect, sql: str, tables: Mapping[str, TableSc
 
 def _statement(chance: Random, dialect: Dialect, tables: Mapping[str, TableSchema]) -> str:
     missing = [name for name in TABLES if name not in tables]
+    if chance.random() < (0.05 if missing else 0.01):
+        return f"ALTER DATABASE {table_charset(chance, dialect)}"
     if missing:
         if NEW_TABLE in tables and chance.random() < 0.7:
             return f"RENAME TABLE {NEW_TABLE} TO {missing[0]}"

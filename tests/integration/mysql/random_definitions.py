@@ -9,7 +9,7 @@ from shardmerge.schemas.model import Column
 from shardmerge.schemas.types import BINARY_NAMES, SPATIAL_NAMES, STRING_NAMES
 
 from . import random_expressions
-from .random_types import COLUMNS, Dialect, Typed, any_type, charset_name, quoted
+from .random_types import COLUMNS, Dialect, Typed, any_type, quoted, table_charset
 
 PARENT = "parent"
 PARENT_SQL = (
@@ -185,11 +185,8 @@ def partitioning(chance: Random, columns: Sequence[str]) -> str:
 def table_options(chance: Random, dialect: Dialect) -> str:
     """What stands behind the closing parenthesis."""
     options = []
-    number = chance.random()
-    if number < 0.35:
-        options.append(chance.choice(("DEFAULT CHARSET=", "CHARACTER SET ")) + charset_name(chance))
-    elif number < 0.55:
-        options.append(f"COLLATE {chance.choice(dialect.collations)}")
+    if chance.random() < 0.55:
+        options.append(table_charset(chance, dialect))
     for option in (
         "ENGINE=InnoDB", "COMMENT='x''y'", "ROW_FORMAT=DYNAMIC", "AUTO_INCREMENT=5",
         "STATS_PERSISTENT=0", "KEY_BLOCK_SIZE=0", "MAX_ROWS=100", "ENGINE=MyISAM",

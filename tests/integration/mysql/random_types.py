@@ -66,6 +66,20 @@ def charset_name(chance: Random) -> str:
     return chance.choice((*_COMMON_CHARSETS, "utf8mb4", "latin1", "binary"))
 
 
+def table_charset(chance: Random, dialect: Dialect) -> str:
+    """A table's or a database's default, in one of the ways to say it."""
+    collation = chance.choice(dialect.collations)
+    return chance.choice(
+        (
+            f"DEFAULT CHARSET={charset_name(chance)}",
+            f"CHARACTER SET {charset_name(chance)}",
+            f"COLLATE {collation}",
+            f"COLLATE {collation} CHARSET {collation.partition('_')[0]}",
+            f"CHARSET {collation.partition('_')[0]} COLLATE {collation}",
+        )
+    )
+
+
 def charset(chance: Random, dialect: Dialect) -> str:
     """What may stand behind a string type."""
     number = chance.random()

@@ -34,6 +34,9 @@ FEATURES = {
     "charset": r"CHARACTER SET",
     "collation": r"COLLATE",
     "conversion": r"CONVERT TO",
+    "default of the database": r"ALTER DATABASE",
+    "charset behind a collation": r"COLLATE \w+ CHARSET",
+    "swap of indexes": r"RENAME INDEX (\S+) TO (\S+), RENAME KEY \2 TO \1",
     "several actions": r"ALTER TABLE .*(ADD|DROP|MODIFY|CHANGE).*, (ADD|DROP|MODIFY|CHANGE) ",
     "copy of a table": r"LIKE t",
     "drop of tables": r"DROP TABLE IF EXISTS \w+, ",
@@ -56,7 +59,7 @@ ONLY_MARIADB = {
 }
 TABLE = (
     "CREATE TABLE t (a INT NOT NULL, b VARCHAR(20), c TEXT, g POINT NOT NULL, d DATE,"
-    " PRIMARY KEY (a), KEY i1 (b), CONSTRAINT k1 CHECK (a > 1),"
+    " PRIMARY KEY (a), KEY i1 (b), KEY i2 (d), CONSTRAINT k1 CHECK (a > 1),"
     " CONSTRAINT f1 FOREIGN KEY (a) REFERENCES parent (id))"
 )
 

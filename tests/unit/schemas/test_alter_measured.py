@@ -233,6 +233,16 @@ def test_a_charset_behind_a_collation(action: str, old: str, new: str, mariadb: 
     assert [table.collation for table in found] == [old, new, mariadb]
 
 
+def test_mariadb_keeps_a_collation_before_a_charset_that_is_the_databases() -> None:
+    made = "CREATE TABLE t (a CHAR(5)) CHARSET ucs2"
+    for action in (
+        "CONVERT TO CHARSET utf8mb4 COLLATE utf8mb4_bin, CONVERT TO CHARSET DEFAULT",
+        "COLLATE utf8mb4_bin, CHARSET DEFAULT",
+    ):
+        found = altered(action, MARIADB, made)
+        assert (found.charset, found.collation) == ("utf8mb4", "utf8mb4_bin")
+
+
 TIMESTAMPS = ServerContext(version=(5, 7, 22))
 NOW = Default(DefaultKind.EXPRESSION, "CURRENT_TIMESTAMP")
 ZERO = Default(DefaultKind.LITERAL, "0000-00-00 00:00:00")

@@ -66,6 +66,33 @@ def test_a_table_has_its_databases_charset(statements: list[str], charset: str) 
     assert catalog.tables["x", "t"].columns[0].type.charset == charset
 
 
+@pytest.mark.parametrize(
+    ("context", "collation"),
+    [
+        (ServerContext(version=(5, 7), default_database="d"), "latin1_bin"),
+        (ServerContext("mariadb", (10, 11), default_database="d"), ""),
+    ],
+    ids=["mysql", "mariadb"],
+)
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CREATE TABLE t (a CHAR(5)) CHARSET DEFAULT",
+        "CREATE TABLE t (a CHAR(5)) COLLATE DEFAULT",
+        "CREATE TABLE t (a CHAR(5)) CHARSET ucs2;ALTER TABLE t CONVERT TO CHARSET DEFAULT",
+        "CREATE TABLE t (a CHAR(5)) CHARSET ucs2;ALTER TABLE t CHARSET DEFAULT",
+    ],
+)
+def test_the_default_that_is_asked_for_has_the_databases_collation_on_mysql_only(
+    sql: str, context: ServerContext, collation: str
+) -> None:
+    catalog = Catalog()
+    for one in ("ALTER DATABASE COLLATE latin1_bin", *sql.split(";")):
+        catalog.execute(parse(one, context), context)
+    table = catalog.tables["d", "t"]
+    assert (table.charset, table.collation) == ("latin1", collation)
+
+
 def test_tables_become_partitions_and_partitions_tables() -> None:
     context = ServerContext("mariadb", (10, 11), default_database="d")
     catalog = Catalog()

@@ -39,6 +39,7 @@ def test_the_defaults_of_a_database(
     [
         ("ALTER DATABASE x COLLATE uca1400_ai_ci", ("ucs2", "ucs2_uca1400_ai_ci")),
         ("ALTER DATABASE x COLLATE latin1_bin CHARSET latin1", ("latin1", "latin1_bin")),
+        ("ALTER DATABASE x COLLATE DEFAULT", ("ucs2", "")),
     ],
 )
 def test_the_defaults_of_a_database_of_mariadb(sql: str, after: Defaults) -> None:

@@ -228,3 +228,15 @@ def test_only_mysql_8_0_up_to_15_names_a_foreign_key_after_its_index(
     assert key.name == name
     # 5.7 forgets what stands behind a MATCH.
     assert key.on_delete == ("CASCADE" if version >= (8,) else "")
+
+
+@pytest.mark.parametrize(
+    ("engine", "expected"),
+    [("MyISAM", {"k": "v(250)"}), ("InnoDB", {"k": "v(250)", "v": "v"})],
+)
+def test_mariadb_cuts_an_implicit_index_before_it_looks_for_one_like_it(
+    engine: str, expected: dict[str, str]
+) -> None:
+    made = f"CREATE TABLE t (v VARCHAR(255), KEY k (v(250))) ENGINE={engine} CHARSET utf16"
+    found = after(MARIADB, made, "ALTER TABLE t ADD FOREIGN KEY (v) REFERENCES p (code)")
+    assert keys(found) == expected
