@@ -57,7 +57,7 @@ def pipeline(stack: LocalStack, tmp_path: Path) -> Iterator[Pipeline]:
             source.execute(f"CREATE DATABASE `{database}`")
             source.execute(
                 f"CREATE TABLE `{database}`.`{table}` (id BIGINT UNSIGNED PRIMARY KEY, "
-                "`1st` INT, `a-b` VARCHAR(20) DEFAULT 'x', a_b VARBINARY(9) NOT NULL)"
+                "`1st` INT, `a-b` VARCHAR(20) NOT NULL DEFAULT 'x', a_b VARBINARY(9) NOT NULL)"
             )
             source.execute(f"INSERT INTO `{database}`.`{table}` VALUES ({n}, 1, 'old', 0x00ff)")
             source.close()
