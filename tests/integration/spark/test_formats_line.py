@@ -30,7 +30,7 @@ from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSessi
 NAME = f"av-{os.getpid()}"
 SHARDS = (("source1", "line-shop", "t-1"), ("source2", "line-shop", "t-2"))
 ROUTE = '[[routes]]\ndatabase = "line-shop"\ntable = "t-\\\\d+"\ntarget = "line_merged.t"\n'
-BOUND_S = 60
+BOUND_S = 90
 
 
 def session(stack: LocalStack, server: str) -> MySqlSession:
@@ -96,7 +96,7 @@ def wait(condition: Callable[[], bool], what: str) -> None:
         sleep(0.1)
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)  # with the start of the stack, on a busy machine
 def test_the_target_equals_the_union_over_a_schema_change_and_a_registry_that_goes(
     stack: LocalStack, pipeline: Pipeline
 ) -> None:
