@@ -105,6 +105,7 @@ def without_passwords(pipeline: Pipeline) -> Pipeline:
             pipeline.kafka,
             row_format="json",
             schema_registry="",
+            avro_converter="",
             schema_registry_user="",
             schema_registry_password="",
         ),

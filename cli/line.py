@@ -374,6 +374,7 @@ class Line:
                 self._stack.bootstrap_servers,
                 row_format=self._row_format,
                 schema_registry=self._stack.registry_url if self._row_format == "avro" else "",
+                avro_converter="apicurio" if self._row_format == "avro" else "",
             ),
             connect=Connect(self._stack.connect_url, row_partitions=self._row_partitions),
             sources=tuple(

@@ -29,11 +29,14 @@ class RegistryAddress:
     Attributes:
         url: Of the interface's root, such as ``http://registry:8081``.
         user, password: Of HTTP's basic authentication; no user: none.
+        nulls_are_lost: The converter that writes rows puts a column's default where the row has
+            NULL (measured, Apicurio's 2.6.13; it has no setting for that).
     """
 
     url: str
     user: str = ""
     password: str = ""
+    nulls_are_lost: bool = False
 
     @classmethod
     def of(cls, kafka: Kafka) -> RegistryAddress | None:
@@ -41,7 +44,10 @@ class RegistryAddress:
         if kafka.row_format != "avro":
             return None
         return cls(
-            kafka.schema_registry, kafka.schema_registry_user, kafka.schema_registry_password
+            kafka.schema_registry,
+            kafka.schema_registry_user,
+            kafka.schema_registry_password,
+            nulls_are_lost=kafka.avro_converter == "apicurio",
         )
 
 

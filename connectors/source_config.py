@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from shardmerge.schemas.errors import ConfigError
 from shardmerge.schemas.names import SIGNAL_TABLE
-from shardmerge.schemas.pipeline import Kafka, Pipeline, Source
+from shardmerge.schemas.pipeline import CCOMPAT, Kafka, Pipeline, Source
 from shardmerge.schemas.topics import MAX_ROW_BYTES
 
 from .avro_names import ADJUSTMENT
@@ -46,6 +46,8 @@ _JSON: Mapping[str, str] = {
     # BIGINT UNSIGNED travels as a decimal of scale 0; base64 bytes would hide the number.
     "value.converter.decimal.format": "NUMERIC",
     "binary.handling.mode": "base64",
+    # The default writes a column's default where the row has NULL (KIP-581).
+    "value.converter.replace.null.with.default": "false",
 }
 _APICURIO: Mapping[str, str] = {
     "value.converter": "io.apicurio.registry.utils.converter.AvroConverter",
@@ -63,8 +65,9 @@ _APICURIO: Mapping[str, str] = {
 _CONFLUENT: Mapping[str, str] = {
     "value.converter": "io.confluent.connect.avro.AvroConverter",
     "value.converter.auto.register.schemas": "true",
+    # The default writes a column's default where the row has NULL.
+    "value.converter.ignore.default.for.nullables": "true",
 }
-_CCOMPAT = "/apis/ccompat/"
 _VALUES: Mapping[str, str] = {
     "decimal.handling.mode": "string",
     # The default turns 18446744073709551615 into -1.
@@ -214,8 +217,8 @@ def _format_config(kafka: Kafka) -> Mapping[str, str]:
         "schema.name.adjustment.mode": ADJUSTMENT,
     }
     user, password = kafka.schema_registry_user, kafka.schema_registry_password
-    root, ccompat, _ = kafka.schema_registry.partition(_CCOMPAT)
-    if ccompat:
+    if kafka.avro_converter == "apicurio":
+        root = kafka.schema_registry.partition(CCOMPAT)[0]
         address = {"value.converter.apicurio.registry.url": f"{root}/apis/registry/v2"}
         if user:
             address |= {

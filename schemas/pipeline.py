@@ -26,6 +26,8 @@ TARGETS = {
     "iceberg": ((1, 9), 1),
 }
 """Kinds of target: the oldest version and the newest major version that their DDL is known of."""
+CCOMPAT = "/apis/ccompat/"
+"""In the address of Apicurio's interface that is Confluent's."""
 ROW_FORMATS = ("json", "json-schemas", "avro")
 """Connect's JSON without and with embedded schemas; Avro with a schema registry."""
 ICEBERG_VERSION = "1.12.0"
@@ -94,9 +96,9 @@ class Kafka:
         log_partitions: Partitions of schema-log; each target has one total order.
         replication: Replication factor of our topics.
         row_format: How the connectors write rows and schema changes: one of ``ROW_FORMATS``.
-        schema_registry: Of format ``avro``: the root of the registry's Confluent interface. One
-            with ``/apis/ccompat/`` in it is Apicurio's, and its converter is used; else
-            Confluent's is.
+        schema_registry: Of format ``avro``: the root of the registry's Confluent interface.
+        avro_converter: Connect's converter: ``apicurio`` or ``confluent``. By default Apicurio's
+            where the registry's address has ``/apis/ccompat/`` in it, else Confluent's.
         schema_registry_user, schema_registry_password: Of HTTP's basic authentication; no user:
             none.
     """
@@ -106,6 +108,7 @@ class Kafka:
     replication: int = 1
     row_format: str = "json"
     schema_registry: str = ""
+    avro_converter: str = ""
     schema_registry_user: str = ""
     schema_registry_password: str = ""
 
@@ -263,8 +266,18 @@ def _kafka(kafka: Kafka) -> Kafka:
                 f"http:// or https:// and holds no user, not {kafka.schema_registry!r}",
                 hint="http://HOST:8081, or Apicurio's http://HOST:8080/apis/ccompat/v7",
             )
-    elif kafka.schema_registry:
-        raise ConfigError(f"[kafka]: row_format {kafka.row_format!r} has no schema_registry")
+        by_address = "apicurio" if CCOMPAT in kafka.schema_registry else "confluent"
+        kafka = replace(kafka, avro_converter=kafka.avro_converter or by_address)
+        if kafka.avro_converter not in ("apicurio", "confluent"):
+            raise ConfigError(f"[kafka]: avro_converter {kafka.avro_converter!r} is not known")
+        if kafka.avro_converter == "apicurio" and CCOMPAT not in kafka.schema_registry:
+            raise ConfigError(
+                f"[kafka]: avro_converter 'apicurio' needs a schema_registry with {CCOMPAT} in it"
+            )
+    elif kafka.schema_registry or kafka.avro_converter:
+        raise ConfigError(
+            f"[kafka]: row_format {kafka.row_format!r} has no schema_registry and avro_converter"
+        )
     if bool(kafka.schema_registry_user) != bool(kafka.schema_registry_password):
         raise ConfigError("[kafka]: schema_registry_user and schema_registry_password go together")
     if kafka.schema_registry_user and not kafka.schema_registry:

@@ -25,6 +25,7 @@ from shardmerge.connectors.avro_wire import (
 )
 from shardmerge.connectors.registry import RegistryAddress, SchemaRegistry
 from shardmerge.schemas.errors import ShardMergeError
+from shardmerge.schemas.model import Column, DefaultKind
 from shardmerge.schemas.names import ShardId
 from shardmerge.schemas.types import ColumnType
 
@@ -41,10 +42,12 @@ class AvroRows:
 
     Args:
         schema_text: Gives schemas by number.
+        nulls_are_lost: See ``RegistryAddress``.
     """
 
-    def __init__(self, schema_text: SchemaText) -> None:
+    def __init__(self, schema_text: SchemaText, *, nulls_are_lost: bool = False) -> None:
         self._schema_text = schema_text
+        self._nulls_are_lost = nulls_are_lost
         self._schemas: dict[bytes, AvroSchema] = {}
         self._decoders: dict[tuple[ShardId, Shape, tuple[str, ...]], RowDecoder] = {}
 
@@ -73,6 +76,18 @@ class AvroRows:
             found = self._decoders[shard, columns, key] = _decoder(self, shard, columns, key)
         return found
 
+    def loses(self, column: Column) -> str:
+        """See ``RowFormat``."""
+        default = column.default
+        if (
+            not self._nulls_are_lost
+            or not column.nullable
+            or default is None
+            or default.kind is DefaultKind.NULL
+        ):
+            return ""
+        return "Apicurio's converter writes the column's default where a row has NULL"
+
     def schema_of(self, value: bytes) -> AvroSchema:
         """The schema that a record's value names.
 
@@ -93,7 +108,10 @@ _MOST_DECODERS = 1_024
 @lru_cache(maxsize=8)
 def row_format(registry: RegistryAddress | None) -> RowFormat:
     """The format of a pipeline's rows; the same one for every call in a process."""
-    return JSON_ROWS if registry is None else AvroRows(SchemaRegistry(registry).schema_text)
+    if registry is None:
+        return JSON_ROWS
+    schema_text = SchemaRegistry(registry).schema_text
+    return AvroRows(schema_text, nulls_are_lost=registry.nulls_are_lost)
 
 
 class _Source(Struct, gc=False):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from shardmerge.schemas.model import Column
 from shardmerge.schemas.names import ShardId
 from shardmerge.schemas.types import ColumnType
 
@@ -36,6 +37,10 @@ class RowFormat(Protocol):
         """The quick decoder of rows with exactly these columns; see ``row_decoder``."""
         ...
 
+    def loses(self, column: Column) -> str:
+        """Which values of a column do not come as they are; "" when all do."""
+        ...
+
 
 class JsonRows:
     """Debezium's JSON, with or without Connect's embedded schemas: each record tells."""
@@ -55,6 +60,10 @@ class JsonRows:
     def decoder(self, shard: ShardId, columns: Shape, key: tuple[str, ...]) -> RowDecoder:
         """See ``RowFormat``."""
         return row_decoder(shard, columns, key)
+
+    def loses(self, column: Column) -> str:
+        """See ``RowFormat``."""
+        return ""
 
 
 JSON_ROWS = JsonRows()

@@ -101,6 +101,13 @@ def plan_segment(
             except UnfitValue as error:
                 refusal = Refusal(f"column {name}: {error.message}", "drop the column on the shard")
             else:
+                if lost := rows.loses(shard_column.column):
+                    refusal = Refusal(
+                        f"column {name}: {lost}",
+                        "make the column NOT NULL or drop its default on the shard, or let "
+                        "Confluent's converter or JSON's write the rows (avro_converter, "
+                        "row_format), with a new snapshot",
+                    )
                 columns.append(WrittenColumn(place, image, binding.name, how, kind.name))
                 accepts = how.accepts
         shape.append((image, accepts))

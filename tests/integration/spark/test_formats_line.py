@@ -30,7 +30,7 @@ from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSessi
 NAME = f"av-{os.getpid()}"
 SHARDS = (("source1", "line-shop", "t-1"), ("source2", "line-shop", "t-2"))
 ROUTE = '[[routes]]\ndatabase = "line-shop"\ntable = "t-\\\\d+"\ntarget = "line_merged.t"\n'
-BOUND_S = 60
+BOUND_S = 90
 
 
 def session(stack: LocalStack, server: str) -> MySqlSession:
@@ -57,7 +57,7 @@ def pipeline(stack: LocalStack, tmp_path: Path) -> Iterator[Pipeline]:
             source.execute(f"CREATE DATABASE `{database}`")
             source.execute(
                 f"CREATE TABLE `{database}`.`{table}` (id BIGINT UNSIGNED PRIMARY KEY, "
-                "`1st` INT, `a-b` VARCHAR(20) DEFAULT 'x', a_b VARBINARY(9) NOT NULL)"
+                "`1st` INT, `a-b` VARCHAR(20) NOT NULL DEFAULT 'x', a_b VARBINARY(9) NOT NULL)"
             )
             source.execute(f"INSERT INTO `{database}`.`{table}` VALUES ({n}, 1, 'old', 0x00ff)")
             source.close()
@@ -96,7 +96,7 @@ def wait(condition: Callable[[], bool], what: str) -> None:
         sleep(0.1)
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)  # with the start of the stack, on a busy machine
 def test_the_target_equals_the_union_over_a_schema_change_and_a_registry_that_goes(
     stack: LocalStack, pipeline: Pipeline
 ) -> None:

@@ -64,6 +64,7 @@ def test_every_value_is_text() -> None:
         ("bigint.unsigned.handling.mode", "precise"),
         ("time.precision.mode", "adaptive_time_microseconds"),
         ("binary.handling.mode", "base64"),
+        ("value.converter.replace.null.with.default", "false"),
         ("include.schema.changes", "true"),
         ("schema.history.internal.skip.unparseable.ddl", "false"),
         ("errors.tolerance", "none"),
@@ -155,6 +156,8 @@ def test_columns_that_a_route_leaves_out_are_not_read() -> None:
 
 
 def formatted(row_format: str, **kafka: Any) -> dict[str, str]:
+    if row_format == "avro":
+        kafka.setdefault("avro_converter", "confluent")
     changed = dataclasses.replace(PIPELINE.kafka, row_format=row_format, **kafka)
     return config(dataclasses.replace(PIPELINE, kafka=changed))
 
@@ -183,6 +186,7 @@ def test_apicurios_converter_writes_confluents_framing() -> None:
     made = formatted(
         "avro",
         schema_registry="https://r:8080/apis/ccompat/v7",
+        avro_converter="apicurio",
         schema_registry_user="u",
         schema_registry_password="p",
     )
@@ -202,6 +206,7 @@ def test_any_other_registry_is_used_by_confluents_converter() -> None:
     )
     assert made["value.converter"] == "io.confluent.connect.avro.AvroConverter"
     assert made["value.converter.schema.registry.url"] == "http://r:8081"
+    assert made["value.converter.ignore.default.for.nullables"] == "true"
     assert made["value.converter.basic.auth.user.info"] == "u:p"
 
 

@@ -225,6 +225,9 @@ def test_rows_are_in_json_unless_the_file_says_otherwise() -> None:
     kafka = parse_pipeline(with_kafka(AVRO + user), ENV).kafka
     assert (kafka.row_format, kafka.schema_registry) == ("avro", "http://registry:8081")
     assert kafka.schema_registry_password == "secret"
+    assert kafka.avro_converter == "confluent"
+    apicurio = AVRO.replace(":8081", ":8080/apis/ccompat/v7")
+    assert parse_pipeline(with_kafka(apicurio), ENV).kafka.avro_converter == "apicurio"
 
 
 @pytest.mark.parametrize(
@@ -235,6 +238,8 @@ def test_rows_are_in_json_unless_the_file_says_otherwise() -> None:
         ('row_format = "avro"\nschema_registry = "registry:8081"', "needs schema_registry"),
         ('row_format = "avro"\nschema_registry = "http://u:p@r"', "holds no user"),
         ('schema_registry = "http://registry"', "'json' has no schema_registry"),
+        (AVRO + 'avro_converter = "other"', "'other' is not known"),
+        (AVRO + 'avro_converter = "apicurio"', "needs a schema_registry with"),
         (AVRO + 'schema_registry_user = "u"', "go together"),
         ('schema_registry_user = "u"\nschema_registry_password = "p"', "without schema_registry"),
     ],

@@ -16,7 +16,7 @@ from msgspec.structs import astuple
 from shardmerge.connectors import avro_wire
 from shardmerge.connectors.avro_wire import RegistryUnreachable, UnknownSchema
 from shardmerge.schemas.events import Binding, ShardColumn
-from shardmerge.schemas.model import Column
+from shardmerge.schemas.model import Column, Default, DefaultKind
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.position import BEGINNING, SourcePosition
 from shardmerge.schemas.types import ColumnType
@@ -334,3 +334,32 @@ def test_json_of_avro_is_what_the_json_converter_writes() -> None:
     assert translate(None) is None
     translate(registry.record(number, "c", {"id": 1, "b": b""}))
     assert registry.asked == [number]
+
+
+@pytest.mark.parametrize(
+    ("nullable", "default", "lost"),
+    [
+        (True, Default(DefaultKind.LITERAL, "7"), True),
+        (True, Default(DefaultKind.NULL, ""), False),
+        (True, None, False),
+        (False, Default(DefaultKind.LITERAL, "7"), False),
+    ],
+)
+def test_rows_whose_nulls_the_converter_loses_are_held(
+    nullable: bool, default: Default | None, lost: bool
+) -> None:
+    registry = Registry()
+    number = registry.add(schema({"id": "int", "b": ["int", "null"]}))
+    column = Column("b", ColumnType("int"), nullable=nullable, default=default)
+    columns = (ShardColumn("id#1", Column("id", ColumnType("int"))), ShardColumn("b#1", column))
+    stream = ShardStream(
+        SHARD, TargetTable("m", "t"), (Segment(BEGINNING, columns, ("id",)),), None
+    )
+    bindings = {c.id: Binding(c.id, c.column.name) for c in columns}
+    for nulls_are_lost in (True, False):
+        rows = AvroRows(registry, nulls_are_lost=nulls_are_lost)
+        f = RowFold(stream, bindings, rows=rows)
+        assert f.add(0, registry.record(number, "c", {"id": 1, "b": 7})) is not (
+            lost and nulls_are_lost
+        )
+        assert (f.end is None) is not (lost and nulls_are_lost)
