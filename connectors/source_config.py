@@ -42,6 +42,8 @@ _VALUES: Mapping[str, str] = {
     "value.converter.schemas.enable": "false",
     # BIGINT UNSIGNED travels as a decimal of scale 0; base64 bytes would hide the number.
     "value.converter.decimal.format": "NUMERIC",
+    # By default the converter writes a column's default where a row holds NULL (KIP-581).
+    "value.converter.replace.null.with.default": "false",
     "decimal.handling.mode": "string",
     # The default turns 18446744073709551615 into -1.
     "bigint.unsigned.handling.mode": "precise",

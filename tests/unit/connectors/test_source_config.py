@@ -58,6 +58,7 @@ def test_every_value_is_text() -> None:
         ("transaction.boundary", "poll"),
         ("skipped.operations", "none"),
         ("decimal.handling.mode", "string"),
+        ("value.converter.replace.null.with.default", "false"),
         ("bigint.unsigned.handling.mode", "precise"),
         ("time.precision.mode", "adaptive_time_microseconds"),
         ("binary.handling.mode", "base64"),
