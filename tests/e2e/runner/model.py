@@ -14,6 +14,8 @@ from typing import Any
 
 import yaml
 
+from shardmerge.schemas.routing import RenamePolicy
+
 
 class ScenarioError(ValueError):
     """A scenario file is not what its README says."""
@@ -85,6 +87,7 @@ class Scenario:
         databases: Databases of the shards, as the file names them.
         shard_column: Whether the target has the origin column `_shard`, in its keys, and rows of
             dropped shards are deleted.
+        renames: What becomes of a column that one shard renames first.
     """
 
     id: str
@@ -97,6 +100,7 @@ class Scenario:
     steps: tuple[Step, ...]
     final: Final
     shard_column: bool = False
+    renames: RenamePolicy = RenamePolicy.MAP
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -131,7 +135,7 @@ class Scenario:
 
 TOP = frozenset(
     "id title mode test origin task_conf route target sources rows_before_start target_prepared "
-    "steps final notes shard_column".split()
+    "steps final notes shard_column renames".split()
 )
 STEP = frozenset(
     "n source table sql session_timestamp ddl_class joined_after not_run_locally expect event "
@@ -197,7 +201,14 @@ def parse(document: Any, where: str) -> Scenario:
         steps=_with_clock([_step(entry, where) for entry in document["steps"]]),
         final=_final(document["final"], where),
         shard_column=bool(document.get("shard_column")),
+        renames=_policy(document.get("renames", RenamePolicy.MAP), where),
     )
+
+
+def _policy(name: object, where: str) -> RenamePolicy:
+    if name not in tuple(RenamePolicy):
+        raise ScenarioError(f"{where}: renames {name!r} is none of {', '.join(RenamePolicy)}")
+    return RenamePolicy(str(name))
 
 
 def known(entry: Any, names: frozenset[str], where: str) -> None:
