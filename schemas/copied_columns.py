@@ -161,6 +161,12 @@ def contradiction(
         key = schema.schema.primary_key
         keys = {schema.by_name[name.lower()] for name in key.columns} if key else set[str]()
         for copy in open_now:
+            if not keys:
+                return (
+                    f"{_name(copy.before, names)} cannot have two names at a time: rows without a "
+                    "primary key are found by all their values",
+                    f"{back}; or give the tables a primary key",
+                )
             if {copy.before, copy.after} <= has:
                 return (
                     f"a shard has both {_name(copy.before, names)} and "

@@ -5,7 +5,7 @@ Usage: ``python -m tests.e2e.runner FOLDER [--only PATTERN,…] [--threads N] [-
 
 Prints a line for each and closes with ``N passed, N failed``. Scenarios that ``later.yaml`` lists
 are played too: one that fails as listed is expected, one that passes is a failure until it leaves
-the list.
+the list. ``policies.yaml`` says whose end is that of another policy of renames than ``map``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 from shardmerge.cli.line import Line, end_on_sigterm
 from shardmerge.schemas.errors import ShardMergeError
 
-from .cases import CASE_ROUTES, Result, load_later, play_all
+from .cases import CASE_ROUTES, Result, load_later, play_all, with_policies
 from .model import ScenarioError, load
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -49,7 +49,7 @@ def main(arguments: list[str]) -> int:
         print("0 passed, 1 failed")
         return 1
     try:
-        scenarios = [load(path) for path in paths]
+        scenarios = with_policies([load(path) for path in paths])
         later = load_later()
     except ScenarioError as error:
         print(error)

@@ -18,7 +18,7 @@ import yaml
 from shardmerge.cli.line import Line
 from shardmerge.schemas.errors import ShardMergeError
 from shardmerge.schemas.origin import Origin, OriginColumn, OriginPart
-from shardmerge.schemas.routing import Mode, RoutingRule, RowsPolicy
+from shardmerge.schemas.routing import Mode, RenamePolicy, RoutingRule, RowsPolicy
 
 from .model import Scenario, ScenarioError, known
 from .play import Failed, Player
@@ -31,8 +31,9 @@ def _route(prefix: str, mode: Mode, **options: Any) -> RoutingRule:
     return RoutingRule(".*", case, "t_.*", r"\g<case>_merged", "t", mode, **options)
 
 
+_RENAMES = {RenamePolicy.MAP: "sc", RenamePolicy.HOLD: "sh", RenamePolicy.COPY: "sy"}
 CASE_ROUTES = (
-    _route("sc", Mode.OPTIMISTIC),
+    *(_route(prefix, Mode.OPTIMISTIC, renames=policy) for policy, prefix in _RENAMES.items()),
     _route("sp", Mode.PESSIMISTIC),
     _route("sl", Mode.OPTIMISTIC, leave_out="secret.*"),
     _route(
@@ -44,6 +45,7 @@ CASE_ROUTES = (
 )
 """One rule for all scenarios of a kind: each has databases, and so a target, of its own."""
 LATER = Path(__file__).resolve().parents[1] / "later.yaml"
+POLICIES = LATER.with_name("policies.yaml")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +106,18 @@ def load_later(path: Path = LATER) -> list[Later]:
     return found
 
 
+def with_policies(scenarios: Sequence[Scenario], path: Path = POLICIES) -> list[Scenario]:
+    """The scenarios with the policies of renames whose end they tell, where a list names them.
+
+    Raises:
+        ScenarioError: The file is no such list.
+    """
+    document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    known(document, frozenset(RenamePolicy), path.name)
+    policies = {name: RenamePolicy(policy) for policy, names in document.items() for name in names}
+    return [replace(s, renames=policies.get(s.id, s.renames)) for s in scenarios]
+
+
 def reason_of(scenario: Scenario, later: Sequence[Later]) -> str:
     """Why a scenario is listed; "" when it is not."""
     return next((e.reason for e in later if fnmatch.fnmatch(scenario.id, e.pattern)), "")
@@ -115,7 +129,9 @@ def case_name(scenario: Scenario, number: int) -> str:
         return f"so{number}"
     if scenario.leave_out:
         return f"sl{number}"
-    return f"{'sp' if scenario.mode == Mode.PESSIMISTIC else 'sc'}{number}"
+    if scenario.mode == Mode.PESSIMISTIC:
+        return f"sp{number}"
+    return f"{_RENAMES[scenario.renames]}{number}"
 
 
 class Pool:

@@ -14,6 +14,8 @@ from typing import Any
 
 import yaml
 
+from shardmerge.schemas.routing import RenamePolicy
+
 
 class ScenarioError(ValueError):
     """A scenario file is not what its README says."""
@@ -86,6 +88,7 @@ class Scenario:
         shard_column: Whether the target has the origin column `_shard`, in its keys, and rows of
             dropped shards are deleted.
         leave_out: Whether the route leaves out columns whose names begin with `secret`.
+        renames: What becomes of a column that one shard renames first.
     """
 
     id: str
@@ -99,6 +102,7 @@ class Scenario:
     final: Final
     shard_column: bool = False
     leave_out: bool = False
+    renames: RenamePolicy = RenamePolicy.MAP
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -133,7 +137,7 @@ class Scenario:
 
 TOP = frozenset(
     "id title mode test origin task_conf route target sources rows_before_start target_prepared "
-    "steps final notes shard_column leave_out".split()
+    "steps final notes shard_column leave_out renames".split()
 )
 STEP = frozenset(
     "n source table sql session_timestamp ddl_class joined_after not_run_locally expect event "
@@ -200,7 +204,14 @@ def parse(document: Any, where: str) -> Scenario:
         final=_final(document["final"], where),
         shard_column=bool(document.get("shard_column")),
         leave_out=bool(document.get("leave_out")),
+        renames=_policy(document.get("renames", RenamePolicy.MAP), where),
     )
+
+
+def _policy(name: object, where: str) -> RenamePolicy:
+    if name not in tuple(RenamePolicy):
+        raise ScenarioError(f"{where}: renames {name!r} is none of {', '.join(RenamePolicy)}")
+    return RenamePolicy(str(name))
 
 
 def known(entry: Any, names: frozenset[str], where: str) -> None:

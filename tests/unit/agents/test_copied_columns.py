@@ -246,6 +246,16 @@ def test_a_primary_key_is_renamed_by_all_at_once() -> None:
     assert shards.held == []
 
 
+def test_without_a_primary_key_it_waits_too() -> None:
+    """A row that goes is found by all its values, under whichever name it was written."""
+    shards = line("s0", "s1", create="a INT, c INT")
+    first = shards.alter("s0", RENAME)
+    assert first.outcome is Outcome.HOLD
+    assert "rows without a primary key" in first.reason
+    assert sql(shards.alter("s1", RENAME)) == ["RENAME COLUMN `a` TO `b`"]
+    assert shards.held == []
+
+
 def test_a_type_that_does_not_join_is_a_conflict() -> None:
     shards = line("s0", "s1")
     first = shards.alter("s0", "CHANGE a b DATE")

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from shardmerge.schemas.names import ShardId, TargetTable
-from shardmerge.schemas.routing import Mode, route, rule_of
-from tests.e2e.runner.cases import CASE_ROUTES, Result, load_later
+from shardmerge.schemas.routing import Mode, RenamePolicy, route, rule_of
+from tests.e2e.runner.cases import CASE_ROUTES, Result, case_name, load_later, with_policies
 from tests.e2e.runner.model import ScenarioError, load
 
 OWN = Path(__file__).resolve().parents[2] / "e2e" / "scenarios"
@@ -52,3 +52,19 @@ def test_each_case_has_a_target_of_its_own() -> None:
         assert rule is not None
         modes.append(rule.mode)
     assert modes == [Mode.OPTIMISTIC, Mode.PESSIMISTIC]
+
+
+def test_a_scenario_is_played_under_the_policy_whose_end_it_tells(tmp_path: Path) -> None:
+    (told,) = [s for s in map(load, OWN.glob("*.yaml")) if s.id == "renames_copied"]
+    other = load(OWN / "widen.yaml")
+    (tmp_path / "p.yaml").write_text("hold: [widen]\n", encoding="utf-8")
+    found = with_policies([told, other], tmp_path / "p.yaml")
+    assert [s.renames for s in found] == [RenamePolicy.COPY, RenamePolicy.HOLD]
+    for scenario in found:
+        shard = ShardId("s1", f"{case_name(scenario, 7)}_app1", "t_1")
+        rule = rule_of(CASE_ROUTES, shard)
+        assert rule is not None
+        assert rule.renames is scenario.renames
+    (tmp_path / "p.yaml").write_text("keep: [widen]\n", encoding="utf-8")
+    with pytest.raises(ScenarioError, match="keep"):
+        with_policies([other], tmp_path / "p.yaml")

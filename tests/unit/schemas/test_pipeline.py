@@ -8,7 +8,7 @@ from shardmerge.schemas.errors import ConfigError
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.origin import Origin, OriginColumn, OriginPart
 from shardmerge.schemas.pipeline import parse_pipeline
-from shardmerge.schemas.routing import ExistingRows, Mode, RowsPolicy, route
+from shardmerge.schemas.routing import ExistingRows, Mode, RenamePolicy, RowsPolicy, route
 from shardmerge.schemas.spark_catalog import SparkCatalog
 
 GOOD = """
@@ -54,6 +54,13 @@ def test_a_route_has_the_mode_of_the_pipeline_or_its_own() -> None:
     modes = [rule.mode for rule in parse_pipeline(head + more, ENV).routes]
 
     assert modes == [Mode.PESSIMISTIC, Mode.OPTIMISTIC]
+
+
+def test_a_route_says_what_becomes_of_renames() -> None:
+    assert parse_pipeline(GOOD, ENV).routes[0].renames is RenamePolicy.MAP
+    for policy in RenamePolicy:
+        text = GOOD.replace('target = "merged.t"', f'target = "merged.t"\nrenames = "{policy}"')
+        assert parse_pipeline(text, ENV).routes[0].renames is policy
 
 
 def test_a_target_moves_in_one_mode() -> None:

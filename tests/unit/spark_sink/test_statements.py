@@ -19,6 +19,7 @@ from .decided import (
     A_ROWS,
     CONTRACTING,
     EXPANDING,
+    ROWS,
     SWITCHING,
     TARGET,
     A,
@@ -193,3 +194,15 @@ def test_it_stands_where_the_gates_stand_that_its_version_opens():
     )  # fmt: skip
     assert rows_gate(target.shards[A], 4) == 1
     assert rows_stops(target, _open(target)) == {A: (1, key(4))}
+
+
+def test_a_change_of_all_rows_is_a_debt_and_nobody_waits_for_it():
+    copy, drop = statement(ROWS, "column:a", "column:b"), statement(CONTRACTING, "column:a")
+    target = _target(decision(1, A, 10), decision(2, B, 20, copy, drop), decision(3, A, 30))
+    assert _states(target, progress=BEHIND) == {
+        key(2): (StatementState.DEBT, f"waits for rows of {A} before {at(10)} (s1.app.a/0@4)"),
+        key(2, 1): (StatementState.WAITING, "waits for statement 2.0"),
+    }
+    assert _states(target)[key(2)][0] is StatementState.READY
+    assert frontier(target, ()) == 4
+    assert rows_stops(target, _open(target)) == {}
