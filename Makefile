@@ -113,6 +113,10 @@ bench: $(ARTIFACTS) | java ## Rows per second Kafka to target; latency commit to
 bench-agents: $(ARTIFACTS) | java ## Decisions per second, latency, recovery and memory of the agents (ARGS="--wide 1000")
 	PYTHONPATH=. $(PY) benchmarks/agents_speed.py $(ARGS)
 
+.PHONY: chaos-sink
+chaos-sink: $(ARTIFACTS) | java ## Kill the sink at every failpoint, its workers, Kafka and the target; print the counts
+	PYTHONPATH=. $(PY) -m tests.integration.spark.chaos $(ARGS)
+
 chaos-agents: $(ARTIFACTS) | java ## Kill the agents at every failpoint, the broker, and one of two workers; print the counts
 	PYTHONPATH=. $(PY) -m tests.integration.agents.chaos $(ARGS)
 

@@ -61,7 +61,7 @@ def decide(state: TargetState, change: SchemaChange, dialect: Dialect = MYSQL_8)
     )
     if not counted.shards and counted.schema is None:
         counted = replace(counted, origin=change.origin)
-    step = with_fixups(counted, change, _fold(counted, change, dialect))
+    step = with_fixups(counted, change, _fold(counted, change, dialect), dialect)
     return _warned(_settled(step), change)
 
 
@@ -83,12 +83,12 @@ def obey(
     if counted is None:
         return Step(state, None, None)
     if command.kind is not CommandKind.SET_SCHEMA:
-        step = commands.obey(counted, command, dialect, context)
-        return _settled(with_fixups(counted, None, step))
+        obeyed = commands.obey(counted, command, dialect, context)
+        return _settled(with_fixups(counted, None, obeyed, dialect))
     described = commands.described(counted, command)
     if isinstance(described, Refusal):
         return refuse(counted, command, described)
-    return _settled(with_fixups(counted, described, _fold(counted, described, dialect)))
+    return _settled(with_fixups(counted, described, _fold(counted, described, dialect), dialect))
 
 
 def no_target(command: OperatorCommand) -> Decision:

@@ -33,11 +33,11 @@ from typing import Any
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from mode import CrashingSupervisor
 
+from shardmerge.connectors.failpoints import Passed, nowhere
 from shardmerge.schemas.errors import InternalError, StackError
 
 from . import effects as journal
 from .effects import Arrival, Effects, Fold, JournalEntry, Send, SourceRecord
-from .failpoints import Passed, nowhere
 
 log = logging.getLogger(__name__)
 
@@ -111,7 +111,7 @@ class Carrier:
     """Carries one agent's records through its fold: the numbered steps above.
 
     Attributes:
-        passed: Called at each place of ``failpoints.PLACES``.
+        passed: Called at each place of ``agents.failpoints.PLACES``.
     """
 
     def __init__(

@@ -1,21 +1,11 @@
-"""Places where a worker kills itself, for tests of what a crash leaves behind.
+"""The places at which ``SHARDMERGE_AGENTS_FAILPOINT`` can kill a worker, as ``connectors`` does it.
 
-Off unless ``SHARDMERGE_AGENTS_FAILPOINT`` names one: ``<agent>.<place>:<passing>``, such as
-``tracker.after-send:3``. At that passing the worker is gone as by ``kill -9``: nothing is flushed.
+Named ``<agent>.<place>:<passing>``, such as ``tracker.after-send:3``.
 """
 
 from __future__ import annotations
 
-import os
-import re
-import signal
-from collections.abc import Callable
-from typing import TypeAlias
-
-from shardmerge.schemas.errors import ConfigError
-
-Passed: TypeAlias = Callable[[str], None]
-"""Called with the name of each place when a record comes by."""
+from shardmerge.connectors.failpoints import Passed, failpoint, nowhere
 
 AGENTS = ("tracker", "coordinator")
 PLACES = (
@@ -24,40 +14,18 @@ PLACES = (
 )  # fmt: skip
 """In the order in which ``delivery`` passes them; a record passes some more than once."""
 
-_FORM = re.compile(r"(\w+)\.([\w-]+):([1-9]\d*)")
 
-
-def nowhere(place: str) -> None:
-    """No place ends the worker."""
-
-
-def failpoint(text: str, agent: str) -> Passed:
-    """What an agent calls at each place.
+def agent_failpoint(text: str, agent: str) -> Passed:
+    """What an agent calls at each of ``PLACES``.
 
     Args:
         text: The setting; empty for none.
         agent: One of ``AGENTS``.
 
     Raises:
-        ConfigError: Not of that form, or no such place.
+        ConfigError: It names no place.
     """
-    if not text:
+    passed = failpoint(text, [f"{name}.{place}" for name in AGENTS for place in PLACES])
+    if not text.startswith(f"{agent}."):
         return nowhere
-    form = _FORM.fullmatch(text)
-    if form is None or form[1] not in AGENTS or form[2] not in PLACES:
-        raise ConfigError(
-            f"no failpoint: {text!r}",
-            hint="write AGENT.PLACE:PASSING, such as tracker.after-send:3; agents: "
-            f"{', '.join(AGENTS)}; places: {', '.join(PLACES)}",
-        )
-    if form[1] != agent:
-        return nowhere
-    name, left = form[2], int(form[3])
-
-    def passed(place: str) -> None:
-        nonlocal left
-        left -= place == name
-        if not left:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    return passed
+    return lambda place: passed(f"{agent}.{place}")

@@ -26,6 +26,7 @@ from shardmerge.schemas.events import (
 from shardmerge.schemas.joined import ShardSchema
 from shardmerge.schemas.names import ShardId
 from shardmerge.schemas.origin_columns import of_shard
+from shardmerge.schemas.render.dialect import Dialect
 from shardmerge.schemas.routing import ExistingRows
 from shardmerge.schemas.row_effects import (
     RowEffect,
@@ -37,7 +38,7 @@ from shardmerge.schemas.row_effects import (
     row_effects,
     unknown_effects,
 )
-from shardmerge.schemas.row_statements import filling, value_literal
+from shardmerge.schemas.row_statements import filling
 
 from .answers import Step, with_statement
 from .rereads import why_not_read_again
@@ -56,13 +57,16 @@ _OUTCOMES = {
 }
 
 
-def with_fixups(old: TargetState, change: SchemaChange | None, step: Step) -> Step:
+def with_fixups(
+    old: TargetState, change: SchemaChange | None, step: Step, dialect: Dialect
+) -> Step:
     """The step with what its change did to existing rows worked in.
 
     Args:
         old: The state before the change.
         change: The change; None for an operator's command.
         step: Its answer, without fix-ups.
+        dialect: The target's kind and version.
     """
     decision, new = step.decision, step.state
     if decision is None or decision.outcome is Outcome.REFUSED:
@@ -85,7 +89,7 @@ def with_fixups(old: TargetState, change: SchemaChange | None, step: Step) -> St
         columns = _columns(new.shards[name].real)
         found = differing(effects[name], columns, old.columns, new.columns, old.fills)
         if found:
-            fixup, statement = _fixup(new, name, found, copied)
+            fixup, statement = _fixup(new, name, found, dialect, copied)
             fixups.append(fixup)
             step = with_statement(step, statement) if statement else step
     decision = step.decision
@@ -194,13 +198,17 @@ def _given_up(old: TargetState, new: TargetState, moved: Iterable[ShardId]) -> s
 
 
 def _fixup(
-    new: TargetState, name: ShardId, found: Sequence[RowEffect], copied: Container[str]
+    new: TargetState,
+    name: ShardId,
+    found: Sequence[RowEffect],
+    dialect: Dialect,
+    copied: Container[str],
 ) -> tuple[Fixup, TargetStatement | None]:
     """What is done about effects that the target does not show, and the statement that does it."""
     schema = new.shards[name].real
     columns = tuple(effect.name for effect in found)
     reason = "; ".join(f"{effect.name}: {effect.reason}" for effect in found)
-    statement = _filling(new, name, found, copied)
+    statement = _filling(new, name, found, dialect, copied)
     kind = _KINDS[new.existing_rows] if statement is None else FixupKind.UPDATE
     if kind is not FixupKind.SNAPSHOT:
         return Fixup(name, kind, columns, reason), statement
@@ -211,7 +219,11 @@ def _fixup(
 
 
 def _filling(
-    new: TargetState, name: ShardId, found: Sequence[RowEffect], copied: Container[str]
+    new: TargetState,
+    name: ShardId,
+    found: Sequence[RowEffect],
+    dialect: Dialect,
+    copied: Container[str],
 ) -> TargetStatement | None:
     """The statement that brings the target's rows of a shard to what the shard's rows hold.
 
@@ -228,12 +240,20 @@ def _filling(
         column = columns[effect.id]
         literal = None
         if column.generated is None:
-            literal = value_literal(effect.fill, column)
+            literal = dialect.row_value(effect.fill, column)
         if literal is None:
             return None
         values.append((column, literal))
     reason = f"rows that {name} had before hold other values than the target's"
-    return filling(new.target, name, new.origin, values, reason, columns=list(columns.values()))
+    return filling(
+        new.target,
+        name,
+        new.origin,
+        values,
+        reason,
+        dialect=dialect,
+        columns=list(columns.values()),
+    )
 
 
 def _warning(fixup: Fixup) -> str:

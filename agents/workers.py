@@ -8,7 +8,7 @@ from shardmerge.schemas import topics
 from shardmerge.schemas.pipeline import Pipeline
 
 from .delivery import Carrier, GapCheck, bytes_table, bytes_topic, carry
-from .failpoints import failpoint
+from .failpoints import agent_failpoint
 from .folds import CoordinatorFold, TrackerFold
 
 
@@ -25,7 +25,9 @@ def add_tracker(app: Any, pipeline: Pipeline, gaps: GapCheck, failing: str = "")
     """
     outputs = _outputs(app, topics.schema_log(pipeline).name, topics.ddl(pipeline).name)
     table = bytes_table(app, "tracked-tables", partitions=1)
-    carrier = Carrier(table, TrackerFold(pipeline), gaps, outputs, failpoint(failing, "tracker"))
+    carrier = Carrier(
+        table, TrackerFold(pipeline), gaps, outputs, agent_failpoint(failing, "tracker")
+    )
     source = bytes_topic(
         app,
         *(topics.schema_changes(pipeline, s.name).name for s in pipeline.sources),
@@ -52,7 +54,7 @@ def add_coordinator(app: Any, pipeline: Pipeline, gaps: GapCheck, failing: str =
     log = topics.schema_log(pipeline)
     table = bytes_table(app, "target-states", partitions=log.partitions)
     carrier = Carrier(
-        table, CoordinatorFold(pipeline), gaps, outputs, failpoint(failing, "coordinator")
+        table, CoordinatorFold(pipeline), gaps, outputs, agent_failpoint(failing, "coordinator")
     )
     carry(app, "coordinator", bytes_topic(app, log.name), carrier)
 

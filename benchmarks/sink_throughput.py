@@ -25,7 +25,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 from unittest.mock import patch
 
 from confluent_kafka import Producer
@@ -38,21 +38,20 @@ from shardmerge.connectors.local.stack import LocalStack, Ports
 from shardmerge.schemas.events import Binding, ShardColumn
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.position import BEGINNING
-from shardmerge.spark_sink import apply_ranges, batches
-from shardmerge.spark_sink.apply_ranges import ApplyConfig
-from shardmerge.spark_sink.batches import BatchRunner
 from shardmerge.spark_sink.columns import encoder
-from shardmerge.spark_sink.control import ControlStore
 from shardmerge.spark_sink.offsets import OffsetReader
 from shardmerge.spark_sink.range_reader import RangeCursor
 from shardmerge.spark_sink.ranges import RangeResult, RangeTask, Segment, ShardStream
 from shardmerge.spark_sink.row_batches import Block
 from shardmerge.spark_sink.row_fold import RowFold
 from shardmerge.spark_sink.settings import SinkSettings
-from shardmerge.spark_sink.targets import bulk
-from shardmerge.spark_sink.targets.introspection import schema_of, server_context, show_create
-from shardmerge.spark_sink.targets.mysql import MySqlAddress, MySqlSession
-from shardmerge.spark_sink.task_runs import run_tasks
+from shardmerge.spark_sink.targets.mysql import apply_ranges, batches, bulk, connection
+from shardmerge.spark_sink.targets.mysql.batches import BatchRunner
+from shardmerge.spark_sink.targets.mysql.connection import ApplyConfig
+from shardmerge.spark_sink.targets.mysql.control import ControlStore
+from shardmerge.spark_sink.targets.mysql.introspection import schema_of, server_context, show_create
+from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
+from shardmerge.spark_sink.targets.mysql.task_runs import run_tasks
 
 ROOT = Path(__file__).resolve().parents[1]
 COLUMNS = """
@@ -161,8 +160,33 @@ def changes(shard: int, size: Size, backlog: Backlog) -> Iterator[tuple[int, byt
     backlog.rows.update(rows)
 
 
-def produce(stack: LocalStack, size: Size) -> Backlog:
+class Form(Protocol):
+    """How records are written."""
+
+    def value(self, shard: int, payload: bytes) -> bytes:
+        """A record's value with that envelope."""
+        ...
+
+    def key(self, shard: int, key: int) -> bytes:
+        """The key of a row."""
+        ...
+
+
+class Bare:
+    """JSON without schemas."""
+
+    def value(self, shard: int, payload: bytes) -> bytes:
+        """The envelope itself."""
+        return payload
+
+    def key(self, shard: int, key: int) -> bytes:
+        """Enough to choose the partition: nobody reads it."""
+        return b"%d" % key
+
+
+def produce(stack: LocalStack, size: Size, form: Form | None = None) -> Backlog:
     """Write the backlog: one topic per shard, records of one key in one partition."""
+    form = form or Bare()
     backlog = Backlog([f"bench.app.t{shard}" for shard in range(size.shards)])
     admin = AdminClient({"bootstrap.servers": stack.bootstrap_servers})
     topics = [NewTopic(topic, size.partitions, 1) for topic in backlog.topics]
@@ -179,9 +203,10 @@ def produce(stack: LocalStack, size: Size) -> Backlog:
     )
     for shard, topic in enumerate(backlog.topics):
         for key, value in changes(shard, size, backlog):
+            record = form.value(shard, value)
             backlog.events += 1
-            backlog.size_bytes += len(value)
-            producer.produce(topic, value, key=b"%d" % key)
+            backlog.size_bytes += len(record)
+            producer.produce(topic, record, key=form.key(shard, key))
             producer.poll(0)
         producer.flush()
     return backlog
@@ -390,7 +415,7 @@ def print_stages(bench: Bench, size: Size, backlog: Backlog) -> None:
     clock.watch("COMMIT", MySqlSession, "execute", "COMMIT")
     with measuring(bench.stack) as (_, used), clock.running():
         results = [r for unit in units for r in apply_ranges.apply_tasks(unit, config)]
-    apply_ranges.close_connections()
+    connection.close_connections()
     events = sum(result.rows for result in results)
     print(f"\nin one process, {events:,} events{'':<16}{'µs/event':>12}{'own CPU':>10}")
     for stage, seconds in clock.wall.items():
@@ -422,7 +447,7 @@ def print_small(bench: Bench, size: Size, backlog: Backlog, rounds: int, epoch: 
         rows = sum(r.rows for r in results if isinstance(r, RangeResult))
         if rows != min(SMALL_ROWS, len(keys)):
             sys.exit(f"a small batch was not applied: {results}")
-    apply_ranges.close_connections()
+    connection.close_connections()
     p50, p99 = (sorted(seconds)[int(share * rounds)] * 1000 for share in (0.5, 0.99))
     print(
         f"\n{rounds} batches of {SMALL_ROWS} rows over {len(tasks)} partitions, planning to commit:"

@@ -26,6 +26,7 @@ from .export import export
 from .line import Line, end_on_sigterm
 from .replay import replay
 from .servers import server_findings
+from .target import target as upkeep
 
 DEMO_ROUTES = (RoutingRule(".*", "app", r"tbl\d+", "merged", "tbl"),)
 _FOLDER = click.option(
@@ -52,6 +53,7 @@ main.add_command(command)
 main.add_command(ddl)
 main.add_command(export)
 main.add_command(replay)
+main.add_command(upkeep)
 
 
 @main.command()
@@ -158,9 +160,10 @@ def check(path: Path, offline: bool) -> None:
         if not finding.fault:
             _say(f"warn   {finding}")
     if not faults and not offline:
+        servers = "sources and target" if pipeline.target.catalog is None else "sources"
         _say(
-            "ok     sources and target; Kafka Connect supports exactly-once sources; topics are as "
-            "they must be"
+            f"ok     {servers}; Kafka Connect supports exactly-once sources; topics are as they "
+            "must be"
         )
     raise SystemExit(1 if faults else 0)
 
@@ -247,13 +250,14 @@ def _tell_targets(line: Line) -> None:
         rows = progress.rows if progress else 0
         _say(f"{target}: version {joined.version}, {rows:,} rows applied")
         held = facts.held(target)
-        waiting = {s.shard: s.waiting for s in progress.shards if s.waiting} if progress else {}
+        waiting = {s.shard: s for s in progress.shards if s.waiting} if progress else {}
         for shard in facts.live(target):
             if shard in held:
                 _say(f"  {shard}: held at {held[shard].position}: {held[shard].reason}")
                 _say(f"    {held[shard].hint}")
             elif shard in waiting:
-                _say(f"  {shard}: waits: {waiting[shard]}")
+                found = waiting[shard]
+                _say(f"  {shard}: waits, {found.parked:,} rows at most: {found.waiting}")
             else:
                 _say(f"  {shard}: flows")
         for statement in progress.open if progress else ():

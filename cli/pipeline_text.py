@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from shardmerge.schemas.pipeline import Pipeline
+from shardmerge.schemas.pipeline import Pipeline, Target
 from shardmerge.schemas.routing import RoutingRule
 
 
@@ -17,10 +17,22 @@ def pipeline_text(pipeline: Pipeline) -> str:
         _block("[connect]", _values(pipeline.connect)),
         *(_block("[[sources]]", _values(source)) for source in pipeline.sources),
         *(_block("[[routes]]", _rule(rule)) for rule in pipeline.routes),
-        _block("[target]", _values(pipeline.target)),
+        *_target(pipeline.target),
         _block("[sink]", _values(pipeline.sink)),
     ]
     return "\n".join(blocks)
+
+
+def _target(target: Target) -> list[str]:
+    values = _values(target)
+    catalog = values.pop("catalog")
+    if catalog is None:
+        return [_block("[target]", values)]
+    for nowhere in ("host", "port", "user", "password"):
+        del values[nowhere]
+    properties = {f'"{key}"': value for key, value in catalog.properties}
+    named = _block("[target.catalog]", {"name": catalog.name, **properties})
+    return [_block("[target]", values), named]
 
 
 def _rule(rule: RoutingRule) -> dict[str, Any]:

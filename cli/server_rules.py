@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline import Source, Target
 from shardmerge.schemas.routing import RoutingRule, route
+from shardmerge.schemas.spark_catalog import SparkCatalog
 from shardmerge.schemas.topics import row_topic
 
 _DAY_S = 86_400
@@ -120,6 +121,8 @@ def shard_findings(
     tables: Mapping[str, Sequence[SourceTable]],
     rules: Sequence[RoutingRule],
     row_partitions: int,
+    *,
+    needs_keys: bool = False,
 ) -> list[Finding]:
     """What is wrong with the shards that the routing rules find.
 
@@ -128,6 +131,7 @@ def shard_findings(
         tables: The tables of each source that its connector captures, by the source's name.
         rules: The routing rules.
         row_partitions: Partitions of the row topics that Connect makes.
+        needs_keys: Whether the target finds a row by its primary key alone.
     """
     found = []
     topics: dict[str, ShardId] = {}
@@ -147,7 +151,15 @@ def shard_findings(
             if other != shard:
                 text = f"its row topic {row_topic(shard)} is that of {other} too: rename one"
                 found.append(Finding(where, text))
-            if not table.has_key and row_partitions > 1:
+            if not table.has_key and needs_keys:
+                found.append(
+                    Finding(
+                        where,
+                        "it has no primary key, by which this kind of target finds a row: add one, "
+                        "or leave the table out of the routes",
+                    )
+                )
+            elif not table.has_key and row_partitions > 1:
                 found.append(
                     Finding(
                         where,
@@ -178,6 +190,17 @@ def target_findings(target: Target, variables: Mapping[str, str]) -> list[Findin
         text = f"max_allowed_packet is {packet} bytes: longer rows are refused"
         found.append(Finding(where, text, fault=False))
     return found
+
+
+def catalog_finding(catalog: SparkCatalog) -> Finding:
+    """What is to be known of a target that is no server."""
+    kind = dict(catalog.properties).get("type", "of its own class")
+    return Finding(
+        "target",
+        f"catalog {catalog.name} ({kind}) is not looked at, that takes Spark: the sink says at its "
+        "start whether it can use it",
+        fault=False,
+    )
 
 
 def table_findings(facts: TargetFacts) -> list[Finding]:

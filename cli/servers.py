@@ -11,11 +11,13 @@ from pymysql.cursors import Cursor
 
 from shardmerge.schemas.names import TargetTable
 from shardmerge.schemas.pipeline import Pipeline, Source, Target
+from shardmerge.schemas.render.dialects import dialect_of
 
 from .server_rules import (
     Finding,
     SourceTable,
     TargetFacts,
+    catalog_finding,
     shard_findings,
     source_findings,
     table_findings,
@@ -38,8 +40,14 @@ def server_findings(pipeline: Pipeline) -> list[Finding]:
         except pymysql.MySQLError as error:
             found.append(Finding(f"source {source.name}", _text(error)))
     found += shard_findings(
-        pipeline.sources, tables, pipeline.routes, pipeline.connect.row_partitions
+        pipeline.sources,
+        tables,
+        pipeline.routes,
+        pipeline.connect.row_partitions,
+        needs_keys=dialect_of(pipeline.target.kind, pipeline.target.version).needs_primary_key,
     )
+    if pipeline.target.catalog is not None:
+        return [*found, catalog_finding(pipeline.target.catalog)]
     try:
         with _cursor(pipeline.target) as cursor:
             found += target_findings(pipeline.target, _variables(cursor))

@@ -339,6 +339,8 @@ class ShardProgress:
         waiting: Reason why rows are parked; "" when they flow.
         hint: What the operator can do about it; "" when nothing needs doing.
         position: Gate or row where the shard stands; None when it flows.
+        since_ms: When the sink saw first that the shard stands there; 0 when it flows.
+        parked: Offsets that the row topic has beyond what is applied: at most so many rows wait.
     """
 
     shard: ShardId
@@ -346,6 +348,8 @@ class ShardProgress:
     waiting: str = ""
     hint: str = ""
     position: SourcePosition | None = None
+    since_ms: int = 0
+    parked: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,8 +358,11 @@ class StatementProgress:
 
     Attributes:
         version: Decision's version; ``ordinal``: place among its statements.
-        state: ``debt`` (waits for rows), ``waiting`` (for an earlier statement) or ``refused``.
-        detail: Who waits for whom, or the target's error.
+        state: ``debt`` (waits for rows), ``waiting`` (for an earlier statement), ``executing`` or
+            ``refused``.
+        detail: Who waits for whom, the target's error, or what the target says of a running
+            statement.
+        since_ms: When the sink saw this state first, in milliseconds since 1970.
     """
 
     version: int
@@ -364,6 +371,7 @@ class StatementProgress:
     kind: StatementKind
     state: str
     detail: str = ""
+    since_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)

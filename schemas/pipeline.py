@@ -9,17 +9,25 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Any, TypeVar
 
 from .errors import ConfigError
 from .origin import MAX_NAME, OriginPart
 from .pipeline_routes import check_keys, check_routes, one_of, routing_rule
 from .routing import Mode, RoutingRule
+from .spark_catalog import SparkCatalog, parse_catalog
 
 T = TypeVar("T")
-TARGETS = {"mysql": ((5, 7), 9), "mariadb": ((10, 2), 12), "tidb": ((6,), 9)}
+TARGETS = {
+    "mysql": ((5, 7), 9),
+    "mariadb": ((10, 2), 12),
+    "tidb": ((6,), 9),
+    "iceberg": ((1, 9), 1),
+}
 """Kinds of target: the oldest version and the newest major version that their DDL is known of."""
+ICEBERG_VERSION = "1.12.0"
+"""The default of ``[target] version`` of kind ``iceberg``: what the tests run on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +65,13 @@ class Target:
 
     Attributes:
         control_database: Where the sink keeps offsets, DDL journal and holds; made if missing.
-        kind: ``mysql``, ``mariadb`` or ``tidb``; with ``version`` it tells which DDL the target
-            takes: what it lacks is rendered otherwise, left out, or refused with the reason.
+        kind: ``mysql``, ``mariadb``, ``tidb`` or ``iceberg``; with ``version`` it tells which DDL
+            the target takes: what it lacks is rendered otherwise, left out, or refused with the
+            reason.
         version: One to three numbers, as ``SELECT VERSION()`` begins. The default is the oldest
             MySQL that the tests run on; a newer one keeps more, CHECK constraints from 8.0.16 on.
+            Of Iceberg it is the library's.
+        catalog: Where Iceberg's tables are; they have no host, port, user and password.
     """
 
     host: str
@@ -70,6 +81,7 @@ class Target:
     control_database: str = "shardmerge"
     kind: str = "mysql"
     version: str = "8.0.15"
+    catalog: SparkCatalog | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,18 +118,30 @@ class Sink:
 
     Attributes:
         max_batch_records: Most row records of one micro-batch, over all partitions.
+        max_batch_mb, max_batch_s: Size of a batch's records and the time that it may take, about:
+            the batches before it tell how many records that is.
         spark_min_records: A batch below this runs in the driver: an empty Spark job alone
             costs more than applying it.
         poll_interval_ms: Pause after a batch that found nothing to do.
         retry_interval_s: Pause before a statement that the target refused is tried again.
         lock_wait_timeout_s: Bound of a DDL statement's wait for metadata locks.
+        online_ddl: Whether the target's DDL must not lock out its readers and writers: what the
+            server cannot do so is refused.
     """
 
     max_batch_records: int = 500_000
+    max_batch_mb: int = 1_024
+    max_batch_s: int = 20
     spark_min_records: int = 5_000
     poll_interval_ms: int = 50
     retry_interval_s: int = 10
     lock_wait_timeout_s: int = 30
+    online_ddl: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("max_batch_records", "max_batch_mb", "max_batch_s", "retry_interval_s"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"[sink]: {name} must be 1 or more, not {getattr(self, name)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +220,7 @@ def _validate(pipeline: Pipeline) -> None:
     ):
         if len(set(values)) != len(values):
             raise ConfigError(f"[[sources]]: two sources have the same {what}")
-    check_routes(pipeline.routes)
+    check_routes(pipeline.routes, pipeline.target.kind)
     for source in pipeline.sources:
         _name(source.name, "[[sources]] name")
         if len(source.name) > MAX_NAME and any(
@@ -215,13 +239,18 @@ def _validate(pipeline: Pipeline) -> None:
 
 
 def _target(entry: Mapping[str, Any]) -> Target:
-    target = _build(Target, entry, "[target]")
+    if entry.get("kind") == "iceberg":
+        target = _iceberg(entry)
+    elif "catalog" in entry:
+        raise ConfigError("[target]: only kind 'iceberg' has a catalog")
+    else:
+        target = _build(Target, entry, "[target]")
     if target.kind not in TARGETS:
         raise ConfigError(
             f"[target]: kind {target.kind!r} is not known", hint=f"known: {', '.join(TARGETS)}"
         )
     oldest, newest = TARGETS[target.kind]
-    if target.kind != "mysql" and "version" not in entry:
+    if target.kind not in ("mysql", "iceberg") and "version" not in entry:
         raise ConfigError(
             f"[target]: key 'version' is missing, kind {target.kind!r} has no default",
             hint="the numbers that SELECT VERSION() begins with",
@@ -238,6 +267,17 @@ def _target(entry: Mapping[str, Any]) -> Target:
             hint=f"from {'.'.join(map(str, oldest))} to {newest}.x",
         )
     return target
+
+
+def _iceberg(entry: Mapping[str, Any]) -> Target:
+    if unneeded := sorted({"host", "port", "user", "password"} & set(entry)):
+        raise ConfigError(
+            f"[target]: kind 'iceberg' has no {unneeded[0]}", hint="it has a [target.catalog]"
+        )
+    given = {key: value for key, value in entry.items() if key != "catalog"}
+    nowhere = {"host": "", "port": 0, "user": "", "password": "", "version": ICEBERG_VERSION}
+    target = _build(Target, nowhere | given, "[target]")
+    return replace(target, catalog=parse_catalog(entry.get("catalog")))
 
 
 def _name(value: object, where: str) -> str:
@@ -269,8 +309,7 @@ def _build(cls: type[T], entry: Mapping[str, Any], where: str) -> T:
             if spec.default is MISSING and spec.default_factory is MISSING:
                 raise ConfigError(f"{where}: key {name!r} is missing")
             continue
-        wanted = {"int": int, "str": str}[str(spec.type)]
-        if not isinstance(entry[name], wanted) or isinstance(entry[name], bool):
+        if type(entry[name]).__name__ != str(spec.type):
             raise ConfigError(f"{where}: {name} must be of type {spec.type}, not {entry[name]!r}")
     return cls(**entry)
 

@@ -2,8 +2,8 @@
 
 Of one shard, or of all: then the statement waits as a debt, and no row waits for it.
 
-The sink repeats such a statement with a LIMIT until it changes no row any more: each one has to
-find fewer rows the next time, and to be right when it is begun anew after a crash.
+The sink may repeat such a statement, with a LIMIT, until it changes no row any more: each one has
+to find fewer rows the next time, and to be right when it is begun anew after a crash.
 """
 
 from __future__ import annotations
@@ -14,11 +14,7 @@ from .events import StatementKind, TargetStatement
 from .model import Column
 from .names import ShardId, TargetTable, quote_identifier
 from .origin import Origin
-from .render.mysql import string_literal
-
-_AS_NUMBERS = frozenset(("decimal", "bit"))
-_AS_TEXT = frozenset(("date", "time", "datetime"))
-_VALUE = "value "
+from .render.dialect import Dialect
 
 
 def removal(target: TargetTable, shard: ShardId, origin: Origin, reason: str) -> TargetStatement:
@@ -39,6 +35,7 @@ def filling(
     values: Sequence[tuple[Column, str]],
     reason: str,
     *,
+    dialect: Dialect,
     columns: Sequence[Column] = (),
 ) -> TargetStatement:
     """Gives the rows of a shard one value per column.
@@ -47,13 +44,14 @@ def filling(
         target: The merged table.
         shard: Whose rows.
         origin: The target's origin columns; they tell shards apart.
-        values: Columns of the target, one at least, and their SQL literals (``value_literal``).
+        values: Columns of the target, one at least, and their SQL literals (``Dialect.row_value``).
         reason: For people.
+        dialect: The target's kind and version.
         columns: All of the target's; the others do not change.
     """
     given = {column.name for column, _ in values}
     names = [quote_identifier(column.name) for column, _ in values]
-    there = " AND ".join(_has(column, literal) for column, literal in values)
+    there = " AND ".join(dialect.has_value(column, literal) for column, literal in values)
     changes = [f"{name} = {literal}" for name, (_, literal) in zip(names, values, strict=True)]
     changes += _unchanged([column for column in columns if column.name not in given])
     sql = (
@@ -89,38 +87,6 @@ def copying(
     sql = f"UPDATE {target.sql} SET {', '.join(changes)} WHERE {where}"
     subjects = tuple(f"column:{column.name.lower()}" for column in (gone, kept))
     return TargetStatement(sql, StatementKind.ROWS, reason, subjects)
-
-
-def value_literal(fill: str, column: Column) -> str | None:
-    """The SQL literal of a fill (``row_fills.fill_text``); None where SQL may not find it again.
-
-    Args:
-        fill: What rows hold.
-        column: Of the target.
-    """
-    kind = column.type
-    if fill == "NULL":
-        return fill if column.nullable else None
-    if not fill.startswith(_VALUE):
-        return None
-    text = fill.removeprefix(_VALUE)
-    if kind.is_integer or kind.name in _AS_NUMBERS:
-        return text
-    if kind.name in _AS_TEXT or kind.is_string or kind.name in ("enum", "set"):
-        return string_literal(text)
-    return None
-
-
-def _has(column: Column, literal: str) -> str:
-    """The condition that a row has the value already, to the byte."""
-    name = quote_identifier(column.name)
-    if literal == "NULL" or column.type.is_integer or column.type.name in _AS_NUMBERS | _AS_TEXT:
-        return f"{name} <=> {literal}"
-    return f"{_bytes(name)} <=> {_bytes(literal)}"
-
-
-def _bytes(text: str) -> str:
-    return f"CAST(CONVERT({text} USING utf8mb4) AS BINARY)"
 
 
 def _unchanged(columns: Sequence[Column]) -> list[str]:

@@ -113,6 +113,11 @@ def target_schema(
         indexes=fitting.indexes([primary] if key else [], schema),
         checks=fitting.checks(table),
     )
+    if dialect.needs_primary_key and not key:
+        fitting.refusal = CannotRender(
+            "the shards have no primary key in common, and an Iceberg target finds a row by it",
+            "give every shard the same primary key, or leave the table out of the routes",
+        )
     ours = frozenset(c.id for c in columns.values() if c.needs_zero_value)
     return TargetSchema(schema, placed, ours, tuple(fitting.notes), fitting.refusal)
 

@@ -68,8 +68,12 @@ class RowProgress:
 
     def is_parked(self, shard: ShardId) -> bool:
         """Whether the shard has rows that are not applied, by the latest reading."""
+        return self.parked(shard) > 0
+
+    def parked(self, shard: ShardId) -> int:
+        """How many offsets its row topic has beyond what is applied, by the latest reading."""
         ends = self.watermarks.ends
-        return any(self.at(p).offset < ends[p] for p in self.partitions_of(shard))
+        return sum(max(ends[p] - self.at(p).offset, 0) for p in self.partitions_of(shard))
 
 
 _UNTOUCHED = Applied(0)

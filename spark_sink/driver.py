@@ -33,20 +33,19 @@ from shardmerge.schemas.pipeline import Pipeline
 
 from .applied import Applied, RowProgress, Watermarks
 from .barrier import Barrier, Barriers, Partition
-from .batches import BatchRunner
-from .control import Advance, ControlStore
+from .batch_size import BatchSize
 from .decisions import Decisions, StatementKey
-from .journal import Journal
+from .failpoints import reach
 from .offsets import OffsetReader, TailEnd, TailRecord, TopicTail
 from .plan import BatchPlan, SinkState, TargetPlan, plan
 from .progress import Standing, progress_of
 from .publisher import ProgressPublisher
 from .range_reader import RowReader
-from .ranges import RangeResult, RowHold
+from .ranges import Advance, RangeResult, RowHold, TaskFailure
 from .rewind import first_from
 from .statement_runs import RemovalResult, StatementResult, StatementRunner
 from .statements import Refused, bindings
-from .task_runs import TaskFailure
+from .targets.interface import Batches, StatementJournal, WriterState
 from .truncations import UNKNOWN_ROWS, UNKNOWN_ROWS_HINT, Truncation, emptying
 
 log = logging.getLogger(__name__)
@@ -54,6 +53,8 @@ log = logging.getLogger(__name__)
 _RELIST_S = 0.1
 """How old a list of topics may be before it is read again without a reason."""
 _FAILURE_PAUSE_S = 1.0
+_STAGE_S = 2.0
+"""How often the target is asked about a statement that runs long."""
 _LOUD_S = 5.0
 """How long a missing decision is waited for before the log says so."""
 
@@ -74,7 +75,7 @@ class Driver:
     """One sink process of a pipeline; see the module's text.
 
     Args:
-        control, journal: On a session that nothing else uses.
+        control, journal, runner: Of the pipeline's target; nothing else uses them.
         statements: Its threads are started as needed.
         epoch: The writer epoch that was taken.
     """
@@ -85,14 +86,17 @@ class Driver:
         *,
         offsets: OffsetReader,
         tail: TopicTail,
-        control: ControlStore,
-        journal: Journal,
+        control: WriterState,
+        journal: StatementJournal,
         statements: StatementRunner,
-        runner: BatchRunner,
+        runner: Batches,
         publisher: ProgressPublisher,
         epoch: int,
     ) -> None:
         self._sink = pipeline.sink
+        self._size = BatchSize(
+            self._sink.max_batch_records, self._sink.max_batch_mb << 20, self._sink.max_batch_s
+        )
         self._routes = pipeline.routes
         self._bootstrap = pipeline.kafka.bootstrap_servers
         self._offsets = offsets
@@ -116,6 +120,7 @@ class Driver:
         self._holds: dict[Partition, _Held] = {}
         self._truncations: dict[ShardId, Truncation] = {}
         self._rows: dict[TargetTable, int] = {}
+        self._stages: dict[TargetTable, tuple[float, str]] = {}
 
     def load(self) -> None:
         """Take the state from the target and the decisions from the topic.
@@ -169,11 +174,14 @@ class Driver:
         self._report_missing()
         now = time.monotonic()
         state = self._state(now)
-        bound = self._runner.bound(self._sink.max_batch_records)
+        bound = self._runner.bound(self._size.records)
         batch = plan(self._decisions, state, bound)  # 4
+        reach("batch-planned")
         self._execute(batch)  # 5
         moved = self._apply(batch)
+        reach("batch-applied")
         self._publish(batch.targets)  # 6
+        reach("progress-published")
         return ended or moved or news
 
     def _state(self, now: float) -> SinkState:
@@ -293,7 +301,9 @@ class Driver:
             moves = self._behind(truncation, reader)
         finally:
             reader.close()
+        reach("shard-emptied")
         self._control.move(self._epoch, moves)
+        reach("offsets-rewound")
         for move in moves:
             self._applied[move.topic, move.partition] = Applied(move.next_offset)
         del self._truncations[truncation.shard]
@@ -352,12 +362,16 @@ class Driver:
 
     def _apply(self, batch: BatchPlan) -> bool:
         """Apply the planned ranges. Returns whether an offset moved."""
-        moved = False
+        moved, started = False, time.monotonic()
+        records = size_bytes = 0
         for result in self._runner.run(batch.tasks) if batch.tasks else ():
             if isinstance(result, TaskFailure):
                 self._recover(result)
             else:
+                records += result.next_offset - result.start_offset
+                size_bytes += result.read_bytes
                 moved |= self._take(result)
+        self._size.took(records, size_bytes, time.monotonic() - started)
         return moved
 
     def _take(self, result: RangeResult) -> bool:
@@ -440,12 +454,23 @@ class Driver:
                 )
 
     def _publish(self, targets: Iterable[TargetPlan]) -> None:
-        standing = Standing(
-            holds={held.hold.shard: held.hold for held in self._holds.values()},
-            missing={source: str(what) for source, what in self._barriers.missing.items()},
-        )
+        holds = {held.hold.shard: held.hold for held in self._holds.values()}
+        missing = {source: str(what) for source, what in self._barriers.missing.items()}
         rows = RowProgress(self._applied, self._watermarks)
         for target in targets:
             if self._publisher.is_due(target.target):
+                standing = Standing(holds, missing, self._stage(target.target))
                 count = self._rows.get(target.target, 0)
                 self._publisher.offer(progress_of(self._decisions, target, rows, standing, count))
+
+    def _stage(self, target: TargetTable) -> str:
+        """What the target says of the statement that runs on it, asked for now and then."""
+        now = time.monotonic()
+        if target not in self._statements.busy:
+            self._stages.pop(target, None)
+            return ""
+        asked_at, stage = self._stages.setdefault(target, (now, ""))
+        if now - asked_at >= _STAGE_S:
+            stage = self._journal.stage(target)
+            self._stages[target] = now, stage
+        return stage

@@ -19,16 +19,14 @@ from shardmerge.schemas import topics
 from shardmerge.schemas.errors import ConfigError, ShardMergeError, StackError, TargetError
 from shardmerge.schemas.pipeline import Pipeline, parse_pipeline
 
-from .apply_ranges import ApplyConfig
-from .batches import BatchRunner
-from .control import ControlStore
 from .driver import Driver
-from .journal import Journal
+from .failpoints import reach
 from .offsets import OffsetReader, TopicTail
 from .publisher import ProgressPublisher
 from .settings import SinkSettings, settings_from
 from .statement_runs import StatementRunner
-from .targets.mysql import MySqlAddress, MySqlSession
+from .targets.interface import WriterState
+from .targets.kinds import open_target
 
 log = logging.getLogger(__name__)
 
@@ -73,33 +71,14 @@ def run(settings: SinkSettings, pipeline: Pipeline, stopped: Stopped) -> None:
         ShardMergeError: It cannot start, or must not go on.
     """
     bootstrap = pipeline.kafka.bootstrap_servers
-    lock_wait_s = pipeline.sink.lock_wait_timeout_s
-    address = MySqlAddress(
-        pipeline.target.host, pipeline.target.port, pipeline.target.user, pipeline.target.password
-    )
-    config = ApplyConfig(
-        bootstrap_servers=bootstrap,
-        target=address,
-        control_database=pipeline.target.control_database,
-        pipeline=pipeline.name,
-        lock_wait_timeout_s=lock_wait_s,
-    )
-    runner = BatchRunner(settings, config, pipeline.sink.spark_min_records)
-    runner.start()
+    target = open_target(settings, pipeline)
+    target.batches.start()
     # Also checks that the schema-change topics and the ddl topic have one partition each:
     # without that their order, which everything here rests on, is lost.
     create_topics(bootstrap, topics.own_topics(pipeline))
-    session = MySqlSession(address, lock_wait_timeout_s=lock_wait_s)
-    control = ControlStore(session, config.control_database, pipeline.name)
-    epoch = _take_over(control, stopped)
-
-    def journal_on(own: MySqlSession) -> Journal:
-        store = ControlStore(own, config.control_database, pipeline.name)
-        return Journal(own, store, pipeline.name, epoch, lock_wait_s)
-
-    statements = StatementRunner(
-        lambda: journal_on(MySqlSession(address, lock_wait_timeout_s=lock_wait_s))
-    )
+    epoch = _take_over(target.state, stopped)
+    reach("epoch-taken")
+    statements = StatementRunner(lambda: target.journal_of_thread(epoch))
     tailed = [topics.ddl(pipeline).name, *(source.name for source in pipeline.sources)]
     tail = TopicTail(bootstrap, tailed)
     publisher = ProgressPublisher(bootstrap, topics.sink_progress(pipeline).name)
@@ -107,10 +86,10 @@ def run(settings: SinkSettings, pipeline: Pipeline, stopped: Stopped) -> None:
         pipeline,
         offsets=OffsetReader(bootstrap),
         tail=tail,
-        control=control,
-        journal=journal_on(session),
+        control=target.state,
+        journal=target.journal(epoch),
         statements=statements,
-        runner=runner,
+        runner=target.batches,
         publisher=publisher,
         epoch=epoch,
     )
@@ -122,8 +101,7 @@ def run(settings: SinkSettings, pipeline: Pipeline, stopped: Stopped) -> None:
         statements.stop()
         publisher.close()
         tail.close()
-        session.close()
-        runner.stop()
+        target.close()
     log.info("sink ended", extra={"pipeline": pipeline.name})
 
 
@@ -139,12 +117,12 @@ def _turn(driver: Driver, poll_interval_s: float, stopped: Stopped) -> None:
             time.sleep(_RETRY_S)
 
 
-def _take_over(control: ControlStore, stopped: Stopped) -> int:
-    """Prepare the control tables and become the writer, waiting for a target that is away."""
+def _take_over(state: WriterState, stopped: Stopped) -> int:
+    """Prepare the target's state and become the writer, waiting for a target that is away."""
     while True:
         try:
-            control.prepare()
-            return control.take_epoch()
+            state.prepare()
+            return state.take_epoch()
         except TargetError as error:
             if not error.retryable or stopped.requested:
                 raise

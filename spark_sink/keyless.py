@@ -61,6 +61,10 @@ class KeylessChanges:
         """Rows to add, rows to remove."""
         return sum(s.count for s in self._left(1)), -sum(s.count for s in self._left(-1))
 
+    def first_offset(self) -> int:
+        """Of the first change."""
+        return min(s.offset for s in self._sums.values())
+
     def batch(self, plan: SegmentPlan) -> KeylessBatch:
         """What has to be written; raises ``RefusedRow`` when a value cannot be converted."""
         removed = [self._change(s, plan, removed=True) for s in self._left(-1)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from shardmerge.schemas.events import ShardProgress, SinkProgress, StatementProgress
 from shardmerge.schemas.names import ShardId
@@ -24,10 +24,12 @@ class Standing:
     Attributes:
         holds: Rows that could not be applied, by shard.
         missing: Source → what its barrier waits for, where it does.
+        stage: What the target says of the statement that it executes.
     """
 
     holds: Mapping[ShardId, RowHold] = field(default_factory=dict)
     missing: Mapping[str, str] = field(default_factory=dict)
+    stage: str = ""
 
 
 def progress_of(
@@ -47,12 +49,45 @@ def progress_of(
         target=plan.target,
         executed_version=plan.frontier - 1,
         rows=row_count,
-        open=tuple(_statement(s) for s in plan.open),
-        shards=tuple(_shard(s, decisions, plan, rows, standing) for s in sorted(shards)),
+        open=tuple(_statement(s, standing.stage) for s in plan.open),
+        shards=tuple(
+            replace(_shard(s, decisions, plan, rows, standing), parked=rows.parked(s))
+            for s in sorted(shards)
+        ),
     )
 
 
-def _statement(open_statement: OpenStatement) -> StatementProgress:
+def since(record: SinkProgress, before: SinkProgress | None, now_ms: int) -> SinkProgress:
+    """The record with the times when each of its states was seen first.
+
+    Args:
+        record: Without times.
+        before: The last one of the target, with times; None for the first.
+        now_ms: Milliseconds since 1970.
+    """
+    known_statements = before.open if before else ()
+    statements = {(s.version, s.ordinal, s.state): s.since_ms for s in known_statements}
+    shards = {s.shard: s for s in before.shards} if before else {}
+
+    def stands_since(shard: ShardProgress) -> int:
+        if not shard.waiting:
+            return 0
+        known = shards.get(shard.shard)
+        if known is None or not known.waiting or known.position != shard.position:
+            return now_ms
+        return known.since_ms
+
+    return replace(
+        record,
+        open=tuple(
+            replace(s, since_ms=statements.get((s.version, s.ordinal, s.state), now_ms))
+            for s in record.open
+        ),
+        shards=tuple(replace(s, since_ms=stands_since(s)) for s in record.shards),
+    )
+
+
+def _statement(open_statement: OpenStatement, stage: str) -> StatementProgress:
     # A ready one is executed at once.
     state = open_statement.state
     if open_statement.is_refused:
@@ -65,7 +100,7 @@ def _statement(open_statement: OpenStatement) -> StatementProgress:
         sql=open_statement.statement.sql,
         kind=open_statement.statement.kind,
         state=state.value,
-        detail=open_statement.detail,
+        detail=stage if state is StatementState.EXECUTING else open_statement.detail,
     )
 
 

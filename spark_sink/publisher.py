@@ -13,6 +13,8 @@ from shardmerge.schemas.events import SinkProgress
 from shardmerge.schemas.names import TargetTable
 from shardmerge.schemas.topics import MAX_RECORD_BYTES
 
+from .progress import since
+
 _PAUSE_S = 0.2
 """Least time between two records of one target: people read them."""
 _FLUSH_S = 10.0
@@ -44,11 +46,14 @@ class ProgressPublisher:
         return sent_at is None or time.monotonic() - sent_at >= _PAUSE_S
 
     def offer(self, record: SinkProgress) -> None:
-        """Send the record unless it equals the last one sent. ``ts_ms`` is filled in here."""
+        """Send the record unless it equals the last one sent. Times are filled in here."""
         self._producer.poll(0)
-        if self._sent.get(record.target) == record:
+        now_ms = time.time_ns() // 1_000_000
+        last = self._sent.get(record.target)
+        record = since(record, last, now_ms)
+        if last == record:
             return
-        value = codec.encode(replace(record, ts_ms=time.time_ns() // 1_000_000))
+        value = codec.encode(replace(record, ts_ms=now_ms))
         headers = [("target", str(record.target).encode())]
         try:
             self._producer.produce(self._topic, value, str(record.target), headers=headers)

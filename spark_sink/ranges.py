@@ -94,6 +94,7 @@ class RangeResult:
         rows: Row events consumed (before keeping the last change per key).
         written, deleted: Rows sent to the target.
         truncated: Whether the row event at ``next_offset`` says that the shard's table was emptied.
+        read_bytes: Size of the record values that were read.
     """
 
     topic: str
@@ -106,3 +107,31 @@ class RangeResult:
     deleted: int
     hold: RowHold | None = None
     truncated: bool = False
+    read_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Advance:
+    """A partition's move from ``start_offset`` to ``next_offset``, and what was done meanwhile."""
+
+    topic: str
+    partition: int
+    start_offset: int
+    next_offset: int
+    target: TargetTable
+    rows: int
+    written: int
+    deleted: int
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFailure:
+    """Why tasks ended before their ranges did. What they committed before counts.
+
+    Attributes:
+        final: Trying again cannot help: the sink stops, with the message.
+    """
+
+    message: str
+    hint: str = ""
+    final: bool = False

@@ -71,6 +71,10 @@ class Changes(dict[Any, Change]):
         deleted = sum(map(_is_deleted, self.values()))
         return len(self) - deleted, deleted
 
+    def first_offset(self) -> int:
+        """The lowest offset that is left."""
+        return min(change[0] for change in self.values())
+
 
 def batch_of(changes: Sequence[Changes], plan_of: Callable[[int], SegmentPlan]) -> Batch:
     """The batch of changes whose segments have one key, and no key in common.

@@ -17,7 +17,7 @@ Theory of operation:
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +26,7 @@ from shardmerge.schemas.position import BEGINNING, SourcePosition
 
 from .keyless import KeylessBatch, KeylessChanges
 from .ranges import RowHold, ShardStream
-from .row_batches import Batch, Changes, batch_of
+from .row_batches import Batch, Change, Changes, batch_of
 from .row_envelope import (
     DELETE,
     TRUNCATE,
@@ -218,6 +218,21 @@ class RowFold:
             for group in fold._groups
         ]
 
+    def starts(self) -> list[int]:
+        """By batch of ``batches``: the lowest offset of what was kept of it."""
+        return [group.first_offset() for group in self._groups]
+
+    def one_by_one(self) -> Iterator[tuple[int, Batch]]:
+        """What was kept, each change by itself with its offset: to find one that is refused.
+
+        Raises:
+            RefusedRow: As ``batches``.
+        """
+        for group in self._groups:
+            if isinstance(group, Changes):
+                for key, change in sorted(group.items(), key=_offset):
+                    yield change[0], batch_of([Changes({key: change})], self._plan_of)
+
     def _locate(self, offset: int) -> bool:
         """Find the segment of ``self._position``, and its bounds in that position's file."""
         position, stop = self._position, self._stream.stop
@@ -334,6 +349,10 @@ class RowFold:
         hold = RowHold(self._stream.shard, self._position, offset, reason, hint)
         self.end = Stop(offset, self._position, hold)
         return False
+
+
+def _offset(item: tuple[Any, Change]) -> int:
+    return item[1][0]
 
 
 def _differing(image: Mapping[str, Any], expected: frozenset[str]) -> Refusal:

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from shardmerge.schemas.names import TargetTable
 
-from .journal import Journal, JournalEntry
 from .statements import OpenStatement
+from .targets.interface import JournalEntry, StatementJournal
 from .truncations import Truncation
 
 THREADS = 4
@@ -70,7 +70,7 @@ class StatementRunner:
         busy: Targets whose statements run, or ran and were not taken yet.
     """
 
-    def __init__(self, open_journal: Callable[[], Journal]) -> None:
+    def __init__(self, open_journal: Callable[[], StatementJournal]) -> None:
         self.busy: set[TargetTable] = set()
         self._open_journal = open_journal
         self._runs: queue.SimpleQueue[_Run | None] = queue.SimpleQueue()
@@ -120,7 +120,7 @@ class StatementRunner:
             self._runs.put(None)
 
     def _work(self) -> None:
-        journal: Journal | None = None
+        journal: StatementJournal | None = None
         while (run := self._runs.get()) is not None:
             for work in run.work:
                 started = time.monotonic()

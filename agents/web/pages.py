@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from html import escape
 from typing import Any
 from urllib.parse import quote
@@ -189,16 +190,19 @@ def _progress(progress: SinkProgress | None) -> str:
             f"{s.version}.{s.ordinal}",
             f'<span class="{"bad" if s.state == "refused" else "note"}">{escape(s.state)}</span>',
             f"<pre>{escape(s.sql)}</pre>",
+            _time(s.since_ms),
             f"<pre>{escape(s.detail)}</pre>",
         )
         for s in progress.open
     ]
     if statements:
-        body += _table(("version", "state", "open statement", "why"), statements)
+        body += _table(("version", "state", "open statement", "since", "why"), statements)
     parked = [
         (
             f"<code>{escape(str(s.shard))}</code>",
             f"<code>{escape(str(s.position or ''))}</code>",
+            _time(s.since_ms),
+            f"{s.parked:,}",
             f"<pre>{escape(s.waiting)}</pre>"
             + (f'<div class="note">→ {escape(s.hint)}</div>' if s.hint else ""),
         )
@@ -206,7 +210,7 @@ def _progress(progress: SinkProgress | None) -> str:
         if s.waiting
     ]
     if parked:
-        body += _table(("parked shard", "at position", "why"), parked)
+        body += _table(("parked shard", "at position", "since", "rows at most", "why"), parked)
     return head + body
 
 
@@ -269,6 +273,11 @@ def _link(target: TargetView) -> str:
 
 def _names(shards: Sequence[object]) -> str:
     return escape(", ".join(map(str, shards)))
+
+
+def _time(ms: int) -> str:
+    """A moment as text; nothing for 0, which a record of an earlier sink has."""
+    return f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC" if ms else ""
 
 
 def _count(number: int, style: str) -> str:

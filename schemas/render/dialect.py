@@ -74,6 +74,11 @@ class Dialect(Protocol):
         """Kind and version, as people write them."""
         ...
 
+    @property
+    def needs_primary_key(self) -> bool:
+        """Whether rows of tables without a primary key cannot be merged into it."""
+        ...
+
     def zero_value(self, kind: ColumnType) -> Default | None:
         """The type's zero value as a default; None when the server takes none for it."""
         ...
@@ -88,6 +93,17 @@ class Dialect(Protocol):
 
     def fit_check(self, check: Check) -> Check | LeftOut:
         """The check as the target can have it."""
+        ...
+
+    def row_value(self, fill: str, column: Column) -> str | None:
+        """The SQL literal of a fill (``row_fills.fill_text``) in a column of the target.
+
+        None where SQL may not find it again.
+        """
+        ...
+
+    def has_value(self, column: Column, literal: str) -> str:
+        """The condition that a row has a literal (``row_value``) already, to the byte."""
         ...
 
     def create_table(self, table: TargetTable, schema: TableSchema) -> Texts:

@@ -38,6 +38,7 @@ from .features import (
     missing_function,
 )
 from .mysql_fit import fit_column, in_flavour, zero_default
+from .mysql_rows import has_value, row_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,11 @@ class MySqlDialect:
         """Kind and version, as people write them."""
         kind = "MariaDB" if self.server.is_mariadb else "MySQL"
         return f"{kind} {'.'.join(map(str, self.server.version))}"
+
+    @property
+    def needs_primary_key(self) -> bool:
+        """False: equal rows are counted."""
+        return False
 
     def zero_value(self, kind: ColumnType) -> Default | None:
         """The type's zero value as a default; None when the server takes none for it."""
@@ -95,6 +101,14 @@ class MySqlDialect:
         if missing := missing_function(check.expression, self.server):
             return LeftOut(f"{self.name} has no {missing}")
         return replace(check, expression=in_flavour(check.expression, self.server))
+
+    def row_value(self, fill: str, column: Column) -> str | None:
+        """The literal of a fill."""
+        return row_value(fill, column)
+
+    def has_value(self, column: Column, literal: str) -> str:
+        """The condition that a row has it already."""
+        return has_value(column, literal)
 
     def create_table(self, table: TargetTable, schema: TableSchema) -> Texts:
         """CREATE TABLE without IF NOT EXISTS: whoever executes it looks what is there."""

@@ -19,6 +19,7 @@ from shardmerge.schemas.sql_translation import to_spark
 from shardmerge.schemas.types import ColumnType
 
 from .dialect import CannotRender, FittedColumn, LeftOut, Place, Texts
+from .spark_rows import has_value, row_value, string_literal
 from .spark_types import can_widen, has_zero_dates, spark_type, type_notes
 
 NULL_DEFAULT = Default(DefaultKind.NULL)
@@ -32,6 +33,11 @@ class SparkDialect:
     def name(self) -> str:
         """Kind, as people write it."""
         return "Iceberg in Spark SQL"
+
+    @property
+    def needs_primary_key(self) -> bool:
+        """True: MERGE finds a row by its key."""
+        return True
 
     def zero_value(self, kind: ColumnType) -> Default | None:
         """None: there are no defaults."""
@@ -75,10 +81,18 @@ class SparkDialect:
         """No checks."""
         return LeftOut("an Iceberg table has no checks, the shards have checked the rows")
 
+    def row_value(self, fill: str, column: Column) -> str | None:
+        """The literal of a fill."""
+        return row_value(fill, column)
+
+    def has_value(self, column: Column, literal: str) -> str:
+        """The condition that a row has it already."""
+        return has_value(column, literal)
+
     def create_table(self, table: TargetTable, schema: TableSchema) -> Texts:
         """CREATE TABLE … USING iceberg."""
         columns = ", ".join(map(_definition, schema.columns))
-        comment = f" COMMENT {_string(schema.comment)}" if schema.comment else ""
+        comment = f" COMMENT {string_literal(schema.comment)}" if schema.comment else ""
         return (f"CREATE TABLE {table.sql} ({columns}) USING iceberg{comment}",)
 
     def set_default_charset(self, table: TargetTable, charset: str, collation: str) -> Texts:
@@ -126,7 +140,7 @@ class SparkDialect:
         if after.nullable and not before.nullable:
             texts.append(f"{head} DROP NOT NULL")
         if after.comment != before.comment:
-            texts.append(f"{head} COMMENT {_string(after.comment)}")
+            texts.append(f"{head} COMMENT {string_literal(after.comment)}")
         return tuple(texts)
 
     def add_index(self, table: TargetTable, index: Index) -> Texts:
@@ -156,15 +170,10 @@ def _definition(column: Column) -> str:
     text = f"{quote_identifier(column.name)} {spark_type(column.type)}"
     if not column.nullable:
         text += " NOT NULL"
-    return text + (f" COMMENT {_string(column.comment)}" if column.comment else "")
+    return text + (f" COMMENT {string_literal(column.comment)}" if column.comment else "")
 
 
 def _computed(expression: str) -> str:
     found = to_spark(expression, as_value=True)
     how = f", as {found} in Spark" if isinstance(found, str) else ""
     return f"the shards compute it ({expression}){how}; the target keeps their values"
-
-
-def _string(value: str) -> str:
-    text = value.replace("\\", "\\\\").replace("'", "\\'")
-    return "'" + text.replace("\n", "\\n").replace("\r", "\\r") + "'"

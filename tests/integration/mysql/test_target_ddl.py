@@ -22,7 +22,7 @@ from shardmerge.schemas.render.dialect import CannotRender
 from shardmerge.schemas.render.dialects import dialect_of
 from shardmerge.schemas.render.mysql_dialect import MySqlDialect
 from shardmerge.schemas.target_table import TargetSchema
-from shardmerge.spark_sink.targets.introspection import (
+from shardmerge.spark_sink.targets.mysql.introspection import (
     difference,
     is_same,
     schema_after,
@@ -30,7 +30,7 @@ from shardmerge.spark_sink.targets.introspection import (
     server_context,
     show_create,
 )
-from shardmerge.spark_sink.targets.mysql import MySqlAddress, MySqlSession
+from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 from tests.golden.test_diff import FILES, Rollout
 from tests.strategies import shard_tables
 from tests.target_moves import TARGET, to_target

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from shardmerge.connectors.local.mysql import PASSWORD, USER
 from shardmerge.schemas.expressions import canonical
 from shardmerge.schemas.sql_translation import to_spark
-from shardmerge.spark_sink.targets.mysql import MySqlAddress, MySqlSession
+from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 from tests.strategies import SERVER
 
 ROWS = (

@@ -34,16 +34,16 @@ from shardmerge.schemas.position import SourcePosition
 from shardmerge.schemas.routing import RoutingRule
 from shardmerge.schemas.topics import TopicSpec, row_topic
 from shardmerge.schemas.types import ColumnType
-from shardmerge.spark_sink.apply_ranges import ApplyConfig, close_connections
-from shardmerge.spark_sink.batches import BatchRunner
-from shardmerge.spark_sink.control import ControlStore
 from shardmerge.spark_sink.driver import Driver
-from shardmerge.spark_sink.journal import Journal
 from shardmerge.spark_sink.offsets import OffsetReader, TopicTail
 from shardmerge.spark_sink.publisher import ProgressPublisher
 from shardmerge.spark_sink.settings import SinkSettings
 from shardmerge.spark_sink.statement_runs import StatementRunner
-from shardmerge.spark_sink.targets.mysql import MySqlAddress, MySqlSession
+from shardmerge.spark_sink.targets.mysql.batches import BatchRunner
+from shardmerge.spark_sink.targets.mysql.connection import ApplyConfig, close_connections
+from shardmerge.spark_sink.targets.mysql.control import ControlStore
+from shardmerge.spark_sink.targets.mysql.journal import Journal
+from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 
 _numbers = itertools.count()
 PATIENCE_S = 30.0

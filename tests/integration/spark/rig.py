@@ -19,13 +19,14 @@ from shardmerge.schemas.events import Binding, ShardColumn, StatementKind, Targe
 from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.position import BEGINNING, SourcePosition
-from shardmerge.spark_sink.apply_ranges import ApplyConfig, TaskConnection, apply_together
-from shardmerge.spark_sink.control import ControlStore
-from shardmerge.spark_sink.journal import Journal
 from shardmerge.spark_sink.range_reader import row_consumer
 from shardmerge.spark_sink.ranges import RangeResult, RangeTask, Segment, ShardStream
-from shardmerge.spark_sink.targets.introspection import schema_of, server_context, show_create
-from shardmerge.spark_sink.targets.mysql import MySqlAddress, MySqlSession
+from shardmerge.spark_sink.targets.mysql.apply_ranges import apply_together
+from shardmerge.spark_sink.targets.mysql.connection import ApplyConfig, TaskConnection
+from shardmerge.spark_sink.targets.mysql.control import ControlStore
+from shardmerge.spark_sink.targets.mysql.introspection import schema_of, server_context, show_create
+from shardmerge.spark_sink.targets.mysql.journal import Journal
+from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 
 _numbers = itertools.count()
 FILE = "binlog.000001"
@@ -82,11 +83,12 @@ class Rig:
         """Another session with the target."""
         return MySqlSession(self.config.target, lock_wait_timeout_s=5)
 
-    def journal(self, epoch: int | None = None) -> Journal:
+    def journal(self, epoch: int | None = None, *, online: bool = False) -> Journal:
         """A journal on a session of its own, as a driver that starts has it."""
         session = self.new_session()
         control = ControlStore(session, self.config.control_database, self.config.pipeline)
-        return Journal(session, control, self.config.pipeline, epoch or self.epoch, 5)
+        name = self.config.pipeline
+        return Journal(session, control, name, epoch or self.epoch, 5, online=online)
 
     def make_topic(self) -> None:
         """Make the row topic."""
@@ -120,6 +122,14 @@ class Rig:
         return json.dumps(
             {"op": op, "before" if op == "d" else "after": image, "source": source}
         ).encode()
+
+    def next_place(self) -> SourcePosition:
+        """A place behind every event so far."""
+        return SourcePosition(0, FILE, next(self._places), 0)
+
+    def place_from(self, pos: int) -> None:
+        """Let the next event stand there."""
+        self._places = itertools.count(pos, 10)
 
     def produce(self, values: Iterable[bytes | None], *, commit: bool = True) -> None:
         """Send records in one Kafka transaction, committed or aborted."""
@@ -170,9 +180,15 @@ class Rig:
         )
 
     def task(
-        self, *segments: Segment, stop: SourcePosition | None = None, end: int | None = None
+        self,
+        *segments: Segment,
+        stop: SourcePosition | None = None,
+        start: int | None = None,
+        end: int | None = None,
     ) -> RangeTask:
         """The task from the stored offset to the topic's end."""
+        if start is None:
+            start = self.control.offsets().get((self.topic, 0), 0)
         bindings = {
             c.id: Binding(c.id, c.column.name, writable=c.column.generated is None)
             for s in segments
@@ -181,7 +197,7 @@ class Rig:
         return RangeTask(
             self.topic,
             0,
-            self.control.offsets().get((self.topic, 0), 0),
+            start,
             self.end_offset() if end is None else end,
             ShardStream(self.shard, self.target, segments, stop),
             bindings,

@@ -14,12 +14,13 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from shardmerge.schemas.errors import ContractError, TargetError
 from shardmerge.schemas.events import Binding
 from shardmerge.schemas.position import SourcePosition
-from shardmerge.spark_sink import apply_ranges
-from shardmerge.spark_sink.apply_ranges import TaskConnection, apply_tasks, apply_together
-from shardmerge.spark_sink.control import ControlStore
 from shardmerge.spark_sink.ranges import RangeTask
-from shardmerge.spark_sink.targets import bulk
-from shardmerge.spark_sink.targets.mysql import MySqlSession
+from shardmerge.spark_sink.targets.mysql import bulk
+from shardmerge.spark_sink.targets.mysql import connection as connections
+from shardmerge.spark_sink.targets.mysql.apply_ranges import apply_tasks, apply_together
+from shardmerge.spark_sink.targets.mysql.connection import TaskConnection
+from shardmerge.spark_sink.targets.mysql.control import ControlStore
+from shardmerge.spark_sink.targets.mysql.session import MySqlSession
 
 from .rig import FILE, Rig, statement
 
@@ -403,7 +404,7 @@ def test_a_deadlock_is_tried_again(rig: Rig, monkeypatch: pytest.MonkeyPatch) ->
             raise TargetError("again", number=errors.pop(), statement="x", retryable=True)
         real(*arguments)
 
-    monkeypatch.setattr(apply_ranges, "write_batch", write)
+    monkeypatch.setattr(connections, "write_batch", write)
 
     assert rig.apply(segment).written == 1
     assert rig.rows() == [(1, "x")]
@@ -428,7 +429,7 @@ def test_one_worker_applies_many_tasks_with_what_it_keeps(rig: Rig) -> None:
 
     assert [r.next_offset for r in results] == [2, 4]
     assert len(rig.rows()) == 4
-    apply_ranges._connections.pop(rig.config).close()
+    connections._connections.pop(rig.config).close()
 
 
 def test_an_unbound_column_is_dropped_from_the_row(rig: Rig) -> None:

@@ -17,8 +17,8 @@ from shardmerge.connectors.source_config import connector_config, connector_name
 from shardmerge.connectors.topics_admin import create_topics
 from shardmerge.schemas import topics
 from shardmerge.schemas.pipeline import parse_pipeline
-from shardmerge.spark_sink.targets import bulk
-from shardmerge.spark_sink.targets.mysql import MySqlAddress, MySqlSession
+from shardmerge.spark_sink.targets.mysql import bulk
+from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 
 from . import values
 from .rig import Rig

@@ -13,9 +13,9 @@ from shardmerge.schemas.events import (
     StatementKind,
 )
 from shardmerge.schemas.names import TargetTable
-from shardmerge.spark_sink.batches import BatchRunner
 from shardmerge.spark_sink.settings import SinkSettings
-from shardmerge.spark_sink.targets.mysql import MySqlSession
+from shardmerge.spark_sink.targets.mysql.batches import BatchRunner
+from shardmerge.spark_sink.targets.mysql.session import MySqlSession
 from tests.integration.spark.played_line import Line, rest, until
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 
 from shardmerge.schemas.errors import TargetError
-from shardmerge.spark_sink.journal import Journal, JournalEntry
-from shardmerge.spark_sink.targets.mysql import MySqlSession
+from shardmerge.spark_sink.targets.interface import JournalEntry
+from shardmerge.spark_sink.targets.mysql.journal import Journal
+from shardmerge.spark_sink.targets.mysql.session import MySqlSession
 
 from .rig import Rig, statement
 
@@ -114,6 +116,25 @@ def test_a_target_that_somebody_changed_meanwhile_is_left_alone_until_mended(rig
     assert [c.name for c in rig.schema().columns] == ["id", "v", "w"]
 
 
+@pytest.mark.parametrize("after", [False, True])
+def test_a_statement_that_was_begun_is_settled_before_another_changes_the_table(
+    rig: Rig, *, after: bool
+) -> None:
+    rig.journal().execute(rig.target, 1, 0, statement(create(rig)))
+    dropped = statement(alter(rig, "DROP COLUMN v"))
+    with pytest.MonkeyPatch.context() as patch:
+        crash(patch, "ALTER", after=after)
+        with pytest.raises(Crash):
+            rig.journal().execute(rig.target, 2, 0, dropped)
+
+    added = statement(alter(rig, "ADD COLUMN w INT"))
+    assert rig.journal().execute(rig.target, 3, 0, added) == DONE
+    state = rig.journal().load()[rig.target, 2, 0].state
+    assert state == ("done" if after else "intent")
+    assert rig.journal().execute(rig.target, 2, 0, dropped) == DONE
+    assert [c.name for c in rig.schema().columns] == ["id", "w"]
+
+
 def test_what_the_target_refuses_is_journalled_and_may_be_tried_again(rig: Rig) -> None:
     journal = rig.journal()
     journal.execute(rig.target, 1, 0, statement(create(rig)))
@@ -208,6 +229,37 @@ def test_a_transaction_that_holds_the_table_delays_the_statement(rig: Rig) -> No
     reader.close()
 
     assert rig.journal().execute(rig.target, 2, 0, text) == DONE
+
+
+def test_the_server_is_asked_what_a_running_statement_does(rig: Rig) -> None:
+    rig.journal().execute(rig.target, 1, 0, statement(create(rig)))
+    text = statement(alter(rig, "ADD COLUMN w INT"))
+    reader, watching, other = rig.new_session(), rig.journal(), rig.journal()
+    assert watching.stage(rig.target) == ""
+    with reader.transaction():
+        reader.query(f"SELECT * FROM {rig.target.sql}")
+        thread = threading.Thread(target=other.execute, args=(rig.target, 2, 0, text))
+        thread.start()
+        deadline = time.monotonic() + 4
+        while not (stage := watching.stage(rig.target)):
+            assert time.monotonic() < deadline
+        assert "metadata lock, for " in stage
+    thread.join()
+    reader.close()
+    assert watching.stage(rig.target) == ""
+
+
+def test_a_statement_that_would_lock_others_out_is_refused_when_it_must_not(rig: Rig) -> None:
+    journal = rig.journal(online=True)
+    journal.execute(rig.target, 1, 0, statement(create(rig)))
+    for version, action in enumerate(("ADD COLUMN w INT", "ADD UNIQUE KEY u (w)", "DROP COLUMN w")):
+        assert journal.execute(rig.target, 2 + version, 0, statement(alter(rig, action))) == DONE
+
+    entry = journal.execute(rig.target, 5, 0, statement(alter(rig, "MODIFY v INT")))
+    assert entry.state == "refused"
+    assert "LOCK=NONE is not supported" in entry.error
+    assert "online_ddl = false" in entry.error
+    assert rig.journal().execute(rig.target, 5, 0, statement(alter(rig, "MODIFY v INT"))) == DONE
 
 
 def test_a_second_driver_waits_for_the_statement_of_the_first(rig: Rig) -> None:

@@ -13,7 +13,7 @@ from shardmerge.connectors.local.mysql import PASSWORD, USER
 from shardmerge.connectors.local.stack import LocalStack
 from shardmerge.schemas.pipeline import Connect, Kafka, Pipeline, Source, Target
 from shardmerge.schemas.routing import RoutingRule
-from shardmerge.spark_sink.targets.mysql import MySqlAddress, MySqlSession
+from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 
 DATABASE = "check_me"
 

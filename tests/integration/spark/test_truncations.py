@@ -129,7 +129,7 @@ def test_a_shard_whose_rows_nobody_knows_stands_until_its_route_keeps_them(
 
 
 def test_rows_of_many_transactions_are_deleted(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shardmerge.spark_sink.journal.ROWS_AT_A_TIME", 10)
+    monkeypatch.setattr("shardmerge.spark_sink.targets.mysql.journal.ROWS_AT_A_TIME", 10)
     one, two = with_origin(line, "a", "b")
     line.begin()
     line.rows(one, *({"id": n, "a": n} for n in range(95)))

@@ -5,15 +5,15 @@ import sys
 
 import pytest
 
-from shardmerge.agents.failpoints import PLACES, failpoint, nowhere
+from shardmerge.agents.failpoints import PLACES, agent_failpoint
 from shardmerge.schemas.errors import ConfigError
 
 
 @pytest.mark.parametrize("text", ["", "coordinator.before-put:1"])
 def test_nothing_ends_an_agent_whose_place_is_not_named(text):
-    assert failpoint(text, "tracker") is nowhere
+    passed = agent_failpoint(text, "tracker")
     for place in PLACES:
-        nowhere(place)
+        passed(place)
 
 
 @pytest.mark.parametrize(
@@ -22,14 +22,14 @@ def test_nothing_ends_an_agent_whose_place_is_not_named(text):
 )
 def test_a_place_that_is_none_is_a_wrong_setting(text):
     with pytest.raises(ConfigError, match="no failpoint") as raised:
-        failpoint(text, "tracker")
-    assert "tracker.after-send:3" in raised.value.hint
+        agent_failpoint(text, "tracker")
+    assert "tracker.after-send" in raised.value.hint
 
 
 def test_the_worker_is_killed_at_the_named_passing():
     program = (
-        "from shardmerge.agents.failpoints import failpoint\n"
-        "passed = failpoint('tracker.after-send:2', 'tracker')\n"
+        "from shardmerge.agents.failpoints import agent_failpoint\n"
+        "passed = agent_failpoint('tracker.after-send:2', 'tracker')\n"
         "for place in ('after-send', 'before-send', 'after-send', 'after-send'):\n"
         "    print(place, flush=True)\n"
         "    passed(place)\n"

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import pytest
 
+from shardmerge.agents import coordinator
 from shardmerge.schemas.events import (
+    ChangeId,
     Decision,
     FixupKind,
+    Lineage,
     Outcome,
+    SchemaChange,
 )
+from shardmerge.schemas.model import TableSchema
+from shardmerge.schemas.names import ShardId
 from shardmerge.schemas.origin import NO_ORIGIN, Origin, OriginColumn, OriginPart
+from shardmerge.schemas.position import SourcePosition
+from shardmerge.schemas.render.spark import SparkDialect
 from shardmerge.schemas.routing import Mode, RowsPolicy
-from tests.unit.agents.sql_line import SHARD_COLUMN, SqlLine, shard_of, sql
+from tests.strategies import table
+from tests.unit.agents.sql_line import SHARD_COLUMN, TARGET, SqlLine, shard_of, sql
 
 IN_KEYS = Origin(SHARD_COLUMN.columns, in_keys=True)
 COLUMN = "`_shard` varchar(194) COLLATE utf8mb4_bin NOT NULL"
@@ -128,6 +137,36 @@ def test_a_released_shards_rows_get_the_value_of_its_held_change() -> None:
     assert decision.released == (shard_of("s1"),)
     # The value of `a` after both conversions is not known: the rows are read again.
     assert [fixup.kind for fixup in decision.fixups] == [FixupKind.SNAPSHOT]
+
+
+def test_statements_are_those_of_the_targets_kind() -> None:
+    state = coordinator.initial(TARGET)
+    schemas: dict[ShardId, TableSchema] = {}
+    found: list[str] = []
+    for number, (source, columns) in enumerate(
+        [
+            ("s1", "id INT PRIMARY KEY"), ("s2", "id INT PRIMARY KEY"),
+            ("s1", "id INT PRIMARY KEY, b TIME NOT NULL DEFAULT '01:00:00'"),
+            ("s2", "id INT PRIMARY KEY, b TIME NOT NULL DEFAULT '01:00:00'"),
+        ]
+    ):  # fmt: skip
+        shard, after = shard_of(source), table(f"create table t ({columns})")
+        change = SchemaChange(
+            ChangeId(source, number), TARGET, shard,
+            SourcePosition(0, "binlog.000001", 10 * number, 0), schemas.get(shard), after,
+            (Lineage("id", "id"), Lineage("b", "")) if shard in schemas else (), (), "",
+            origin=SHARD_COLUMN,
+        )  # fmt: skip
+        schemas[shard] = after
+        step = coordinator.decide(state, change, SparkDialect())
+        assert step.decision is not None
+        state = step.state
+        found += rows_sql(step.decision)
+    assert found == [
+        f"UPDATE `merged`.`t` SET `b` = 3600000000 WHERE `_shard` = '{source}/app.t'"
+        " AND NOT (`b` <=> 3600000000)"
+        for source in ("s1", "s2")
+    ]
 
 
 def test_texts_are_compared_byte_by_byte() -> None:

@@ -12,6 +12,7 @@ from shardmerge.schemas.pipeline import (
     parse_pipeline,
 )
 from shardmerge.schemas.routing import RoutingRule, RowsPolicy
+from shardmerge.schemas.spark_catalog import SparkCatalog
 
 
 def test_a_written_pipeline_is_read_back_as_it_was() -> None:
@@ -37,5 +38,19 @@ def test_a_written_pipeline_is_read_back_as_it_was() -> None:
         ),
         target=Target("127.0.0.1", 3308, "root", "x"),
         sink=Sink(max_batch_records=10),
+    )
+    assert parse_pipeline(pipeline_text(pipeline), {}) == pipeline
+
+
+def test_a_written_iceberg_target_is_read_back_as_it_was() -> None:
+    properties = (("s3.endpoint", "http://x"), ("type", "hadoop"), ("warehouse", "/w"))
+    catalog = SparkCatalog("lake", properties)
+    pipeline = Pipeline(
+        "p",
+        Kafka("127.0.0.1:9092"),
+        Connect("http://127.0.0.1:8083"),
+        (Source("s1", "127.0.0.1", 3306, "root", "", 1),),
+        (RoutingRule(".*", "app", "t", "merged", "t"),),
+        Target("", 0, "", "", "control", "iceberg", "1.12.0", catalog),
     )
     assert parse_pipeline(pipeline_text(pipeline), {}) == pipeline

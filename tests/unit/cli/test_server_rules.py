@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pymysql
 import pytest
 
 from shardmerge.cli.server_rules import (
@@ -14,9 +15,11 @@ from shardmerge.cli.server_rules import (
     table_findings,
     target_findings,
 )
+from shardmerge.cli.servers import server_findings
 from shardmerge.schemas.names import TargetTable
-from shardmerge.schemas.pipeline import Source, Target
+from shardmerge.schemas.pipeline import Connect, Kafka, Pipeline, Source, Target
 from shardmerge.schemas.routing import RoutingRule
+from shardmerge.schemas.spark_catalog import SparkCatalog
 
 SOURCE = Source("s1", "h", 3306, "u", "p", 54101)
 TARGET = Target("h", 3306, "u", "p", version="8.0.15")
@@ -123,6 +126,32 @@ def test_shards_that_cannot_be_merged_are_found() -> None:
     assert texts[2] == "routing rules send it to m.t, m.u"
     assert [f.fault for f in found] == [True, True, True, False]
     assert shard_findings([SOURCE], {"s1": tables[:1]}, rules, 1) == []
+    (keyless,) = shard_findings([SOURCE], {"s1": tables[:1]}, rules, 1, needs_keys=True)
+    assert keyless.fault and "by which this kind of target finds a row" in keyless.text
+
+
+def test_the_catalog_of_an_iceberg_target_is_told_and_no_server_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = []
+
+    def connect(**address: object) -> None:
+        asked.append(address["host"])
+        raise pymysql.OperationalError(2003, "away")
+
+    monkeypatch.setattr(pymysql, "connect", connect)
+    catalog = SparkCatalog("lake", (("type", "hadoop"), ("warehouse", "/w")))
+    pipeline = Pipeline(
+        "p", Kafka("127.0.0.1:9092"), Connect("http://127.0.0.1:8083"), (SOURCE,),
+        (RoutingRule(".*", "app", "t", "m", "t"),),
+        Target("", 0, "", "", "control", "iceberg", "1.12.0", catalog),
+    )  # fmt: skip
+
+    source, target = server_findings(pipeline)
+
+    assert asked == ["h"]
+    assert (str(source), source.fault) == ("source s1: away", True)
+    assert not target.fault and "catalog lake (hadoop) is not looked at" in target.text
 
 
 def test_a_target_table_that_is_there_is_looked_at() -> None:

@@ -1,5 +1,7 @@
 """The pipeline file: read whole, or refused with the place of the fault."""
 
+import re
+
 import pytest
 
 from shardmerge.schemas.errors import ConfigError
@@ -7,6 +9,7 @@ from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.origin import Origin, OriginColumn, OriginPart
 from shardmerge.schemas.pipeline import parse_pipeline
 from shardmerge.schemas.routing import ExistingRows, Mode, RenamePolicy, RowsPolicy, route
+from shardmerge.schemas.spark_catalog import SparkCatalog
 
 GOOD = """
 [pipeline]
@@ -131,6 +134,47 @@ def test_an_unknown_source_is_an_error() -> None:
         parse_pipeline(GOOD, ENV).source("s9")
 
 
+ICEBERG = re.sub(
+    r"\[target\][^[]*",
+    '[target]\nkind = "iceberg"\n[target.catalog]\ntype = "hadoop"\nwarehouse = "/w"\n',
+    GOOD,
+)
+
+
+def test_an_iceberg_target_is_a_catalog() -> None:
+    target = parse_pipeline(ICEBERG, {}).target
+
+    assert (target.kind, target.version, target.control_database) == (
+        "iceberg", "1.12.0", "shardmerge",
+    )  # fmt: skip
+    catalog = SparkCatalog("lake", (("type", "hadoop"), ("warehouse", "/w")))
+    assert target.catalog == catalog
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ('kind = "iceberg"', 'kind = "iceberg"\nhost = "h"', "has no host"),
+        ('kind = "iceberg"', 'kind = "iceberg"\nversion = "0.14"', "not supported"),
+        ('target = "merged.t"', 'target = "merged.t"\nrenames = "copy"', "needs a target with"),
+        ('type = "hadoop"', "", "'type' is missing"),
+        ('warehouse = "/w"', "", "'warehouse' is missing"),
+        ('warehouse = "/w"', 'warehouse = "/w"\nname = "a.b"', "name must be letters"),
+        ('warehouse = "/w"', 'warehouse = "/w"\ns3.endpoint = "x"', "s3 must be a text"),
+        ("[target.catalog]", "[target.catalogue]", "unknown key 'catalogue'"),
+    ],
+)
+def test_a_wrong_iceberg_target_is_refused(old: str, new: str, reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason):
+        parse_pipeline(ICEBERG.replace(old, new), {})
+
+
+def test_only_iceberg_has_a_catalog() -> None:
+    text = GOOD.replace("[[sources]]", '[target.catalog]\ntype = "hive"\n[[sources]]', 1)
+    with pytest.raises(ConfigError, match="only kind 'iceberg'"):
+        parse_pipeline(text, ENV)
+
+
 def test_a_route_gives_its_target_origin_columns() -> None:
     entry = "origin = { shard = '_from', source = '_s', in_keys = true }\non_drop = 'delete'\n"
     entry += "existing_rows = 'accept'\n"
@@ -174,3 +218,16 @@ def test_the_name_of_a_source_fits_its_origin_column() -> None:
     assert parse_pipeline(long + "origin = { table = 'a' }", ENV).sources[0].name == name
     with pytest.raises(ConfigError, match="longer than 64 characters"):
         parse_pipeline(long + "origin = { shard = 'a' }", ENV)
+
+
+@pytest.mark.parametrize(
+    ("setting", "reason"),
+    [
+        ("max_batch_s = 0", "max_batch_s must be 1 or more"),
+        ("online_ddl = 1", "online_ddl must be of type bool"),
+        ("max_batch_mb = true", "max_batch_mb must be of type int"),
+    ],
+)
+def test_a_wrong_setting_of_the_sink_is_refused(setting: str, reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason):
+        parse_pipeline(f"{GOOD}\n[sink]\n{setting}\n", ENV)

@@ -35,7 +35,10 @@ def fitted(target: str, definition: str, **place: object) -> FittedColumn | Cann
 
 def test_every_kind_of_the_settings_has_a_dialect_and_its_name() -> None:
     names = {kind: dialect_of(kind, "8.0").name for kind in TARGETS}
-    assert names == {"mysql": "MySQL 8.0", "mariadb": "MariaDB 8.0", "tidb": "TiDB 8.0"}
+    assert names == {
+        "mysql": "MySQL 8.0", "mariadb": "MariaDB 8.0", "tidb": "TiDB 8.0",
+        "iceberg": "Iceberg in Spark SQL",
+    }  # fmt: skip
     with pytest.raises(ConfigError, match="oracle"):
         dialect_of("oracle", "19")
 

@@ -133,6 +133,33 @@ def test_keys_indexes_and_checks_are_left_out_with_the_reason() -> None:
     assert isinstance(SPARK.fit_check(schema.checks[0]), LeftOut)
 
 
+@pytest.mark.parametrize(
+    ("definition", "fill", "literal"),
+    [
+        ("int", "NULL", "NULL"), ("int not null", "NULL", None), ("int", "", None),
+        ("int", "expression (1 + 1)", None), ("bigint unsigned", "value 7", "7"),
+        ("decimal(9,2)", "value -1.5", "-1.5"), ("decimal(65,2)", "value 1", None),
+        ("bit(3)", "value 5", "5"), ("year", "value 2020", "2020"), ("double", "value 1.5", None),
+        ("varchar(9)", "value it's \\", "'it\\'s \\\\'"), ("enum('a')", "value a", "'a'"),
+        ("blob", "value 0x00", None), ("json", "value {}", None),
+        ("time", "value -01:02:03.5", "-3723500000"), ("time", "value 00:00:00", "0"),
+        ("time", "value 5", None), ("date", "value 2020-02-03", "DATE '2020-02-03'"),
+        ("date", "value 20200203", None), ("date", "value 2020-00-03", "NULL"),
+        ("date not null", "value 0000-00-00", None),
+        ("datetime(1)", "value 2020-02-03 04:05:06.7", "TIMESTAMP_NTZ '2020-02-03 04:05:06.7'"),
+        ("datetime", "value 2020-02-03", None), ("timestamp", "value 2020-02-03 04:05:06", None),
+        ("timestamp null", "value 0000-00-00 00:00:00", "NULL"),
+    ],
+)  # fmt: skip
+def test_a_value_of_rows_is_a_literal_of_the_columns_type(
+    definition: str, fill: str, literal: str | None
+) -> None:
+    column = _column(definition)
+
+    assert SPARK.row_value(fill, column) == literal
+    assert SPARK.has_value(column, "5") == "`c` <=> 5"
+
+
 def test_text_of_comments_is_escaped_as_spark_reads_it() -> None:
     schema = table("create table t (a int comment 'it''s \\\\ \\n')")
     (sql,) = SPARK.create_table(TargetTable("m", "t"), schema)  # type: ignore[misc]

@@ -6,8 +6,8 @@ import pytest
 
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.position import BEGINNING
-from shardmerge.spark_sink.batches import units_of
 from shardmerge.spark_sink.ranges import RangeTask, Segment, ShardStream
+from shardmerge.spark_sink.targets.mysql.batches import units_of
 
 
 def tasks(*records: int, topic: str = "t") -> list[RangeTask]:

@@ -7,7 +7,7 @@ import pytest
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.spark_sink.applied import Applied
 from shardmerge.spark_sink.plan import SinkState, plan
-from shardmerge.spark_sink.progress import Standing, progress_of
+from shardmerge.spark_sink.progress import Standing, progress_of, since
 from shardmerge.spark_sink.ranges import RowHold
 from shardmerge.spark_sink.statements import Refused
 
@@ -108,3 +108,25 @@ def test_a_shard_of_two_targets_tells_both():
 def test_equal_input_gives_equal_records():
     known = folded(decision(1, A, 10, ADD))
     assert _progress(known) == _progress(known)
+
+
+def test_a_wait_tells_how_many_rows_and_since_when():
+    known = folded(decision(1, A, 10, ADD))
+    first = since(_progress(known, progress=BEHIND), None, 1_000)
+    assert [(s.parked, s.since_ms) for s in first.shards] == [(6, 1_000)]
+    assert [s.since_ms for s in first.open] == [1_000]
+
+    later = since(_progress(known, progress=rows({A_ROWS: Applied(7)})), first, 2_000)
+    assert [(s.parked, s.since_ms) for s in later.shards] == [(3, 1_000)]
+    assert [s.since_ms for s in later.open] == [1_000]
+
+    flows = since(_progress(known), later, 3_000)
+    assert [(s.waiting, s.since_ms) for s in flows.shards] == [("", 0)]
+    again = since(_progress(known, progress=BEHIND), flows, 4_000)
+    assert [s.since_ms for s in again.shards] == [4_000]
+
+
+def test_a_running_statement_tells_what_the_target_says_of_it():
+    known = folded(decision(1, A, 10, ADD))
+    [running] = _progress(known, standing=Standing(stage="altering table, for 9 s")).open
+    assert (running.state, running.detail) == ("executing", "altering table, for 9 s")

@@ -9,9 +9,9 @@ from typing import cast
 from shardmerge.schemas.errors import TargetError
 from shardmerge.schemas.events import TargetStatement
 from shardmerge.schemas.names import TargetTable
-from shardmerge.spark_sink.journal import Journal, JournalEntry
 from shardmerge.spark_sink.statement_runs import StatementResult, StatementRunner
 from shardmerge.spark_sink.statements import OpenStatement, StatementState
+from shardmerge.spark_sink.targets.interface import JournalEntry, StatementJournal
 
 from .decided import EXPANDING, TARGET, key, statement
 
@@ -31,7 +31,7 @@ class _Journal:
 
 
 def _runner(execute: Callable[[TargetTable, int], JournalEntry]) -> StatementRunner:
-    return StatementRunner(lambda: cast(Journal, _Journal(execute)))
+    return StatementRunner(lambda: cast(StatementJournal, _Journal(execute)))
 
 
 def _open(*versions: int) -> list[OpenStatement]:

@@ -27,83 +27,20 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
 from shardmerge.schemas.errors import TargetError
-from shardmerge.schemas.names import TargetTable
+from shardmerge.spark_sink.barrier import Partition
+from shardmerge.spark_sink.failpoints import reach
+from shardmerge.spark_sink.keyless import KeylessBatch
+from shardmerge.spark_sink.range_reader import OffsetRange, RangeCursor
+from shardmerge.spark_sink.ranges import Advance, RangeResult, RangeTask
+from shardmerge.spark_sink.row_batches import Batch, RefusedRow
+from shardmerge.spark_sink.row_fold import RowFold
+from shardmerge.spark_sink.segment_plan import Refusal
 
-from .barrier import Partition
-from .control import Advance, ControlStore
-from .keyless import KeylessBatch
-from .range_reader import OffsetRange, RangeCursor, RowReader
-from .ranges import RangeResult, RangeTask
-from .row_batches import Batch, RefusedRow
-from .row_fold import RowFold
-from .segment_plan import Refusal
-from .targets.bulk import TableShape, read_shape, write_batch, write_keyless
-from .targets.mysql import DEADLOCK, LOCK_WAIT_TIMEOUT, LOST, MySqlAddress, MySqlSession
+from .connection import ApplyConfig, TaskConnection, kept_connection
+from .refused_rows import find_refused
+from .session import DEADLOCK, LOCK_WAIT_TIMEOUT, LOST
 
-ROUND_RECORDS = 200_000
-"""Most records of one round: bounds the memory of a worker whatever the backlog."""
-ROUND_BYTES = 128 << 20
 _ATTEMPTS = 5
-
-_HINTS = {
-    1062: "another row has this unique key, perhaps of another shard: change one of them, "
-    "or drop the unique key on the target's shards",
-    1048: "the target's column must accept NULL",
-    1452: "the target has a foreign key that the row does not meet: drop it on the target",
-    1451: "another table refers to the row: drop that foreign key on the target",
-    1146: "the target table is missing: somebody dropped it",
-    1054: "the target lacks a column that was made for this row: somebody changed the target",
-    1153: "raise max_allowed_packet on the target",
-    1301: "raise max_allowed_packet on the target",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class ApplyConfig:
-    """What a task needs to know of the world; picklable."""
-
-    bootstrap_servers: str
-    target: MySqlAddress
-    control_database: str
-    pipeline: str
-    lock_wait_timeout_s: int = 30
-    round_records: int = ROUND_RECORDS
-    round_bytes: int = ROUND_BYTES
-
-
-class TaskConnection:
-    """A consumer and a target session, kept by a worker process over tasks and batches."""
-
-    def __init__(self, config: ApplyConfig) -> None:
-        self.config = config
-        self.session = MySqlSession(config.target, lock_wait_timeout_s=config.lock_wait_timeout_s)
-        self.control = ControlStore(self.session, config.control_database, config.pipeline)
-        self._reader: RowReader | None = None
-        self._shapes: dict[TargetTable, tuple[int, TableShape]] = {}
-
-    @property
-    def reader(self) -> RowReader:
-        """Made when it is needed."""
-        if self._reader is None:
-            self._reader = RowReader(self.config.bootstrap_servers)
-        return self._reader
-
-    def shape(self, target: TargetTable) -> TableShape:
-        """The target's keys, looked up once per statement that the sink executed on it."""
-        executed = self.control.executed_statements(target)
-        known = self._shapes.get(target)
-        if known is None or known[0] != executed:
-            known = (executed, read_shape(self.session, target))
-            self._shapes[target] = known
-        return known[1]
-
-    def close(self) -> None:
-        """Close both; what is used again connects again."""
-        self.session.close()
-        self._shapes.clear()
-        reader, self._reader = self._reader, None
-        if reader is not None:
-            reader.close()
 
 
 @dataclass(slots=True)
@@ -131,6 +68,7 @@ class _Round:
 
     Attributes:
         counts: Rows to write, rows to delete.
+        read_bytes: Size of the records' values.
     """
 
     lane: _Lane
@@ -138,14 +76,11 @@ class _Round:
     next_offset: int
     fold: RowFold
     counts: tuple[int, int]
+    read_bytes: int
 
 
 class _NotTogether(Exception):
     """One of several tasks cannot be applied: which one is not known."""
-
-
-_connections: dict[ApplyConfig, TaskConnection] = {}
-"""One per worker process: Spark keeps its Python workers over tasks."""
 
 
 def apply_tasks(tasks: Iterable[RangeTask], config: ApplyConfig) -> Iterator[RangeResult]:
@@ -158,9 +93,7 @@ def apply_tasks(tasks: Iterable[RangeTask], config: ApplyConfig) -> Iterator[Ran
         TargetError, StackError, ContractError: The batch must be planned anew from the stored
             offsets; results yielded before are committed.
     """
-    connection = _connections.get(config)
-    if connection is None:
-        connection = _connections[config] = TaskConnection(config)
+    connection = kept_connection(config)
     for together in _neighbours(tasks):
         try:
             yield from apply_together(together, connection)
@@ -186,12 +119,6 @@ def _neighbours(tasks: Iterable[RangeTask]) -> Iterator[list[RangeTask]]:
         partitions.add(partition)
     if found:
         yield found
-
-
-def close_connections() -> None:
-    """Close what this process kept open for its tasks."""
-    while _connections:
-        _connections.popitem()[1].close()
 
 
 def apply_together(tasks: Sequence[RangeTask], connection: TaskConnection) -> list[RangeResult]:
@@ -268,6 +195,7 @@ def _apply(lanes: Sequence[_Lane], connection: TaskConnection) -> None:
                 rows=result.rows + r.fold.rows,
                 written=result.written + upserted,
                 deleted=result.deleted + deleted,
+                read_bytes=result.read_bytes + r.read_bytes,
             )
             r.lane.done = not cursor.is_reading(r.lane.partition)
 
@@ -279,10 +207,13 @@ def _read(lanes: Sequence[_Lane], cursor: RangeCursor, config: ApplyConfig) -> l
         if not lane.done
     }
     count = size = 0
+    sizes = dict.fromkeys(folds, 0)
     while cursor.is_open and count < config.round_records and size < config.round_bytes:
         for records in cursor.read(config.round_records - count):
             count += len(records.values)
-            size += sum(map(len, filter(None, records.values)))
+            read = sum(map(len, filter(None, records.values)))
+            size += read
+            sizes[records.partition] += read
             if not folds[records.partition].add_all(records.offsets, records.values):
                 cursor.leave(records.partition)
     return [
@@ -292,6 +223,7 @@ def _read(lanes: Sequence[_Lane], cursor: RangeCursor, config: ApplyConfig) -> l
             fold.end.offset if fold.end is not None else cursor.reached(lane.partition),
             fold,
             fold.counts(),
+            sizes[lane.partition],
         )
         for lane in lanes
         if (fold := folds.get(lane.partition)) is not None
@@ -316,6 +248,7 @@ def _commit(rounds: Sequence[_Round], connection: TaskConnection) -> None:
         raise
     session, control = connection.session, connection.control
     task, uncertain = rounds[0].lane.task, False
+    reach("rows-read")
     for attempt in range(1, _ATTEMPTS + 1):
         try:
             with session.transaction():
@@ -325,20 +258,24 @@ def _commit(rounds: Sequence[_Round], connection: TaskConnection) -> None:
                     and control.offset_of(task.topic, task.partition) == rounds[0].next_offset
                 ):
                     return
-                _write(task.stream.target, batches, connection)
+                connection.write(task.stream.target, batches)
+                reach("rows-written")
                 for r in rounds:
                     control.advance(_advance(r))
+                reach("offsets-moved")
         except TargetError as error:
             if attempt == _ATTEMPTS or not _repeats(error):
                 if not error.statement or error.retryable:
                     raise
                 if len(rounds) > 1:
                     raise _NotTogether from error
-                raise _find_refused(rounds[0], connection, error) from error
+                only = rounds[0]
+                raise find_refused(task, only.start, only.next_offset, connection, error) from error
             # COMMIT may have been lost, or only its acknowledgement.
             uncertain = error.number in LOST
             time.sleep(0.05 * attempt)
         else:
+            reach("committed")
             return
 
 
@@ -353,19 +290,6 @@ def _repeats(error: TargetError) -> bool:
     return error.number in LOST or error.number in (DEADLOCK, LOCK_WAIT_TIMEOUT)
 
 
-def _write(
-    target: TargetTable, batches: Sequence[Batch | KeylessBatch], connection: TaskConnection
-) -> None:
-    if not batches:
-        return
-    shape = connection.shape(target)
-    for batch in batches:
-        if isinstance(batch, KeylessBatch):
-            write_keyless(connection.session, target, batch)
-        else:
-            write_batch(connection.session, target, shape, batch)
-
-
 def _advance(current: _Round) -> Advance:
     task = current.lane.task
     return Advance(
@@ -377,59 +301,3 @@ def _advance(current: _Round) -> Advance:
         current.fold.rows,
         *current.counts,
     )
-
-
-def _find_refused(
-    current: _Round, connection: TaskConnection, cause: TargetError
-) -> RefusedRow | TargetError:
-    """The first row whose prefix of the round the target refuses, by bisection.
-
-    Reads the round again; every probe is rolled back. When the whole round is accepted now, the
-    error was not a row's: it is returned as it is, to be tried again.
-    """
-    task = current.lane.task
-    wanted = OffsetRange(task.topic, task.partition, current.start, current.next_offset)
-    cursor = connection.reader.open([wanted])
-    records: list[tuple[int, bytes]] = []
-    while cursor.is_open:
-        for some in cursor.read():
-            both = zip(some.offsets, some.values, strict=True)
-            records += [(offset, value) for offset, value in both if value is not None]
-    good, bad = 0, len(records)
-    error = _probe(task, records[:bad], connection)
-    if error is None:
-        cause.retryable = True
-        return cause
-    while bad - good > 1:
-        middle = (good + bad) // 2
-        found = _probe(task, records[:middle], connection)
-        if found is None:
-            good = middle
-        else:
-            bad, error = middle, found
-    hint = _HINTS.get(error.number, "change the row on the shard, or what the target accepts")
-    return RefusedRow(
-        records[bad - 1][0], Refusal(f"the target refuses the row: {error.message}", hint)
-    )
-
-
-class _RollBack(Exception):
-    """Ends a probe's transaction."""
-
-
-def _probe(
-    task: RangeTask, records: list[tuple[int, bytes]], connection: TaskConnection
-) -> TargetError | None:
-    """The target's error for these records; None when it accepts them. Nothing is kept."""
-    fold = RowFold(task.stream, task.bindings)
-    fold.add_all([offset for offset, _ in records], [value for _, value in records])
-    try:
-        with connection.session.transaction():
-            _write(task.stream.target, fold.batches(), connection)
-            raise _RollBack
-    except _RollBack:
-        return None
-    except TargetError as error:
-        if error.retryable:
-            raise
-        return error

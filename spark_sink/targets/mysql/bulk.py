@@ -12,7 +12,7 @@ from shardmerge.spark_sink.columns import Cells, Form
 from shardmerge.spark_sink.keyless import KeylessBatch
 from shardmerge.spark_sink.row_batches import Batch, Block
 
-from .mysql import MySqlSession
+from .session import MySqlSession
 
 LOAD_FROM_ROWS = 300
 """Below this a REPLACE statement is as fast as LOAD DATA, and cheaper to set up."""

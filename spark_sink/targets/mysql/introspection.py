@@ -19,8 +19,9 @@ from shardmerge.schemas.grammar import ServerContext, parse
 from shardmerge.schemas.lattice import Conflict, Order, compare_tables, join_tables
 from shardmerge.schemas.model import Column, TableSchema
 from shardmerge.schemas.names import TargetTable, quote_identifier
+from shardmerge.schemas.render.mysql import check_clause, column_definition, index_clause
 
-from .mysql import MySqlSession
+from .session import MySqlSession
 
 _UNKNOWN_TABLE, _UNKNOWN_DATABASE = 1146, 1049
 
@@ -183,17 +184,23 @@ def difference(expected: TableSchema | None, real: TableSchema | None) -> str:
     """The first differences between two schemas, for people."""
     if expected is None or real is None:
         return "the table is missing" if real is None else "the table is still there"
-    names = dict.fromkeys([c.name.lower() for c in (*expected.columns, *real.columns)])
+    wanted, found = _texts(expected), _texts(real)
     parts = [
-        f"column {name}: expected {expected.column(name)}, found {real.column(name)}"
-        for name in names
-        if expected.column(name) != real.column(name)
+        f"{what}: expected {wanted.get(what, 'none')}, found {found.get(what, 'none')}"
+        for what in {**wanted, **found}
+        if wanted.get(what) != found.get(what)
     ]
-    for what in ("indexes", "checks", "foreign_keys"):
-        wanted, found = getattr(expected, what), getattr(real, what)
-        if wanted != found:
-            parts.append(f"{what}: expected {wanted}, found {found}")
     return "; ".join(parts[:3]) or "the order of columns, or the default charset"
+
+
+def _texts(schema: TableSchema) -> dict[str, str]:
+    """What a schema consists of → its definition."""
+    return {
+        **{f"column {c.name.lower()}": column_definition(c) for c in schema.columns},
+        **{f"index {i.name.lower()}": index_clause(i) for i in schema.indexes},
+        **{f"check {c.name.lower()}": check_clause(c) for c in schema.checks},
+        **{f"foreign key {k.name.lower()}": str(k) for k in schema.foreign_keys},
+    }
 
 
 def _bare(schema: TableSchema) -> TableSchema:

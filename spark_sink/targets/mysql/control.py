@@ -15,12 +15,12 @@ After a lost acknowledgement of COMMIT the stored offset tells whether it took e
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from shardmerge.schemas.errors import TargetError
 from shardmerge.schemas.names import TargetTable, quote_identifier
+from shardmerge.spark_sink.ranges import Advance
 
-from .targets.mysql import MySqlSession
+from .session import MySqlSession
 
 _TABLES = {
     "offsets": """(
@@ -60,20 +60,6 @@ _TABLES = {
 }
 # Names are compared byte by byte, and utf8mb4 keys of 255 characters fit from MySQL 5.7 on.
 _OPTIONS = "ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
-
-
-@dataclass(frozen=True, slots=True)
-class Advance:
-    """A partition's move from ``start_offset`` to ``next_offset``, and what was done meanwhile."""
-
-    topic: str
-    partition: int
-    start_offset: int
-    next_offset: int
-    target: TargetTable
-    rows: int
-    written: int
-    deleted: int
 
 
 class ControlStore:

@@ -10,6 +10,8 @@ DDL is not transactional in MySQL. Theory of operation of ``execute``:
    it: a crash came between executing and journalling, it is done. Anything else: somebody
    changed the target; refused, until the table is again one of the two. A table, or a column of a
    table, that somebody made before its statement came is taken if it accepts the rows.
+   The intents of the table's other statements are settled first in the same way: with this one
+   executed, the table would be neither of their two.
 4. After executing, read the table back and compare it with what the statement should make of
    it; then journal ``done``.
 
@@ -27,18 +29,20 @@ import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from shardmerge.schemas.apply import apply_create
 from shardmerge.schemas.changes import AlterTable, CreateTable
 from shardmerge.schemas.errors import SourceError, TargetError
 from shardmerge.schemas.events import StatementKind, TargetStatement
-from shardmerge.schemas.grammar import parse
+from shardmerge.schemas.grammar import ServerContext, parse
 from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import TargetTable
+from shardmerge.spark_sink.failpoints import reach
+from shardmerge.spark_sink.targets.interface import JournalEntry
 
 from .control import ControlStore
-from .targets.introspection import (
+from .introspection import (
     column_there_already,
     difference,
     is_same,
@@ -49,20 +53,17 @@ from .targets.introspection import (
     server_context,
     show_create,
 )
-from .targets.mysql import LOCK_WAIT_TIMEOUT, MySqlSession
+from .session import LOCK_WAIT_TIMEOUT, MySqlSession
 
-State: TypeAlias = Literal["intent", "done", "refused"]
-
+_NOT_THAT_WAY = (1800, 1845, 1846)
+"""ER_UNKNOWN_ALTER_ALGORITHM, ER_ALTER_OPERATION_NOT_SUPPORTED, …_REASON."""
+_VERBS = ("CREATE TABLE", "ALTER TABLE", "UPDATE", "DELETE FROM")
 ROWS_AT_A_TIME = 10_000
 """Of a statement that changes rows: bounds what one transaction locks, and what a crash undoes."""
 
 
-@dataclass(frozen=True, slots=True)
-class JournalEntry:
-    """What became of a statement. ``error`` says why it was refused, "" otherwise."""
-
-    state: State
-    error: str = ""
+_Place: TypeAlias = tuple[str, str, str, int, int]
+"""Pipeline, database and name of the target, version, ordinal: the journal's key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,7 @@ class Journal:
         control: On the same session.
         epoch: The writer epoch: an older writer executes nothing.
         lock_wait_timeout_s: Bound of the wait for another statement on the same target.
+        online: Whether an ALTER TABLE that would lock out readers or writers is refused.
     """
 
     def __init__(
@@ -90,12 +92,15 @@ class Journal:
         pipeline: str,
         epoch: int,
         lock_wait_timeout_s: int = 30,
+        *,
+        online: bool = False,
     ) -> None:
         self._session = session
         self._control = control
         self._pipeline = pipeline
         self._epoch = epoch
         self._wait_s = lock_wait_timeout_s
+        self._online = online
         self._table = control.table("ddl_journal")
 
     def load(self) -> dict[tuple[TargetTable, int, int], JournalEntry]:
@@ -139,14 +144,62 @@ class Journal:
                 return entry
             make_database(self._session, target.database)
             real = show_create(self._session, target)
+            self._settle_others(target, place, real)
             before = stored[0][1] if stored else None
             if before is None:
                 before = real
                 self._store(place, statement.sql, JournalEntry("intent"), before)
+            reach("statement-begun")
             outcome = self._run(target, statement.sql, before, real)
             kept = None if outcome.anew else before
             self._store(place, statement.sql, outcome.entry, kept)
+            reach("statement-done")
             return outcome.entry
+
+    def _settle_others(self, target: TargetTable, place: _Place, real: str) -> None:
+        """Find out what became of the target's other statements that were begun.
+
+        What was not executed, or cannot be told from somebody's change, begins anew when it is
+        executed again.
+        """
+        context = server_context(self._session, target.database)
+        for version, ordinal, state, sql, before, error in self._session.query(
+            f"SELECT version, ordinal, state, statement, schema_before, error FROM {self._table}"
+            " WHERE pipeline = %s AND target_database = %s AND target_table = %s"
+            " AND state <> 'done' AND schema_before IS NOT NULL",
+            place[:3],
+        ):
+            other = (*place[:3], int(version), int(ordinal))
+            if other == place:
+                continue
+            entry = JournalEntry(state, error)
+            if real != before and self._is_executed(target, sql, before, real, context):
+                entry = JournalEntry("done")
+            self._store(other, sql, entry, None)
+
+    def _is_executed(
+        self, target: TargetTable, sql: str, before: str, real: str, context: ServerContext
+    ) -> bool:
+        """Whether a table is what a statement makes of it."""
+        try:
+            statement = parse(sql, context)
+            expected = schema_after(schema_of(before, context), statement, target, context)
+            return is_same(expected, schema_of(real, context))
+        except SourceError:
+            return False
+
+    def stage(self, target: TargetTable) -> str:
+        """What the server's process list says of our statement on a table; "" when it has none.
+
+        Source: MySQL manual, "Accessing the Process List"; the progress in percent is MariaDB's.
+        """
+        ours = tuple(f"{verb} {target.sql}" for verb in _VERBS)
+        for row in self._session.query("SHOW FULL PROCESSLIST"):
+            seconds, state, text, *percent = row[5:]
+            if (text or "").startswith(ours):
+                done = f", {percent[0]}% of this stage" if percent and percent[0] else ""
+                return f"{state or 'running'}, for {seconds} s{done}"
+        return ""
 
     def change_rows(self, sql: str) -> None:
         """Repeat a statement, a part of the rows in each transaction, until it changes no row.
@@ -160,6 +213,7 @@ class Journal:
             with self._session.transaction():
                 self._control.fence(self._epoch)
                 changed = self._session.execute(f"{sql} LIMIT {ROWS_AT_A_TIME}")
+            reach("rows-changed")
 
     def _change_rows(self, sql: str) -> JournalEntry:
         try:
@@ -190,7 +244,8 @@ class Journal:
         if real != before:
             return _compare("somebody changed the target meanwhile", expected, now)
         try:
-            self._session.execute(sql)
+            self._perform(sql)
+            reach("statement-executed")
         except TargetError as error:
             if error.retryable:
                 if error.number == LOCK_WAIT_TIMEOUT:
@@ -203,9 +258,33 @@ class Journal:
             return _Outcome(JournalEntry("refused", f"executed, but not verified: {error}"))
         return _compare("executed, but the table is not as expected", expected, after)
 
-    def _store(
-        self, place: tuple[object, ...], sql: str, entry: JournalEntry, before: str | None
-    ) -> None:
+    def _perform(self, sql: str) -> None:
+        """Execute DDL; with ``online`` in the first way that locks nobody out.
+
+        Source: MySQL manual, "Online DDL Operations": a server refuses an ALGORITHM or a LOCK that
+        the change does not allow. INSTANT is asked for by name, because LOCK=NONE excludes it.
+        """
+        if not self._online or not sql.startswith("ALTER TABLE "):
+            self._session.execute(sql)
+            return
+        try:
+            self._session.execute(f"{sql}, ALGORITHM=INSTANT")
+        except TargetError as error:
+            if error.number not in _NOT_THAT_WAY:
+                raise
+        else:
+            return
+        try:
+            self._session.execute(f"{sql}, LOCK=NONE")
+        except TargetError as error:
+            if error.number in _NOT_THAT_WAY:
+                error.message += (
+                    "; it would lock out others: execute it by hand when that does no harm, or "
+                    "start the sink with online_ddl = false"
+                )
+            raise
+
+    def _store(self, place: _Place, sql: str, entry: JournalEntry, before: str | None) -> None:
         self._session.execute(
             f"REPLACE INTO {self._table} (pipeline, target_database, target_table, version,"
             " ordinal, state, statement, schema_before, error)"

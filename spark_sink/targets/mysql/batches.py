@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import threading
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
-from pyspark.sql import SparkSession
 
 from shardmerge.schemas.errors import ConfigError
 from shardmerge.schemas.names import TargetTable
+from shardmerge.spark_sink.ranges import RangeResult, RangeTask, TaskFailure
+from shardmerge.spark_sink.settings import SinkSettings
+from shardmerge.spark_sink.spark_session import start_spark
 
-from .apply_ranges import ApplyConfig, close_connections
-from .ranges import RangeResult, RangeTask
-from .settings import SinkSettings
-from .task_runs import TaskFailure, run_tasks
+from .connection import ApplyConfig, close_connections
+from .task_runs import run_tasks
 
 _SLICES_PER_CORE = 4
 _SHARES_PER_CORE = 2
@@ -72,6 +70,8 @@ class BatchRunner:
     def stop(self) -> None:
         """Close the driver's own connections; stop Spark, if it runs."""
         close_connections()
+        if self._starter.ident is None:
+            return
         self._starter.join()
         if self._session is not None:
             self._session.stop()
@@ -119,32 +119,3 @@ def _records(unit: Sequence[RangeTask]) -> int:
 
 def _target(task: RangeTask) -> TargetTable:
     return task.stream.target
-
-
-def start_spark(settings: SinkSettings) -> Any:
-    """A Spark session for local work: on 127.0.0.1 only, no web page unless asked for."""
-    # The workers must be this Python: the driver's values are pickled for them.
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    local = settings.master.startswith("local")
-    if local:
-        os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    builder = (
-        SparkSession.builder.appName("shardmerge-sink")
-        .master(settings.master)
-        .config("spark.driver.memory", settings.driver_memory)
-        .config("spark.ui.enabled", str(settings.ui_port > 0).lower())
-        .config("spark.ui.port", str(settings.ui_port))
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.python.worker.reuse", "true")
-        .config("spark.python.worker.memory", "256m")
-        .config("spark.task.maxFailures", "1")
-        .config("spark.driver.extraJavaOptions", "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=96m")
-    )
-    if local:
-        builder = builder.config("spark.driver.host", "127.0.0.1").config(
-            "spark.driver.bindAddress", "127.0.0.1"
-        )
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
-    return session

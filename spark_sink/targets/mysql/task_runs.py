@@ -3,25 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from shardmerge.schemas.errors import ContractError, ShardMergeError
+from shardmerge.spark_sink.ranges import RangeResult, RangeTask, TaskFailure
 
-from .apply_ranges import ApplyConfig, apply_tasks
-from .ranges import RangeResult, RangeTask
-
-
-@dataclass(frozen=True, slots=True)
-class TaskFailure:
-    """Why tasks ended before their ranges did. What they committed before counts.
-
-    Attributes:
-        final: Trying again cannot help: the sink stops, with the message.
-    """
-
-    message: str
-    hint: str = ""
-    final: bool = False
+from .apply_ranges import apply_tasks
+from .connection import ApplyConfig
 
 
 def run_tasks(

@@ -1,0 +1,72 @@
+"""``shardmerge target``: upkeep of an Iceberg target's tables."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import click
+
+from shardmerge.schemas.errors import ConfigError, ShardMergeError
+from shardmerge.schemas.pipeline import parse_pipeline
+from shardmerge.spark_sink.settings import settings_from
+from shardmerge.spark_sink.targets.iceberg.maintenance import Maintenance, Upkeep
+
+_PIPELINE = click.option(
+    "--pipeline",
+    "path",
+    type=click.Path(dir_okay=False, path_type=Path),
+    required=True,
+    help="The pipeline file; its target's kind is iceberg.",
+)
+
+
+@click.group()
+def target() -> None:
+    """Keep the tables of an Iceberg target small, also while the sink runs."""
+
+
+@target.command()
+@_PIPELINE
+def compact(path: Path) -> None:
+    """Write small data files, and those that rows were deleted from, together."""
+    _maintain(path, Maintenance.compact)
+
+
+@target.command()
+@_PIPELINE
+@click.option(
+    "--keep", type=click.IntRange(1), default=5, show_default=True, help="Snapshots that stay."
+)
+@click.option(
+    "--older-than",
+    "hours",
+    type=click.FloatRange(1),
+    default=24.0,
+    show_default=True,
+    help="Hours; a younger snapshot stays in any case.",
+)
+def expire(path: Path, keep: int, hours: float) -> None:
+    """Forget old snapshots, and delete the files that only they have."""
+    _maintain(path, lambda maintenance: maintenance.expire(keep, round(hours * 3600)))
+
+
+def _maintain(path: Path, work: Callable[[Maintenance], Sequence[Upkeep]]) -> None:
+    try:
+        pipeline = parse_pipeline(path.read_text(encoding="utf-8"), os.environ)
+        if pipeline.target.kind != "iceberg":
+            raise ConfigError(
+                f"the target's kind is {pipeline.target.kind}, which needs no such upkeep"
+            )
+        settings = settings_from(["--pipeline", str(path)], os.environ)
+        maintenance = Maintenance(settings, pipeline)
+        try:
+            for done in work(maintenance):
+                counts = ", ".join(f"{name} {count}" for name, count in done.counts.items())
+                click.echo(f"{done.table}: {counts or 'nothing to do'}")
+        finally:
+            maintenance.close()
+    except (OSError, ShardMergeError) as error:
+        click.echo(f"error: {error}", err=True)
+        raise SystemExit(1) from None

@@ -1,0 +1,32 @@
+"""Iceberg's runtime for Spark, fetched as the other artifacts of the local stack are."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from .artifacts import DEFAULT_CACHE, find_java, read_checksums, retrieve, verify_checksums
+from .files import exclusive_lock
+
+_HERE = Path(__file__).parent
+
+
+def iceberg_runtime(
+    cache: Path = DEFAULT_CACHE, say: Callable[[str], None] = lambda _: None
+) -> Path:
+    """The jar, for ``spark.jars``; fetched once per cache.
+
+    Raises:
+        StackError: It could not be had, or its checksum differs.
+    """
+    home = cache.absolute() / "iceberg"
+    with exclusive_lock(cache.absolute() / "iceberg.lock"):
+        if not home.is_dir():
+            # Renamed when it is complete: a crash before that repeats the work.
+            fresh = home.with_name("iceberg-unverified")
+            shutil.rmtree(fresh, ignore_errors=True)
+            retrieve(_HERE / "ivy-iceberg.xml", fresh, cache.absolute(), find_java(), say)
+            verify_checksums(fresh, read_checksums((_HERE / "checksums-iceberg.txt").read_text()))
+            fresh.rename(home)
+    return next((home / "iceberg").glob("*.jar"))

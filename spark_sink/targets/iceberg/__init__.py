@@ -1,0 +1,1 @@
+"""Apache Iceberg tables on Spark as a kind of target."""

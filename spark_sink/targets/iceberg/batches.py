@@ -1,0 +1,292 @@
+"""Applies batches to Iceberg tables: one MERGE and one commit per target.
+
+Theory of operation, per target:
+
+1. Read the table: its state must be of this writer or an earlier one, and its offsets must stand
+   where the tasks begin.
+2. The tasks read their ranges and hand on lines (``fold``): in Spark's workers when there are
+   many records, in this process otherwise. The lines stay in Spark's cache.
+3. MERGE stages a snapshot on top of the current one. No reader sees it.
+4. One commit makes it the current snapshot and moves the offsets of every partition. It is
+   refused when anybody has committed since the table was read: the state is looked at again, and
+   the same snapshot is tried again while it still stands on the current one.
+
+A crash before 4 leaves the table as it was, after 4 as it has to be.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+from uuid import uuid4
+
+from shardmerge.schemas.errors import ConfigError, ContractError, ShardMergeError, TargetError
+from shardmerge.schemas.names import TargetTable
+from shardmerge.spark_sink.failpoints import reach
+from shardmerge.spark_sink.ranges import RangeResult, RangeTask, TaskFailure
+
+from .fold import FoldConfig, Folded, FoldTask, close_readers, fold_tasks, read_head
+from .lines import Columns
+from .merge import SOURCE, changes_sql, collisions_sql, merge_sql
+from .staging import new_id, publishable, stage
+from .store import IcebergStore
+from .tables import Moved, Uncertain, translated
+
+log = logging.getLogger(__name__)
+_ATTEMPTS = 10
+_SLICES_PER_CORE = 2
+
+
+class SparkStart:
+    """Starts Spark in the background; ``session`` waits for it."""
+
+    def __init__(self, start: Callable[[], Any]) -> None:
+        self._start = start
+        self._session: Any = None
+        self._failure: Exception | None = None
+        self._starter = threading.Thread(target=self._run, name="spark-start", daemon=True)
+
+    def begin(self) -> None:
+        """Begin to start it, if nobody did."""
+        if self._starter.ident is None:
+            self._starter.start()
+
+    def session(self) -> Any:
+        """Spark's session.
+
+        Raises:
+            ConfigError: It does not start.
+        """
+        self.begin()
+        self._starter.join()
+        if self._failure is not None:
+            raise ConfigError(
+                f"Spark does not start: {self._failure}",
+                hint="see the lines before this one; it needs Java 17 and Iceberg's Spark runtime",
+            ) from self._failure
+        return self._session
+
+    def stop(self) -> None:
+        """Stop it, if it runs."""
+        if self._starter.ident is None:
+            return
+        self._starter.join()
+        if self._session is not None:
+            self._session.stop()
+
+    def _run(self) -> None:
+        try:
+            self._session = self._start()
+        except Exception as error:  # told by session, in the thread that needs it
+            self._failure = error
+
+
+@dataclass(frozen=True, slots=True)
+class _Lines:
+    """A batch's lines in Spark's cache, under the name of a view."""
+
+    view: str
+    columns: Columns
+    folded: Sequence[Folded]
+
+
+class IcebergBatches:
+    """See the module.
+
+    Args:
+        spark: Iceberg's catalog is configured in it.
+        min_records: A batch below this is read in this process.
+    """
+
+    def __init__(
+        self, spark: SparkStart, store: IcebergStore, config: FoldConfig, min_records: int
+    ) -> None:
+        self._spark = spark
+        self._store = store
+        self._config = config
+        self._min_records = min_records
+
+    def start(self) -> None:
+        """Begin to start Spark."""
+        self._spark.begin()
+
+    def bound(self, records: int) -> int:
+        """As many as there may be: nothing is applied without Spark."""
+        return records
+
+    def run(self, tasks: Sequence[RangeTask]) -> Iterator[RangeResult | TaskFailure]:
+        """Apply ranges, target by target; see ``Batches``."""
+        by_target: dict[TargetTable, list[RangeTask]] = {}
+        for task in tasks:
+            by_target.setdefault(task.stream.target, []).append(task)
+        for target, of_target in by_target.items():
+            try:
+                yield from self._apply(target, of_target)
+            except ShardMergeError as error:
+                final = isinstance(error, ContractError)
+                yield TaskFailure(error.message, error.hint, final=final)
+            except Moved:
+                # Nothing is committed: the next step plans from what is there then.
+                yield TaskFailure(f"somebody else committed to {target} meanwhile")
+            except Uncertain:
+                # The same, once it is known whether it is.
+                yield TaskFailure(f"a commit to {target} was not acknowledged")
+
+    def stop(self) -> None:
+        """Close this process's consumer, stop Spark."""
+        close_readers()
+        self._spark.stop()
+
+    def _apply(self, target: TargetTable, tasks: Sequence[RangeTask]) -> Iterator[RangeResult]:
+        table = self._store.catalog.load(target)
+        epoch = tasks[0].writer_epoch
+        self._store.state_of(table).fenced(epoch).advanced(map(_untouched, tasks))
+        columns = table.layout.fields
+        with self._lines(tasks, columns) as lines:
+            by_key: dict[tuple[str, ...], list[Folded]] = {}
+            for folded in lines.folded:
+                by_key.setdefault(folded.key, []).append(folded)
+            for key, of_key in by_key.items():
+                others = len(by_key) > 1
+                yield from self._merge(target, epoch, lines, key, of_key, others=others)
+
+    @contextmanager
+    def _lines(self, tasks: Sequence[RangeTask], columns: Columns) -> Iterator[_Lines]:
+        """The lines of tasks.
+
+        Raises:
+            ShardMergeError: A task failed.
+        """
+        session = self._spark.session()
+        wanted = [FoldTask(n, task, columns) for n, task in enumerate(tasks)]
+        size = sum(task.end_offset - task.start_offset for task in tasks)
+        if size < self._min_records:
+            texts = list(fold_tasks(wanted, self._config))
+            rdd = session.sparkContext.parallelize(texts, 1)
+        else:
+            slices = min(len(wanted), session.sparkContext.defaultParallelism * _SLICES_PER_CORE)
+            dealt = [task for first in range(slices) for task in wanted[first::slices]]
+            rdd = session.sparkContext.parallelize(dealt, slices).mapPartitions(
+                partial(fold_tasks, config=self._config)
+            )
+        frame = session.createDataFrame(
+            rdd.map(_alone), f"{SOURCE} string", verifySchema=False
+        ).persist()
+        view = f"shardmerge_{uuid4().hex}"
+        try:
+            with translated("reading rows"):
+                heads = frame.where(f"startswith({SOURCE}, '#')").collect()
+            frame.createOrReplaceTempView(view)
+            found = [read_head(row[0]) for row in heads]
+            for head in found:
+                if isinstance(head, TaskFailure):
+                    raise _raised(head)
+            yield _Lines(view, columns, [head for head in found if isinstance(head, Folded)])
+        finally:
+            session.catalog.dropTempView(view)
+            frame.unpersist()
+
+    def _merge(
+        self,
+        target: TargetTable,
+        epoch: int,
+        lines: _Lines,
+        key: tuple[str, ...],
+        folded: Sequence[Folded],
+        *,
+        others: bool,
+    ) -> list[RangeResult]:
+        results = [f.result for f in folded]
+        moved = [r for r in results if r.next_offset > r.start_offset]
+        if moved:
+            staged_as = new_id()
+            reach("rows-read")
+            if any(f.count for f in folded):
+                self._stage(target, staged_as, lines, key, folded, others=others)
+                reach("rows-written")
+            self._publish(target, epoch, moved, staged_as)
+            reach("committed")
+        return results
+
+    def _stage(
+        self,
+        target: TargetTable,
+        staged_as: str,
+        lines: _Lines,
+        key: tuple[str, ...],
+        folded: Sequence[Folded],
+        *,
+        others: bool,
+    ) -> None:
+        session = self._spark.session()
+        topics = {f.result.topic for f in folded if f.count}
+        distinct = len(topics) > 1 or any(f.groups > 1 for f in folded)
+        tasks = [f.number for f in folded] if others else None
+        changes = changes_sql(lines.view, lines.columns, key, tasks, distinct=distinct)
+        if len(topics) > 1:
+            self._count_collisions(target, lines, key)
+        name = self._store.catalog.sql_name(target)
+        sql = merge_sql(name, lines.columns, key, changes)
+        stage(session, staged_as, sql, f"merging into {target}")
+
+    def _count_collisions(self, target: TargetTable, lines: _Lines, key: tuple[str, ...]) -> None:
+        sql = collisions_sql(lines.view, lines.columns, key)
+        with translated(f"counting keys of {target}"):
+            count = self._spark.session().sql(sql).collect()[0][0]
+        if count:
+            log.error(
+                "shards collide",
+                extra={
+                    "target": str(target),
+                    "keys": count,
+                    "hint": "rows of several shards have one key: the last task's row is kept",
+                },
+            )
+
+    def _publish(
+        self, target: TargetTable, epoch: int, moved: Sequence[RangeResult], staged_as: str
+    ) -> None:
+        """Make the staged snapshot the current one, and move the offsets, in one commit.
+
+        Raises:
+            Moved: The staged snapshot does not stand on the current one any more.
+            Uncertain: It cannot be found out whether the commit took effect.
+            TargetError: Another writer took over or moved an offset.
+        """
+        uncertain = False
+        for _ in range(_ATTEMPTS):
+            table = self._store.catalog.load(target)
+            state = self._store.state_of(table)
+            if uncertain and state.epoch == epoch and state.stands_behind(moved):
+                return
+            state = state.fenced(epoch).advanced(moved)
+            snapshot = publishable(table, staged_as)
+            try:
+                table.commit(self._store.properties(state), publish=snapshot)
+            except Moved:
+                continue
+            except Uncertain:
+                uncertain = True
+                continue
+            return
+        raise Uncertain if uncertain else Moved
+
+
+def _untouched(task: RangeTask) -> RangeResult:
+    start = task.start_offset
+    return RangeResult(task.topic, task.partition, start, start, None, 0, 0, 0)
+
+
+def _raised(failure: TaskFailure) -> ShardMergeError:
+    if failure.final:
+        return ContractError(failure.message, hint=failure.hint)
+    return TargetError(failure.message, retryable=True, hint=failure.hint)
+
+
+def _alone(text: str) -> tuple[str]:
+    return (text,)

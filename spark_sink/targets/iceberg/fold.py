@@ -1,0 +1,265 @@
+"""The tasks of an Iceberg target: read ranges, keep the last change per key, hand on lines.
+
+They write nothing: all lines of a target become one MERGE and one commit, which the driver makes.
+What a task hands on depends on its range alone, to the record, so that Spark may run it again:
+each partition is read up to its end, its gate, a row that cannot be applied, or the round's bound.
+"""
+
+from __future__ import annotations
+
+import base64
+import pickle
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
+
+from shardmerge.schemas.errors import ContractError, ShardMergeError
+from shardmerge.spark_sink.barrier import Partition
+from shardmerge.spark_sink.keyless import KeylessBatch
+from shardmerge.spark_sink.range_reader import OffsetRange, RowReader
+from shardmerge.spark_sink.ranges import RangeResult, RangeTask, TaskFailure
+from shardmerge.spark_sink.row_batches import Batch, RefusedRow
+from shardmerge.spark_sink.row_fold import RowFold
+from shardmerge.spark_sink.segment_plan import Refusal
+
+from .lines import Columns, Unwritable, for_lines, lines_of
+
+ROUND_RECORDS = 200_000
+"""Most records of one partition in one batch: bounds a worker's memory whatever the backlog."""
+ROUND_BYTES = 128 << 20
+NO_KEY = Refusal(
+    "the table has no primary key: an Iceberg target finds a row by its key",
+    "add a primary key on the shard, or leave the table out of the routes",
+)
+_HEAD = "#"
+
+
+@dataclass(frozen=True, slots=True)
+class FoldConfig:
+    """What a task needs to know of the world; picklable."""
+
+    bootstrap_servers: str
+    round_records: int = ROUND_RECORDS
+    round_bytes: int = ROUND_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class FoldTask:
+    """``number`` marks the task's lines; ``columns``: the table's."""
+
+    number: int
+    task: RangeTask
+    columns: Columns
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """What became of a task.
+
+    Attributes:
+        result: What holds once its lines are committed.
+        key: The table's columns that are the key of the lines; empty without lines.
+        count: Of the lines.
+        groups: How many lines may have one key: its changes from before and after the shard's
+            key got another type.
+    """
+
+    number: int
+    result: RangeResult
+    key: tuple[str, ...]
+    count: int
+    groups: int
+
+
+@dataclass(slots=True)
+class _Lane:
+    """A task on its way."""
+
+    task: FoldTask
+    refusals: dict[int, Refusal] = field(default_factory=dict)
+    end_offset: int = 0
+
+    def __post_init__(self) -> None:
+        self.end_offset = self.task.task.end_offset
+
+    @property
+    def partition(self) -> Partition:
+        return self.task.task.topic, self.task.task.partition
+
+
+@dataclass(slots=True)
+class _Read:
+    """What was read of a partition so far."""
+
+    fold: RowFold
+    reached: int
+    count: int = 0
+    size: int = 0
+    is_full: bool = False
+
+
+_readers: dict[str, RowReader] = {}
+"""One per worker process: Spark keeps its Python workers over tasks."""
+
+
+def close_readers() -> None:
+    """Close what this process kept open for its tasks."""
+    while _readers:
+        _readers.popitem()[1].close()
+
+
+def fold_tasks(tasks: Iterable[FoldTask], config: FoldConfig) -> Iterator[str]:
+    """The lines of tasks, and after those of each a head: the function of ``mapPartitions``.
+
+    An error becomes a head too, the last one: an exception would come back as Java's text of a
+    Python traceback.
+    """
+    found = list(tasks)
+    if not found:
+        return
+    try:
+        for folded, lines in fold_ranges(found, config):
+            yield from lines
+            yield _head(folded)
+    except ShardMergeError as error:
+        final = isinstance(error, ContractError)
+        yield _head(TaskFailure(error.message, error.hint, final=final))
+
+
+def read_head(text: str) -> Folded | TaskFailure | None:
+    """What a head says; None for a line."""
+    if not text.startswith(_HEAD):
+        return None
+    # Made by our own workers, in this job.
+    value = pickle.loads(base64.b64decode(text[len(_HEAD) :]))  # noqa: S301
+    assert isinstance(value, Folded | TaskFailure)
+    return value
+
+
+def _head(value: Folded | TaskFailure) -> str:
+    return _HEAD + base64.b64encode(pickle.dumps(value)).decode()
+
+
+def fold_ranges(
+    tasks: Sequence[FoldTask], config: FoldConfig
+) -> Iterator[tuple[Folded, list[str]]]:
+    """What becomes of tasks of different partitions, and their lines.
+
+    Raises:
+        ContractError: A range's start does not exist any more.
+        StackError: Kafka cannot be read.
+    """
+    lanes = [_Lane(replace(t, task=_prepared(t.task))) for t in tasks]
+    reader = _readers.get(config.bootstrap_servers)
+    if reader is None:
+        reader = _readers[config.bootstrap_servers] = RowReader(config.bootstrap_servers)
+    try:
+        read = _read(lanes, reader, config)
+        for lane in lanes:
+            found = _folded(lane, read.pop(lane.partition))
+            while found is None:
+                found = _folded(lane, _read([lane], reader, config)[lane.partition])
+            yield found
+    except Exception:
+        # Whatever state the consumer is in: the next task makes a new one.
+        close_readers()
+        raise
+
+
+def _prepared(task: RangeTask) -> RangeTask:
+    return replace(task, stream=for_lines(task.stream))
+
+
+def _read(lanes: Sequence[_Lane], reader: RowReader, config: FoldConfig) -> dict[Partition, _Read]:
+    starts = {lane.partition: lane.task.task.start_offset for lane in lanes}
+    cursor = reader.open(
+        [OffsetRange(*p, starts[p], lane.end_offset) for lane in lanes for p in [lane.partition]]
+    )
+    read = {
+        lane.partition: _Read(
+            RowFold(lane.task.task.stream, lane.task.task.bindings, lane.refusals),
+            lane.task.task.start_offset,
+        )
+        for lane in lanes
+    }
+    while cursor.is_open:
+        for records in cursor.read():
+            if not _take(read[records.partition], records.offsets, records.values, config):
+                cursor.leave(records.partition)
+    for lane in lanes:
+        state = read[lane.partition]
+        if state.fold.end is not None:
+            state.reached = state.fold.end.offset
+        elif not state.is_full:
+            state.reached = cursor.reached(lane.partition)
+    return read
+
+
+def _take(
+    read: _Read, offsets: Sequence[int], values: Sequence[bytes | None], config: FoldConfig
+) -> bool:
+    """Fold records; False when no more of the partition are wanted."""
+    if read.is_full:
+        return False
+    sizes = list(accumulate((len(v) if v else 0 for v in values), initial=read.size))[1:]
+    # At least one record, however large: else nothing would ever move.
+    room = max(config.round_records - read.count, 0)
+    fit = sum(size <= config.round_bytes for size in sizes[:room])
+    if read.count == 0:
+        fit = max(fit, 1)
+    if fit < len(values):
+        read.is_full = True
+        read.reached = offsets[fit]
+    read.count += fit
+    read.size = sizes[fit - 1] if fit else read.size
+    return read.fold.add_all(offsets[:fit], values[:fit]) and not read.is_full
+
+
+def _folded(lane: _Lane, read: _Read) -> tuple[Folded, list[str]] | None:
+    """The lines of what was read; None when it has to be read again up to another end."""
+    task, fold = lane.task.task, read.fold
+    try:
+        batches = fold.batches()
+    except RefusedRow as refused:
+        lane.refusals[refused.offset] = refused.refusal
+        return None
+    keys = [batch.key if isinstance(batch, Batch) else () for batch in batches]
+    if keys and any(key != keys[0] for key in keys):
+        # The shard got another primary key here: what comes after it is another MERGE.
+        lane.end_offset = fold.starts()[next(n for n, k in enumerate(keys) if k != keys[0])]
+        return None
+    lines: list[str] = []
+    try:
+        for group, batch in enumerate(batches):
+            if isinstance(batch, KeylessBatch):
+                raise Unwritable(NO_KEY.reason, NO_KEY.hint)
+            lines += lines_of(lane.task.number, group, batch, lane.task.columns)
+    except Unwritable as error:
+        _refuse(lane, fold, error)
+        return None
+    end = fold.end
+    result = RangeResult(
+        task.topic,
+        task.partition,
+        task.start_offset,
+        read.reached,
+        end.position if end else None,
+        fold.rows,
+        *fold.counts(),
+        hold=end.hold if end else None,
+        truncated=end.truncated if end else False,
+        read_bytes=read.size,
+    )
+    return Folded(lane.task.number, result, keys[0] if keys else (), len(lines), len(keys)), lines
+
+
+def _refuse(lane: _Lane, fold: RowFold, error: Unwritable) -> None:
+    """Note the first row that does not fit."""
+    for offset, batch in fold.one_by_one():
+        try:
+            list(lines_of(0, 0, batch, lane.task.columns))
+        except Unwritable as found:
+            lane.refusals[offset] = Refusal(found.reason, found.hint)
+            return
+    # Without a key there are no single changes: the first row is as good as any.
+    lane.refusals[fold.starts()[0]] = Refusal(error.reason, error.hint)

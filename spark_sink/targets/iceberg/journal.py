@@ -1,0 +1,187 @@
+"""Executes DDL on Iceberg tables: the schema and the journal's entry are one commit.
+
+So no statement runs twice and none is forgotten, without an intent: before the commit neither
+the schema nor the entry is there, after it both are. The effect of a statement is computed
+(``ddl``) and committed, then the table is read back and compared; what somebody else did to the
+table before is seen when the statement does not apply to it, and refused with the reason. A table,
+or a column, that somebody made before its statement came is taken if it accepts the rows.
+
+A statement that changes rows becomes a MERGE (``row_changes``), whose staged snapshot and the
+journal's entry are one commit, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from shardmerge.schemas.errors import SourceError, TargetError
+from shardmerge.schemas.events import StatementKind, TargetStatement
+from shardmerge.schemas.names import TargetTable
+from shardmerge.spark_sink.failpoints import reach
+from shardmerge.spark_sink.targets.interface import JournalEntry, StatementPlace
+
+from .ddl import AlterTable, CreateTable, parse_statement
+from .layout import Layout, difference, misfit
+from .row_changes import RowChange, read_row_change
+from .staging import new_id, publishable, stage
+from .store import IcebergStore, repeated
+from .stored import StoredState, statement_key, taken_over
+from .tables import IcebergTable
+
+DONE = JournalEntry("done")
+
+
+class IcebergJournal:
+    """The DDL executor of one pipeline; ``epoch``: an older writer executes nothing."""
+
+    def __init__(self, store: IcebergStore, epoch: int) -> None:
+        self._store = store
+        self._epoch = epoch
+        self._session: Any = None
+
+    def load(self) -> Mapping[StatementPlace, JournalEntry]:
+        """Every statement that was executed or refused."""
+        found: dict[StatementPlace, JournalEntry] = {}
+        for table, state in self._store.states().items():
+            found |= {_place(table, key): DONE for key in state.done}
+            found |= {
+                _place(table, key): JournalEntry("refused", error)
+                for key, error in state.refused.items()
+            }
+        return found
+
+    def execute(
+        self, target: TargetTable, version: int, ordinal: int, statement: TargetStatement
+    ) -> JournalEntry:
+        """Execute a statement; see ``StatementJournal``."""
+        self._fence()
+        key = statement_key(version, ordinal)
+        return repeated(lambda: self._try(target, key, statement))
+
+    def stage(self, target: TargetTable) -> str:
+        """Nothing: a change is one commit of the table's metadata."""
+        return ""
+
+    def change_rows(self, sql: str) -> None:
+        """Execute a DELETE or an UPDATE; see ``StatementJournal``."""
+        self._fence()
+        try:
+            change = read_row_change(sql)
+        except SourceError as error:
+            hint = "change the rows by hand, then let the shard's route keep truncated rows"
+            raise TargetError(f"not executed: {error}", statement=sql, hint=hint) from error
+        if self._store.catalog.find(change.table) is None:
+            raise TargetError(
+                f"{change.table} is missing: somebody dropped it",
+                statement=sql,
+                hint="restore the table, with its properties: they hold the sink's offsets",
+            )
+        repeated(lambda: self._change(change, lambda state: state))
+
+    def _fence(self) -> None:
+        if (current := self._store.epoch()) != self._epoch:
+            raise taken_over(current, self._epoch)
+
+    def _try(self, target: TargetTable, key: str, statement: TargetStatement) -> JournalEntry:
+        table = self._store.catalog.find(target)
+        state = self._store.state_of(table) if table is not None else StoredState()
+        state = state.fenced(self._epoch)
+        if key in state.done:
+            return DONE
+        try:
+            if statement.kind is StatementKind.ROWS:
+                if table is None:
+                    return _missing(target)
+                change = read_row_change(statement.sql)
+                self._change(change, lambda state: state.journalled(key, DONE))
+                return DONE
+            parsed = parse_statement(statement.sql)
+            if isinstance(parsed, CreateTable):
+                return self._create(target, table, parsed, state, key)
+            if table is None:
+                return _missing(target)
+            return self._alter(table, parsed, state, key)
+        except SourceError as error:
+            return self._refuse(table, state, key, f"not executed: {error}")
+        except TargetError as error:
+            if error.retryable or not error.statement:
+                raise
+            return self._refuse(table, state, key, error.message)
+
+    def _create(
+        self,
+        target: TargetTable,
+        table: IcebergTable | None,
+        wanted: CreateTable,
+        state: StoredState,
+        key: str,
+    ) -> JournalEntry:
+        done = self._store.properties(state.journalled(key, DONE))
+        if table is not None:
+            if reason := misfit(wanted.layout, table.layout):
+                text = f"{target} is there already and does not fit ({reason}); change or drop it"
+                return self._refuse(table, state, key, text)
+            self._store.register(target, self._epoch)
+            table.commit(done)
+            return DONE
+        self._store.register(target, self._epoch)
+        comment = {"comment": wanted.comment} if wanted.comment else {}
+        reach("statement-begun")
+        self._store.catalog.create(target, wanted.layout, {**comment, **done})
+        reach("statement-executed")
+        return self._verified(target, wanted.layout)
+
+    def _alter(
+        self, table: IcebergTable, statement: AlterTable, state: StoredState, key: str
+    ) -> JournalEntry:
+        done = self._store.properties(state.journalled(key, DONE))
+        reason = statement.there_already(table.layout)
+        if reason:
+            return self._refuse(table, state, key, reason)
+        if reason is not None:
+            table.commit(done)
+            return DONE
+        layout = statement.change(table.layout)
+        reach("statement-begun")
+        table.commit(done, layout=layout)
+        reach("statement-executed")
+        return self._verified(table.name, layout)
+
+    def _change(self, change: RowChange, note: Callable[[StoredState], StoredState]) -> None:
+        """Change rows, and commit them with the state that ``note`` makes of the present one."""
+        catalog = self._store.catalog
+        self._store.state_of(catalog.load(change.table)).fenced(self._epoch)
+        # Not the session in which batches are staged, at the same time, in the driver's thread.
+        self._session = self._session or catalog.new_session()
+        staged_as = new_id()
+        sql = change.merge_sql(catalog.sql_name(change.table))
+        stage(self._session, staged_as, sql, f"changing rows of {change.table}")
+        table = catalog.load(change.table)
+        state = note(self._store.state_of(table).fenced(self._epoch))
+        table.commit(self._store.properties(state), publish=publishable(table, staged_as))
+        reach("rows-changed")
+
+    def _verified(self, target: TargetTable, expected: Layout) -> JournalEntry:
+        reason = difference(expected, self._store.catalog.load(target).layout)
+        if reason:
+            text = f"executed, but the table is not as expected: {reason}"
+            return JournalEntry("refused", text)
+        return DONE
+
+    def _refuse(
+        self, table: IcebergTable | None, state: StoredState, key: str, reason: str
+    ) -> JournalEntry:
+        entry = JournalEntry("refused", reason)
+        if table is not None and state.refused.get(key) != reason:
+            table.commit(self._store.properties(state.journalled(key, entry)))
+        return entry
+
+
+def _missing(target: TargetTable) -> JournalEntry:
+    return JournalEntry("refused", f"{target} is missing: somebody dropped it")
+
+
+def _place(table: TargetTable, key: str) -> StatementPlace:
+    version, ordinal = key.split(".")
+    return table, int(version), int(ordinal)

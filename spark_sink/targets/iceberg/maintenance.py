@@ -1,0 +1,102 @@
+"""Upkeep of Iceberg tables, beside a running sink: fewer files, fewer snapshots.
+
+MERGE in merge-on-read writes delete files, and every batch a snapshot: readers get slower until
+the files are written together. Both commands commit to the table as anybody may; a batch of the
+sink that meets such a commit begins anew, and loses nothing: its state is a property of the
+table, not of a snapshot.
+
+Source: Iceberg documentation, "Spark Procedures".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from shardmerge.schemas.names import TargetTable, quote_identifier
+from shardmerge.schemas.pipeline import Pipeline
+from shardmerge.spark_sink.settings import SinkSettings
+
+from .store import IcebergStore
+from .tables import translated
+from .target import IcebergTarget
+
+
+@dataclass(frozen=True, slots=True)
+class Upkeep:
+    """What was done to a table: counts by what Iceberg calls them."""
+
+    table: TargetTable
+    counts: Mapping[str, int]
+
+
+class Maintenance:
+    """Works on a pipeline's tables; starts a Spark of its own.
+
+    Args:
+        settings: Of Spark.
+        pipeline: Its target's kind is ``iceberg``.
+        target: One that is open, with its Spark; None: one is opened, and closed by ``close``.
+    """
+
+    def __init__(
+        self, settings: SinkSettings, pipeline: Pipeline, target: IcebergTarget | None = None
+    ) -> None:
+        self._target = target or IcebergTarget(settings, pipeline)
+        self._store: IcebergStore = self._target.state
+
+    def compact(self) -> list[Upkeep]:
+        """Write small data files, and those that rows were deleted from, together.
+
+        Raises:
+            TargetError: The catalog is away, or the sink changed the same files meanwhile
+                (retryable).
+        """
+        options = "map('delete-file-threshold', '1', 'remove-dangling-deletes', 'true')"
+        return [
+            self._call("rewrite_data_files", table, f"options => {options}")
+            for table in self._tables()
+        ]
+
+    def expire(self, keep: int, older_than_s: int) -> list[Upkeep]:
+        """Forget old snapshots, and delete the files that only they have.
+
+        Snapshots that a crash of the sink left staged are among them.
+
+        Args:
+            keep: How many snapshots stay at least.
+            older_than_s: Age in seconds from which a snapshot may go: a batch that is under way
+                must be younger.
+
+        Raises:
+            TargetError: The catalog is away (retryable).
+        """
+        age = f"current_timestamp() - make_interval(0, 0, 0, 0, 0, 0, {older_than_s})"
+        (row,) = self._session.sql(f"SELECT CAST({age} AS string)").collect()
+        return [
+            self._call(
+                "expire_snapshots", table, f"older_than => TIMESTAMP '{row[0]}Z'",
+                f"retain_last => {keep}",
+            )
+            for table in self._tables()
+        ]  # fmt: skip
+
+    def close(self) -> None:
+        """Stop Spark."""
+        self._target.close()
+
+    @property
+    def _session(self) -> Any:
+        return self._target.spark.session()
+
+    def _tables(self) -> list[TargetTable]:
+        return sorted(self._store.states())
+
+    def _call(self, procedure: str, table: TargetTable, *arguments: str) -> Upkeep:
+        name = table.sql.replace("\\", "\\\\").replace("'", "\\'")
+        catalog = quote_identifier(self._store.catalog.name)
+        given = ", ".join([f"table => '{name}'", *arguments])
+        with translated(f"{procedure} of {table}"):
+            (row,) = self._session.sql(f"CALL {catalog}.system.{procedure}({given})").collect()
+        return Upkeep(table, {key: int(count) for key, count in row.asDict().items() if count})

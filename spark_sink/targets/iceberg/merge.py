@@ -1,0 +1,88 @@
+"""The MERGE of a batch, as Spark SQL. Pure.
+
+A row of the source is one change of one key: even ranks delete, odd ones write. Changes of one
+key come from one task as a rule, which has kept the last one. Two shards may have the same key,
+though, and one shard's changes from before and after its key's type changed are in two groups:
+then the highest rank counts (later groups, writing before deleting), and of equal ranks the task
+of the highest number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from shardmerge.schemas.names import quote_identifier
+
+from .lines import CELLS_FROM, MARK_OF_LINES, Columns, values_sql
+
+SOURCE = "value"
+"""The only column of the view that the lines are read from."""
+
+
+def changes_sql(
+    view: str, columns: Columns, key: Sequence[str], tasks: Iterable[int] | None, *, distinct: bool
+) -> str:
+    """A query of the changes: ``c0``, ``c1``, … in the table's order, and ``deletes``.
+
+    Args:
+        view: With the lines.
+        columns: Of the table.
+        key: Its columns that are the key.
+        tasks: Whose lines are wanted; None: all.
+        distinct: Whether a key may come several times.
+    """
+    values = ", ".join(f"{sql} AS c{n}" for n, sql in enumerate(values_sql(columns)))
+    arrays = (
+        f"SELECT from_json({SOURCE}, 'array<string>') AS a FROM {view}"
+        f" WHERE startswith({SOURCE}, '{MARK_OF_LINES}')"
+    )
+    head = "CAST(a[0] AS int) AS task, CAST(a[1] AS int) AS rank"
+    query = f"SELECT {head}, {values} FROM ({arrays})"
+    if tasks is not None:
+        query += f" WHERE CAST(a[0] AS int) IN ({', '.join(map(str, tasks))})"
+    if distinct:
+        by = ", ".join(f"c{n}" for n in _places(columns, key))
+        query = (
+            f"SELECT *, row_number() OVER (PARTITION BY {by} ORDER BY rank DESC, task DESC)"
+            f" AS place FROM ({query})"
+        )
+    names = ", ".join(f"c{n}" for n in range(len(columns)))
+    last = " WHERE place = 1" if distinct else ""
+    return f"SELECT {names}, rank % 2 = 0 AS deletes FROM ({query}){last}"
+
+
+def merge_sql(table: str, columns: Columns, key: Sequence[str], changes: str) -> str:
+    """MERGE of changes into a table.
+
+    Args:
+        table: Its quoted name.
+        columns: All of its columns: one that a row does not bring becomes NULL, so that a row in
+            the target depends on its last image only.
+        key: The columns that tell rows apart.
+        changes: See ``changes_sql``.
+    """
+    names = [quote_identifier(column.name) for column in columns]
+    on = " AND ".join(f"t.{names[n]} = s.c{n}" for n in _places(columns, key))
+    sets = ", ".join(f"t.{name} = s.c{n}" for n, name in enumerate(names))
+    values = ", ".join(f"s.c{n}" for n in range(len(names)))
+    return (
+        f"MERGE INTO {table} t USING ({changes}) s ON {on}"
+        " WHEN MATCHED AND s.deletes THEN DELETE"
+        f" WHEN MATCHED THEN UPDATE SET {sets}"
+        f" WHEN NOT MATCHED AND NOT s.deletes THEN INSERT ({', '.join(names)}) VALUES ({values})"
+    )
+
+
+def collisions_sql(view: str, columns: Columns, key: Sequence[str]) -> str:
+    """How many keys are written by more than one task: rows of several shards with one key."""
+    by = ", ".join(f"a[{n + CELLS_FROM}]" for n in _places(columns, key))
+    return (
+        f"SELECT count(*) FROM (SELECT 1 FROM (SELECT from_json({SOURCE}, 'array<string>') AS a"
+        f" FROM {view} WHERE startswith({SOURCE}, '{MARK_OF_LINES}'))"
+        f" WHERE CAST(a[1] AS int) % 2 = 1 GROUP BY {by} HAVING count(DISTINCT a[0]) > 1)"
+    )
+
+
+def _places(columns: Columns, key: Sequence[str]) -> list[int]:
+    by_name = {column.name.lower(): n for n, column in enumerate(columns)}
+    return [by_name[name.lower()] for name in key]

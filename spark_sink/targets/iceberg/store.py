@@ -1,0 +1,181 @@
+"""The pipeline's epoch and offsets in Iceberg's tables.
+
+Each target table keeps its own state (``stored``). A control table without rows,
+``<control database>.<pipeline>``, keeps in its properties the writer epoch and which tables the
+pipeline has.
+
+Fencing: ``take_epoch`` raises the control table's epoch, then that of every table. An older
+writer that goes on is refused by the first commit it tries: each is a compare-and-set that looks
+at the table's epoch. A table that an older writer creates meanwhile is met with its older epoch,
+and raised when it is changed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from shardmerge.schemas.errors import TargetError
+from shardmerge.schemas.names import TargetTable
+from shardmerge.spark_sink.barrier import Partition
+from shardmerge.spark_sink.ranges import Advance
+
+from .layout import Field, Layout
+from .stored import StoredState, from_json, state_key, taken_over, to_json
+from .tables import IcebergCatalog, IcebergTable, Moved, Uncertain
+
+T = TypeVar("T")
+_ATTEMPTS = 20
+_EPOCH, _TABLES = "shardmerge.epoch", "shardmerge.tables"
+
+
+class IcebergStore:
+    """See the module.
+
+    Args:
+        open_catalog: Called when the catalog is needed for the first time: Spark may be starting.
+    """
+
+    def __init__(
+        self, open_catalog: Callable[[], IcebergCatalog], control_database: str, pipeline: str
+    ) -> None:
+        self._open_catalog = open_catalog
+        self._catalog: IcebergCatalog | None = None
+        self._control = TargetTable(control_database, pipeline)
+        self._key = state_key(pipeline)
+
+    @property
+    def catalog(self) -> IcebergCatalog:
+        """Opened when it is needed."""
+        if self._catalog is None:
+            self._catalog = self._open_catalog()
+        return self._catalog
+
+    def prepare(self) -> None:
+        """Make the control table where it is missing."""
+        if self.catalog.find(self._control) is not None:
+            return
+        layout = Layout((Field(1, "pipeline", "string"),), 1)
+        try:
+            self.catalog.create(self._control, layout, {_EPOCH: "0", _TABLES: "[]"})
+        except (Moved, Uncertain):
+            self.catalog.load(self._control)
+
+    def take_epoch(self) -> int:
+        """Become the writer: the next epoch. Every earlier one is fenced from now on."""
+
+        def take() -> int:
+            control = self.catalog.load(self._control)
+            epoch = _epoch_of(control) + 1
+            control.commit({_EPOCH: str(epoch)})
+            return epoch
+
+        epoch = repeated(take)
+        for table in self.tables():
+            repeated(lambda table=table: self._fence(table, epoch))  # type: ignore[misc]
+        return epoch
+
+    def epoch(self) -> int:
+        """The current writer's epoch; 0 before the first."""
+        return _epoch_of(self.catalog.load(self._control))
+
+    def offsets(self) -> Mapping[Partition, int]:
+        """(topic, partition) → next offset to apply."""
+        return {
+            partition: offset
+            for state in self.states().values()
+            for partition, offset in state.offsets.items()
+        }
+
+    def rows(self) -> dict[TargetTable, int]:
+        """Target → row events applied to it."""
+        return {table: state.rows for table, state in self.states().items()}
+
+    def move(self, epoch: int, moves: Iterable[Advance]) -> None:
+        """Set offsets of one target's partitions, forward or back, in one commit."""
+        by_target: dict[TargetTable, list[Advance]] = {}
+        for move in moves:
+            by_target.setdefault(move.target, []).append(move)
+        for target, of_target in by_target.items():
+            repeated(lambda t=target, m=of_target: self._move(epoch, t, m))  # type: ignore[misc]
+
+    def _move(self, epoch: int, target: TargetTable, moves: Sequence[Advance]) -> None:
+        table = self.catalog.load(target)
+        state = self.state_of(table).fenced(epoch)
+        # They do when the acknowledgement of this commit was lost.
+        if not state.stands_behind(moves):
+            table.commit(self.properties(state.advanced(moves)))
+
+    def tables(self) -> list[TargetTable]:
+        """The pipeline's tables, those too that are yet to be created."""
+        return _tables_of(self.catalog.load(self._control))
+
+    def states(self) -> dict[TargetTable, StoredState]:
+        """The state of every table that is there."""
+        found = {table: self.catalog.find(table) for table in self.tables()}
+        return {table: self.state_of(there) for table, there in found.items() if there is not None}
+
+    def state_of(self, table: IcebergTable) -> StoredState:
+        """The state that a reading of a table holds."""
+        return from_json(table.property(self._key))
+
+    def properties(self, state: StoredState) -> dict[str, str]:
+        """A state as table properties."""
+        return {self._key: to_json(state)}
+
+    def register(self, table: TargetTable, epoch: int) -> None:
+        """Note that the pipeline has a table, before it is created.
+
+        Raises:
+            TargetError: Another writer took over.
+        """
+
+        def note() -> None:
+            control = self.catalog.load(self._control)
+            if (current := _epoch_of(control)) != epoch:
+                raise taken_over(current, epoch)
+            known = _tables_of(control)
+            if table not in known:
+                names = [[t.database, t.table] for t in sorted([*known, table])]
+                control.commit({_TABLES: json.dumps(names)})
+
+        repeated(note)
+
+    def _fence(self, name: TargetTable, epoch: int) -> None:
+        table = self.catalog.find(name)
+        if table is None:
+            return
+        state = self.state_of(table)
+        # A later one than ours may have come meanwhile: it stays.
+        if state.epoch < epoch:
+            table.commit(self.properties(replace(state, epoch=epoch)))
+
+
+def repeated(action: Callable[[], T]) -> T:
+    """Call what reads and commits until nobody else committed in between.
+
+    Only for what may be done again after a commit whose acknowledgement was lost.
+
+    Raises:
+        TargetError: Others commit all the time (retryable); or what the action raises.
+    """
+    for _ in range(_ATTEMPTS):
+        try:
+            return action()
+        except (Moved, Uncertain):
+            continue
+    raise TargetError(
+        "somebody else commits to the table all the time",
+        retryable=True,
+        hint="stop what writes to the target beside the sink",
+    )
+
+
+def _epoch_of(control: IcebergTable) -> int:
+    return int(control.property(_EPOCH) or 0)
+
+
+def _tables_of(control: IcebergTable) -> list[TargetTable]:
+    return [TargetTable(d, t) for d, t in json.loads(control.property(_TABLES) or "[]")]

@@ -1,0 +1,143 @@
+"""What the sink keeps in an Iceberg table's properties, as one JSON text. Pure.
+
+It is changed by the same commit of the table's metadata as the rows or the schema that it tells
+of, and only as a compare-and-set of the whole metadata: see ``tables``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from shardmerge.schemas.errors import ContractError, TargetError
+from shardmerge.spark_sink.barrier import Partition
+from shardmerge.spark_sink.ranges import Advance, RangeResult
+from shardmerge.spark_sink.targets.interface import JournalEntry
+
+_FORMAT = 1
+
+
+def state_key(pipeline: str) -> str:
+    """The table property that holds a pipeline's state."""
+    return f"shardmerge.{pipeline}.state"
+
+
+def taken_over(current: int, epoch: int) -> TargetError:
+    """The error of a writer that was replaced."""
+    return TargetError(
+        f"another writer took over (writer epoch {current}, this one is {epoch})",
+        hint="only one sink may run per pipeline: stop this one",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class StoredState:
+    """One table's state.
+
+    Attributes:
+        epoch: Of the last writer that changed it, or fenced it.
+        offsets: (topic, partition) → next offset to apply.
+        rows: Row events applied.
+        done: ``version.ordinal`` of executed statements.
+        refused: The same of refused ones → why.
+    """
+
+    epoch: int = 0
+    offsets: Mapping[Partition, int] = field(default_factory=dict)
+    rows: int = 0
+    done: frozenset[str] = frozenset()
+    refused: Mapping[str, str] = field(default_factory=dict)
+
+    def fenced(self, epoch: int) -> StoredState:
+        """The state for a writer of that epoch to go on from.
+
+        Raises:
+            TargetError: A later writer took over.
+        """
+        if self.epoch > epoch:
+            raise taken_over(self.epoch, epoch)
+        return replace(self, epoch=epoch)
+
+    def advanced(self, moves: Iterable[RangeResult | Advance]) -> StoredState:
+        """With the offsets moved from where each move starts to where it ends, which may be before.
+
+        Raises:
+            TargetError: An offset does not stand where its move starts.
+        """
+        offsets, rows = dict(self.offsets), self.rows
+        for move in moves:
+            partition = (move.topic, move.partition)
+            stored = offsets.get(partition)
+            if stored is not None and stored != move.start_offset:
+                raise TargetError(
+                    f"another writer moved {move.topic}/{move.partition}: its offset is"
+                    f" {stored}, expected {move.start_offset}",
+                    hint="only one sink may run per pipeline; it starts again from the stored"
+                    " offsets",
+                )
+            offsets[partition] = move.next_offset
+            rows += move.rows
+        return replace(self, offsets=offsets, rows=rows)
+
+    def stands_behind(self, moves: Iterable[RangeResult | Advance]) -> bool:
+        """Whether every offset is where its move ends."""
+        return all(self.offsets.get((m.topic, m.partition)) == m.next_offset for m in moves)
+
+    def journalled(self, statement: str, entry: JournalEntry) -> StoredState:
+        """With a statement's end."""
+        refused = {s: error for s, error in self.refused.items() if s != statement}
+        if entry.state == "done":
+            return replace(self, done=self.done | {statement}, refused=refused)
+        return replace(self, refused=refused | {statement: entry.error})
+
+
+def to_json(state: StoredState) -> str:
+    """Equal states give equal texts."""
+    offsets: dict[str, dict[str, int]] = {}
+    for (topic, partition), offset in sorted(state.offsets.items()):
+        offsets.setdefault(topic, {})[str(partition)] = offset
+    document = {
+        "format": _FORMAT, "epoch": state.epoch, "offsets": offsets, "rows": state.rows,
+        "done": sorted(state.done, key=_order), "refused": dict(sorted(state.refused.items())),
+    }  # fmt: skip
+    return json.dumps(document, separators=(",", ":"), ensure_ascii=False)
+
+
+def from_json(text: str | None) -> StoredState:
+    """The state of a text; an empty one without a text.
+
+    Raises:
+        ContractError: It was not written by this version or an earlier one.
+    """
+    if text is None:
+        return StoredState()
+    try:
+        document = json.loads(text)
+        if document["format"] != _FORMAT:
+            raise ValueError(f"format {document['format']!r}")
+        return StoredState(
+            document["epoch"],
+            {
+                (topic, int(partition)): offset
+                for topic, of_topic in document["offsets"].items()
+                for partition, offset in of_topic.items()
+            },
+            document["rows"],
+            frozenset(document["done"]),
+            document["refused"],
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ContractError(
+            f"the sink's state in a table's properties is not readable: {error}",
+            hint="it was written by a newer version, or somebody changed it",
+        ) from error
+
+
+def statement_key(version: int, ordinal: int) -> str:
+    """How the state names a statement."""
+    return f"{version}.{ordinal}"
+
+
+def _order(statement: str) -> tuple[int, ...]:
+    return tuple(map(int, statement.split(".")))

@@ -1,0 +1,271 @@
+"""Iceberg tables through the JVM of Spark: load, compare-and-set of the metadata, stage, publish.
+
+Theory of operation. A table is one metadata file: schema, properties, snapshots. Its catalog
+replaces the file it was changed from, or refuses (``TableOperations.commit``): a compare-and-set
+of everything at once. Iceberg's own updates (``table.updateProperties()``, ALTER TABLE) repeat
+themselves on newer metadata when they are refused, which would carry a state over what another
+writer has committed meanwhile. So the sink's commits are made here: metadata is read, a new one
+built from it, and committed once; ``Moved`` says that it has to be looked at anew.
+
+Rows come in two steps. MERGE stages a snapshot (Iceberg's write-audit-publish: ``spark.wap.id``),
+which no reader sees; ``commit`` makes it the current one together with the state that tells of
+it. What crashes between the two leaves a staged snapshot, which expiring snapshots removes.
+
+Source: Iceberg specification, "Optimistic Concurrency", "Commit Conflict Resolution"; Iceberg's
+Java API, ``TableOperations``, ``TableMetadata.Builder``; measured with the Hadoop catalog.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
+
+from shardmerge.schemas.errors import TargetError
+from shardmerge.schemas.names import TargetTable, quote_identifier
+
+from .layout import Layout, layout_of, schema_json
+
+STAGED_AS = "wap.id"
+"""The entry of a snapshot's summary that holds the id under which it was staged."""
+_MAIN = "main"
+_SESSION_CLASS = "org.apache.spark.sql.classic.SparkSession"
+_PROPERTIES = {
+    "format-version": "2",
+    "write.delete.mode": "merge-on-read",
+    "write.update.mode": "merge-on-read",
+    "write.merge.mode": "merge-on-read",
+    "write.wap.enabled": "true",
+}
+"""What a table needs so that ``MERGE`` is merge-on-read and can be staged."""
+_PROPERTIES_OF_NEW = {
+    # A batch writes two metadata files, which nobody needs for long.
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": "50",
+}
+CONFLICTS_OF_MERGE = frozenset({"ValidationException"})
+"""What MERGE meets when rows were changed, or files rewritten, since it began."""
+_CONFLICTS = frozenset({"CommitFailedException", "AlreadyExistsException"})
+_FINAL = frozenset(
+    {"ValidationException", "IllegalArgumentException", "BadRequestException", "AnalysisException"}
+)
+_MISSING = frozenset({"NoSuchTableException"})
+
+
+class Moved(Exception):
+    """Somebody committed to the table since its metadata was read: nothing was changed."""
+
+
+class Uncertain(Exception):
+    """The commit's acknowledgement was lost: the table's state tells whether it took effect."""
+
+
+class Missing(TargetError):
+    """There is no such table."""
+
+
+class IcebergTable:
+    """One reading of a table's metadata; ``commit`` succeeds only on top of it."""
+
+    def __init__(self, jvm: Any, name: TargetTable, table: Any) -> None:
+        self.name = name
+        self._jvm = jvm
+        self.java_table = table
+        self._operations = table.operations()
+        self._base = self._operations.current()
+        if self._base is None:
+            raise Missing(f"there is no table {name}")
+
+    @property
+    def layout(self) -> Layout:
+        """Its columns."""
+        text = self._jvm.org.apache.iceberg.SchemaParser.toJson(self._base.schema())
+        return layout_of(text, self._base.lastColumnId())
+
+    @property
+    def snapshot_id(self) -> int | None:
+        """Of the current snapshot; None before the first."""
+        snapshot = self._base.currentSnapshot()
+        return None if snapshot is None else int(snapshot.snapshotId())
+
+    def property(self, key: str) -> str | None:
+        """A table property's value."""
+        value = self._base.properties().get(key)
+        return None if value is None else str(value)
+
+    def staged(self, staged_as: str) -> tuple[int, int | None] | None:
+        """The snapshot that was staged under an id, and its parent."""
+        snapshots = self._base.snapshots()
+        for number in reversed(range(snapshots.size())):
+            snapshot = snapshots.get(number)
+            if snapshot.summary().get(STAGED_AS) == staged_as:
+                parent = snapshot.parentId()
+                return int(snapshot.snapshotId()), None if parent is None else int(parent)
+        return None
+
+    def commit(
+        self,
+        properties: Mapping[str, str],
+        *,
+        layout: Layout | None = None,
+        publish: int | None = None,
+    ) -> None:
+        """Commit properties, and with them a schema or a staged snapshot, on top of this reading.
+
+        Raises:
+            Moved: The table is not as it was read.
+            Uncertain: Whether it took effect is not known.
+            TargetError: The catalog refuses it, or is away (retryable).
+        """
+        needed = {k: v for k, v in _PROPERTIES.items() if k != "format-version"}
+        changed = {
+            key: value
+            for key, value in {**needed, **properties}.items()
+            if self.property(key) != value
+        }
+        with translated(f"committing to {self.name}"):
+            builder = self._jvm.org.apache.iceberg.TableMetadata.buildFrom(self._base)
+            if layout is not None:
+                schema = self._jvm.org.apache.iceberg.SchemaParser.fromJson(schema_json(layout))
+                builder = builder.setCurrentSchema(schema, layout.last_id)
+            if publish is not None:
+                builder = builder.setBranchSnapshot(publish, _MAIN)
+            builder = builder.setProperties(_java_map(self._jvm, changed))
+            self._operations.commit(self._base, builder.build())
+
+
+class IcebergCatalog:
+    """The tables of one Spark catalog; belongs to the thread that makes it.
+
+    Args:
+        session: Spark's, with the catalog configured and without its cache: see ``settings``.
+        name: The catalog's.
+    """
+
+    def __init__(self, session: Any, name: str) -> None:
+        self.name = name
+        self._session = session
+        self._jvm = session.sparkContext._jvm
+        with translated(f"opening catalog {name}"):
+            # Catalogs are configured by the session that is active in this thread of the JVM.
+            getattr(self._jvm, _SESSION_CLASS).setActiveSession(session._jsparkSession)
+            self._catalog = self._jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergCatalog(
+                session._jsparkSession, name
+            )
+
+    def sql_name(self, table: TargetTable) -> str:
+        """The table's quoted name in Spark SQL."""
+        return f"{quote_identifier(self.name)}.{table.sql}"
+
+    def new_session(self) -> Any:
+        """A Spark session with settings of its own: staging rows changes one of them."""
+        return self._session.newSession()
+
+    def load(self, table: TargetTable) -> IcebergTable:
+        """Read a table's metadata.
+
+        Raises:
+            Missing: There is none.
+            TargetError: The catalog is away (retryable).
+        """
+        with translated(f"reading {table}"):
+            return IcebergTable(self._jvm, table, self._catalog.loadTable(self._identifier(table)))
+
+    def find(self, table: TargetTable) -> IcebergTable | None:
+        """As ``load``; None when there is none."""
+        try:
+            return self.load(table)
+        except Missing:
+            return None
+
+    def create(self, table: TargetTable, layout: Layout, properties: Mapping[str, str]) -> None:
+        """Make a table.
+
+        Raises:
+            Moved: There is one already.
+            TargetError: See ``IcebergTable.commit``.
+        """
+        with translated(f"creating {table}"):
+            self.make_namespace(table.database)
+            schema = self._jvm.org.apache.iceberg.SchemaParser.fromJson(schema_json(layout))
+            (
+                self._catalog.buildTable(self._identifier(table), schema)
+                .withProperties(
+                    _java_map(self._jvm, {**_PROPERTIES, **_PROPERTIES_OF_NEW, **properties})
+                )
+                .create()
+            )
+
+    def make_namespace(self, name: str) -> None:
+        """Make a database where it is missing."""
+        quoted = f"{quote_identifier(self.name)}.{quote_identifier(name)}"
+        with translated(f"creating database {name}"):
+            self._session.sql(f"CREATE NAMESPACE IF NOT EXISTS {quoted}")
+
+    def _identifier(self, table: TargetTable) -> Any:
+        api = self._jvm.org.apache.iceberg.catalog
+        # Varargs: py4j wants an array of Java's.
+        levels = self._session.sparkContext._gateway.new_array(self._jvm.java.lang.String, 1)
+        levels[0] = table.database
+        return api.TableIdentifier.of(api.Namespace.of(levels), table.table)
+
+
+@contextmanager
+def translated(what: str, *, conflicts: frozenset[str] = frozenset()) -> Iterator[None]:
+    """Raise Java's exceptions, and Spark's, as ours.
+
+    Args:
+        what: Was being done.
+        conflicts: Java classes that tell here that somebody else committed.
+
+    Raises:
+        Moved, Uncertain: See there.
+        Missing: A table is not there.
+        TargetError: ``retryable`` unless what was done itself is refused.
+    """
+    try:
+        yield
+    except (Py4JJavaError, PySparkException) as error:
+        # Spark makes exceptions of its own of some of Java's; the first one is kept in them.
+        java = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+        names = set(_names(java))
+        if names & (conflicts | _CONFLICTS):
+            raise Moved from error
+        if "CommitStateUnknownException" in names:
+            raise Uncertain from error
+        message = f"{what}: {_first_line(java) if java is not None else error}"
+        if names & _MISSING:
+            raise Missing(message, hint="somebody dropped it") from error
+        raise TargetError(message, statement=what, retryable=not names & _FINAL) from error
+    except (Py4JError, ConnectionError) as error:
+        raise TargetError(
+            f"{what}: Spark's JVM does not answer: {error}", hint="start the sink again"
+        ) from error
+
+
+def _names(java: Any) -> Iterator[str]:
+    """The simple names of an exception's classes, and of what caused it."""
+    while java is not None:
+        kind = java.getClass()
+        while kind is not None:
+            yield kind.getSimpleName()
+            kind = kind.getSuperclass()
+        java = java.getCause()
+
+
+def _first_line(java: Any) -> str:
+    while java.getCause() is not None:
+        java = java.getCause()
+    text = java.getMessage()
+    kind = java.getClass().getSimpleName()
+    return f"{kind}: {text.splitlines()[0]}" if text else str(kind)
+
+
+def _java_map(jvm: Any, values: Mapping[str, str]) -> Any:
+    found = jvm.java.util.HashMap()
+    for key, value in values.items():
+        found.put(key, value)
+    return found

@@ -1,0 +1,96 @@
+"""What a worker process keeps open over tasks and batches: a consumer, a target session."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from shardmerge.schemas.names import TargetTable
+from shardmerge.spark_sink.keyless import KeylessBatch
+from shardmerge.spark_sink.range_reader import RowReader
+from shardmerge.spark_sink.row_batches import Batch
+
+from .bulk import TableShape, read_shape, write_batch, write_keyless
+from .control import ControlStore
+from .session import MySqlAddress, MySqlSession
+
+ROUND_RECORDS = 200_000
+"""Most records of one round: bounds the memory of a worker whatever the backlog."""
+ROUND_BYTES = 128 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyConfig:
+    """What a task needs to know of the world; picklable."""
+
+    bootstrap_servers: str
+    target: MySqlAddress
+    control_database: str
+    pipeline: str
+    lock_wait_timeout_s: int = 30
+    round_records: int = ROUND_RECORDS
+    round_bytes: int = ROUND_BYTES
+
+
+class TaskConnection:
+    """A consumer and a target session, kept by a worker process over tasks and batches."""
+
+    def __init__(self, config: ApplyConfig) -> None:
+        self.config = config
+        self.session = MySqlSession(config.target, lock_wait_timeout_s=config.lock_wait_timeout_s)
+        self.control = ControlStore(self.session, config.control_database, config.pipeline)
+        self._reader: RowReader | None = None
+        self._shapes: dict[TargetTable, tuple[int, TableShape]] = {}
+
+    @property
+    def reader(self) -> RowReader:
+        """Made when it is needed."""
+        if self._reader is None:
+            self._reader = RowReader(self.config.bootstrap_servers)
+        return self._reader
+
+    def shape(self, target: TargetTable) -> TableShape:
+        """The target's keys, looked up once per statement that the sink executed on it."""
+        executed = self.control.executed_statements(target)
+        known = self._shapes.get(target)
+        if known is None or known[0] != executed:
+            known = (executed, read_shape(self.session, target))
+            self._shapes[target] = known
+        return known[1]
+
+    def write(self, target: TargetTable, batches: Sequence[Batch | KeylessBatch]) -> None:
+        """Write batches in the open transaction; raises ``TargetError``."""
+        if not batches:
+            return
+        shape = self.shape(target)
+        for batch in batches:
+            if isinstance(batch, KeylessBatch):
+                write_keyless(self.session, target, batch)
+            else:
+                write_batch(self.session, target, shape, batch)
+
+    def close(self) -> None:
+        """Close both; what is used again connects again."""
+        self.session.close()
+        self._shapes.clear()
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            reader.close()
+
+
+_connections: dict[ApplyConfig, TaskConnection] = {}
+"""One per worker process: Spark keeps its Python workers over tasks."""
+
+
+def kept_connection(config: ApplyConfig) -> TaskConnection:
+    """This process's connection, made when there is none yet."""
+    connection = _connections.get(config)
+    if connection is None:
+        connection = _connections[config] = TaskConnection(config)
+    return connection
+
+
+def close_connections() -> None:
+    """Close what this process kept open for its tasks."""
+    while _connections:
+        _connections.popitem()[1].close()

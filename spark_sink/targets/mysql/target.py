@@ -1,0 +1,58 @@
+"""MySQL and its relatives as a target: sessions, control tables, tasks that write by themselves."""
+
+from __future__ import annotations
+
+from shardmerge.schemas.pipeline import Pipeline
+from shardmerge.spark_sink.settings import SinkSettings
+
+from .batches import BatchRunner
+from .connection import ApplyConfig
+from .control import ControlStore
+from .journal import Journal
+from .session import MySqlAddress, MySqlSession
+
+
+class MySqlTarget:
+    """See ``interface.Target``."""
+
+    def __init__(self, settings: SinkSettings, pipeline: Pipeline) -> None:
+        target = pipeline.target
+        self._address = MySqlAddress(target.host, target.port, target.user, target.password)
+        self.config = ApplyConfig(
+            bootstrap_servers=pipeline.kafka.bootstrap_servers,
+            target=self._address,
+            control_database=target.control_database,
+            pipeline=pipeline.name,
+            lock_wait_timeout_s=pipeline.sink.lock_wait_timeout_s,
+        )
+        self._online_ddl = pipeline.sink.online_ddl
+        self._session = self._new_session()
+        self.state = self._control_on(self._session)
+        self.batches = BatchRunner(settings, self.config, pipeline.sink.spark_min_records)
+
+    def journal(self, epoch: int) -> Journal:
+        """On the session of ``state``."""
+        return self._journal_on(self._session, self.state, epoch)
+
+    def journal_of_thread(self, epoch: int) -> Journal:
+        """On a session of its own."""
+        session = self._new_session()
+        return self._journal_on(session, self._control_on(session), epoch)
+
+    def close(self) -> None:
+        """Stop Spark, end the connections."""
+        self._session.close()
+        self.batches.stop()
+
+    def _new_session(self) -> MySqlSession:
+        wait_s = self.config.lock_wait_timeout_s
+        return MySqlSession(self._address, lock_wait_timeout_s=wait_s)
+
+    def _control_on(self, session: MySqlSession) -> ControlStore:
+        return ControlStore(session, self.config.control_database, self.config.pipeline)
+
+    def _journal_on(self, session: MySqlSession, control: ControlStore, epoch: int) -> Journal:
+        wait_s = self.config.lock_wait_timeout_s
+        return Journal(
+            session, control, self.config.pipeline, epoch, wait_s, online=self._online_ddl
+        )

@@ -1,0 +1,44 @@
+"""The sink of a played line as a process of its own, which a failpoint may kill.
+
+Usage: ``python -m tests.integration.spark.played_sink PICKLED_PIPELINE [--spark]``. Without
+``--spark`` every batch is applied in the driver, and Spark is not started.
+"""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import sys
+from pathlib import Path
+
+from shardmerge.schemas.errors import ShardMergeError
+from shardmerge.schemas.pipeline import Pipeline
+from shardmerge.spark_sink.job import EventFormatter, Stopped, run
+from shardmerge.spark_sink.settings import SinkSettings
+from shardmerge.spark_sink.targets.mysql import journal
+from shardmerge.spark_sink.targets.mysql.batches import BatchRunner
+
+
+def main(path: str, *options: str) -> int:
+    """Run until told to end; 1 when the sink cannot go on."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(EventFormatter())
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    pipeline = pickle.loads(Path(path).read_bytes())
+    assert isinstance(pipeline, Pipeline)
+    journal.ROWS_AT_A_TIME = 3
+    if "--spark" not in options:
+        BatchRunner.start = lambda self: None  # type: ignore[method-assign]
+    stopped = Stopped()
+    stopped.install()
+    try:
+        run(SinkSettings(Path()), pipeline, stopped)
+    except ShardMergeError as error:
+        print(f"cannot go on: {error}", flush=True)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

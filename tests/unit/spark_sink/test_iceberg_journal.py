@@ -1,0 +1,239 @@
+"""Statements and moves on Iceberg tables: one commit each, whatever comes between. No Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+import pytest
+
+from shardmerge.schemas.errors import TargetError
+from shardmerge.schemas.events import StatementKind, TargetStatement
+from shardmerge.schemas.names import ShardId, TargetTable
+from shardmerge.spark_sink.ranges import Advance
+from shardmerge.spark_sink.targets.iceberg import journal as module
+from shardmerge.spark_sink.targets.iceberg.journal import IcebergJournal
+from shardmerge.spark_sink.targets.iceberg.layout import Layout
+from shardmerge.spark_sink.targets.iceberg.store import IcebergStore
+from shardmerge.spark_sink.targets.iceberg.tables import Missing, Moved, Uncertain
+from shardmerge.spark_sink.targets.interface import JournalEntry
+
+TARGET = TargetTable("m", "t")
+SHARD = ShardId("s1", "app", "a")
+DONE = JournalEntry("done")
+CREATE = "CREATE TABLE `m`.`t` (`id` int NOT NULL, `_s` string) USING iceberg"
+REMOVE = "DELETE FROM `m`.`t` WHERE `_s` = 's1/app.a'"
+MERGE = (
+    "MERGE INTO `lake`.`m`.`t` t USING (SELECT 1) s ON t.`_s` = 's1/app.a' WHEN MATCHED THEN DELETE"
+)
+
+
+@dataclass(frozen=True)
+class _Metadata:
+    layout: Layout
+    properties: Mapping[str, str]
+    snapshot: int | None = None
+    staged: Mapping[str, tuple[int, int | None]] = field(default_factory=dict)
+
+
+class _Catalog:
+    """Tables whose metadata is replaced by compare-and-set.
+
+    Attributes:
+        between: Called before each commit, once each: what others do, or what goes wrong.
+    """
+
+    def __init__(self) -> None:
+        self.tables: dict[TargetTable, _Metadata] = {}
+        self.between: list[Callable[[], None]] = []
+        self.unanswered = False
+
+    def find(self, name: TargetTable) -> _Reading | None:
+        return _Reading(self, name, self.tables[name]) if name in self.tables else None
+
+    def load(self, name: TargetTable) -> _Reading:
+        found = self.find(name)
+        if found is None:
+            raise Missing(f"there is no table {name}")
+        return found
+
+    def create(self, name: TargetTable, layout: Layout, properties: Mapping[str, str]) -> None:
+        self.tables[name] = _Metadata(layout, properties)
+
+    def sql_name(self, name: TargetTable) -> str:
+        return f"`lake`.{name.sql}"
+
+    def new_session(self) -> object:
+        return object()
+
+    def change(self, name: TargetTable, **what: Any) -> None:
+        self.tables[name] = replace(self.tables[name], **what)
+
+
+class _Reading:
+    def __init__(self, catalog: _Catalog, name: TargetTable, base: _Metadata) -> None:
+        self.name, self._catalog, self._base = name, catalog, base
+        self.layout, self.snapshot_id = base.layout, base.snapshot
+
+    def property(self, key: str) -> str | None:
+        return self._base.properties.get(key)
+
+    def staged(self, staged_as: str) -> tuple[int, int | None] | None:
+        return self._base.staged.get(staged_as)
+
+    def commit(
+        self,
+        properties: Mapping[str, str],
+        *,
+        layout: Layout | None = None,
+        publish: int | None = None,
+    ) -> None:
+        if self._catalog.between:
+            self._catalog.between.pop(0)()
+        if self._catalog.tables[self.name] is not self._base:
+            raise Moved
+        self._catalog.tables[self.name] = replace(
+            self._base,
+            properties={**self._base.properties, **properties},
+            layout=layout or self._base.layout,
+            snapshot=self._base.snapshot if publish is None else publish,
+        )
+        if self._catalog.unanswered:
+            self._catalog.unanswered = False
+            raise Uncertain
+
+
+class _World:
+    """A catalog with one table, and what was staged."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.catalog, self.merged = _Catalog(), list[str]()
+        monkeypatch.setattr(module, "stage", self._stage)
+        writer = self.store()
+        writer.prepare()
+        self.epoch = writer.take_epoch()
+        assert self.execute(1, CREATE) == DONE
+
+    def store(self) -> IcebergStore:
+        return IcebergStore(lambda: cast(Any, self.catalog), "control", "p")
+
+    def journal(self) -> IcebergJournal:
+        return IcebergJournal(self.store(), self.epoch)
+
+    def execute(self, version: int, sql: str, shard: ShardId | None = None) -> JournalEntry:
+        kind = StatementKind.ROWS if shard else StatementKind.EXPANDING
+        statement = TargetStatement(sql, kind, "", (), shard=shard)
+        return self.journal().execute(TARGET, version, 0, statement)
+
+    def move(self, *moves: tuple[int, int, int]) -> None:
+        found = [Advance("topic", *move, TARGET, 0, 0, 0) for move in moves]
+        self.store().move(self.epoch, found)
+
+    @property
+    def offsets(self) -> Mapping[Any, int]:
+        return self.store().offsets()
+
+    @property
+    def snapshot(self) -> int | None:
+        return self.catalog.tables[TARGET].snapshot
+
+    def others(self) -> None:
+        """Somebody else's rows."""
+        self.catalog.change(TARGET, snapshot=1_000 + (self.snapshot or 0))
+
+    def _stage(self, session: object, staged_as: str, sql: str, what: str) -> None:
+        self.merged.append(sql)
+        there = self.catalog.tables[TARGET]
+        staged = {**there.staged, staged_as: (len(self.merged), there.snapshot)}
+        self.catalog.change(TARGET, staged=staged)
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> _World:
+    return _World(monkeypatch)
+
+
+def test_offsets_move_together_or_not_at_all(world: _World) -> None:
+    world.move((0, 0, 9), (1, 0, 5))
+    assert world.offsets == {("topic", 0): 9, ("topic", 1): 5}
+
+    with pytest.raises(TargetError, match="another writer moved topic/1"):
+        world.move((0, 9, 3), (1, 4, 6))
+
+    assert world.offsets == {("topic", 0): 9, ("topic", 1): 5}
+    world.catalog.between = [world.others]
+    world.move((0, 9, 3), (1, 5, 6))
+    assert world.offsets == {("topic", 0): 3, ("topic", 1): 6}
+    world.catalog.unanswered = True
+    world.move((0, 3, 9))
+    assert world.offsets == {("topic", 0): 9, ("topic", 1): 6}
+
+
+def test_rows_and_the_entry_of_their_statement_are_one_commit(world: _World) -> None:
+    assert world.execute(2, REMOVE, SHARD) == DONE
+    assert (world.merged, world.snapshot) == ([MERGE], 1)
+    assert world.execute(2, REMOVE, SHARD) == DONE
+    assert world.merged == [MERGE]
+    assert world.journal().load() == {(TARGET, 1, 0): DONE, (TARGET, 2, 0): DONE}
+
+
+def test_rows_that_others_commit_between_are_changed_too(world: _World) -> None:
+    world.catalog.between = [world.others]
+
+    world.journal().change_rows(REMOVE)
+
+    assert (world.merged, world.snapshot) == ([MERGE, MERGE], 2)
+    world.catalog.unanswered = True
+    assert world.execute(2, REMOVE, SHARD) == DONE
+    assert (len(world.merged), world.snapshot) == (3, 3)
+
+
+def test_a_writer_that_is_replaced_between_changes_no_rows_and_moves_nothing(
+    world: _World,
+) -> None:
+    def taken() -> None:
+        world.store().take_epoch()
+
+    for change in (
+        lambda: world.journal().change_rows(REMOVE),
+        lambda: world.execute(2, REMOVE, SHARD),
+        lambda: world.move((0, 0, 9)),
+    ):
+        world.epoch = world.store().epoch()
+        world.catalog.between = [taken]
+        with pytest.raises(TargetError, match="another writer took over") as raised:
+            change()
+        assert not raised.value.retryable and not raised.value.statement
+        with pytest.raises(TargetError, match="another writer took over"):
+            change()
+    assert (world.snapshot, world.offsets) == (None, {})
+    assert set(world.journal().load()) == {(TARGET, 1, 0)}
+
+
+def test_what_cannot_be_done_is_told(world: _World) -> None:
+    entry = world.execute(2, "DELETE FROM `m`.`t` WHERE now() = 1", SHARD)
+    assert entry.state == "refused" and "now()" in entry.error
+    assert world.journal().load()[TARGET, 2, 0] == entry
+    with pytest.raises(TargetError, match="not executed") as raised:
+        world.journal().change_rows("DELETE FROM `m`.`t` LIMIT 1")
+    assert raised.value.statement and raised.value.hint
+    del world.catalog.tables[TARGET]
+    with pytest.raises(TargetError, match="somebody dropped it") as raised:
+        world.journal().change_rows(REMOVE)
+    assert raised.value.statement and raised.value.hint
+    assert "somebody dropped it" in world.execute(3, REMOVE, SHARD).error
+    assert world.merged == []
+
+
+def test_a_column_that_is_there_is_taken_when_it_fits(world: _World) -> None:
+    before = world.catalog.tables[TARGET].layout
+
+    assert world.execute(2, "ALTER TABLE `m`.`t` ADD COLUMN `_S` string") == DONE
+    assert world.execute(3, "ALTER TABLE `m`.`t` DROP COLUMN `gone`") == DONE
+    entry = world.execute(4, "ALTER TABLE `m`.`t` ADD COLUMN `_s` int")
+
+    assert entry.state == "refused" and "_s is there already and does not fit" in entry.error
+    assert world.catalog.tables[TARGET].layout == before
+    assert world.execute(4, "ALTER TABLE `m`.`t` ADD COLUMN `n` int") == DONE
+    assert world.catalog.tables[TARGET].layout != before

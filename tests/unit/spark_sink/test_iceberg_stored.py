@@ -1,0 +1,90 @@
+"""What is kept in an Iceberg table's properties: compare-and-set of epoch, offsets, journal."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shardmerge.schemas.errors import ContractError, TargetError
+from shardmerge.schemas.names import TargetTable
+from shardmerge.spark_sink.ranges import Advance, RangeResult
+from shardmerge.spark_sink.targets.iceberg.stored import (
+    StoredState,
+    from_json,
+    statement_key,
+    to_json,
+)
+from shardmerge.spark_sink.targets.interface import JournalEntry
+
+TABLE = TargetTable("m", "t")
+STATEMENTS = st.builds(statement_key, st.integers(1, 10**6), st.integers(0, 99))
+STATES = st.builds(
+    StoredState,
+    st.integers(0, 10**6),
+    st.dictionaries(st.tuples(st.text(max_size=9), st.integers(0, 99)), st.integers(0, 2**62)),
+    st.integers(0, 2**62),
+    st.frozensets(STATEMENTS),
+    st.dictionaries(STATEMENTS, st.text()),
+)
+
+
+def result(start: int, end: int, rows: int = 1, partition: int = 0) -> RangeResult:
+    return RangeResult("topic", partition, start, end, None, rows, rows, 0)
+
+
+@given(STATES)
+def test_a_state_is_read_as_it_was_written(state: StoredState) -> None:
+    assert from_json(to_json(state)) == state
+    assert to_json(from_json(to_json(state))) == to_json(state)
+
+
+def test_a_table_without_a_state_has_an_empty_one() -> None:
+    assert from_json(None) == StoredState()
+
+
+@pytest.mark.parametrize("text", ["", "1", "{}", '{"format": 2}', '{"format": 1}', "[]"])
+def test_a_state_of_another_format_is_no_guess(text: str) -> None:
+    with pytest.raises(ContractError, match="not readable"):
+        from_json(text)
+
+
+def test_a_later_writer_takes_over_and_an_older_one_is_refused() -> None:
+    assert StoredState(epoch=3).fenced(3).epoch == 3
+    assert StoredState(epoch=3).fenced(5).epoch == 5
+    with pytest.raises(TargetError, match="another writer took over") as raised:
+        StoredState(epoch=3).fenced(2)
+    assert not raised.value.retryable
+
+
+def test_offsets_move_only_from_where_they_stand() -> None:
+    state = StoredState().advanced([result(7, 9, rows=2), result(0, 4, partition=1)])
+    assert state.offsets == {("topic", 0): 9, ("topic", 1): 4} and state.rows == 3
+
+    assert state.advanced([result(9, 12)]).offsets["topic", 0] == 12
+    with pytest.raises(TargetError, match="its offset is 9, expected 7"):
+        state.advanced([result(7, 9)])
+
+
+def test_offsets_move_back_too() -> None:
+    moves = [
+        Advance("topic", 0, 9, 3, TABLE, 0, 0, 0),
+        Advance("topic", 1, 4, 5, TABLE, 0, 0, 0),
+    ]
+    state = StoredState().advanced([result(7, 9, rows=2), result(0, 4, partition=1)])
+    assert not state.stands_behind(moves)
+
+    moved = state.advanced(moves)
+
+    assert moved.offsets == {("topic", 0): 3, ("topic", 1): 5} and moved.rows == 3
+    assert moved.stands_behind(moves)
+    with pytest.raises(TargetError, match="its offset is 3, expected 9"):
+        moved.advanced(moves)
+
+
+def test_a_refused_statement_may_be_executed_later() -> None:
+    state = StoredState().journalled("2.0", JournalEntry("refused", "why"))
+    assert (state.done, state.refused) == (frozenset(), {"2.0": "why"})
+
+    state = state.journalled("2.0", JournalEntry("done"))
+    assert (state.done, state.refused) == (frozenset({"2.0"}), {})

@@ -1,0 +1,53 @@
+"""From the pipeline file to a kind of target, and what Spark is told of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from shardmerge.schemas.pipeline import Connect, Kafka, Pipeline, Sink, Target
+from shardmerge.schemas.spark_catalog import SparkCatalog
+from shardmerge.spark_sink.settings import SinkSettings, settings_from
+from shardmerge.spark_sink.targets.iceberg.target import IcebergTarget, spark_conf
+from shardmerge.spark_sink.targets.kinds import open_target
+from shardmerge.spark_sink.targets.mysql.target import MySqlTarget
+
+CATALOG = SparkCatalog("lake", (("type", "hadoop"), ("warehouse", "/w")))
+
+
+def pipeline(target: Target) -> Pipeline:
+    return Pipeline("p", Kafka("127.0.0.1:1"), Connect(""), (), (), target, Sink())
+
+
+def test_the_kind_decides_and_nothing_is_connected_yet() -> None:
+    settings = SinkSettings(Path())
+    lake = Target("", 0, "", "", kind="iceberg", version="1.12.0", catalog=CATALOG)
+
+    for target, kind in (
+        (Target("127.0.0.1", 1, "u", "p"), MySqlTarget),
+        (Target("127.0.0.1", 1, "u", "p", kind="mariadb", version="11"), MySqlTarget),
+        (lake, IcebergTarget),
+    ):
+        opened = open_target(settings, pipeline(target))
+        assert isinstance(opened, kind)
+        opened.close()
+
+
+def test_spark_is_told_of_the_catalog_and_reads_no_cached_table() -> None:
+    conf = spark_conf(CATALOG, SinkSettings(Path()), "1.12.0")
+
+    assert conf["spark.jars.packages"] == "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
+    assert conf["spark.sql.catalog.lake"] == "org.apache.iceberg.spark.SparkCatalog"
+    assert conf["spark.sql.catalog.lake.type"] == "hadoop"
+    assert conf["spark.sql.catalog.lake.warehouse"] == "/w"
+    assert conf["spark.sql.catalog.lake.cache-enabled"] == "false"
+    assert conf["spark.sql.session.timeZone"] == "UTC"
+
+
+def test_a_jar_that_is_given_is_not_fetched() -> None:
+    arguments = ["--pipeline", "p.toml"]
+    settings = settings_from(arguments, {"SHARDMERGE_SPARK_JARS": "/a.jar"})
+
+    conf = spark_conf(CATALOG, settings, "1.12.0")
+
+    assert conf["spark.jars"] == "/a.jar" and "spark.jars.packages" not in conf
+    assert settings_from(arguments, {}).jars == ""
