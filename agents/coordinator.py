@@ -83,8 +83,8 @@ def obey(
     if counted is None:
         return Step(state, None, None)
     if command.kind is not CommandKind.SET_SCHEMA:
-        step = commands.obey(counted, command, dialect, context)
-        return _settled(with_fixups(counted, None, step, dialect))
+        obeyed = commands.obey(counted, command, dialect, context)
+        return _settled(with_fixups(counted, None, obeyed, dialect))
     described = commands.described(counted, command)
     if isinstance(described, Refusal):
         return refuse(counted, command, described)

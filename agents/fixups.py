@@ -89,7 +89,7 @@ def with_fixups(
         columns = _columns(new.shards[name].real)
         found = differing(effects[name], columns, old.columns, new.columns, old.fills)
         if found:
-            fixup, statement = _fixup(new, name, found, copied, dialect)
+            fixup, statement = _fixup(new, name, found, dialect, copied)
             fixups.append(fixup)
             step = with_statement(step, statement) if statement else step
     decision = step.decision
@@ -201,14 +201,14 @@ def _fixup(
     new: TargetState,
     name: ShardId,
     found: Sequence[RowEffect],
-    copied: Container[str],
     dialect: Dialect,
+    copied: Container[str],
 ) -> tuple[Fixup, TargetStatement | None]:
     """What is done about effects that the target does not show, and the statement that does it."""
     schema = new.shards[name].real
     columns = tuple(effect.name for effect in found)
     reason = "; ".join(f"{effect.name}: {effect.reason}" for effect in found)
-    statement = _filling(new, name, found, copied, dialect)
+    statement = _filling(new, name, found, dialect, copied)
     kind = _KINDS[new.existing_rows] if statement is None else FixupKind.UPDATE
     if kind is not FixupKind.SNAPSHOT:
         return Fixup(name, kind, columns, reason), statement
@@ -222,8 +222,8 @@ def _filling(
     new: TargetState,
     name: ShardId,
     found: Sequence[RowEffect],
-    copied: Container[str],
     dialect: Dialect,
+    copied: Container[str],
 ) -> TargetStatement | None:
     """The statement that brings the target's rows of a shard to what the shard's rows hold.
 
@@ -251,8 +251,8 @@ def _filling(
         new.origin,
         values,
         reason,
-        columns=list(columns.values()),
         dialect=dialect,
+        columns=list(columns.values()),
     )
 
 

@@ -35,8 +35,8 @@ def filling(
     values: Sequence[tuple[Column, str]],
     reason: str,
     *,
-    columns: Sequence[Column] = (),
     dialect: Dialect,
+    columns: Sequence[Column] = (),
 ) -> TargetStatement:
     """Gives the rows of a shard one value per column.
 
@@ -46,8 +46,8 @@ def filling(
         origin: The target's origin columns; they tell shards apart.
         values: Columns of the target, one at least, and their SQL literals (``Dialect.row_value``).
         reason: For people.
-        columns: All of the target's; the others do not change.
         dialect: The target's kind and version.
+        columns: All of the target's; the others do not change.
     """
     given = {column.name for column, _ in values}
     names = [quote_identifier(column.name) for column, _ in values]
