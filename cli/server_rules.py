@@ -116,6 +116,33 @@ def source_findings(source: Source, variables: Mapping[str, str]) -> list[Findin
     return found
 
 
+def database_findings(
+    source: Source, charsets: Mapping[str, str], tables: Sequence[SourceTable], server: str
+) -> list[Finding]:
+    """Databases whose new tables nobody could tell the charset of.
+
+    A snapshot describes the databases that have tables; of another one Debezium, and so everybody
+    behind it, takes the server's charset.
+
+    Args:
+        source: Whose databases.
+        charsets: Captured database → its default charset.
+        tables: The captured tables.
+        server: ``character_set_server``.
+    """
+    described = {table.database for table in tables}
+    return [
+        Finding(
+            f"source {source.name}",
+            f"database {database} has no table, and its charset is {charset}, not the server's "
+            f"{server}: rows of new tables would be read with the wrong charset; make a table in "
+            "it first, or give it the server's charset",
+        )
+        for database, charset in sorted(charsets.items())
+        if database not in described and _charset(charset) != _charset(server)
+    ]
+
+
 def shard_findings(
     sources: Sequence[Source],
     tables: Mapping[str, Sequence[SourceTable]],

@@ -18,6 +18,7 @@ from .server_rules import (
     SourceTable,
     TargetFacts,
     catalog_finding,
+    database_findings,
     shard_findings,
     source_findings,
     table_findings,
@@ -35,8 +36,11 @@ def server_findings(pipeline: Pipeline) -> list[Finding]:
     for source in pipeline.sources:
         try:
             with _cursor(source) as cursor:
-                found += source_findings(source, _variables(cursor))
-                tables[source.name] = _tables(cursor, source)
+                variables = _variables(cursor)
+                found += source_findings(source, variables)
+                captured = tables[source.name] = _tables(cursor, source)
+                server = variables.get("character_set_server", "")
+                found += database_findings(source, _charsets(cursor, source), captured, server)
         except pymysql.MySQLError as error:
             found.append(Finding(f"source {source.name}", _text(error)))
     found += shard_findings(
@@ -81,6 +85,20 @@ def _tables(cursor: Cursor, source: Source) -> list[SourceTable]:
         if re.fullmatch(source.databases, database)
         and (not source.tables or re.fullmatch(source.tables, f"{database}.{table}"))
     ]
+
+
+def _charsets(cursor: Cursor, source: Source) -> dict[str, str]:
+    """Default charset of each database that the source's connector captures."""
+    cursor.execute(
+        "SELECT schema_name, default_character_set_name FROM information_schema.schemata"
+        " WHERE schema_name NOT IN %s",
+        (_SYSTEM,),
+    )
+    return {
+        str(name): str(charset)
+        for name, charset in cursor.fetchall()
+        if re.fullmatch(source.databases, str(name))
+    }
 
 
 def _facts(cursor: Cursor, target: TargetTable) -> TargetFacts:

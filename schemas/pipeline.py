@@ -235,7 +235,7 @@ def _validate(pipeline: Pipeline) -> None:
     ):
         if len(set(values)) != len(values):
             raise ConfigError(f"[[sources]]: two sources have the same {what}")
-    check_routes(pipeline.routes, pipeline.target.kind)
+    check_routes(pipeline.routes)
     for source in pipeline.sources:
         _name(source.name, "[[sources]] name")
         if len(source.name) > MAX_NAME and any(

@@ -71,13 +71,8 @@ def routing_rule(entry: Mapping[str, Any], where: str, mode: Mode) -> RoutingRul
     )
 
 
-def check_routes(rules: Sequence[RoutingRule], kind: str) -> None:
-    """Raise ``ConfigError`` when the routes of one target contradict each other, or its kind."""
-    if kind == "iceberg" and any(rule.renames is RenamePolicy.COPY for rule in rules):
-        raise ConfigError(
-            "[[routes]]: renames = 'copy' needs a target with MySQL's UPDATE",
-            hint="'map' needs no copy: it is the default",
-        )
+def check_routes(rules: Sequence[RoutingRule]) -> None:
+    """Raise ``ConfigError`` when the routes of one target contradict each other."""
     known: dict[tuple[str, str], RoutingRule] = {}
     for rule in rules:
         target = (rule.target_database, rule.target_table)

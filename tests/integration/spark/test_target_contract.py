@@ -16,6 +16,7 @@ from shardmerge.connectors.local.servers import running_server
 from shardmerge.connectors.local.stack import LocalStack, Ports
 from shardmerge.schemas.errors import TargetError
 from shardmerge.schemas.names import ShardId
+from shardmerge.schemas.row_statements import copying
 from shardmerge.spark_sink.ranges import RangeResult, TaskFailure
 from shardmerge.spark_sink.targets.interface import JournalEntry
 
@@ -338,6 +339,26 @@ def test_a_statement_changes_the_rows_of_one_shard_once(contract: Contract) -> N
     assert [row[0] for row in contract.rows()] == [1, 3]
     assert later.change(5, contract.remove(two)) == DONE
     assert contract.start().journal.load() == {(contract.target, v, 0): DONE for v in range(1, 6)}
+
+
+@pytest.mark.parametrize("overwrites", [True, False])
+def test_values_move_from_one_column_to_another(contract: Contract, overwrites: bool) -> None:
+    text = "create table t (id int primary key, old int, new int)"
+    contract = Contract(contract.kind, contract.topic.stack, contract.name, text)
+    writer = contract.start()
+    assert writer.execute(1, contract.create()) == DONE
+    values = [(1, 7, None), (2, None, 5), (3, 8, 9), (4, None, None)]
+    contract.topic.produce(contract.insert(id=n, old=a, new=b) for n, a, b in values)
+    writer.apply()
+
+    _, old, new = contract.schema.columns
+    move = copying(contract.target, old, new, [], overwrites=overwrites)
+    assert writer.change(2, move) == DONE
+
+    moved = [7, 5, 8, None] if overwrites else [7, 5, 9, None]
+    assert [row[2] for row in contract.rows()] == moved
+    assert contract.start().change(2, move) == DONE
+    assert [row[2] for row in contract.rows()] == moved
 
 
 def test_a_change_of_rows_that_the_target_cannot_make_is_refused(contract: Contract) -> None:

@@ -10,6 +10,7 @@ import pytest
 from shardmerge.cli.server_rules import (
     SourceTable,
     TargetFacts,
+    database_findings,
     shard_findings,
     source_findings,
     table_findings,
@@ -164,3 +165,12 @@ def test_a_target_table_that_is_there_is_looked_at() -> None:
         (False, "trigger tr runs for every row that is merged"),
         (True, "foreign key m.o.fk"),
     ]
+
+
+def test_an_empty_database_of_another_charset_than_its_server_is_a_fault():
+    tables = [SourceTable("full", "t", has_key=True)]
+    charsets = {"full": "latin1", "same": "utf8mb4", "empty": "latin1"}
+    [found] = database_findings(SOURCE, charsets, tables, "utf8mb4")
+    assert found.fault
+    assert "database empty has no table, and its charset is latin1" in found.text
+    assert database_findings(SOURCE, {"a": "utf8"}, [], "utf8mb3") == []

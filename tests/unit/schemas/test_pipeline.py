@@ -156,7 +156,6 @@ def test_an_iceberg_target_is_a_catalog() -> None:
     [
         ('kind = "iceberg"', 'kind = "iceberg"\nhost = "h"', "has no host"),
         ('kind = "iceberg"', 'kind = "iceberg"\nversion = "0.14"', "not supported"),
-        ('target = "merged.t"', 'target = "merged.t"\nrenames = "copy"', "needs a target with"),
         ('type = "hadoop"', "", "'type' is missing"),
         ('warehouse = "/w"', "", "'warehouse' is missing"),
         ('warehouse = "/w"', 'warehouse = "/w"\nname = "a.b"', "name must be letters"),
