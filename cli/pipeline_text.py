@@ -44,6 +44,7 @@ def _rule(rule: RoutingRule) -> dict[str, Any]:
         "mode": rule.mode,
         "renames": rule.renames,
         "skip": rule.skip,
+        "where": rule.where,
         "leave_out": rule.leave_out,
         "origin": {column.part.value: column.name for column in rule.origin.columns}
         | ({"in_keys": True} if rule.origin.in_keys else {}),

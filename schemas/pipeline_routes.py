@@ -9,12 +9,13 @@ from typing import Any, TypeVar
 from .errors import ConfigError
 from .origin import MAX_NAME, Origin, OriginColumn, OriginPart
 from .routing import TOOLS_TABLES, ExistingRows, Mode, RenamePolicy, RoutingRule, RowsPolicy
+from .row_conditions import check_condition
 
 E = TypeVar("E", bound=StrEnum)
 
 _REQUIRED = ("database", "table", "target")
 _KEYS = (
-    "source", *_REQUIRED, "mode", "renames", "skip", "leave_out", "origin", "on_truncate",
+    "source", *_REQUIRED, "mode", "renames", "skip", "where", "leave_out", "origin", "on_truncate",
     "on_drop", "existing_rows",
 )  # fmt: skip
 _IN_KEYS = "in_keys"
@@ -56,6 +57,7 @@ def routing_rule(entry: Mapping[str, Any], where: str, mode: Mode) -> RoutingRul
         mode=one_of(Mode, "mode", entry.get("mode", mode), where),
         renames=one_of(RenamePolicy, "renames", entry.get("renames", RenamePolicy.MAP), where),
         skip=_text(entry, "skip", TOOLS_TABLES, where),
+        where=_condition(entry, where),
         leave_out=_text(entry, "leave_out", "", where),
         origin=origin,
         on_truncate=one_of(
@@ -97,6 +99,13 @@ def one_of(kind: type[E], key: str, value: object, where: str) -> E:
             f"{where}: {key} {value!r} is not known", hint=f"known: {', '.join(kind)}"
         )
     return kind(value)
+
+
+def _condition(entry: Mapping[str, Any], where: str) -> str:
+    text = _text(entry, "where", "", where)
+    if text:
+        check_condition(text, where)
+    return text
 
 
 def _origin(entry: object, where: str) -> Origin:

@@ -80,6 +80,7 @@ class RoutingRule:
         renames: See ``RenamePolicy``.
         skip: Regular expression of tables that are no shards although ``table`` matches; by default
             those that online schema change tools make. "" is none.
+        where: Condition in SQL; only rows for which it is true are merged. "" is all.
         leave_out: Regular expression of columns that are not merged, case aside; "" is none. The
             connectors do not read their values.
         origin: Columns of the target that say which shard a row came from.
@@ -98,6 +99,7 @@ class RoutingRule:
     mode: Mode = Mode.OPTIMISTIC
     renames: RenamePolicy = RenamePolicy.MAP
     skip: str = TOOLS_TABLES
+    where: str = ""
     leave_out: str = ""
     origin: Origin = NO_ORIGIN
     on_truncate: RowsPolicy = RowsPolicy.DELETE

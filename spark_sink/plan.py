@@ -243,6 +243,7 @@ def _stream(
         stop=min(places, default=None),
         partitions=state.rows.watermarks.partitions.get(row_topic(name), 1),
         keeps_truncated=rule is not None and rule.on_truncate is RowsPolicy.KEEP,
+        where=rule.where if rule is not None else "",
     )
 
 

@@ -43,6 +43,7 @@ class ShardStream:
         stop: Position of the first gate that may not be passed; None when all may.
         partitions: How many partitions the row topic has.
         keeps_truncated: Whether rows stay in the target when the shard's table is truncated.
+        where: Condition of the rows that the target has; "" is all.
     """
 
     shard: ShardId
@@ -51,6 +52,7 @@ class ShardStream:
     stop: SourcePosition | None
     partitions: int = 1
     keeps_truncated: bool = False
+    where: str = ""
 
 
 @dataclass(frozen=True, slots=True)

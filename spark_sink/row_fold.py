@@ -21,10 +21,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from msgspec.structs import astuple
+
 from shardmerge.schemas.errors import StackError
 from shardmerge.schemas.events import Binding
 from shardmerge.schemas.position import BEGINNING, SourcePosition
 
+from .columns import UnfitValue
 from .keyless import KeylessBatch, KeylessChanges
 from .ranges import RowHold, ShardStream
 from .row_batches import Batch, Change, Changes, batch_of
@@ -197,6 +200,7 @@ class RowFold:
 
     def counts(self) -> tuple[int, int]:
         """Rows that have to be written, rows that have to be deleted."""
+        self._leave_out()
         counts = [group.counts() for group in self._groups]
         return sum(count[0] for count in counts), sum(count[1] for count in counts)
 
@@ -210,6 +214,8 @@ class RowFold:
             RefusedRow: A value cannot be converted.
         """
         folds = [fold for fold in (self, *others) if fold._groups]
+        for fold in folds:
+            fold._leave_out()
         changes = [fold._groups[0] for fold in folds if len(fold._groups) == 1]
         keyed = [group for group in changes if isinstance(group, Changes)]
         if len(keyed) == len(folds) and len({fold._signature for fold in folds}) == 1:
@@ -233,10 +239,28 @@ class RowFold:
         Raises:
             RefusedRow: As ``batches``.
         """
+        self._leave_out()
         for group in self._groups:
             if isinstance(group, Changes):
                 for key, change in sorted(group.items(), key=_offset):
                     yield change[0], batch_of([Changes({key: change})], self._plan_of)
+
+    def _leave_out(self) -> None:
+        """Let rows that the target shall not have be deleted instead of written."""
+        if not self._stream.where:
+            return
+        for group in self._groups:
+            if isinstance(group, Changes):
+                for key, (offset, number, image, deleted) in group.items():
+                    if not deleted and not self._is_wanted(number, astuple(image)):
+                        group[key] = (offset, number, image, True)
+
+    def _is_wanted(self, number: int, values: Sequence[Any]) -> bool:
+        matches = self._plan_of(number).matches
+        try:
+            return matches is None or matches(values) is True
+        except (UnfitValue, TypeError):
+            return True  # refused when it is converted, with the reason
 
     def _locate(self, offset: int) -> bool:
         """Find the segment of ``self._position``, and its bounds in that position's file."""
@@ -314,9 +338,7 @@ class RowFold:
         if plan is None:
             naming, segment = divmod(number, len(self._starts))
             of_segment = self._stream.segments[segment]
-            plan = plan_segment(
-                self._stream.shard, of_segment, self._bindings, naming, self._format
-            )
+            plan = plan_segment(self._stream, of_segment, self._bindings, naming, self._format)
             self._plans[number] = plan
         return plan
 
@@ -347,10 +369,13 @@ class RowFold:
             last = KeylessChanges(self._number)
             self._groups.append(last)
         self._short = None
-        if record.op == DELETE:
-            last.add(offset, image, None)
-        else:
-            last.add(offset, record.before, image)
+        before, after = (image, None) if record.op == DELETE else (record.before, image)
+        names = self._plan_of(self._number).names
+        before, after = (
+            row if row and self._is_wanted(self._number, [row[n] for n in names]) else None
+            for row in (before, after)
+        )
+        last.add(offset, before, after)
 
     def _hold(self, offset: int, reason: str, hint: str) -> bool:
         hold = RowHold(self._stream.shard, self._position, offset, reason, hint)

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
-from shardmerge.schemas.events import Binding
-from shardmerge.schemas.names import ShardId
+from shardmerge.schemas.errors import UnsupportedDDL
+from shardmerge.schemas.events import Binding, ShardColumn
 from shardmerge.schemas.origin import origin_part
 from shardmerge.schemas.origin_columns import of_shard
+from shardmerge.schemas.row_conditions import (
+    Condition,
+    ConditionColumn,
+    column_names,
+    condition_on,
+)
+from shardmerge.schemas.types import ColumnType
 
 from .columns import Encoder, Form, UnfitValue
 from .fills import Fill, fill_of
-from .ranges import Segment
+from .ranges import Segment, ShardStream
 from .row_decoder import RowDecoder
 from .row_format import JSON_ROWS, RowFormat
 
@@ -56,6 +64,7 @@ class SegmentPlan:
         columns: What is written of the images.
         origin: Target column and its value, for the origin columns.
         fills: The same for columns that the shard has got since.
+        matches: Values of an image → whether the target has the row; None: it has every row.
         refusal: Why no row of the segment can be applied; None when they can.
     """
 
@@ -68,17 +77,27 @@ class SegmentPlan:
     columns: tuple[WrittenColumn, ...]
     origin: tuple[tuple[str, Fill], ...]
     fills: tuple[tuple[str, Fill], ...]
+    matches: Condition | None
     refusal: Refusal | None
 
 
 def plan_segment(
-    shard: ShardId,
+    stream: ShardStream,
     segment: Segment,
     bindings: Mapping[str, Binding],
     naming: int,
     rows: RowFormat = JSON_ROWS,
 ) -> SegmentPlan:
-    """Prepare a segment of rows in a format; ``naming``: which spelling of names images use."""
+    """Prepare a segment of rows.
+
+    Args:
+        stream: Whose.
+        segment: Which of the stream's.
+        bindings: Identity → target column.
+        naming: Which spelling of names images use.
+        rows: The format of the records.
+    """
+    shard = stream.shard
     columns: list[WrittenColumn] = []
     shape: list[tuple[str, frozenset[type] | None]] = []
     bound: dict[str, str] = {}
@@ -120,7 +139,14 @@ def plan_segment(
             f"primary-key column {missing[0]} of the shard is not in the target",
             "give the target a column for it",
         )
-    by_name = {c.column.name.lower(): c for c in of_shard(segment.columns)}
+    own = of_shard(segment.columns)
+    matches = None
+    if stream.where and refusal is None:
+        try:
+            matches = _matcher(stream.where, own, rows)
+        except UnsupportedDDL as error:
+            refusal = Refusal(error.message, error.hint or "change where in the shard's route")
+    by_name = {c.column.name.lower(): c for c in own}
     keys = [by_name[k.lower()] for k in segment.key if k.lower() in by_name]
     names = tuple(image for image, _ in shape)
     return SegmentPlan(
@@ -142,5 +168,31 @@ def plan_segment(
             and binding.writable
             and (fill := fill_of(c)) is not None
         ),
+        matches,
         refusal,
     )
+
+
+def _matcher(where: str, columns: Sequence[ShardColumn], rows: RowFormat) -> Condition:
+    """The condition on images with these columns; raises ``UnsupportedDDL``."""
+    places = {c.column.name.lower(): n for n, c in enumerate(columns)}
+    if missing := [name for name in column_names(where) if name not in places]:
+        raise UnsupportedDDL(
+            f"where names {', '.join(missing)}, which the shard does not have here",
+            hint="let the condition of the route name columns that all of its shards have",
+        )
+    return condition_on(
+        where,
+        {
+            name: ConditionColumn(
+                places[name],
+                columns[places[name]].column.type,
+                partial(_text_of, rows, columns[places[name]].column.type),
+            )
+            for name in column_names(where)
+        },
+    )
+
+
+def _text_of(rows: RowFormat, kind: ColumnType, value: Any) -> str | None:
+    return rows.encoder(kind).encode([value])[0]

@@ -24,6 +24,8 @@ from .model import Scenario, ScenarioError, known
 from .play import Failed, Player
 
 SHARD_COLUMN = "_shard"
+WANTED = "a <> 'other'"
+"""The rows that are merged of shards some of whose rows and columns are left out."""
 
 
 def _route(prefix: str, mode: Mode, **options: Any) -> RoutingRule:
@@ -35,7 +37,7 @@ _RENAMES = {RenamePolicy.MAP: "sc", RenamePolicy.HOLD: "sh", RenamePolicy.COPY: 
 CASE_ROUTES = (
     *(_route(prefix, Mode.OPTIMISTIC, renames=policy) for policy, prefix in _RENAMES.items()),
     _route("sp", Mode.PESSIMISTIC),
-    _route("sl", Mode.OPTIMISTIC, leave_out="secret.*"),
+    _route("sl", Mode.OPTIMISTIC, leave_out="secret.*", where=WANTED),
     _route(
         "so",
         Mode.OPTIMISTIC,

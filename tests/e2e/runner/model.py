@@ -87,7 +87,8 @@ class Scenario:
         databases: Databases of the shards, as the file names them.
         shard_column: Whether the target has the origin column `_shard`, in its keys, and rows of
             dropped shards are deleted.
-        leave_out: Whether the route leaves out columns whose names begin with `secret`.
+        leave_out: Whether the route leaves out columns whose names begin with `secret`, and rows
+            whose column `a` is not another one than `other`.
         renames: What becomes of a column that one shard renames first.
     """
 

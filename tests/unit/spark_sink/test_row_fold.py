@@ -49,7 +49,10 @@ def fold(*segments: Segment, stop: SourcePosition | None = None, unbound: str = 
         if c.id != unbound
     }
     bindings.update(options.pop("bindings", {}))
-    return RowFold(ShardStream(SHARD, TargetTable("m", "t"), segments, stop), bindings, **options)
+    stream = ShardStream(
+        SHARD, TargetTable("m", "t"), segments, stop, where=options.pop("where", "")
+    )
+    return RowFold(stream, bindings, **options)
 
 
 def row(
@@ -567,3 +570,45 @@ def test_an_update_without_a_key_checks_the_row_before_too() -> None:
     assert f.end is not None
     assert f.end.hold is not None
     assert "unknown: other" in f.end.hold.reason
+
+
+def test_rows_that_the_condition_does_not_want_are_deleted_or_never_written() -> None:
+    f = fold(segment(id=INT, v=TEXT), where="v = 'in' or v is null")
+    for offset, (op, key, v) in enumerate(
+        [("c", 1, "in"), ("c", 2, "out"), ("u", 1, "out"), ("u", 3, "in"), ("c", 4, None),
+         ("d", 5, "in")]
+    ):  # fmt: skip
+        f.add(offset, row(op, {"id": key, "v": v}, at(100 + offset)))
+
+    assert f.counts() == (2, 3)
+    batch = only(f.batches())
+    assert rows_of(batch.upserts[0]) == [{"id": "3", "v": "in"}, {"id": "4", "v": None}]
+    assert rows_of(batch.deletes) == [{"id": "1"}, {"id": "2"}, {"id": "5"}]
+    assert f.rows == 6
+
+
+def test_rows_without_a_key_are_added_and_removed_only_where_the_condition_wants_them() -> None:
+    f = fold(segment(key="", v=TEXT), where="v <> 'out'")
+    changes = [
+        ("c", None, "a"), ("c", None, "out"), ("u", "b", "out"), ("u", "out", "c"),
+        ("d", None, "out"), ("d", None, "d"),
+    ]  # fmt: skip
+    for offset, (op, before, v) in enumerate(changes):
+        earlier = {"v": before} if before else None
+        f.add(offset, row(op, {"v": v}, at(100 + offset), before=earlier))
+    [batch] = f.batches()
+    assert isinstance(batch, KeylessBatch)
+    assert {r["v"] for r in rows_of(batch.removed)} == {"b", "d"}
+    assert {r["v"] for r in rows_of(batch.added)} == {"a", "c"}
+
+
+@pytest.mark.parametrize(
+    ("where", "reason"),
+    [("gone = 1", "names gone, which the shard does not have"), ("v = 1", "stands where")],
+)
+def test_a_condition_that_cannot_be_asked_holds_the_shard(where: str, reason: str) -> None:
+    f = fold(segment(id=INT, v=TEXT), where=where)
+    assert not f.add(0, row("c", {"id": 1, "v": "x"}, at(100)))
+    assert f.end is not None and f.end.hold is not None
+    assert reason in f.end.hold.reason
+    assert f.end.hold.hint
