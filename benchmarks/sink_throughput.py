@@ -289,7 +289,7 @@ def apply_backlog(bench: Bench, tasks: list[RangeTask]) -> tuple[float, dict[str
     settings = SinkSettings(Path("pipeline.toml"), master=f"local[{CORES}]")
     runner = BatchRunner(settings, bench.config, 0)
     runner.start()
-    context = runner._spark().sparkContext
+    context = runner.spark.session().sparkContext
     # Python workers start with the first job, not with the one that is measured.
     context.parallelize(range(CORES), CORES).mapPartitions(_warm).collect()
     with measuring(bench.stack) as (seconds, used):

@@ -4,14 +4,72 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyspark.sql import SparkSession
 
+from shardmerge.schemas.errors import ConfigError
+
 from .settings import SinkSettings
 
 _DRIVER_MEMORY = "512m"
+
+
+class SparkStart:
+    """Starts Spark in the background; ``session`` waits for it.
+
+    Args:
+        start: Starts it.
+        needs: What that needs, for people.
+    """
+
+    def __init__(self, start: Callable[[], Any], needs: str) -> None:
+        self._start = start
+        self._needs = needs
+        self._session: Any = None
+        self._failure: Exception | None = None
+        self._starter = threading.Thread(target=self._run, name="spark-start", daemon=True)
+
+    def begin(self) -> None:
+        """Begin to start it, if nobody did."""
+        if self._starter.ident is None:
+            self._starter.start()
+
+    @property
+    def is_starting(self) -> bool:
+        """Whether it is on its way."""
+        return self._starter.is_alive()
+
+    def session(self) -> Any:
+        """Spark's session.
+
+        Raises:
+            ConfigError: It does not start.
+        """
+        self.begin()
+        self._starter.join()
+        if self._failure is not None:
+            raise ConfigError(
+                f"Spark does not start: {self._failure}",
+                hint=f"see the lines before this one; it needs {self._needs}",
+            ) from self._failure
+        return self._session
+
+    def stop(self) -> None:
+        """Stop it, if it runs."""
+        if self._starter.ident is None:
+            return
+        self._starter.join()
+        if self._session is not None:
+            self._session.stop()
+
+    def _run(self) -> None:
+        try:
+            self._session = self._start()
+        except Exception as error:  # told by session, in the thread that needs it
+            self._failure = error
 
 
 def start_spark(settings: SinkSettings, conf: Mapping[str, str] | None = None) -> Any:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import requests
-
 from .artifacts import Artifacts
 from .java_process import java_command, write_properties
-from .processes import HealthCheck, ProcessSpec, is_listening
+from .processes import ProcessSpec, answers
 
 _LEVELS = {
     "org.apache.kafka.connect.runtime": "INFO",
@@ -42,7 +40,8 @@ def connect_spec(
         name="connect",
         argv=java_command(artifacts, directory, heap, _LEVELS, main_class, str(properties)),
         ports=(port,),
-        health=_health(port),
+        # Before it has joined its group a worker answers with an error.
+        health=answers(f"http://127.0.0.1:{port}/connectors"),
         start_timeout_s=240,
         stop_timeout_s=30,
     )
@@ -76,19 +75,3 @@ def _properties(plugins: Sequence[Path], port: int, bootstrap_servers: str) -> d
         "offset.flush.interval.ms": 1000,
         "task.shutdown.graceful.timeout.ms": 3000,
     }
-
-
-def _health(port: int) -> HealthCheck:
-    def check() -> str | None:
-        if not is_listening(port):
-            return f"nothing listens on port {port}"
-        try:
-            with requests.Session() as session:
-                session.trust_env = False  # no proxy stands between this machine and itself
-                answer = session.get(f"http://127.0.0.1:{port}/connectors", timeout=5)
-        except requests.RequestException as error:
-            return f"REST does not answer: {error}"
-        # Before it has joined its group a worker answers with an error.
-        return None if answer.ok else f"REST answers {answer.status_code}"
-
-    return check

@@ -29,6 +29,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import requests
+
 from shardmerge.schemas.errors import StackError
 
 from .files import tail
@@ -227,6 +229,21 @@ def is_listening(port: int) -> bool:
     with socket.socket() as probe:
         probe.settimeout(1.0)
         return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def answers(url: str) -> HealthCheck:
+    """The health check that something on this machine answers an HTTP question without an error."""
+
+    def check() -> str | None:
+        try:
+            with requests.Session() as session:
+                session.trust_env = False  # no proxy stands between this machine and itself
+                answer = session.get(url, timeout=5)
+        except requests.RequestException as error:
+            return f"it does not answer: {error}"
+        return None if answer.ok else f"it answers {answer.status_code}"
+
+    return check
 
 
 def _signal(pid: int, number: signal.Signals) -> None:

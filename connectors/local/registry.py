@@ -12,11 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import requests
-
 from .artifacts import DEFAULT_CACHE, find_java, read_checksums, retrieve, verify_checksums
 from .files import exclusive_lock
-from .processes import HealthCheck, ProcessSpec, is_listening
+from .processes import ProcessSpec, answers
 
 _HERE = Path(__file__).parent
 CCOMPAT = "/apis/ccompat/v7"
@@ -106,21 +104,6 @@ def registry_spec(artifacts: RegistryArtifacts, directory: Path, port: int) -> P
         ),
         ports=(port,),
         cwd=directory,
-        health=_health(port),
+        health=answers(f"http://127.0.0.1:{port}{CCOMPAT}/subjects"),
         start_timeout_s=180,
     )
-
-
-def _health(port: int) -> HealthCheck:
-    def check() -> str | None:
-        if not is_listening(port):
-            return f"nothing listens on port {port}"
-        try:
-            with requests.Session() as session:
-                session.trust_env = False  # no proxy stands between this machine and itself
-                answer = session.get(f"http://127.0.0.1:{port}{CCOMPAT}/subjects", timeout=5)
-        except requests.RequestException as error:
-            return f"it does not answer: {error}"
-        return None if answer.ok else f"it answers {answer.status_code}"
-
-    return check

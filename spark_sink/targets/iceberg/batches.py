@@ -17,18 +17,17 @@ A crash before 4 leaves the table as it was, after 4 as it has to be.
 from __future__ import annotations
 
 import logging
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 from uuid import uuid4
 
-from shardmerge.schemas.errors import ConfigError, ContractError, ShardMergeError, TargetError
+from shardmerge.schemas.errors import ContractError, ShardMergeError, TargetError
 from shardmerge.schemas.names import TargetTable
 from shardmerge.spark_sink.failpoints import reach
 from shardmerge.spark_sink.ranges import RangeResult, RangeTask, TaskFailure
+from shardmerge.spark_sink.spark_session import SparkStart
 
 from .fold import FoldConfig, Folded, FoldTask, close_readers, fold_tasks, read_head
 from .lines import Columns
@@ -40,50 +39,6 @@ from .tables import Moved, Uncertain, translated
 log = logging.getLogger(__name__)
 _ATTEMPTS = 10
 _SLICES_PER_CORE = 2
-
-
-class SparkStart:
-    """Starts Spark in the background; ``session`` waits for it."""
-
-    def __init__(self, start: Callable[[], Any]) -> None:
-        self._start = start
-        self._session: Any = None
-        self._failure: Exception | None = None
-        self._starter = threading.Thread(target=self._run, name="spark-start", daemon=True)
-
-    def begin(self) -> None:
-        """Begin to start it, if nobody did."""
-        if self._starter.ident is None:
-            self._starter.start()
-
-    def session(self) -> Any:
-        """Spark's session.
-
-        Raises:
-            ConfigError: It does not start.
-        """
-        self.begin()
-        self._starter.join()
-        if self._failure is not None:
-            raise ConfigError(
-                f"Spark does not start: {self._failure}",
-                hint="see the lines before this one; it needs Java 17 and Iceberg's Spark runtime",
-            ) from self._failure
-        return self._session
-
-    def stop(self) -> None:
-        """Stop it, if it runs."""
-        if self._starter.ident is None:
-            return
-        self._starter.join()
-        if self._session is not None:
-            self._session.stop()
-
-    def _run(self) -> None:
-        try:
-            self._session = self._start()
-        except Exception as error:  # told by session, in the thread that needs it
-            self._failure = error
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from shardmerge.connectors.registry import RegistryAddress
 from shardmerge.schemas.pipeline import Pipeline
 from shardmerge.schemas.spark_catalog import SparkCatalog
 from shardmerge.spark_sink.settings import SinkSettings
-from shardmerge.spark_sink.spark_session import start_spark
+from shardmerge.spark_sink.spark_session import SparkStart, start_spark
 
-from .batches import IcebergBatches, SparkStart
+from .batches import IcebergBatches
 from .fold import FoldConfig
 from .journal import IcebergJournal
 from .store import IcebergStore
@@ -32,7 +32,9 @@ class IcebergTarget:
         catalog = target.catalog
         assert catalog is not None
         conf = spark_conf(catalog, settings, target.version)
-        self.spark = spark or SparkStart(lambda: start_spark(settings, conf))
+        self.spark = spark or SparkStart(
+            lambda: start_spark(settings, conf), "Java 17 and Iceberg's Spark runtime"
+        )
         self._catalog = catalog.name
         self._control_database = target.control_database
         self._pipeline = pipeline.name

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any
 
 from py4j.protocol import Py4JJavaError
 
-from shardmerge.schemas.errors import ConfigError
 from shardmerge.schemas.names import TargetTable
 from shardmerge.spark_sink.ranges import RangeResult, RangeTask, TaskFailure
 from shardmerge.spark_sink.settings import SinkSettings
-from shardmerge.spark_sink.spark_session import start_spark
+from shardmerge.spark_sink.spark_session import SparkStart, start_spark
 
 from .connection import ApplyConfig, close_connections
 from .task_runs import run_tasks
@@ -23,23 +20,24 @@ _SHARES_PER_CORE = 2
 
 
 class BatchRunner:
-    """Runs batches; Spark starts in the background, since small batches do not need it."""
+    """Runs batches; Spark starts in the background, since small batches do not need it.
+
+    Attributes:
+        spark: As it starts.
+    """
 
     def __init__(self, settings: SinkSettings, config: ApplyConfig, min_records: int) -> None:
-        self._settings = settings
         self._config = config
         self._min_records = min_records
-        self._session: Any = None
-        self._failure: Exception | None = None
-        self._starter = threading.Thread(target=self._start, name="spark-start", daemon=True)
+        self.spark = SparkStart(lambda: start_spark(settings), "Java 17 and 450 MB")
 
     def start(self) -> None:
         """Begin to start Spark."""
-        self._starter.start()
+        self.spark.begin()
 
     def bound(self, records: int) -> int:
         """At most that many records, fewer while Spark starts: they are applied in the driver."""
-        return min(records, self._min_records - 1) if self._starter.is_alive() else records
+        return min(records, self._min_records - 1) if self.spark.is_starting else records
 
     def run(self, tasks: Sequence[RangeTask]) -> Iterator[RangeResult | TaskFailure]:
         """Apply the tasks; results come in any order.
@@ -52,7 +50,7 @@ class BatchRunner:
             # Tasks of one target are neighbours: they are applied together.
             yield from run_tasks([sorted(tasks, key=_target)], self._config)
             return
-        context = self._spark().sparkContext
+        context = self.spark.session().sparkContext
         units = units_of(tasks, context.defaultParallelism)
         slices = min(len(units), context.defaultParallelism * _SLICES_PER_CORE)
         # Every slice gets large and small units.
@@ -70,26 +68,7 @@ class BatchRunner:
     def stop(self) -> None:
         """Close the driver's own connections; stop Spark, if it runs."""
         close_connections()
-        if self._starter.ident is None:
-            return
-        self._starter.join()
-        if self._session is not None:
-            self._session.stop()
-
-    def _spark(self) -> Any:
-        self._starter.join()
-        if self._failure is not None:
-            raise ConfigError(
-                f"Spark does not start: {self._failure}",
-                hint="see the lines before this one; the driver's JVM needs Java 17 and 450 MB",
-            ) from self._failure
-        return self._session
-
-    def _start(self) -> None:
-        try:
-            self._session = start_spark(self._settings)
-        except Exception as error:  # told by _spark, in the thread that needs it
-            self._failure = error
+        self.spark.stop()
 
 
 def units_of(tasks: Sequence[RangeTask], cores: int) -> list[tuple[RangeTask, ...]]:

@@ -28,8 +28,7 @@ from shardmerge.schemas.row_statements import filling, removal
 from shardmerge.schemas.spark_catalog import SparkCatalog
 from shardmerge.spark_sink.ranges import Advance, RangeResult, RangeTask, Segment, TaskFailure
 from shardmerge.spark_sink.settings import SinkSettings
-from shardmerge.spark_sink.spark_session import start_spark
-from shardmerge.spark_sink.targets.iceberg.batches import SparkStart
+from shardmerge.spark_sink.spark_session import SparkStart, start_spark
 from shardmerge.spark_sink.targets.iceberg.fold import close_readers
 from shardmerge.spark_sink.targets.iceberg.tables import IcebergCatalog
 from shardmerge.spark_sink.targets.iceberg.target import IcebergTarget, spark_conf
@@ -115,7 +114,7 @@ class IcebergKind:
         self._settings = SinkSettings(Path(), jars=jar)
         conf = spark_conf(self.catalog, self._settings, "1.12.0")
         end_jvm()
-        self.spark = SparkStart(lambda: start_spark(self._settings, conf))
+        self.spark = SparkStart(lambda: start_spark(self._settings, conf), "Iceberg")
 
     @property
     def session(self) -> SparkSession:

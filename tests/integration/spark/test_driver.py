@@ -182,7 +182,7 @@ def test_a_large_batch_runs_in_spark(line: Line) -> None:
             first = number * 10_000
             line.rows(shard, *({"id": first + n, "a": n} for n in range(1_000)))
         line.commit()
-        runner._starter.join()
+        runner.spark.session()
         until(driver, lambda: len(line.content()) == 3_000)
     finally:
         runner.stop()
