@@ -39,5 +39,6 @@ class BatchSize:
         used = max(seconds / self._seconds, size_bytes / self._size_bytes)
         if records == 0 or (records < min(_LEAST, self.records) and used <= 1):
             return
-        allowed = int(records / used) if used else self._most
-        self.records = max(1, min(self._most, allowed, max(self.records, _LEAST) * _GROWTH))
+        most = min(self._most, max(self.records, _LEAST) * _GROWTH)
+        # Not divided unless the quotient is below that: ``used`` can be as good as nothing.
+        self.records = most if records >= most * used else max(1, int(records / used))

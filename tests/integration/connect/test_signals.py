@@ -168,7 +168,9 @@ def final_rows(play: Play) -> dict[int, dict[str, Any]]:
         known = []
         for change in all_of(ddl):
             tables = [t for t in change["tableChanges"] or () if t["id"].endswith('"t"')]
-            if (tables and change["source"]["snapshot"] == "false") or "`t`" in change["ddl"]:
+            if (tables and change["source"]["snapshot"] in (None, "false")) or "`t`" in change[
+                "ddl"
+            ]:
                 for table in tables:
                     names = frozenset(
                         c["name"] for c in (table["table"] or {"columns": ()})["columns"]

@@ -231,6 +231,7 @@ class Chaos:
     def take_over(self) -> None:
         """A second sink starts beside a working one: the first is refused and ends."""
         first = self.start()
+        self.settle(first)
         self.feed()
         second = self.start()
         self.settle(second)
