@@ -75,16 +75,30 @@ class Kind(Protocol):
 
 
 class MySqlKind:
-    """A server of MySQL's kind on 127.0.0.1."""
+    """A server of MySQL's kind.
 
-    def __init__(self, port: int, kind: str = "mysql", version: str = "8.0.15") -> None:
-        self._port, self._kind, self._version = port, kind, version
-        self.session = MySqlSession(MySqlAddress("127.0.0.1", port, USER, PASSWORD))
+    Args:
+        port: On 127.0.0.1, unless ``address`` says where it is.
+        kind: Of ``[target]``.
+        version: The same.
+        address: Of a server that somebody else runs.
+    """
+
+    def __init__(
+        self,
+        port: int,
+        kind: str = "mysql",
+        version: str = "8.0.15",
+        address: MySqlAddress | None = None,
+    ) -> None:
+        self._address = address or MySqlAddress("127.0.0.1", port, USER, PASSWORD)
+        self._kind, self._version = kind, version
+        self.session = MySqlSession(self._address)
 
     def settings(self, control_database: str) -> Settings:
-        return Settings(
-            "127.0.0.1", self._port, USER, PASSWORD, control_database, self._kind, self._version
-        )
+        place = self._address
+        server = (place.host, place.port, place.user, place.password)
+        return Settings(*server, control_database, self._kind, self._version)
 
     def open(self, pipeline: Pipeline) -> Target:
         return MySqlTarget(SinkSettings(Path()), pipeline)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -9,6 +10,7 @@ from contextlib import ExitStack
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -19,6 +21,7 @@ from shardmerge.schemas.names import ShardId
 from shardmerge.schemas.row_statements import copying
 from shardmerge.spark_sink.ranges import RangeResult, TaskFailure
 from shardmerge.spark_sink.targets.interface import JournalEntry
+from shardmerge.spark_sink.targets.mysql.session import MySqlAddress
 
 from .contract import ROOT, Contract, IcebergKind, Kind, MySqlKind
 
@@ -27,7 +30,9 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
-KINDS = ("mysql80", "mysql97", "mariadb1011", "iceberg")
+TIDB = os.environ.get("SHARDMERGE_TIDB", "")
+"""``USER:PASSWORD@HOST:PORT/VERSION`` of a TiDB: it is held against the contract too."""
+KINDS = ("mysql80", "mysql97", "mariadb1011", "iceberg", *(["tidb"] if TIDB else []))
 DONE = JournalEntry("done")
 
 
@@ -42,6 +47,12 @@ def kind_of(stack: LocalStack) -> Iterator[Callable[[str], Kind]]:
         def start(name: str) -> Kind:
             if name == "mysql80":
                 return MySqlKind(stack.ports.target)
+            if name == "tidb":
+                url = urlsplit(f"mysql://{TIDB}")
+                address = MySqlAddress(
+                    url.hostname or "", url.port or 4000, url.username or "", url.password or ""
+                )
+                return MySqlKind(0, "tidb", url.path.strip("/"), address)
             if name == "iceberg":
                 iceberg = IcebergKind(folder / "warehouse")
                 running.callback(iceberg.spark.stop)
