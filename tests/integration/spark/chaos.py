@@ -232,9 +232,14 @@ class Chaos:
         """A second sink starts beside a working one: the first is refused and ends."""
         first = self.start()
         self.settle(first)
+        seen = self.log().count("sink started")
         self.feed()
         second = self.start()
-        self.settle(second)
+        deadline = time.monotonic() + PATIENCE_S
+        while self.log().count("sink started") == seen:
+            assert time.monotonic() < deadline, self.log()[-3_000:]
+            time.sleep(0.1)
+        # What comes from here on is the second one's: the first finds that out when it tries.
         self.feed()
         self.settle(second)
         assert first.wait(PATIENCE_S) == 1, self.log()[-3_000:]
