@@ -144,8 +144,8 @@ def _read(offset: int, document: Mapping[str, Any]) -> SchemaChangeEvent:
         database=_text(document, "databaseName", optional=True),
         ddl=_text(document, "ddl"),
         position=source_position(source),
-        # After a restart behind an incremental snapshot Debezium calls everything that it reads from
-        # the binlog a snapshot's (measured, 3.6.1); what a snapshot reads comes from no server.
+        # After a restart behind an incremental snapshot Debezium marks what it reads from the
+        # binlog as a snapshot's (measured, 3.6.1); what a snapshot reads comes from no server.
         snapshot=source.get("snapshot") not in _NOT_A_SNAPSHOT and not source.get("server_id"),
         table=_text(source, "table", optional=True),
         tables=tuple(_table_change(_record(c, "table change")) for c in changes),

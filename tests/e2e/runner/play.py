@@ -34,6 +34,7 @@ ALREADY_DONE = (1054, 1060, 1061, 1091)
 QUIET_SECONDS = 12.0
 """Nothing moved for so long: what is missing now will not come."""
 QUIETEST_SECONDS = 40.0
+REREAD_SECONDS = 60.0
 BOUND_SECONDS = 300.0
 DRAIN_SECONDS = 90.0
 """Longer than a broker keeps a transaction open whose connector was restarted."""
@@ -398,7 +399,9 @@ class Player:
             now = time.monotonic()
             if (latest := (picture or self._picture)()) != seen or self.line.recovering():
                 seen, moved = latest, now
-            if now - moved > max(quiet, self._quiet) or now - begin > BOUND_SECONDS:
+            # A connector that reads a table again asks for its signals one after the other.
+            rereads = REREAD_SECONDS if self._facts.unread(self.target) else 0.0
+            if now - moved > max(quiet, self._quiet, rereads) or now - begin > BOUND_SECONDS:
                 raise Failed("; ".join(found))
             time.sleep(0.2)
 
