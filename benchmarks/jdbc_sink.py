@@ -29,7 +29,7 @@ from msgspec.json import encode
 
 # The project's folder is off the path (PYTHONSAFEPATH), and so is this one.
 sys.path.insert(0, str(Path(__file__).parent))
-from sink_throughput import Backlog, Bench, Size, apply_backlog, measuring, produce
+from sink_throughput import Backlog, Bench, Size, apply_backlog, measuring, print_ways, produce
 
 from shardmerge.connectors.connect_rest import ConnectRest
 from shardmerge.connectors.local.artifacts import (
@@ -233,16 +233,11 @@ def measure(stack: LocalStack, size: Size, folder: Path) -> None:
         f" {backlog.size_bytes / backlog.events:.0f} bytes each, {len(tasks)} partitions,"
         f" onto {len(backlog.base):,} rows\n"
     )
-    print(f"{'way':<46}{'seconds':>9}{'events/s':>11}{'ratio':>8}")
-    for way, seconds, uses in (
+    print_ways(
+        backlog.events,
         ("Debezium's JDBC sink, 4 tasks, batch 2,000", theirs_s, theirs),
         ("shardmerge, Spark local[2]", ours_s, ours),
-    ):
-        rate = backlog.events / seconds
-        print(f"{way:<46}{seconds:>9.2f}{rate:>11,.0f}{theirs_s / seconds:>8.2f}")
-        for name, (cpu_s, mb) in sorted(uses.items()):
-            each = cpu_s / backlog.events * 1e6
-            print(f"  CPU of {name:<37}{cpu_s:>9.2f}{each:>8.1f} µs, peak {mb:.0f} MB")
+    )
     wrong = bench.differences()
     print("both tables are equal" if not wrong else f"the tables differ in {wrong:,} rows")
 

@@ -20,7 +20,7 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import wraps
@@ -343,6 +343,16 @@ class StageClock:
         self.own["all else"] = own - sum(self.own.values())
 
 
+def print_ways(events: int, *ways: tuple[str, float, Mapping[str, Use]]) -> None:
+    """Name, seconds and use of each way to apply so many events; the first is the reference."""
+    print(f"{'way':<46}{'seconds':>9}{'events/s':>11}{'ratio':>8}")
+    for way, seconds, uses in ways:
+        print(f"{way:<46}{seconds:>9.2f}{events / seconds:>11,.0f}{ways[0][1] / seconds:>8.2f}")
+        for name, (cpu_s, mb) in sorted(uses.items()):
+            each = cpu_s / events * 1e6
+            print(f"  CPU of {name:<37}{cpu_s:>9.2f}{each:>8.1f} µs, peak {mb:.0f} MB")
+
+
 def print_stages(bench: Bench, size: Size, backlog: Backlog) -> None:
     """Where the time goes: the same tasks in this process, one core."""
     bench.load(STAGED, backlog.base, sorted(backlog.base))
@@ -430,16 +440,11 @@ def measure(
         f" each, {len(tasks)} partitions,"
         f" onto {len(backlog.base):,} rows; {len(left):,} rows to write\n"
     )
-    print(f"{'way':<46}{'seconds':>9}{'events/s':>11}{'ratio':>8}")
-    for way, seconds, uses in (
+    print_ways(
+        backlog.events,
         ("LOAD DATA REPLACE of the final rows, sorted", reference_s, reference_used),
         (f"Kafka to target, Spark local[{CORES}]", applied_s, used),
-    ):
-        rate = backlog.events / seconds
-        print(f"{way:<46}{seconds:>9.2f}{rate:>11,.0f}{reference_s / seconds:>8.2f}")
-        for name, (cpu_s, mb) in sorted(uses.items()):
-            each = cpu_s / backlog.events * 1e6
-            print(f"  CPU of {name:<37}{cpu_s:>9.2f}{each:>8.1f} µs, peak {mb:.0f} MB")
+    )
     gone = [key for key in backlog.base if key not in backlog.rows]
     for first in range(0, len(gone), 1_000):
         some = ", ".join(map(str, gone[first : first + 1_000]))

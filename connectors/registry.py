@@ -82,26 +82,23 @@ class SchemaRegistry:
 
     def _ask(self, number: int) -> str:
         if time.monotonic() < self._rests_until:
-            raise self._unreachable(self._failure)
+            raise self._unreachable()
         try:
             status, body = self._get(f"/schemas/ids/{number}")
         except (OSError, HTTPException) as error:
-            self._rests_until = time.monotonic() + _REST_S
-            raise self._unreachable(str(error) or type(error).__name__) from error
+            raise self._failed(str(error) or type(error).__name__) from error
         if status == HTTPStatus.NOT_FOUND:
             raise UnknownSchema(
                 f"the schema registry at {self._url} has no schema {number}",
                 hint="is it the registry that the connector writes to, with all of its schemas?",
             )
         if status != HTTPStatus.OK:
-            self._rests_until = time.monotonic() + _REST_S
-            raise self._unreachable(f"it answers {status}")
+            raise self._failed(f"it answers {status}")
         try:
             answer = json.loads(body)
             kind, text = answer.get("schemaType", "AVRO"), answer["schema"]
         except (ValueError, KeyError, AttributeError, TypeError):
-            self._rests_until = time.monotonic() + _REST_S
-            raise self._unreachable("its answer is not that of a schema registry") from None
+            raise self._failed("its answer is not that of a schema registry") from None
         if kind != "AVRO" or not isinstance(text, str):
             raise UnknownSchema(
                 f"schema {number} of the registry at {self._url} is of type {kind}, not AVRO",
@@ -118,9 +115,14 @@ class SchemaRegistry:
         finally:
             self._connection.close()
 
-    def _unreachable(self, why: str) -> RegistryUnreachable:
+    def _failed(self, why: str) -> RegistryUnreachable:
+        """It is left alone for a while."""
+        self._rests_until = time.monotonic() + _REST_S
         self._failure = why
+        return self._unreachable()
+
+    def _unreachable(self) -> RegistryUnreachable:
         return RegistryUnreachable(
-            f"the schema registry at {self._url} does not give schemas: {why}",
+            f"the schema registry at {self._url} does not give schemas: {self._failure}",
             hint="see whether it runs; what waits for it goes on by itself",
         )

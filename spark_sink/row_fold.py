@@ -102,6 +102,8 @@ class RowFold:
         self._last = Changes()
         self._short: SegmentPlan | None = None
         self._wrapped = False
+        # Whether there may be rows of which the stream's condition was not asked yet.
+        self._unasked = False
 
     def add(self, offset: int, value: bytes | None) -> bool:
         """Take the record at that offset; False when the fold has ended before it."""
@@ -109,6 +111,7 @@ class RowFold:
 
     def add_all(self, offsets: Sequence[int], values: Sequence[bytes | None]) -> bool:
         """Take records; False when the fold has ended before the last of them."""
+        self._unasked = bool(self._stream.where)
         taken = 0
         while self.end is None:
             if self._short is not None:
@@ -247,8 +250,9 @@ class RowFold:
 
     def _leave_out(self) -> None:
         """Let rows that the target shall not have be deleted instead of written."""
-        if not self._stream.where:
+        if not self._unasked:
             return
+        self._unasked = False
         for group in self._groups:
             if isinstance(group, Changes):
                 for key, (offset, number, image, deleted) in group.items():
@@ -370,11 +374,12 @@ class RowFold:
             self._groups.append(last)
         self._short = None
         before, after = (image, None) if record.op == DELETE else (record.before, image)
-        names = self._plan_of(self._number).names
-        before, after = (
-            row if row and self._is_wanted(self._number, [row[n] for n in names]) else None
-            for row in (before, after)
-        )
+        if self._stream.where:
+            names = self._plan_of(self._number).names
+            before, after = (
+                row if row and self._is_wanted(self._number, [row[n] for n in names]) else None
+                for row in (before, after)
+            )
         last.add(offset, before, after)
 
     def _hold(self, offset: int, reason: str, hint: str) -> bool:

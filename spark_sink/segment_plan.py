@@ -17,7 +17,6 @@ from shardmerge.schemas.row_conditions import (
     column_names,
     condition_on,
 )
-from shardmerge.schemas.types import ColumnType
 
 from .columns import Encoder, Form, UnfitValue
 from .fills import Fill, fill_of
@@ -144,7 +143,7 @@ def plan_segment(
     if stream.where and refusal is None:
         try:
             matches = _matcher(stream.where, own, rows)
-        except UnsupportedDDL as error:
+        except (UnsupportedDDL, UnfitValue) as error:
             refusal = Refusal(error.message, error.hint or "change where in the shard's route")
     by_name = {c.column.name.lower(): c for c in own}
     keys = [by_name[k.lower()] for k in segment.key if k.lower() in by_name]
@@ -181,18 +180,12 @@ def _matcher(where: str, columns: Sequence[ShardColumn], rows: RowFormat) -> Con
             f"where names {', '.join(missing)}, which the shard does not have here",
             hint="let the condition of the route name columns that all of its shards have",
         )
-    return condition_on(
-        where,
-        {
-            name: ConditionColumn(
-                places[name],
-                columns[places[name]].column.type,
-                partial(_text_of, rows, columns[places[name]].column.type),
-            )
-            for name in column_names(where)
-        },
-    )
+    named = {}
+    for name in column_names(where):
+        kind = columns[places[name]].column.type
+        named[name] = ConditionColumn(places[name], kind, partial(_text_of, rows.encoder(kind)))
+    return condition_on(where, named)
 
 
-def _text_of(rows: RowFormat, kind: ColumnType, value: Any) -> str | None:
-    return rows.encoder(kind).encode([value])[0]
+def _text_of(how: Encoder, value: Any) -> str | None:
+    return how.encode([value])[0]

@@ -144,25 +144,27 @@ class Journal:
                 return entry
             make_database(self._session, target.database)
             real = show_create(self._session, target)
-            self._settle_others(target, place, real)
+            context = server_context(self._session, target.database)
+            self._settle_others(target, place, real, context)
             before = stored[0][1] if stored else None
             if before is None:
                 before = real
                 self._store(place, statement.sql, JournalEntry("intent"), before)
             reach("statement-begun")
-            outcome = self._run(target, statement.sql, before, real)
+            outcome = self._run(target, statement.sql, before, real, context)
             kept = None if outcome.anew else before
             self._store(place, statement.sql, outcome.entry, kept)
             reach("statement-done")
             return outcome.entry
 
-    def _settle_others(self, target: TargetTable, place: _Place, real: str) -> None:
+    def _settle_others(
+        self, target: TargetTable, place: _Place, real: str, context: ServerContext
+    ) -> None:
         """Find out what became of the target's other statements that were begun.
 
         What was not executed, or cannot be told from somebody's change, begins anew when it is
         executed again.
         """
-        context = server_context(self._session, target.database)
         for version, ordinal, state, sql, before, error in self._session.query(
             f"SELECT version, ordinal, state, statement, schema_before, error FROM {self._table}"
             " WHERE pipeline = %s AND target_database = %s AND target_table = %s"
@@ -224,9 +226,10 @@ class Journal:
             return JournalEntry("refused", error.message)
         return JournalEntry("done")
 
-    def _run(self, target: TargetTable, sql: str, before: str, real: str) -> _Outcome:
+    def _run(
+        self, target: TargetTable, sql: str, before: str, real: str, context: ServerContext
+    ) -> _Outcome:
         """Execute the statement unless the table's real schema shows that it was."""
-        context = server_context(self._session, target.database)
         try:
             statement = parse(sql, context)
             schema_before = schema_of(before, context)
