@@ -22,6 +22,7 @@ import click
 from shardmerge.connectors.connect_rest import ConnectRest
 from shardmerge.connectors.local.processes import ProcessSpec, Supervisor
 from shardmerge.connectors.local.stack import LocalStack
+from shardmerge.connectors.reread_watch import RereadWatch
 from shardmerge.connectors.source_config import connector_name
 from shardmerge.connectors.watchdog import Watchdog
 from shardmerge.schemas.errors import ShardMergeError
@@ -143,8 +144,11 @@ def main(directory: Path, owner: int | None) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
     names = [connector_name(keeper.pipeline, source) for source in keeper.pipeline.sources]
-    watchdog = Watchdog(ConnectRest(keeper.pipeline.connect.url, patience_s=2.0), names)
-    threading.Thread(target=watchdog.run, args=(stopping,), daemon=True).start()
+    for watch in (
+        Watchdog(ConnectRest(keeper.pipeline.connect.url, patience_s=2.0), names),
+        RereadWatch(keeper.pipeline, ConnectRest(keeper.pipeline.connect.url, patience_s=2.0)),
+    ):
+        threading.Thread(target=watch.run, args=(stopping,), daemon=True).start()
     while not stopping.wait(_LOOK_SECONDS):
         if owner is not None and not _is_alive(owner):
             log.warning("process %d is gone: the line is stopped", owner)

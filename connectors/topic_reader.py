@@ -54,6 +54,10 @@ class TopicReader:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Leave Kafka."""
         self._consumer.close()
 
     def extents(self, topics: Sequence[str]) -> tuple[Extent, ...]:

@@ -1,4 +1,4 @@
-"""Restarts failed connectors and tasks: Connect itself never does.
+"""Restarts failed connectors and tasks: Connect itself never does. Brings unanswered rereads on.
 
 After a restart of a MySQL server a Debezium task stays FAILED whatever its retry settings are
 (measured), and the pipeline stands still without an error anywhere else.
@@ -30,6 +30,7 @@ from shardmerge.schemas.pipeline import parse_pipeline
 
 from .connect_rest import ConnectRest
 from .deploy import deploy_connectors
+from .reread_watch import RereadWatch
 from .source_config import connector_name
 
 _LOG = logging.getLogger(__name__)
@@ -120,7 +121,11 @@ def main(arguments: list[str] | None = None) -> int:
         except ShardMergeError as error:
             print(f"error: {error}", file=sys.stderr)
             return 1
+    rereads = RereadWatch(pipeline, ConnectRest(pipeline.connect.url, patience_s=10.0))
+    beside = threading.Thread(target=rereads.run, args=(stop, options.interval))
+    beside.start()
     Watchdog(rest, names, options.interval).run(stop)
+    beside.join()
     return 0
 
 

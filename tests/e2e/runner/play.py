@@ -34,7 +34,8 @@ ALREADY_DONE = (1054, 1060, 1061, 1091)
 QUIET_SECONDS = 12.0
 """Nothing moved for so long: what is missing now will not come."""
 QUIETEST_SECONDS = 40.0
-REREAD_SECONDS = 60.0
+REREAD_SECONDS = 90.0
+"""A connector that leaves a request unanswered is brought on after 30 s; see `RereadWatch`."""
 BOUND_SECONDS = 300.0
 DRAIN_SECONDS = 90.0
 """Longer than a broker keeps a transaction open whose connector was restarted."""

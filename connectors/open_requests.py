@@ -1,0 +1,152 @@
+"""Pure: which requests for snapshots of single tables a connector has not answered yet.
+
+A connector can leave a request unanswered without an error: one that was read just before its
+process died is lost, and an exception while a chunk is sent ends the snapshot silently (Debezium
+logs "Action snapshot-window-close failed"), after which later requests only queue up. A restart
+makes it go on where it was; a request that is lost must be sent again.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from .signals import Notice
+
+_TABLE = re.compile(r"\\Q(.*)\\E", re.DOTALL)
+_SHORTEST_PAUSE_S, _LONGEST_PAUSE_S = 30.0, 3600.0
+_QUIET = ("COMPLETED", "ABORTED", "")
+"""The last notice of a connector that reads no table: ``""`` when it has said nothing."""
+
+
+class Remedy(StrEnum):
+    """What brings an unanswered request on."""
+
+    RESTART = "restart the connector"
+    SEND_AGAIN = "send the requests again"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request as it stands on the signals topic.
+
+    Attributes:
+        source: The source's name.
+        table: ``database.table``.
+        value: The record's value, to send it again.
+    """
+
+    source: str
+    table: str
+    value: bytes
+
+
+def request_of(key: bytes | None, value: bytes | None) -> Request | None:
+    """Read a record of the signals topic; None for one that asks for something else.
+
+    Operators may write any of Debezium's signals there: only requests of our own form, for one
+    table by its name, can be followed.
+    """
+    try:
+        document = json.loads(value or b"")
+        if document["type"] != "execute-snapshot":
+            return None
+        (table,) = document["data"]["data-collections"]
+        found = _TABLE.fullmatch(table)
+        return found and Request((key or b"").decode(), found[1], value or b"")
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRequests:
+    """The open requests of one source, and since when nothing was heard. Times are monotonic.
+
+    Attributes:
+        open: In the order in which they were asked.
+        heard_s: The latest of: the first request, a notice, a remedy.
+        last: Type of the last notice, "" before the first.
+        pause_s: The silence after which a remedy is due; doubled by each that brings no notice.
+        remedy: The last that was tried since a notice.
+    """
+
+    open: tuple[Request, ...] = ()
+    heard_s: float = 0.0
+    last: str = ""
+    pause_s: float = _SHORTEST_PAUSE_S
+    remedy: Remedy | None = None
+
+    def asked(self, request: Request, now_s: float) -> SourceRequests:
+        """With one request more; a repeated one is open once."""
+        others = tuple(r for r in self.open if r.value != request.value)
+        heard_s = self.heard_s if self.open else now_s
+        return replace(self, open=(*others, request), heard_s=heard_s)
+
+    def said(self, notice: Notice, now_s: float, shortest_s: float) -> SourceRequests:
+        """After a notice: a table's scan answers its oldest request."""
+        still = list(self.open)
+        if notice.type == "TABLE_SCAN_COMPLETED" and notice.status != "SQL_EXCEPTION":
+            # After SQL_EXCEPTION the rows were not read: it stays open, and is sent again.
+            first = next((r for r in still if r.table == notice.table), None)
+            if first is not None:
+                still.remove(first)
+        if notice.type == "ABORTED":
+            still = []
+        return SourceRequests(tuple(still), now_s, notice.type, shortest_s)
+
+    def due(self, now_s: float) -> Remedy | None:
+        """The remedy that is due now, if any.
+
+        An idle connector has lost the request; one amid a snapshot stands. When the one remedy
+        brought nothing, the other is tried. A snapshot that an operator paused is left alone.
+        """
+        if not self.open or self.last == "PAUSED" or now_s - self.heard_s < self.pause_s:
+            return None
+        if self.remedy is None:
+            return Remedy.SEND_AGAIN if self.last in _QUIET else Remedy.RESTART
+        return Remedy.RESTART if self.remedy is Remedy.SEND_AGAIN else Remedy.SEND_AGAIN
+
+    def tried(self, remedy: Remedy, now_s: float) -> SourceRequests:
+        """After a remedy: the next is due after twice the silence, at most an hour.
+
+        A connector that is far behind in its binlog says nothing for long, and needs no remedy.
+        """
+        pause_s = min(2 * self.pause_s, _LONGEST_PAUSE_S)
+        return replace(self, heard_s=now_s, pause_s=pause_s, remedy=remedy)
+
+
+@dataclass(slots=True)
+class OpenRequests:
+    """All sources' open requests, fed with both topics' records in their order.
+
+    Args:
+        shortest_s: The silence after which the first remedy is due.
+    """
+
+    shortest_s: float = _SHORTEST_PAUSE_S
+    _sources: dict[str, SourceRequests] = field(default_factory=dict)
+
+    def asked(self, request: Request, now_s: float) -> None:
+        """Told of a request."""
+        self._sources[request.source] = self._of(request.source).asked(request, now_s)
+
+    def said(self, notice: Notice, now_s: float) -> None:
+        """Told of a notice."""
+        source = self._of(notice.source)
+        self._sources[notice.source] = source.said(notice, now_s, self.shortest_s)
+
+    def due(self, now_s: float) -> Iterator[tuple[str, Remedy, tuple[Request, ...]]]:
+        """Sources whose requests need a remedy now, with the requests."""
+        for name, source in sorted(self._sources.items()):
+            if (remedy := source.due(now_s)) is not None:
+                yield name, remedy, source.open
+
+    def tried(self, source: str, remedy: Remedy, now_s: float) -> None:
+        """Told that a source's remedy was applied."""
+        self._sources[source] = self._of(source).tried(remedy, now_s)
+
+    def _of(self, source: str) -> SourceRequests:
+        return self._sources.get(source) or SourceRequests(pause_s=self.shortest_s)

@@ -1,0 +1,139 @@
+"""Brings on the snapshots of single tables that a connector leaves unanswered.
+
+Reads what was asked and what connectors said about it, and restarts a connector or sends its
+requests again when it is silent for long: see ``open_requests``.
+"""
+
+from __future__ import annotations
+
+import heapq
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+from confluent_kafka import KafkaException, Producer
+
+from shardmerge.schemas import topics
+from shardmerge.schemas.errors import ContractError, ShardMergeError, StackError
+from shardmerge.schemas.pipeline import Pipeline
+
+from .avro_wire import JsonOfAvro, UndecodableAvro, UnknownSchema
+from .connect_rest import ConnectRest
+from .open_requests import OpenRequests, Remedy, Request, request_of
+from .registry import RegistryAddress, SchemaRegistry
+from .signals import notice
+from .source_config import connector_name
+from .stored_record import StoredRecord
+from .topic_reader import TopicReader
+
+_LOG = logging.getLogger(__name__)
+_SEND_TIMEOUT_S = 10.0
+
+
+class RereadWatch:
+    """Watches a pipeline's requests for snapshots. One thread uses it; ``close`` it.
+
+    Args:
+        pipeline: Whose topics and connectors.
+        rest: The Connect cluster.
+        shortest_s: The silence after which an unanswered request is brought on.
+    """
+
+    def __init__(self, pipeline: Pipeline, rest: ConnectRest, shortest_s: float = 30.0) -> None:
+        self._rest = rest
+        self._connectors = {s.name: connector_name(pipeline, s) for s in pipeline.sources}
+        self._signals = topics.signals(pipeline).name
+        self._notifications = topics.notifications(pipeline).name
+        self._reader = TopicReader(pipeline.kafka.bootstrap_servers)
+        self._producer = Producer(
+            {"bootstrap.servers": pipeline.kafka.bootstrap_servers, "log_level": 0}
+        )
+        address = RegistryAddress.of(pipeline.kafka)
+        self._to_json = (
+            JsonOfAvro(SchemaRegistry(address).schema_text) if address is not None else None
+        )
+        self._requests = OpenRequests(shortest_s)
+        self._next: dict[str, int] = {}
+
+    def close(self) -> None:
+        """Leave Kafka."""
+        self._reader.close()
+
+    def look(self, now_s: float) -> tuple[tuple[str, Remedy], ...]:
+        """Read what is new and apply the remedies that are due.
+
+        Args:
+            now_s: A monotonic clock's time.
+
+        Returns:
+            Each source that got a remedy, with it.
+
+        Raises:
+            StackError: Kafka or Connect does not answer; nothing is lost, the next look goes on.
+        """
+        for record in self._new_records():
+            self._take(record, now_s)
+        applied = []
+        for source, remedy, requests in tuple(self._requests.due(now_s)):
+            connector = self._connectors.get(source)
+            status = connector and self._rest.status(connector)
+            # A failed one is the watchdog's; one that was paused or deleted answers later.
+            if not connector or not status or not status.is_running:
+                continue
+            if remedy is Remedy.RESTART:
+                self._rest.restart(connector)
+            else:
+                self._send(requests)
+            self._requests.tried(source, remedy, now_s)
+            tables = ",".join(request.table for request in requests)
+            _LOG.warning("reread_unanswered source=%s tables=%s remedy=%s", source, tables, remedy)
+            applied.append((source, remedy))
+        return tuple(applied)
+
+    def run(self, stop: threading.Event, interval_s: float = 3.0) -> None:
+        """Look again and again until ``stop`` is set; what does not answer is awaited."""
+        while not stop.wait(interval_s):
+            try:
+                self.look(time.monotonic())
+            except ShardMergeError as error:
+                _LOG.warning("rereads_not_watched %s", error)
+        self.close()
+
+    def _new_records(self) -> Iterator[StoredRecord]:
+        """Both topics' new records, as far as their times can tell in the order of writing."""
+        new: list[list[StoredRecord]] = []
+        for extent in self._reader.extents((self._signals, self._notifications)):
+            begin = max(self._next.get(extent.topic, 0), extent.begin)
+            new.append(list(self._reader.records(replace(extent, begin=begin))))
+        for record in heapq.merge(*new, key=lambda record: record.timestamp_ms):
+            yield record
+            self._next[record.topic] = record.offset + 1
+
+    def _take(self, record: StoredRecord, now_s: float) -> None:
+        if record.topic == self._signals:
+            if (request := request_of(record.key, record.value)) is not None:
+                self._requests.asked(request, now_s)
+            return
+        try:
+            value = record.value if self._to_json is None else self._to_json(record.value)
+            said = notice(value)
+        except (ContractError, UndecodableAvro, UnknownSchema) as error:
+            _LOG.warning("notification_not_read place=%s %s", record.place, error)
+            return
+        if said is not None:
+            self._requests.said(said, now_s)
+
+    def _send(self, requests: tuple[Request, ...]) -> None:
+        try:
+            for request in requests:
+                self._producer.produce(self._signals, request.value, request.source.encode())
+            left = self._producer.flush(_SEND_TIMEOUT_S)
+        except (KafkaException, BufferError) as error:
+            raise StackError(f"{self._signals} cannot be written: {error}") from error
+        if left:
+            raise StackError(
+                f"{self._signals} cannot be written within {_SEND_TIMEOUT_S:.0f} s",
+                hint="see whether the brokers run",
+            )
