@@ -84,7 +84,7 @@ def test_the_remedies_take_turns_with_growing_pauses_up_to_an_hour() -> None:
     requests = OpenRequests(shortest_s=30.0)
     requests.asked(request("t"), 0.0)
     requests.said(said("IN_PROGRESS"), 0.0)
-    now, times, remedies = 0, [], []
+    now, times, remedies = 0, list[int](), list[Remedy]()
     while len(times) < 10:
         now += 1
         for name, remedy, _ in tuple(requests.due(float(now))):
