@@ -17,10 +17,12 @@ from typing import Any
 
 import faust
 
+from shardmerge.connectors.record_formats import awaited_record_format
 from shardmerge.connectors.topics_admin import create_topics
 from shardmerge.schemas import topics
 from shardmerge.schemas.errors import ShardMergeError
 from shardmerge.schemas.pipeline import Pipeline, parse_pipeline
+from shardmerge.schemas.record_format import AVRO, RecordFormat
 from shardmerge.schemas.topics import TopicSpec
 
 from .delivery import GapCheck
@@ -35,11 +37,17 @@ from .workers import add_coordinator, add_tracker
 log = logging.getLogger("shardmerge.agents.app")  # not __name__: this module runs as __main__
 
 
-def build_app(pipeline: Pipeline, settings: AgentSettings) -> Any:
-    """The Faust app with both agents; its topics must exist before it starts."""
+def build_app(pipeline: Pipeline, settings: AgentSettings, format_: RecordFormat = AVRO) -> Any:
+    """The Faust app with both agents; its topics must exist before it starts.
+
+    Args:
+        pipeline: What is coordinated.
+        settings: Of the worker.
+        format_: Of our own records.
+    """
     servers = pipeline.kafka.bootstrap_servers
     view = StatusView()
-    reader = ViewReader(servers, [spec.name for spec in viewed_topics(pipeline)], view)
+    reader = ViewReader(servers, [spec.name for spec in viewed_topics(pipeline)], view, format_)
 
     def new_web(app: Any) -> StatusWeb:
         return StatusWeb(app, pipeline=pipeline.name, view=view, reader=reader)
@@ -78,8 +86,8 @@ def build_app(pipeline: Pipeline, settings: AgentSettings) -> Any:
     )
     app.service(reader)
     gaps = GapCheck(servers)
-    add_tracker(app, pipeline, gaps, settings.failpoint)
-    add_coordinator(app, pipeline, gaps, settings.failpoint)
+    add_tracker(app, pipeline, gaps, format_, settings.failpoint)
+    add_coordinator(app, pipeline, gaps, format_, settings.failpoint)
     _log_assignment(app)
     _close_with(app, gaps)
     return app
@@ -115,7 +123,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         pipeline = parse_pipeline(options.pipeline.read_text(encoding="utf-8"), os.environ)
         # A source topic that is missing when the worker joins leaves its agent idle, silently.
         create_topics(pipeline.kafka.bootstrap_servers, topics.own_topics(pipeline))
-        app = build_app(pipeline, settings)
+        app = build_app(pipeline, settings, awaited_record_format(pipeline.kafka))
     except (ShardMergeError, OSError) as error:
         print(f"shardmerge agents: {error}", file=sys.stderr)
         return 2

@@ -28,6 +28,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping
+from operator import attrgetter
 from typing import Any, TypeAlias
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
@@ -107,6 +108,7 @@ class GapCheck:
             await consumer.stop()
 
 
+Wire: TypeAlias = Callable[[Send], bytes]
 Translate: TypeAlias = Callable[[SourceRecord], Coroutine[Any, Any, SourceRecord]]
 
 
@@ -120,6 +122,7 @@ class Carrier:
 
     Args:
         translate: Makes what the fold reads of a record; it waits for what it needs.
+        wire: The bytes in which a record is sent.
 
     Attributes:
         passed: Called at each place of ``agents.failpoints.PLACES``.
@@ -134,8 +137,10 @@ class Carrier:
         passed: Passed = nowhere,
         *,
         translate: Translate = as_it_is,
+        wire: Wire = attrgetter("value"),
     ) -> None:
         self._translate = translate
+        self._wire = wire
         self._table = table
         self._fold = fold
         self._gaps = gaps
@@ -211,7 +216,7 @@ class Carrier:
         topic = self._outputs[send.topic]
         headers = [(name, text.encode()) for name, text in send.headers]
         self.passed("before-send")
-        pending = await topic.send(key=send.key, value=send.value, headers=headers)
+        pending = await topic.send(key=send.key, value=self._wire(send), headers=headers)
         self.passed("after-send")
         return pending
 

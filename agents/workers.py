@@ -6,14 +6,17 @@ from typing import Any
 
 from shardmerge.schemas import topics
 from shardmerge.schemas.pipeline import Pipeline
+from shardmerge.schemas.record_format import RecordFormat
 
 from .delivery import Carrier, GapCheck, bytes_table, bytes_topic, carry
 from .failpoints import agent_failpoint
 from .folds import CoordinatorFold, TrackerFold
-from .source_formats import translation
+from .wire_formats import canonical, translation, wire
 
 
-def add_tracker(app: Any, pipeline: Pipeline, gaps: GapCheck, failing: str = "") -> None:
+def add_tracker(
+    app: Any, pipeline: Pipeline, gaps: GapCheck, format_: RecordFormat, failing: str = ""
+) -> None:
     """Every source's schema-change topic, and commands → schema-log; ddl for what is ignored.
 
     These topics have one partition each, and so has the table: they share one worker.
@@ -22,6 +25,7 @@ def add_tracker(app: Any, pipeline: Pipeline, gaps: GapCheck, failing: str = "")
         app: Faust's.
         pipeline: What is coordinated.
         gaps: Reads again where offsets are missing.
+        format_: Of our own records.
         failing: See ``failpoints``.
     """
     outputs = _outputs(app, topics.schema_log(pipeline).name, topics.ddl(pipeline).name)
@@ -32,7 +36,8 @@ def add_tracker(app: Any, pipeline: Pipeline, gaps: GapCheck, failing: str = "")
         gaps,
         outputs,
         agent_failpoint(failing, "tracker"),
-        translate=translation(pipeline),
+        translate=translation(pipeline, format_),
+        wire=wire(pipeline, format_),
     )
     source = bytes_topic(
         app,
@@ -42,13 +47,16 @@ def add_tracker(app: Any, pipeline: Pipeline, gaps: GapCheck, failing: str = "")
     carry(app, "tracker", source, carrier)
 
 
-def add_coordinator(app: Any, pipeline: Pipeline, gaps: GapCheck, failing: str = "") -> None:
+def add_coordinator(
+    app: Any, pipeline: Pipeline, gaps: GapCheck, format_: RecordFormat, failing: str = ""
+) -> None:
     """The schema-log → ddl, joined-schemas and signals; one partition is one worker's.
 
     Args:
         app: Faust's.
         pipeline: What is coordinated.
         gaps: Reads again where offsets are missing.
+        format_: Of our own records.
         failing: See ``failpoints``.
     """
     outputs = _outputs(
@@ -60,7 +68,13 @@ def add_coordinator(app: Any, pipeline: Pipeline, gaps: GapCheck, failing: str =
     log = topics.schema_log(pipeline)
     table = bytes_table(app, "target-states", partitions=log.partitions)
     carrier = Carrier(
-        table, CoordinatorFold(pipeline), gaps, outputs, agent_failpoint(failing, "coordinator")
+        table,
+        CoordinatorFold(pipeline),
+        gaps,
+        outputs,
+        agent_failpoint(failing, "coordinator"),
+        translate=canonical(format_),
+        wire=wire(pipeline, format_),
     )
     carry(app, "coordinator", bytes_topic(app, log.name), carrier)
 

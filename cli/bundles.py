@@ -10,12 +10,14 @@ from typing import BinaryIO
 
 from shardmerge.agents.replay.bundle import Manifest, write_bundle
 from shardmerge.connectors.avro_wire import JsonOfAvro
+from shardmerge.connectors.record_formats import record_format
 from shardmerge.connectors.registry import RegistryAddress, SchemaRegistry
 from shardmerge.connectors.stored_record import Extent, StoredRecord
 from shardmerge.connectors.topic_reader import TopicReader
 from shardmerge.schemas import topics
 from shardmerge.schemas.errors import StackError
 from shardmerge.schemas.pipeline import Pipeline
+from shardmerge.schemas.record_format import RecordFormat
 
 from .pipeline_text import pipeline_text
 
@@ -64,6 +66,8 @@ def write_from_kafka(
         found = {extent.topic for extent in extents}
         sources = {topics.schema_changes(pipeline, s.name).name for s in pipeline.sources}
         to_json = _to_json(pipeline)
+        ours = topics.own_records(pipeline)
+        canonical = _to_canonical(record_format(pipeline.kafka))
         for name in required:
             if name not in found:
                 raise StackError(
@@ -74,7 +78,11 @@ def write_from_kafka(
         def partitions() -> Iterator[tuple[Extent, Iterator[StoredRecord]]]:
             for extent in extents:
                 records = reader.records(extent)
-                yield extent, map(to_json, records) if extent.topic in sources else records
+                if extent.topic in sources:
+                    records = map(to_json, records)
+                elif extent.topic in ours:
+                    records = map(canonical, records)
+                yield extent, records
 
         return write_bundle(
             file,
@@ -96,14 +104,25 @@ def _to_json(pipeline: Pipeline) -> Callable[[StoredRecord], StoredRecord]:
     return lambda record: replace(record, value=translate(record.value))
 
 
+def _to_canonical(format_: RecordFormat) -> Callable[[StoredRecord], StoredRecord]:
+    """Our own records as ``codec``'s bytes, which folding them again gives."""
+
+    def canonical(record: StoredRecord) -> StoredRecord:
+        value = record.value
+        return replace(record, value=None if value is None else format_.to_canonical(value))
+
+    return canonical
+
+
 def without_passwords(pipeline: Pipeline) -> Pipeline:
     """The pipeline with empty passwords; replaying needs none."""
     return replace(
         pipeline,
-        # A bundle's schema changes are JSON: no registry is asked.
+        # A bundle's schema changes are JSON, and our records Avro: no registry is asked.
         kafka=replace(
             pipeline.kafka,
             row_format="json",
+            record_format="avro",
             schema_registry="",
             avro_converter="",
             schema_registry_user="",

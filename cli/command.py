@@ -11,11 +11,13 @@ from pathlib import Path
 import click
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from shardmerge.schemas import codec, topics
+from shardmerge.connectors.record_formats import record_format
+from shardmerge.schemas import topics
 from shardmerge.schemas.errors import ConfigError, ShardMergeError, StackError
 from shardmerge.schemas.events import ChangeId, CommandKind, Decision, OperatorCommand, Outcome
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline import Pipeline, parse_pipeline
+from shardmerge.schemas.record_format import RecordFormat
 from shardmerge.schemas.routing import route
 
 _SEND_S = 30.0
@@ -128,6 +130,7 @@ def give(pipeline: Pipeline, said: OperatorCommand, wait_s: float) -> Given:
         StackError: Kafka cannot be reached, or the pipeline has no topics yet.
     """
     ddl = topics.ddl(pipeline).name
+    format_ = record_format(pipeline.kafka)
     consumer = Consumer(
         {
             "bootstrap.servers": pipeline.kafka.bootstrap_servers,
@@ -141,9 +144,9 @@ def give(pipeline: Pipeline, said: OperatorCommand, wait_s: float) -> Given:
     )
     try:
         _, end = consumer.get_watermark_offsets(TopicPartition(ddl, 0), timeout=_SEND_S)
-        sent = ChangeId(topics.commands(pipeline).name, _send(pipeline, said))
+        sent = ChangeId(topics.commands(pipeline).name, _send(pipeline, format_.write(said), said))
         consumer.assign([TopicPartition(ddl, 0, end)])
-        return Given(sent, _answer(consumer, sent, wait_s))
+        return Given(sent, _answer(consumer, format_, sent, wait_s))
     except KafkaException as error:
         raise StackError(
             f"Kafka at {pipeline.kafka.bootstrap_servers}: {error.args[0]}",
@@ -164,7 +167,7 @@ def tell(answer: Decision) -> None:
         click.echo(f"  {answer.hint}")
 
 
-def _send(pipeline: Pipeline, said: OperatorCommand) -> int:
+def _send(pipeline: Pipeline, value: bytes, said: OperatorCommand) -> int:
     """The offset at which the command stands."""
     producer = Producer(
         {
@@ -183,7 +186,7 @@ def _send(pipeline: Pipeline, said: OperatorCommand) -> int:
 
     producer.produce(
         topics.commands(pipeline).name,
-        codec.encode(said),
+        value,
         str(said.target).encode(),
         on_delivery=delivered,
         headers=[("command", str(said).encode())],
@@ -197,13 +200,15 @@ def _send(pipeline: Pipeline, said: OperatorCommand) -> int:
     return offsets[0]
 
 
-def _answer(consumer: Consumer, sent: ChangeId, wait_s: float) -> Decision | None:
+def _answer(
+    consumer: Consumer, format_: RecordFormat, sent: ChangeId, wait_s: float
+) -> Decision | None:
     deadline = time.monotonic() + wait_s
     while time.monotonic() < deadline:
         message = consumer.poll(0.1)
         if message is None or message.error() is not None:
             continue
-        decision = codec.decode(message.value() or b"")
+        decision = format_.read(message.value() or b"")
         if isinstance(decision, Decision) and decision.id == sent:
             return decision
     return None

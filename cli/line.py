@@ -373,6 +373,7 @@ class Line:
             kafka=Kafka(
                 self._stack.bootstrap_servers,
                 row_format=self._row_format,
+                record_format="avro-registry" if self._row_format == "avro" else "avro",
                 schema_registry=self._stack.registry_url if self._row_format == "avro" else "",
                 avro_converter="apicurio" if self._row_format == "avro" else "",
             ),

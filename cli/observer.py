@@ -18,9 +18,10 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from shardmerge.connectors.avro_wire import JsonOfAvro
 from shardmerge.connectors.envelope import unwrapped
+from shardmerge.connectors.record_formats import record_format
 from shardmerge.connectors.registry import RegistryAddress, SchemaRegistry
 from shardmerge.connectors.signals import Notice, notice
-from shardmerge.schemas import codec, topics
+from shardmerge.schemas import topics
 from shardmerge.schemas.errors import ShardMergeError, StackError
 from shardmerge.schemas.events import Decision, FixupKind, JoinedSchema, SinkProgress
 from shardmerge.schemas.names import ShardId, TargetTable
@@ -154,6 +155,7 @@ class Observer:
         self._to_json = (
             JsonOfAvro(SchemaRegistry(address).schema_text) if address is not None else None
         )
+        self._format = record_format(pipeline.kafka)
         self._lock = threading.Lock()
         self._stop = False
         self._error: BaseException | None = None
@@ -267,7 +269,7 @@ class Observer:
             if (said := notice(value)) is not None:
                 self._notices.append(said)
             return
-        record = codec.decode(value)
+        record = self._format.read(value)
         if isinstance(record, Decision):
             key = str(record.id)
             self._decisions.setdefault(key, record)

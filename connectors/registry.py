@@ -1,4 +1,4 @@
-"""Asks a schema registry for schemas by id: Confluent's REST interface, which Apicurio has too.
+"""A schema registry's client: Confluent's REST interface, which Apicurio has too.
 
 A schema never changes under its id, so each is asked for once per process and kept.
 """
@@ -11,15 +11,22 @@ from base64 import b64encode
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
-from urllib.parse import urlsplit
+from typing import Any
+from urllib.parse import quote, urlsplit
 
+from shardmerge.schemas.errors import StackError
 from shardmerge.schemas.pipeline import Kafka
 
 from .avro_wire import RegistryUnreachable, UnknownSchema
 
+_JSON = "application/vnd.schemaregistry.v1+json"
 _TIMEOUT_S = 5.0
 _REST_S = 1.0
 """How long a registry that did not answer is left alone: records come faster than it fails."""
+
+
+class RegistryRefuses(StackError):
+    """The registry does not take a schema."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +47,13 @@ class RegistryAddress:
 
     @classmethod
     def of(cls, kafka: Kafka) -> RegistryAddress | None:
-        """The address that a pipeline file names; None when its format needs none."""
-        if kafka.row_format != "avro":
+        """The address for the connectors' records; None when their format needs none."""
+        return cls.of_own(kafka) if kafka.row_format == "avro" else None
+
+    @classmethod
+    def of_own(cls, kafka: Kafka) -> RegistryAddress | None:
+        """The address for our own records; None when the pipeline file names none."""
+        if not kafka.schema_registry:
             return None
         return cls(
             kafka.schema_registry,
@@ -60,7 +72,7 @@ class SchemaRegistry:
         self._connection = kind(parts.hostname or "", parts.port, timeout=_TIMEOUT_S)
         self._url = address.url.rstrip("/")
         self._path = parts.path.rstrip("/")
-        self._headers = {"Accept": "application/vnd.schemaregistry.v1+json, application/json"}
+        self._headers = {"Accept": f"{_JSON}, application/json"}
         if address.user:
             pair = b64encode(f"{address.user}:{address.password}".encode()).decode()
             self._headers["Authorization"] = f"Basic {pair}"
@@ -80,40 +92,70 @@ class SchemaRegistry:
             text = self._known[number] = self._ask(number)
         return text
 
+    def registered(self, subject: str, text: str) -> int:
+        """The id of a schema, which is registered under a subject if it is not there yet.
+
+        Who may only read finds what others have registered.
+
+        Raises:
+            RegistryRefuses: It takes the schema not: the subject has others that do not agree.
+            RegistryUnreachable: It does not answer, refuses the user, or fails.
+        """
+        path = f"/subjects/{quote(subject, safe='')}"
+        request = json.dumps({"schema": text, "schemaType": "AVRO"})
+        status, body = self._answer("POST", path, request)
+        if status == HTTPStatus.NOT_FOUND:
+            status, body = self._answer("POST", f"{path}/versions", request)
+        if status in (HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY):
+            raise RegistryRefuses(
+                f"the schema registry at {self._url} does not take the schema of {subject}: "
+                f"{body.decode(errors='replace')[:500]}",
+                hint="does another program register schemas under this subject? It must be ours "
+                "alone, with a compatibility of BACKWARD or less",
+            )
+        number: int = self._field(status, body, "id", int)
+        return number
+
     def _ask(self, number: int) -> str:
-        if time.monotonic() < self._rests_until:
-            raise self._unreachable()
-        try:
-            status, body = self._get(f"/schemas/ids/{number}")
-        except (OSError, HTTPException) as error:
-            raise self._failed(str(error) or type(error).__name__) from error
+        status, body = self._answer("GET", f"/schemas/ids/{number}")
         if status == HTTPStatus.NOT_FOUND:
             raise UnknownSchema(
                 f"the schema registry at {self._url} has no schema {number}",
                 hint="is it the registry that the connector writes to, with all of its schemas?",
             )
-        if status != HTTPStatus.OK:
-            raise self._failed(f"it answers {status}")
-        try:
-            answer = json.loads(body)
-            kind, text = answer.get("schemaType", "AVRO"), answer["schema"]
-        except (ValueError, KeyError, AttributeError, TypeError):
-            raise self._failed("its answer is not that of a schema registry") from None
-        if kind != "AVRO" or not isinstance(text, str):
+        kind = self._field(status, body, "schemaType", str, "AVRO")
+        text: str = self._field(status, body, "schema", str)
+        if kind != "AVRO":
             raise UnknownSchema(
                 f"schema {number} of the registry at {self._url} is of type {kind}, not AVRO",
                 hint="the connectors must write with an Avro converter",
             )
         return text
 
-    def _get(self, path: str) -> tuple[int, bytes]:
+    def _answer(self, method: str, path: str, body: str | None = None) -> tuple[int, bytes]:
         """Status and body. A connection for each question: there are few of them."""
+        if time.monotonic() < self._rests_until:
+            raise self._unreachable()
+        headers = self._headers | ({"Content-Type": _JSON} if body is not None else {})
         try:
-            self._connection.request("GET", self._path + path, headers=self._headers)
+            self._connection.request(method, self._path + path, body, headers)
             response = self._connection.getresponse()
             return response.status, response.read()
+        except (OSError, HTTPException) as error:
+            raise self._failed(str(error) or type(error).__name__) from error
         finally:
             self._connection.close()
+
+    def _field(self, status: int, body: bytes, name: str, kind: type, default: Any = None) -> Any:
+        if status != HTTPStatus.OK:
+            raise self._failed(f"it answers {status}")
+        try:
+            value = json.loads(body).get(name, default)
+        except (ValueError, AttributeError):
+            value = None
+        if not isinstance(value, kind):
+            raise self._failed("its answer is not that of a schema registry")
+        return value
 
     def _failed(self, why: str) -> RegistryUnreachable:
         """It is left alone for a while."""

@@ -42,8 +42,9 @@ RECORDS: dict[str, type[Record]] = {
 }
 """Every record type by the name of its schema file."""
 
-_MARKER = b"\xc3\x01"
-_HEADER_SIZE = 10
+MARKER = b"\xc3\x01"
+HEADER_BYTES = 10
+"""The marker and the fingerprint."""
 _NAMESPACE = "shardmerge"
 _PRIMITIVES = {str: "string", bool: "boolean", int: "long"}
 
@@ -54,12 +55,14 @@ class _Contract:
 
     Attributes:
         header: Marker and fingerprint, with which every record of this schema begins.
+        text: The schema as JSON.
         compiled: The schema as ``fastavro`` wants it.
         datum: A record as ``fastavro`` wants it.
     """
 
     record_type: type[Record]
     header: bytes
+    text: str
     compiled: Any
     datum: Callable[[Any], Any]
 
@@ -81,25 +84,37 @@ def decode(data: bytes) -> Record:
         UnknownSchemaVersion: The fingerprint is of no contract that this version knows.
         ContractError: Not in this framing, or not readable with its schema.
     """
-    if data[:2] != _MARKER or len(data) < _HEADER_SIZE:
+    if data[:2] != MARKER or len(data) < HEADER_BYTES:
         raise ContractError(
             f"not an Avro single-object record: it begins with {data[:4].hex() or 'nothing'}",
             hint="the topic holds a record that shardmerge did not write",
         )
-    contract = _readers().get(data[:_HEADER_SIZE])
+    contract = _readers().get(data[:HEADER_BYTES])
     if contract is None:
         raise UnknownSchemaVersion(
-            f"a record has the unknown schema fingerprint {data[2:_HEADER_SIZE].hex()}",
+            f"a record has the unknown schema fingerprint {data[2:HEADER_BYTES].hex()}",
             hint="it was written by another version of shardmerge: run that version or a newer one",
         )
-    body = io.BytesIO(data[_HEADER_SIZE:])
+    body = io.BytesIO(data[HEADER_BYTES:])
     try:
         plain = fastavro.schemaless_reader(body, contract.compiled, None)
     except (EOFError, IndexError, ValueError, OverflowError, MemoryError) as error:
         raise _damaged(contract, f"{type(error).__name__} {error}".strip()) from error
-    if left := len(data) - _HEADER_SIZE - body.tell():
+    if left := len(data) - HEADER_BYTES - body.tell():
         raise _damaged(contract, f"{left} bytes are left over")
     return from_plain(contract.record_type, plain)
+
+
+def contracts() -> tuple[tuple[str, bytes, str], ...]:
+    """Every contract that can be read, of each record the oldest first.
+
+    Returns:
+        The record's full name, the header of its records, the schema as JSON.
+    """
+    return tuple(
+        (f"{_NAMESPACE}.{contract.record_type.__name__}", header, contract.text)
+        for header, contract in _readers().items()
+    )
 
 
 def _damaged(contract: _Contract, what: str) -> ContractError:
@@ -187,4 +202,4 @@ def _readers() -> dict[bytes, _Contract]:
 def _contract(record_type: type[Record], text: str) -> _Contract:
     fingerprint: bytes = avro.schema.parse(text).fingerprint()
     compiled = fastavro.parse_schema(json.loads(text))
-    return _Contract(record_type, _MARKER + fingerprint, compiled, _record_datum(record_type))
+    return _Contract(record_type, MARKER + fingerprint, text, compiled, _record_datum(record_type))

@@ -29,6 +29,7 @@ TARGETS = {
 CCOMPAT = "/apis/ccompat/"
 """In the address of Apicurio's interface that is Confluent's."""
 ROW_FORMATS = ("json", "json-schemas", "avro")
+RECORD_FORMATS = ("avro", "json", "avro-registry")
 """Connect's JSON without and with embedded schemas; Avro with a schema registry."""
 ICEBERG_VERSION = "1.12.0"
 """The default of ``[target] version`` of kind ``iceberg``: what the tests run on."""
@@ -96,7 +97,9 @@ class Kafka:
         log_partitions: Partitions of schema-log; each target has one total order.
         replication: Replication factor of our topics.
         row_format: How the connectors write rows and schema changes: one of ``ROW_FORMATS``.
-        schema_registry: Of format ``avro``: the root of the registry's Confluent interface.
+        record_format: How our own records are written: one of ``RECORD_FORMATS``.
+        schema_registry: Where one of the formats needs it: the root of the registry's Confluent
+            interface.
         avro_converter: Connect's converter: ``apicurio`` or ``confluent``. By default Apicurio's
             where the registry's address has ``/apis/ccompat/`` in it, else Confluent's.
         schema_registry_user, schema_registry_password: Of HTTP's basic authentication; no user:
@@ -107,6 +110,7 @@ class Kafka:
     log_partitions: int = 4
     replication: int = 1
     row_format: str = "json"
+    record_format: str = "avro"
     schema_registry: str = ""
     avro_converter: str = ""
     schema_registry_user: str = ""
@@ -259,13 +263,25 @@ def _kafka(kafka: Kafka) -> Kafka:
             f"[kafka]: row_format {kafka.row_format!r} is not known",
             hint=f"known: {', '.join(ROW_FORMATS)}",
         )
+    if kafka.record_format not in RECORD_FORMATS:
+        raise ConfigError(
+            f"[kafka]: record_format {kafka.record_format!r} is not known",
+            hint=f"known: {', '.join(RECORD_FORMATS)}",
+        )
+    needing = ["row_format 'avro'"] if kafka.row_format == "avro" else []
+    needing += ["record_format 'avro-registry'"] if kafka.record_format == "avro-registry" else []
+    if needing and not re.fullmatch(r"https?://[^/?#@\s]+(/[^?#\s]*)?", kafka.schema_registry):
+        raise ConfigError(
+            f"[kafka]: {needing[0]} needs schema_registry, an address that begins with "
+            f"http:// or https:// and holds no user, not {kafka.schema_registry!r}",
+            hint="http://HOST:8081, or Apicurio's http://HOST:8080/apis/ccompat/v7",
+        )
+    if kafka.schema_registry and not needing:
+        raise ConfigError(
+            f"[kafka]: row_format {kafka.row_format!r} and record_format {kafka.record_format!r} "
+            "have no schema_registry"
+        )
     if kafka.row_format == "avro":
-        if not re.fullmatch(r"https?://[^/?#@\s]+(/[^?#\s]*)?", kafka.schema_registry):
-            raise ConfigError(
-                "[kafka]: row_format 'avro' needs schema_registry, an address that begins with "
-                f"http:// or https:// and holds no user, not {kafka.schema_registry!r}",
-                hint="http://HOST:8081, or Apicurio's http://HOST:8080/apis/ccompat/v7",
-            )
         by_address = "apicurio" if CCOMPAT in kafka.schema_registry else "confluent"
         kafka = replace(kafka, avro_converter=kafka.avro_converter or by_address)
         if kafka.avro_converter not in ("apicurio", "confluent"):
@@ -274,10 +290,8 @@ def _kafka(kafka: Kafka) -> Kafka:
             raise ConfigError(
                 f"[kafka]: avro_converter 'apicurio' needs a schema_registry with {CCOMPAT} in it"
             )
-    elif kafka.schema_registry or kafka.avro_converter:
-        raise ConfigError(
-            f"[kafka]: row_format {kafka.row_format!r} has no schema_registry and avro_converter"
-        )
+    elif kafka.avro_converter:
+        raise ConfigError(f"[kafka]: row_format {kafka.row_format!r} has no avro_converter")
     if bool(kafka.schema_registry_user) != bool(kafka.schema_registry_password):
         raise ConfigError("[kafka]: schema_registry_user and schema_registry_password go together")
     if kafka.schema_registry_user and not kafka.schema_registry:

@@ -69,6 +69,12 @@ def schema_changes(pipeline: Pipeline, source: str) -> TopicSpec:
     return TopicSpec(source, 1, pipeline.kafka.replication, _KEEP)
 
 
+def own_records(pipeline: Pipeline) -> frozenset[str]:
+    """Names of the topics of records of ours; requests to connectors are Debezium's."""
+    specs = (commands, schema_log, ddl, joined_schemas, sink_progress)
+    return frozenset(spec(pipeline).name for spec in specs)
+
+
 def own_topics(pipeline: Pipeline) -> tuple[TopicSpec, ...]:
     """Everything to make before connectors, agents or sink start."""
     return (

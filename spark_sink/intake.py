@@ -8,10 +8,11 @@ from __future__ import annotations
 import logging
 import time
 
-from shardmerge.schemas import codec, topics
+from shardmerge.schemas import topics
 from shardmerge.schemas.errors import ContractError
 from shardmerge.schemas.events import Decision
 from shardmerge.schemas.pipeline import Pipeline
+from shardmerge.schemas.record_format import AVRO, RecordFormat
 
 from .applied import Watermarks
 from .barrier import Barrier, Barriers, Partition
@@ -31,6 +32,7 @@ class Intake:
 
     Args:
         tail: Of the ddl topic and the schema-change topics.
+        format_: Of our own records.
 
     Attributes:
         decisions: Everything decided, as far as read.
@@ -38,12 +40,19 @@ class Intake:
         watermarks: The latest reading of the row topics' ends.
     """
 
-    def __init__(self, pipeline: Pipeline, offsets: OffsetReader, tail: TopicTail) -> None:
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        offsets: OffsetReader,
+        tail: TopicTail,
+        format_: RecordFormat = AVRO,
+    ) -> None:
         self.decisions = Decisions()
         self.barriers = Barriers(source.name for source in pipeline.sources)
         self.watermarks = Watermarks()
         self._offsets = offsets
         self._tail = tail
+        self._format = format_
         self._ddl_topic = topics.ddl(pipeline).name
         self._ddl_read_to = 0
         self._listed_at, self._listed_seen = 0.0, -1
@@ -91,7 +100,7 @@ class Intake:
         self._ddl_read_to = event.offset + 1
         if event.value is None:
             return False
-        record = codec.decode(event.value)
+        record = self._format.read(event.value)
         if not isinstance(record, Decision):
             raise ContractError(
                 f"{event.topic}@{event.offset} is a {type(record).__name__}, not a Decision"

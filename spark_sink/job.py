@@ -14,6 +14,7 @@ import time
 from collections.abc import Sequence
 from types import FrameType
 
+from shardmerge.connectors.record_formats import awaited_record_format
 from shardmerge.connectors.topics_admin import create_topics
 from shardmerge.schemas import topics
 from shardmerge.schemas.errors import ConfigError, ShardMergeError, StackError, TargetError
@@ -72,6 +73,7 @@ def run(settings: SinkSettings, pipeline: Pipeline, stopped: Stopped) -> None:
         ShardMergeError: It cannot start, or must not go on.
     """
     bootstrap = pipeline.kafka.bootstrap_servers
+    format_ = awaited_record_format(pipeline.kafka, lambda: stopped.requested)
     target = open_target(settings, pipeline)
     target.batches.start()
     # Also checks that the schema-change topics and the ddl topic have one partition each:
@@ -82,10 +84,10 @@ def run(settings: SinkSettings, pipeline: Pipeline, stopped: Stopped) -> None:
     statements = StatementRunner(lambda: target.journal_of_thread(epoch))
     tailed = [topics.ddl(pipeline).name, *(source.name for source in pipeline.sources)]
     tail = TopicTail(bootstrap, tailed)
-    publisher = ProgressPublisher(bootstrap, topics.sink_progress(pipeline).name)
+    publisher = ProgressPublisher(bootstrap, topics.sink_progress(pipeline).name, format_)
     driver = Driver(
         pipeline,
-        intake=Intake(pipeline, OffsetReader(bootstrap), tail),
+        intake=Intake(pipeline, OffsetReader(bootstrap), tail, format_),
         control=target.state,
         journal=target.journal(epoch),
         statements=statements,

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from confluent_kafka import KafkaException, Producer
 
-from shardmerge.schemas import codec
 from shardmerge.schemas.errors import StackError
 from shardmerge.schemas.events import SinkProgress
 from shardmerge.schemas.names import TargetTable
+from shardmerge.schemas.record_format import AVRO, RecordFormat
 from shardmerge.schemas.topics import MAX_RECORD_BYTES
 
 from .progress import since
@@ -26,8 +26,9 @@ class ProgressPublisher:
     A record that gets lost is replaced by the next change; nothing is decided from them.
     """
 
-    def __init__(self, bootstrap_servers: str, topic: str) -> None:
+    def __init__(self, bootstrap_servers: str, topic: str, format_: RecordFormat = AVRO) -> None:
         self._topic = topic
+        self._format = format_
         self._sent: dict[TargetTable, SinkProgress] = {}
         self._sent_at: dict[TargetTable, float] = {}
         self._producer = Producer(
@@ -53,7 +54,7 @@ class ProgressPublisher:
         record = since(record, last, now_ms)
         if last == record:
             return
-        value = codec.encode(replace(record, ts_ms=now_ms))
+        value = self._format.write(replace(record, ts_ms=now_ms))
         headers = [("target", str(record.target).encode())]
         try:
             self._producer.produce(self._topic, value, str(record.target), headers=headers)

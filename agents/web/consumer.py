@@ -11,8 +11,8 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 from mode import Service
 
-from shardmerge.schemas import codec
 from shardmerge.schemas.errors import ContractError
+from shardmerge.schemas.record_format import AVRO, RecordFormat
 
 from .view import StatusView
 
@@ -30,11 +30,17 @@ class ViewReader(Service):  # type: ignore[misc]
     """
 
     def __init__(
-        self, bootstrap_servers: str, topics: Sequence[str], view: StatusView, **kwargs: Any
+        self,
+        bootstrap_servers: str,
+        topics: Sequence[str],
+        view: StatusView,
+        format_: RecordFormat = AVRO,
+        **kwargs: Any,
     ) -> None:
         self._bootstrap_servers = bootstrap_servers
         self._partitions = [TopicPartition(topic, 0) for topic in topics]
         self._view = view
+        self._format = format_
         self._next = dict.fromkeys(self._partitions, 0)
         self.caught_up = False
         """Whether everything that was in the topics when the reader started is in the view."""
@@ -94,7 +100,7 @@ class ViewReader(Service):  # type: ignore[misc]
         if record.value is None:
             return  # a tombstone of a decision that every sink has passed
         try:
-            self._view.apply(codec.decode(record.value))
+            self._view.apply(self._format.read(record.value))
         except ContractError as error:
             log.warning(
                 "view_record_unreadable",

@@ -24,9 +24,12 @@ def broker() -> Iterator[LocalStack]:
 
 
 @pytest.fixture
-def line(broker: LocalStack) -> Iterator[Line]:
-    """A pipeline with two sources of names that no other test uses."""
-    made = Line(broker, next(_numbers))
+def line(broker: LocalStack, request: pytest.FixtureRequest) -> Iterator[Line]:
+    """A pipeline with two sources of names that no other test uses.
+
+    Of a record format that the test names indirectly, ``avro`` otherwise.
+    """
+    made = Line(broker, next(_numbers), record_format=getattr(request, "param", "avro"))
     try:
         yield made
     finally:

@@ -11,7 +11,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from shardmerge.connectors.topics_admin import create_topics
 from shardmerge.schemas import codec, topics
 from shardmerge.schemas.events import Decision, SchemaChange
 from shardmerge.schemas.pipeline import parse_pipeline
+from shardmerge.schemas.record_format import RecordFormat
 from shardmerge.schemas.routing import Mode
 
 HERE = Path(__file__).parent
@@ -37,6 +38,7 @@ name = "{name}"
 mode = "{mode}"
 [kafka]
 bootstrap_servers = "{servers}"
+record_format = "{record_format}"
 [connect]
 url = "http://127.0.0.1:1"
 [target]
@@ -95,6 +97,7 @@ class Line:
     Args:
         mode: Of the pipeline.
         routes: The routes of its pipeline file.
+        record_format: Of its own records.
     """
 
     def __init__(
@@ -104,15 +107,20 @@ class Line:
         *,
         mode: str = Mode.OPTIMISTIC,
         routes: str = _ROUTES,
+        record_format: str = "avro",
     ) -> None:
         self.servers = broker.bootstrap_servers
         self.directory = broker.directory / f"line{number}"
         self.directory.mkdir()
         self.sources = (f"one{number}", f"two{number}")
-        text = _PIPELINE.format(name=f"p{number}", mode=mode, servers=self.servers) + routes
+        text = _PIPELINE.format(
+            name=f"p{number}", mode=mode, servers=self.servers, record_format=record_format
+        )
+        text += routes
         for server_id, name in enumerate(self.sources, 1):
             text += _SOURCE.format(name=name, server_id=server_id)
         self.pipeline = parse_pipeline(text, {})
+        self.format = RecordFormat(record_format)
         self.pipeline_file = self.directory / "pipeline.toml"
         self.pipeline_file.write_text(text)
         self.supervisor = Supervisor(self.directory)
@@ -225,7 +233,14 @@ class Line:
     # --- the topics ---
 
     def written(self, topic: str) -> list[Written]:
-        """All committed records of a topic, partition by partition."""
+        """All committed records of a topic, partition by partition; our own as ``codec``'s."""
+        found = self.written_as_they_are(topic)
+        if topic in topics.own_records(self.pipeline):
+            return [replace(r, value=self.format.to_canonical(r.value)) for r in found]
+        return found
+
+    def written_as_they_are(self, topic: str) -> list[Written]:
+        """All committed records of a topic, with the bytes that stand in Kafka."""
         consumer = Consumer(
             {
                 "bootstrap.servers": self.servers, "group.id": "test", "enable.auto.commit": False,
@@ -271,7 +286,7 @@ class Line:
             self._follower.assign([TopicPartition(topics.ddl(self.pipeline).name, 0, 0)])
         while (record := self._follower.poll(wait_s)) is not None:
             assert record.error() is None
-            decision = codec.decode(record.value())
+            decision = self.format.read(record.value())
             assert isinstance(decision, Decision)
             place = (decision.id.source, decision.id.offset)
             self._answers.setdefault(place, set(range(decision.id.count)))

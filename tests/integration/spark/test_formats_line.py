@@ -1,4 +1,4 @@
-"""The line with rows and schema changes in Avro, and its registry away for a while.
+"""The line with all records in a registry's Avro, and the registry away for a while.
 
 MySQL → Debezium with the registry's converter → agents and sink as processes → target.
 Names are such that Avro does not allow them.
@@ -6,6 +6,7 @@ Names are such that Avro does not allow them.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -18,12 +19,16 @@ import pytest
 
 from shardmerge.cli.keeper import specs
 from shardmerge.cli.pipeline_text import pipeline_text
+from shardmerge.connectors.avro_wire import JsonOfAvro
 from shardmerge.connectors.connect_rest import ConnectRest
 from shardmerge.connectors.deploy import deploy_connectors
 from shardmerge.connectors.local.mysql import PASSWORD, USER
 from shardmerge.connectors.local.stack import LocalStack
+from shardmerge.connectors.registry import RegistryAddress, SchemaRegistry
 from shardmerge.connectors.source_config import connector_name
+from shardmerge.connectors.topic_reader import TopicReader
 from shardmerge.connectors.watchdog import Watchdog
+from shardmerge.schemas import topics
 from shardmerge.schemas.pipeline import Pipeline, parse_pipeline
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 
@@ -39,7 +44,10 @@ def session(stack: LocalStack, server: str) -> MySqlSession:
 
 @pytest.fixture
 def pipeline(stack: LocalStack, tmp_path: Path) -> Iterator[Pipeline]:
-    text = stack.pipeline_text(NAME, ROUTE, row_format="avro", schema_registry=stack.registry_url)
+    text = stack.pipeline_text(
+        NAME, ROUTE, row_format="avro", record_format="avro-registry",
+        schema_registry=stack.registry_url,
+    )  # fmt: skip
     parsed = parse_pipeline(text, {})
     sources = tuple(
         replace(s, name=f"{NAME}-{n}", databases="line-shop", server_id=6101 + n)
@@ -150,3 +158,11 @@ def test_the_target_equals_the_union_over_a_schema_change_and_a_registry_that_go
     )
     for connection in (one, two, target):
         connection.close()
+    # Whoever knows the registry reads our own records too.
+    read = JsonOfAvro(SchemaRegistry(RegistryAddress(stack.registry_url)).schema_text)
+    with TopicReader(stack.bootstrap_servers) as reader:
+        (extent,) = reader.extents([topics.ddl(pipeline).name])
+        told = [json.loads(read(record.value) or b"") for record in reader.records(extent)]
+    assert [d["target"] for d in told if d["version"] == 1] == [
+        {"database": "line_merged", "table": "t"}
+    ]

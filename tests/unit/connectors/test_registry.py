@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from shardmerge.connectors.avro_wire import RegistryUnreachable, UnknownSchema
-from shardmerge.connectors.registry import RegistryAddress, SchemaRegistry
+from shardmerge.connectors.registry import RegistryAddress, RegistryRefuses, SchemaRegistry
 
 SCHEMA = '{"type": "string"}'
 
@@ -23,6 +23,7 @@ class Server(HTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.answers: dict[str, tuple[int, str]] = {}
         self.asked: list[tuple[str, str | None]] = []
+        self.posted: list[tuple[str, dict[str, str]]] = []
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -30,6 +31,14 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.server.asked.append((self.path, self.headers.get("Authorization")))
+        status, body = self.server.answers.get(self.path, (404, "{}"))
+        self.send_response(status)
+        self.end_headers()
+        self.wfile.write(body.encode())
+
+    def do_POST(self) -> None:
+        length = int(self.headers["Content-Length"])
+        self.server.posted.append((self.path, json.loads(self.rfile.read(length))))
         status, body = self.server.answers.get(self.path, (404, "{}"))
         self.send_response(status)
         self.end_headers()
@@ -97,3 +106,32 @@ def test_any_other_answer_can_be_asked_for_again(
 def test_a_registry_that_is_not_there_is_unreachable() -> None:
     with pytest.raises(RegistryUnreachable, match="refused"):
         SchemaRegistry(RegistryAddress("http://127.0.0.1:9/")).schema_text(1)
+
+
+def test_a_schema_that_is_there_is_not_registered_again(server: Server) -> None:
+    server.answers["/root/subjects/a%2Fb"] = (200, json.dumps({"id": 7, "version": 1}))
+    assert client(server).registered("a/b", SCHEMA) == 7
+    assert server.posted == [("/root/subjects/a%2Fb", {"schema": SCHEMA, "schemaType": "AVRO"})]
+
+
+def test_a_schema_that_is_not_there_is_registered(server: Server) -> None:
+    server.answers["/root/subjects/s/versions"] = (200, '{"id": 8}')
+    assert client(server).registered("s", SCHEMA) == 8
+    assert [path for path, _ in server.posted] == ["/root/subjects/s", "/root/subjects/s/versions"]
+
+
+@pytest.mark.parametrize("status", [409, 422])
+def test_a_schema_that_the_registry_does_not_take_is_an_error(server: Server, status: int) -> None:
+    server.answers["/root/subjects/s/versions"] = (status, '{"message": "not BACKWARD"}')
+    with pytest.raises(RegistryRefuses, match="not BACKWARD") as error:
+        client(server).registered("s", SCHEMA)
+    assert "ours alone" in error.value.hint
+
+
+@pytest.mark.parametrize("answer", [(403, "{}"), (200, '{"id": "8"}'), (200, "[]")])
+def test_any_other_answer_to_a_schema_can_be_asked_for_again(
+    server: Server, answer: tuple[int, str]
+) -> None:
+    server.answers["/root/subjects/s"] = answer
+    with pytest.raises(RegistryUnreachable):
+        client(server).registered("s", SCHEMA)

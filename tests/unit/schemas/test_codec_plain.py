@@ -10,7 +10,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import pytest
 
 from shardmerge.schemas import plain
-from shardmerge.schemas.codec import RECORDS, decode, encode
+from shardmerge.schemas.codec import RECORDS, Record, decode, encode
 from shardmerge.schemas.errors import ContractError, UnknownSchemaVersion
 from shardmerge.schemas.events import (
     Binding,
@@ -102,7 +102,7 @@ STATEMENT = TargetStatement(
     (Binding("c#1", "", writable=False),),
     SHARD,
 )
-RECORDED = [
+RECORDED: list[Record] = [
     CHANGE,
     Decision(
         ChangeId("s1", 5), TARGET, 3, SHARD, POSITION, Outcome.EMIT, (STATEMENT,), "r", "h", "c",

@@ -237,6 +237,14 @@ def test_rows_are_in_json_unless_the_file_says_otherwise() -> None:
     assert parse_pipeline(with_kafka(apicurio), ENV).kafka.avro_converter == "apicurio"
 
 
+def test_our_own_records_have_a_format_of_their_own() -> None:
+    assert parse_pipeline(GOOD, ENV).kafka.record_format == "avro"
+    address = 'record_format = "avro-registry"\nschema_registry = "http://registry"\n'
+    kafka = parse_pipeline(with_kafka(address), ENV).kafka
+    assert (kafka.row_format, kafka.record_format) == ("json", "avro-registry")
+    assert kafka.avro_converter == ""
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
@@ -244,7 +252,10 @@ def test_rows_are_in_json_unless_the_file_says_otherwise() -> None:
         ('row_format = "avro"', "needs schema_registry"),
         ('row_format = "avro"\nschema_registry = "registry:8081"', "needs schema_registry"),
         ('row_format = "avro"\nschema_registry = "http://u:p@r"', "holds no user"),
-        ('schema_registry = "http://registry"', "'json' has no schema_registry"),
+        ('schema_registry = "http://registry"', "have no schema_registry"),
+        ('avro_converter = "apicurio"', "'json' has no avro_converter"),
+        ('record_format = "protobuf"', "record_format 'protobuf' is not known"),
+        ('record_format = "avro-registry"', "'avro-registry' needs schema_registry"),
         (AVRO + 'avro_converter = "other"', "'other' is not known"),
         (AVRO + 'avro_converter = "apicurio"', "needs a schema_registry with"),
         (AVRO + 'schema_registry_user = "u"', "go together"),

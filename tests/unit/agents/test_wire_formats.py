@@ -1,4 +1,4 @@
-"""What the tracker's fold reads of a schema change in Avro, while its registry comes and goes."""
+"""Between Kafka's bytes and the folds', while the registry comes and goes."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from dataclasses import replace
 import fastavro
 import pytest
 
-from shardmerge.agents import source_formats
-from shardmerge.agents.delivery import as_it_is
-from shardmerge.agents.effects import SourceRecord
-from shardmerge.agents.source_formats import translation
+from shardmerge.agents import wire_formats
+from shardmerge.agents.effects import Send, SourceRecord
+from shardmerge.agents.wire_formats import canonical, translation, wire
 from shardmerge.cli import bundles
 from shardmerge.connectors.avro_wire import RegistryUnreachable, UndecodableAvro
 from shardmerge.connectors.stored_record import StoredRecord
+from shardmerge.schemas import codec
 from shardmerge.schemas.pipeline import Connect, Kafka, Pipeline, Target
+from shardmerge.schemas.record_format import RecordFormat
+from tests.unit.schemas.test_codec_plain import RECORDED
 
 SCHEMA = {
     "type": "record", "name": "SchemaChangeValue", "namespace": "io.debezium.connector.mysql",
@@ -33,6 +35,8 @@ JSON = Pipeline(
     "p", Kafka("127.0.0.1:9092"), Connect("http://127.0.0.1:8083"), (), (), Target("h", 1, "u", "p")
 )
 AVRO = replace(JSON, kafka=replace(JSON.kafka, row_format="avro", schema_registry="http://r"))
+RECORDS = RecordFormat()
+STORED = codec.encode(RECORDED[0])
 
 
 def written() -> bytes:
@@ -59,8 +63,8 @@ class Registry:
 
 @pytest.fixture(autouse=True)
 def _no_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source_formats, "SchemaRegistry", Registry)
-    monkeypatch.setattr(source_formats, "PAUSE_S", 0.0)
+    monkeypatch.setattr(wire_formats, "SchemaRegistry", Registry)
+    monkeypatch.setattr(wire_formats, "PAUSE_S", 0.0)
     monkeypatch.setattr(bundles, "SchemaRegistry", Registry)
 
 
@@ -69,22 +73,34 @@ def test_a_change_in_avro_becomes_json_once_the_registry_answers(
 ) -> None:
     Registry.away = 2
     with caplog.at_level(logging.WARNING):
-        read = asyncio.run(translation(AVRO)(SourceRecord("s1", 0, 7, b"k", written())))
+        read = asyncio.run(translation(AVRO, RECORDS)(SourceRecord("s1", 0, 7, b"k", written())))
 
     assert json.loads(read.value or b"") == EVENT
     assert (read.topic, read.offset, read.key) == ("s1", 7, b"k")
     assert [r.message for r in caplog.records] == ["registry_awaited"] * 2
 
 
-def test_commands_and_json_are_left_as_they_are() -> None:
-    command = SourceRecord("p.commands", 0, 0, None, b"\xc3\x01 of our own")
-    assert asyncio.run(translation(AVRO)(command)) is command
-    assert translation(JSON) is as_it_is
+def test_our_own_records_reach_the_folds_as_the_codec_s_and_json_as_it_is() -> None:
+    in_json = RecordFormat("json")
+    for name in ("p.commands", "p.schema-log"):
+        came = SourceRecord(name, 0, 0, None, in_json.write(RECORDED[0]))
+        translate = translation(AVRO, in_json) if name == "p.commands" else canonical(in_json)
+        assert asyncio.run(translate(came)) == replace(came, value=STORED)
+    change = SourceRecord("s1", 0, 7, b"k", b"{}")
+    assert asyncio.run(translation(JSON, in_json)(change)) is change
+
+
+def test_our_own_records_are_sent_in_their_format_and_requests_as_they_are() -> None:
+    in_json = RecordFormat("json")
+    sent = wire(JSON, in_json)
+    assert sent(Send("p.ddl", b"k", STORED)) == in_json.write(RECORDED[0])
+    assert sent(Send("p.signals", b"k", b"of Debezium")) == b"of Debezium"
+    assert wire(JSON, RECORDS)(Send("p.ddl", b"k", STORED)) == STORED
 
 
 def test_what_is_no_avro_is_an_error_with_a_hint() -> None:
     with pytest.raises(UndecodableAvro, match="Confluent's framing") as caught:
-        asyncio.run(translation(AVRO)(SourceRecord("s1", 0, 7, b"k", b'{"ddl": ""}')))
+        asyncio.run(translation(AVRO, RECORDS)(SourceRecord("s1", 0, 7, b"k", b'{"ddl": ""}')))
     assert "row_format" in caught.value.hint
 
 
@@ -96,3 +112,12 @@ def test_a_bundle_holds_schema_changes_in_json_and_asks_no_registry() -> None:
     assert json.loads(stored.value or b"") == EVENT
     assert bundles.without_passwords(AVRO).kafka == JSON.kafka
     assert bundles._to_json(JSON)(record) is record
+
+
+def test_a_bundle_holds_our_records_as_the_codec_s() -> None:
+    in_json = RecordFormat("json")
+    canonical = bundles._to_canonical(in_json)
+    record = StoredRecord("p.ddl", 0, 7, b"k", in_json.write(RECORDED[0]))
+    assert canonical(record) == replace(record, value=STORED)
+    tombstone = replace(record, value=None)
+    assert canonical(tombstone) == tombstone

@@ -1,6 +1,6 @@
-"""Schema-change records in Avro → the JSON that the tracker's fold reads.
+"""Between Kafka's bytes and the folds': schema changes are JSON, our own records ``codec``'s.
 
-The fold stays pure, and bundles hold what it read. While the registry does not answer, the record
+The folds stay pure, and bundles hold what they read. While the registry does not answer, the record
 waits, and with it every later one of the tracker; nothing is skipped, and no other agent waits.
 """
 
@@ -14,9 +14,10 @@ from shardmerge.connectors.avro_wire import JsonOfAvro, RegistryUnreachable
 from shardmerge.connectors.registry import RegistryAddress, SchemaRegistry
 from shardmerge.schemas import topics
 from shardmerge.schemas.pipeline import Pipeline
+from shardmerge.schemas.record_format import RecordFormat
 
-from .delivery import Translate, as_it_is
-from .effects import SourceRecord
+from .delivery import Translate, Wire
+from .effects import Send, SourceRecord
 
 log = logging.getLogger(__name__)
 
@@ -24,16 +25,36 @@ PAUSE_S = 2.0
 """Before a registry that did not answer is asked again."""
 
 
-def translation(pipeline: Pipeline) -> Translate:
-    """What makes JSON of the tracker's records, by the pipeline's format."""
+def wire(pipeline: Pipeline, format_: RecordFormat) -> Wire:
+    """What puts a sent record into its format."""
+    ours = topics.own_records(pipeline)
+
+    def to_kafka(send: Send) -> bytes:
+        return format_.of_canonical(send.value) if send.topic in ours else send.value
+
+    return to_kafka
+
+
+def canonical(format_: RecordFormat) -> Translate:
+    """What puts our own records into the form that folds read."""
+
+    async def to_canonical(record: SourceRecord) -> SourceRecord:
+        return replace(record, value=format_.to_canonical(record.value or b""))
+
+    return to_canonical
+
+
+def translation(pipeline: Pipeline, format_: RecordFormat) -> Translate:
+    """What the tracker's fold reads of its records, by the pipeline's formats."""
     address = RegistryAddress.of(pipeline.kafka)
-    if address is None:
-        return as_it_is
-    translate = JsonOfAvro(SchemaRegistry(address).schema_text)
+    translate = None if address is None else JsonOfAvro(SchemaRegistry(address).schema_text)
+    command = canonical(format_)
     ours = topics.commands(pipeline).name
 
     async def to_json(record: SourceRecord) -> SourceRecord:
         if record.topic == ours:
+            return await command(record)
+        if translate is None:
             return record
         while True:
             try:

@@ -1,0 +1,55 @@
+"""The format of our own records by the pipeline file; asks its registry, if it names one."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+
+from shardmerge.schemas import codec
+from shardmerge.schemas.pipeline import Kafka
+from shardmerge.schemas.record_format import RecordFormat
+
+from .avro_wire import RegistryUnreachable
+from .registry import RegistryAddress, SchemaRegistry
+
+_LOG = logging.getLogger(__name__)
+_PAUSE_S = 2.0
+"""Before a registry that did not answer is asked again."""
+
+
+def awaited_record_format(kafka: Kafka, stopped: Callable[[], bool] = bool) -> RecordFormat:
+    """As ``record_format``, but a registry that does not answer is awaited until ``stopped``.
+
+    Raises:
+        RegistryRefuses: The registry takes a contract not.
+        RegistryUnreachable: It was stopped while it waited.
+    """
+    while True:
+        try:
+            return record_format(kafka)
+        except RegistryUnreachable as error:
+            if stopped():
+                raise
+            _LOG.warning("registry_awaited %s", error)
+            time.sleep(_PAUSE_S)
+
+
+def record_format(kafka: Kafka) -> RecordFormat:
+    """The format, with the ids of every contract that this version can read.
+
+    They are registered under the full name of the record (``shardmerge.Decision``), the oldest
+    first; once, when a process starts: no record waits for the registry later.
+
+    Raises:
+        RegistryRefuses: The registry takes a contract not.
+        RegistryUnreachable: It does not answer.
+    """
+    address = RegistryAddress.of_own(kafka)
+    if address is None or kafka.record_format != "avro-registry":
+        return RecordFormat(kafka.record_format)
+    registry = SchemaRegistry(address)
+    return RecordFormat(
+        kafka.record_format,
+        {header: registry.registered(name, text) for name, header, text in codec.contracts()},
+    )
