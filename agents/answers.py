@@ -66,6 +66,7 @@ def obeyed(
     *,
     pauses: tuple[ShardId, ...] = (),
     resumes: tuple[ShardId, ...] = (),
+    leaves: tuple[ShardId, ...] = (),
 ) -> Step:
     """A command is carried out.
 
@@ -75,8 +76,9 @@ def obeyed(
         settled: Where the target moves to.
         pauses: See ``Decision``.
         resumes: Likewise.
+        leaves: Likewise.
     """
-    decision = replace(_answer(state, command), pauses=pauses, resumes=resumes)
+    decision = replace(_answer(state, command), pauses=pauses, resumes=resumes, leaves=leaves)
     releases = [Release(shard, through) for shard, through in settled.releases.items()]
     return _moved(settled.state, decision, settled.answer, releases)
 
@@ -211,6 +213,13 @@ def with_statement(step: Step, statement: TargetStatement) -> Step:
         statements=(*decision.statements, statement),
         reason=reason,
     )
+    return replace(step, decision=decision)
+
+
+def with_warning(step: Step, warning: str) -> Step:
+    """The same step, with what the operator must know first."""
+    assert step.decision is not None
+    decision = replace(step.decision, warnings=(warning, *step.decision.warnings))
     return replace(step, decision=decision)
 
 

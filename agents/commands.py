@@ -29,9 +29,10 @@ from shardmerge.schemas.names import ShardId
 from shardmerge.schemas.origin_columns import of_shard
 from shardmerge.schemas.render.dialect import Dialect
 from shardmerge.schemas.routing import Mode
+from shardmerge.schemas.row_statements import removal
 
 from . import optimistic, pessimistic
-from .answers import Step, obeyed, refuse
+from .answers import Step, obeyed, refuse, with_statement, with_warning
 from .identities import assign, known_names
 from .moves import Refusal, Settled, as_all_call_them, unmoved
 from .rereads import why_not_read_again
@@ -79,6 +80,8 @@ def obey(
             return _pause(state, command)
         case CommandKind.REREAD:
             return _reread(state, command)
+        case CommandKind.LEAVE:
+            return _leave(state, command, dialect)
         case CommandKind.DISABLE | CommandKind.ENABLE:
             found = _propagate(state, command, dialect)
         case CommandKind.SET_MODE:
@@ -127,6 +130,38 @@ def _reread(state: TargetState, command: OperatorCommand) -> Step:
     step = obeyed(state, command, settled)
     assert step.decision is not None
     return replace(step, decision=replace(step.decision, fixups=(fixup,)))
+
+
+def _leave(state: TargetState, command: OperatorCommand, dialect: Dialect) -> Step:
+    known = _live(state, command)
+    if isinstance(known, Refusal):
+        return refuse(state, command, known)
+    if known.hold is not None:
+        why = Refusal(
+            f"{known.shard} is held at {known.hold.position}, its rows after that wait",
+            "skip or replace its change, or tell its schema with set-schema, so that they pass",
+        )
+        return refuse(state, command, why)
+    if command.argument not in ("", "delete"):
+        why = Refusal(f"{command.argument!r} is not known", 'nothing, or "delete" for its rows too')
+        return refuse(state, command, why)
+    deletes = bool(command.argument)
+    if deletes and not (state.origin.tells_shards_apart and state.schema is not None):
+        why = Refusal(
+            f"the rows of {known.shard} cannot be told from others",
+            "without origin columns in the target they stay; delete them by hand",
+        )
+        return refuse(state, command, why)
+    remaining = state.without_shard(known.shard)
+    names = known_names(state)
+    settled = _settle(remaining, names, dialect)
+    if isinstance(settled, Refusal):
+        settled = Settled(remaining, unmoved(state, names), {})
+    step = obeyed(state, command, settled, leaves=(known.shard,))
+    if deletes:
+        reason = f"{known.shard} was taken out"
+        return with_statement(step, removal(state.target, known.shard, state.origin, reason))
+    return with_warning(step, f"rows of {known.shard} stay in the target")
 
 
 def _propagate(state: TargetState, command: OperatorCommand, dialect: Dialect) -> Settled | Refusal:

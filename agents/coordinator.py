@@ -28,7 +28,7 @@ from shardmerge.schemas.render.mysql_dialect import MYSQL_8
 from shardmerge.schemas.routing import Mode
 
 from . import commands, optimistic, pessimistic
-from .answers import Step, hold, refuse
+from .answers import Step, hold, refuse, with_warning
 from .fixups import with_fixups
 from .identities import assign, known_names
 from .moves import Refusal
@@ -61,6 +61,8 @@ def decide(state: TargetState, change: SchemaChange, dialect: Dialect = MYSQL_8)
     )
     if not counted.shards and counted.schema is None:
         counted = replace(counted, origin=change.origin)
+    if change.before and change.after and change.shard not in counted.shards:
+        return _back(counted, change, dialect)
     step = with_fixups(counted, change, _fold(counted, change, dialect), dialect)
     return _warned(_settled(step), change)
 
@@ -131,6 +133,20 @@ def _fold(state: TargetState, change: SchemaChange, dialect: Dialect) -> Step:
         state = replace(state, copies=assigned.copies)
     move = pessimistic.move if waits else optimistic.move
     return move(state, change, assigned, dialect)
+
+
+def _back(state: TargetState, change: SchemaChange, dialect: Dialect) -> Step:
+    """A shard that an operator took out changes: it comes as on its first day."""
+    change = replace(change, before=None, lineage=())
+    step = _warned(
+        _settled(with_fixups(state, change, _fold(state, change, dialect), dialect)), change
+    )
+    return with_warning(
+        step,
+        f"{change.shard} had been taken out and is a shard again: columns that the target dropped "
+        "meanwhile lack the values of its rows until they are read again (`shardmerge command "
+        "reread`)",
+    )
 
 
 def _settled(step: Step) -> Step:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from shardmerge.schemas.joined import ShardSchema
+from shardmerge.schemas.left_out_columns import columns_named
 from shardmerge.schemas.model import Check, Column, ForeignKey, Index, TableSchema
 
 Part: TypeAlias = Column | Index | Check | ForeignKey
@@ -34,7 +35,17 @@ def counted(schema: ShardSchema, actual: ShardSchema, counts: ShardSchema) -> Sh
             found.pop(key, None)
         else:
             found[key] = kept
-    return _schema(schema.schema, found)
+    return _schema(schema.schema, _possible(found))
+
+
+def _possible(parts: dict[Hashable, Part]) -> dict[Hashable, Part]:
+    """Without what names a column that does not count: an index that was added over it, say."""
+    while True:
+        names = {part.name.lower() for part in parts.values() if isinstance(part, Column)}
+        kept = {key: part for key, part in parts.items() if columns_named(part) <= names}
+        if len(kept) == len(parts):
+            return parts
+        parts = kept
 
 
 def _parts(shard: ShardSchema) -> dict[Hashable, Part]:

@@ -156,7 +156,7 @@ class CoordinatorFold:
             return Effects()
         # A change of the mode can make every held shard wait otherwise.
         touched = {*state.held, *step.decision.released, *step.decision.pauses}
-        if command.shard is not None and command.shard in step.state.shards:
+        if command.shard is not None and command.shard in {**state.shards, **step.state.shards}:
             touched.add(command.shard)
         return self._effects(state, step, touched, command.id.source)
 

@@ -7,13 +7,12 @@ from the rows of other shards.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 from shardmerge.schemas.events import SchemaChange
 from shardmerge.schemas.routing import TOOLS_TABLES, RowsPolicy
 from shardmerge.schemas.row_statements import removal
 
-from .answers import Step, with_statement
+from .answers import Step, with_statement, with_warning
 from .state import TargetState
 
 _RENAME_TO = "RENAME TO "
@@ -31,10 +30,7 @@ def with_removal(state: TargetState, change: SchemaChange, step: Step) -> Step:
     if deletes and state.schema is not None and not _is_swap(change):
         reason = f"{change.shard} is gone"
         return with_statement(step, removal(state.target, change.shard, state.origin, reason))
-    assert step.decision is not None
-    warning = f"rows of {change.shard} stay in the target"
-    decision = replace(step.decision, warnings=(warning, *step.decision.warnings))
-    return replace(step, decision=decision)
+    return with_warning(step, f"rows of {change.shard} stay in the target")
 
 
 def _is_swap(change: SchemaChange) -> bool:

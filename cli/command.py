@@ -32,6 +32,7 @@ unlock-discard   it does not count, on any shard that made it
 disable, enable  the target's schema stays as it is until it is enabled again
 pause, resume    the rows of --shard wait
 reread           the table of --shard is read again, into the target
+leave            --shard is no shard any more; ARGUMENT "delete": nor are its rows in the target
 set-mode         ARGUMENT is optimistic, pessimistic, or "" for what the routes say
 
 ARGUMENT may be @FILE. Every command is a record of the log and can be replayed. Ends with 1
@@ -39,7 +40,12 @@ when the command is refused, or not answered in time (it stays in the log and is
 """
 _OF_TARGET = (CommandKind.DISABLE, CommandKind.ENABLE, CommandKind.SET_MODE)
 """The kinds that concern a whole target; all others concern one shard."""
-_WITH_ARGUMENT = (CommandKind.REPLACE, CommandKind.SET_SCHEMA, CommandKind.SET_MODE)
+_WITH_ARGUMENT = (
+    CommandKind.REPLACE,
+    CommandKind.SET_SCHEMA,
+    CommandKind.LEAVE,
+    CommandKind.SET_MODE,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,8 +78,12 @@ class Facts:
 
     def live(self, target: TargetTable) -> list[ShardId]:
         """The shards that did not leave, sorted."""
-        latest = {d.shard: d.live for d in self.of_target(target) if d.shard is not None}
-        return sorted(shard for shard, live in latest.items() if live)
+        found: dict[ShardId, bool] = {}
+        for decision in self.of_target(target):
+            if decision.shard is not None:
+                found[decision.shard] = decision.live
+            found |= dict.fromkeys(decision.leaves, False)
+        return sorted(shard for shard, live in found.items() if live)
 
     def held(self, target: TargetTable) -> dict[ShardId, Decision]:
         """Shards at a gate which nothing has opened, each with the decision that holds it."""

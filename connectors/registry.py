@@ -111,7 +111,7 @@ class SchemaRegistry:
                 f"the schema registry at {self._url} does not take the schema of {subject}: "
                 f"{body.decode(errors='replace')[:500]}",
                 hint="does another program register schemas under this subject? It must be ours "
-                "alone, with a compatibility of BACKWARD or less",
+                "alone, with compatibility NONE or FORWARD (new versions add fields)",
             )
         number: int = self._field(status, body, "id", int)
         return number

@@ -109,6 +109,8 @@ class CommandKind(StrEnum):
     RESUME = "resume"
     REREAD = "reread"
     """The table of ``shard`` is read again, by an incremental snapshot."""
+    LEAVE = "leave"
+    """``shard`` counts no more: its server is gone, say. "delete": its rows in the target go."""
     SET_MODE = "set-mode"
     """The target moves in mode ``argument``, whatever its routes say; "" is as they say."""
 
@@ -277,6 +279,8 @@ class Decision:
         live: False when the shard left the target with this change.
         releases: Which held gates this decision opens: at most one entry per shard, sorted.
         pauses, resumes: Shards whose rows wait from now on, or wait no more.
+        leaves: Shards that an operator took out of the target. That sets no gate: rows that still
+            come are applied as before, with what the target has of their columns.
         warnings: What the operator must know although nothing is held.
         ddl, ts_ms: Of the schema change; a command's text and time.
         fixups: Shards whose existing rows may differ from the target's from now on, at most one
@@ -299,6 +303,7 @@ class Decision:
     releases: tuple[Release, ...] = ()
     pauses: tuple[ShardId, ...] = ()
     resumes: tuple[ShardId, ...] = ()
+    leaves: tuple[ShardId, ...] = ()
     warnings: tuple[str, ...] = ()
     snapshot: bool = False
     ddl: str = ""

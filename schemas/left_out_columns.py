@@ -8,7 +8,7 @@ from dataclasses import replace
 from .errors import UnsupportedDDL
 from .events import Lineage
 from .expressions import column_names
-from .model import Index, TableSchema
+from .model import Check, Column, ForeignKey, Index, TableSchema
 
 
 def without_columns(schema: TableSchema, pattern: str) -> TableSchema:
@@ -27,14 +27,14 @@ def without_columns(schema: TableSchema, pattern: str) -> TableSchema:
     if not gone:
         return schema
     key = schema.primary_key
-    if key is not None and not gone.isdisjoint(_folded(key.columns)):
+    if key is not None and not gone.isdisjoint(columns_named(key)):
         raise UnsupportedDDL(
             f"the primary key needs a column that the route leaves out ({', '.join(sorted(gone))})",
             hint="let leave_out not match the columns of the primary key",
         )
     kept = tuple(c for c in schema.columns if c.name.lower() not in gone)
     for column in kept:
-        if column.generated and (used := gone.intersection(_named(column.generated.expression))):
+        if used := gone & columns_named(column):
             raise UnsupportedDDL(
                 f"{column.name} is computed from {', '.join(sorted(used))}, which the route leaves "
                 "out",
@@ -43,10 +43,28 @@ def without_columns(schema: TableSchema, pattern: str) -> TableSchema:
     return replace(
         schema,
         columns=kept,
-        indexes=tuple(i for i in schema.indexes if gone.isdisjoint(_columns_of(i))),
-        checks=tuple(c for c in schema.checks if gone.isdisjoint(_named(c.expression))),
-        foreign_keys=tuple(k for k in schema.foreign_keys if gone.isdisjoint(_folded(k.columns))),
+        indexes=tuple(i for i in schema.indexes if gone.isdisjoint(columns_named(i))),
+        checks=tuple(c for c in schema.checks if gone.isdisjoint(columns_named(c))),
+        foreign_keys=tuple(k for k in schema.foreign_keys if gone.isdisjoint(columns_named(k))),
     )
+
+
+def columns_named(part: Column | Index | Check | ForeignKey) -> frozenset[str]:
+    """The columns, in lower case, that a part of a table cannot be without.
+
+    Of a foreign key those of its own table; of a column those that it is computed from.
+    """
+    match part:
+        case Column():
+            names = column_names(part.generated.expression) if part.generated else ()
+        case Index():
+            named = (name for p in part.parts for name in column_names(p.expression))
+            names = (*part.columns, *named)
+        case Check():
+            names = column_names(part.expression)
+        case ForeignKey():
+            names = part.columns
+    return frozenset(name.lower() for name in names)
 
 
 def kept_lineage(
@@ -79,16 +97,3 @@ def _left_out(schema: TableSchema, pattern: str) -> frozenset[str]:
         return frozenset()
     match = re.compile(pattern, re.IGNORECASE).fullmatch
     return frozenset(c.name.lower() for c in schema.columns if match(c.name))
-
-
-def _columns_of(index: Index) -> list[str]:
-    named = [name for part in index.parts for name in _named(part.expression)]
-    return [*_folded(index.columns), *named]
-
-
-def _named(expression: str) -> list[str]:
-    return _folded(column_names(expression))
-
-
-def _folded(names: tuple[str, ...]) -> list[str]:
-    return [name.lower() for name in names]

@@ -181,7 +181,8 @@ class Barriers:
             if tail is None:
                 raise ContractError(
                     f"decisions name source {source!r}, which the pipeline file does not have",
-                    hint="add it to the pipeline file again: its shards are part of the target",
+                    hint="add it to the pipeline file again, since its shards are part of the "
+                    "target; `shardmerge command leave` takes them out",
                 )
             lacking = missing(barrier, tail, decisions)
             if lacking is None:

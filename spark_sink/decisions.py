@@ -116,6 +116,7 @@ class TargetDecisions:
         statements: Every statement in execution order.
         shards: Every shard that a decision names, whether it still lives or not.
         paused: Shards whose rows wait because an operator, or their route, said so.
+        left: Shards that an operator took out, and that have had no schema change since.
     """
 
     target: TargetTable
@@ -123,6 +124,11 @@ class TargetDecisions:
     statements: dict[StatementKey, TargetStatement] = field(default_factory=dict)
     shards: dict[ShardId, ShardGates] = field(default_factory=dict)
     paused: set[ShardId] = field(default_factory=set)
+    left: set[ShardId] = field(default_factory=set)
+
+    def lives(self, shard: ShardId) -> bool:
+        """Whether the shard still counts."""
+        return shard not in self.left and self.shards[shard].gates[-1].live
 
 
 class Decisions:
@@ -150,6 +156,10 @@ class Decisions:
     def topics(self) -> Mapping[str, Sequence[tuple[TargetTable, ShardId]]]:
         """Row topic → the shards whose rows it holds; more than one is a contradiction."""
         return self._topics
+
+    def gone(self, topic: str) -> bool:
+        """Whether no shard of a row topic counts any more."""
+        return not any(self._targets[target].lives(shard) for target, shard in self._topics[topic])
 
     def is_decided(self, source: str, offset: int) -> bool:
         """Whether every decision of the schema-change event at ``offset`` is shown."""
@@ -209,7 +219,8 @@ class Decisions:
             if release.shard in target.shards:
                 target.shards[release.shard].release(decision.version, release.through)
         target.paused |= set(decision.pauses)
-        target.paused -= set(decision.resumes)
+        target.paused -= {*decision.resumes, *decision.leaves}
+        target.left |= set(decision.leaves)
         if not decision.live and decision.shard is not None:
             target.paused.discard(decision.shard)
 
@@ -219,6 +230,7 @@ class Decisions:
             shard = target.shards[name] = ShardGates(name)
             topic = self._topics.setdefault(row_topic(name), [])
             topic.append((target.target, name))
+        target.left.discard(name)
         position = decision.position
         if decision.snapshot and not shard.gates:
             # The description of a starting state: it holds for every row that there is.

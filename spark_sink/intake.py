@@ -116,7 +116,7 @@ class Intake:
         now, seen = time.monotonic(), self.decisions.seen
         counts = self.watermarks.partitions
         if seen != self._listed_seen or now - self._listed_at >= _RELIST_S:
-            counts = self._offsets.partitions(self.decisions.topics.keys())
+            counts = self._offsets.partitions(self._read_topics())
             self._listed_at, self._listed_seen = now, seen
         partitions = {
             (topic, number): self.decisions.topics[topic][0][1].source
@@ -133,6 +133,18 @@ class Intake:
         barriers = self._offsets.high_watermarks((source, 0) for source in by_source)
         for source, source_ends in by_source.items():
             self.barriers.take(Barrier(source, barriers[source, 0], source_ends))
+
+    def _read_topics(self) -> list[str]:
+        """The row topics, but those of a removed source whose shards are all gone.
+
+        A source is removed when the pipeline file has it no more.
+        """
+        sources = self.barriers.tails.keys()
+        return [
+            topic
+            for topic, [(_, shard), *_] in self.decisions.topics.items()
+            if shard.source in sources or not self.decisions.gone(topic)
+        ]
 
     def settle(self) -> None:
         """See which ends are safe by now: their schema changes have all their decisions."""

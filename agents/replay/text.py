@@ -135,7 +135,11 @@ def _decided(decision: Decision) -> Iterator[tuple[str, str]]:
     for fixup in decision.fixups:
         yield "fix-up", f"{fixup.kind} of {fixup.shard} ({', '.join(fixup.columns)})"
         yield "", fixup.reason
-    for word, shards in (("pauses", decision.pauses), ("resumes", decision.resumes)):
+    for word, shards in (
+        ("pauses", decision.pauses),
+        ("resumes", decision.resumes),
+        ("leaves", decision.leaves),
+    ):
         if shards:
             yield word, ", ".join(map(str, shards))
     for warning in decision.warnings:

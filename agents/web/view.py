@@ -151,7 +151,10 @@ class StatusView:
         if decision.shard is not None:
             state.shards[decision.shard] = _after(decision, state.shards.get(decision.shard))
         state.paused |= set(decision.pauses)
-        state.paused -= set(decision.resumes)
+        state.paused -= {*decision.resumes, *decision.leaves}
+        for shard in decision.leaves:
+            if (known := state.shards.get(shard)) is not None:
+                state.shards[shard] = replace(known, state="left", column_ids=frozenset())
         if not decision.live and decision.shard is not None:
             state.paused.discard(decision.shard)
 

@@ -65,6 +65,7 @@ class CoordinatorMachine(RuleBasedStateMachine):
         super().__init__()
         self.state: TargetState = coordinator.initial(TARGET)
         self.schemas: dict[ShardId, TableSchema] = {}
+        self.taken_out: dict[ShardId, TableSchema] = {}
         self.mode, self.renames = Mode.OPTIMISTIC, RenamePolicy.MAP
         self.origin, self.on_drop = NO_ORIGIN, RowsPolicy.KEEP
         self.existing_rows = ExistingRows.REREAD
@@ -108,10 +109,11 @@ class CoordinatorMachine(RuleBasedStateMachine):
         if shard in self.schemas and self.schemas[shard].column(ORIGIN_NAME) is None:
             self._alter(shard, f"ADD COLUMN {ORIGIN_NAME} INT")
 
-    @precondition(lambda self: len(self.schemas) < len(SHARDS))
+    @precondition(lambda self: len(self.schemas) + len(self.taken_out) < len(SHARDS))
     @rule()
     def create_shard(self) -> None:
-        self._create(next(s for s in SHARDS if s not in self.schemas))
+        known = {*self.schemas, *self.taken_out}
+        self._create(next(s for s in SHARDS if s not in known))
 
     @precondition(lambda self: len(self.schemas) > 1)
     @rule(data=st.data())
@@ -164,6 +166,16 @@ class CoordinatorMachine(RuleBasedStateMachine):
     def command(self, kind: CommandKind, shard: ShardId, argument: str) -> None:
         of_target = (CommandKind.DISABLE, CommandKind.ENABLE, CommandKind.SET_MODE)
         self._say(kind, None if kind in of_target else shard, argument)
+        if self.decisions[-1].leaves:
+            self.taken_out[shard] = self.schemas.pop(shard)
+
+    @precondition(lambda self: self.taken_out)
+    @rule(definition=st.sampled_from(DEFINITIONS))
+    def change_a_shard_that_was_taken_out(self, definition: str) -> None:
+        shard, schema = self.taken_out.popitem()
+        self.schemas[shard] = schema
+        free = next((c for c in COLUMNS if schema.column(c) is None), None)
+        self._alter(shard, f"ADD COLUMN {free} {definition}" if free else "COMMENT = 'x'")
 
     @precondition(lambda self: self.schemas)
     @rule()

@@ -69,3 +69,30 @@ def test_a_command_line_that_says_too_much_or_too_little_is_refused(line: Line) 
         result = give(line, *words)
         assert result.exit_code == 2, result.output
         assert "Error:" in result.output
+
+
+def test_a_source_whose_shards_were_taken_out_can_be_removed(line: Line) -> None:
+    one, two = line.sources
+    create = "CREATE TABLE {} (ID INT PRIMARY KEY, a INT)"
+    line.execute(one, create.format("tbl00"), snapshot=True)
+    line.execute(two, create.format("tbl01"), snapshot=True)
+    line.execute(two, "ALTER TABLE tbl01 ADD COLUMN only_two INT")
+    line.start()
+    line.wait_decided(line.events())
+
+    left = give(line, "leave", "--shard", f"{two}/shop.tbl01")
+
+    assert left.exit_code == 0, left.output
+    assert "DROP COLUMN `only_two`" in left.output
+    assert "stay in the target" in left.output
+    line.kill()
+    text = line.pipeline_file.read_text()
+    line.pipeline_file.write_text(text[: text.rindex("[[sources]]")])
+    line.start()
+    line.execute(one, "ALTER TABLE tbl00 DROP COLUMN a")
+    line.wait_decided(line.events() + 1)
+    last = max((d for d in line.decisions() if d.target), key=lambda d: d.version)
+    assert ["DROP COLUMN `a`" in s.sql for s in last.statements] == [True]
+    words = ["replay", "--pipeline", str(line.pipeline_file), "--verify"]
+    replayed = CliRunner().invoke(main, words)
+    assert replayed.exit_code == 0, replayed.output

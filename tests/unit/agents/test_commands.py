@@ -12,10 +12,11 @@ from shardmerge.schemas.events import (
     OperatorCommand,
     Outcome,
     Release,
+    StatementKind,
 )
 from shardmerge.schemas.routing import Mode
 
-from .sql_line import TARGET, SqlLine, shard_of, sql
+from .sql_line import SHARD_COLUMN, TARGET, SqlLine, shard_of, sql
 
 BASE = "id INT PRIMARY KEY, a INT"
 
@@ -169,6 +170,22 @@ def test_nothing_is_emitted_while_propagation_is_disabled_and_all_of_it_afterwar
     assert shards.columns == ["b", "id", "z"]
 
 
+@pytest.mark.parametrize(
+    "then",
+    ["ADD INDEX k (c)", "ADD CHECK (c > 1)", "ADD COLUMN d INT AS (c + 1) STORED, ADD KEY k (d)"],
+)
+def test_what_names_a_skipped_column_does_not_count_either(then: str) -> None:
+    shards = SqlLine(Mode.PESSIMISTIC, "s0", "s1", "s2", create=BASE)
+    shards.alter("s1", "ADD COLUMN c INT")
+    shards.alter("s1", then)
+    shards.alter("s0", "ADD COLUMN o INT")
+    shards.command(CommandKind.SKIP, "s0")
+
+    shards.command(CommandKind.SKIP, "s1")
+
+    assert (shards.held, shards.columns) == ([], ["a", "id"])
+
+
 def test_a_shard_is_paused_and_resumed_once() -> None:
     shards = SqlLine(Mode.OPTIMISTIC, "s0", "s1", create=BASE)
 
@@ -180,6 +197,61 @@ def test_a_shard_is_paused_and_resumed_once() -> None:
     assert [a.pauses for a in answers] == [(shard_of("s1"),), (), (), ()]
     assert [a.resumes for a in answers] == [(), (), (shard_of("s1"),), ()]
     assert [a.outcome for a in answers] == [Outcome.NOOP, Outcome.REFUSED] * 2
+
+
+def test_a_shard_that_is_taken_out_counts_no_more_until_it_changes_again() -> None:
+    shards = SqlLine(Mode.OPTIMISTIC, "s0", "s1", create=BASE)
+    shards.alter("s1", "ADD COLUMN b INT")
+
+    answer = shards.command(CommandKind.LEAVE, "s1")
+    again = shards.command(CommandKind.LEAVE, "s1")
+
+    assert sql(answer) == ["DROP COLUMN `b`"]
+    assert (answer.leaves, answer.shard) == ((shard_of("s1"),), None)
+    assert answer.warnings[0].startswith("rows of s1/")
+    assert "no live shard" in again.reason
+    assert set(shards.state.shards) == {shard_of("s0")}
+    # It speaks again: a shard as on its first day.
+    back = shards.alter("s1", "ADD COLUMN c INT")
+    assert sorted(sql(back)) == ["ADD COLUMN `b` int", "ADD COLUMN `c` int"]
+    assert "taken out" in back.warnings[0]
+    assert set(shards.state.shards) == {shard_of("s0"), shard_of("s1")}
+    assert set(shards.columns) == {"id", "a", "b", "c"}
+
+
+def test_the_others_go_on_without_the_shard_that_is_taken_out() -> None:
+    shards = SqlLine(Mode.PESSIMISTIC, "s0", "s1", "s2", create=BASE)
+    shards.alter("s0", "ADD COLUMN b INT")
+    last = shards.alter("s1", "ADD COLUMN b INT")
+    assert last.outcome is Outcome.HOLD
+
+    answer = shards.command(CommandKind.LEAVE, "s2")
+
+    assert sql(answer) == ["ADD COLUMN `b` int"]
+    assert set(answer.released) == {shard_of("s0"), shard_of("s1")}
+
+
+def test_a_shard_is_taken_out_only_as_its_rows_allow() -> None:
+    shards = in_conflict()
+    held = next(iter(shards.state.held))
+    answer = shards.command(CommandKind.LEAVE, held.source)
+    assert answer.outcome is Outcome.REFUSED
+    assert "is held at" in answer.reason
+    plain = SqlLine(Mode.OPTIMISTIC, "s0", "s1", create=BASE)
+    unknown = plain.command(CommandKind.LEAVE, "s1", "all")
+    alike = plain.command(CommandKind.LEAVE, "s1", "delete")
+    assert [a.outcome for a in (unknown, alike)] == [Outcome.REFUSED] * 2
+    assert "cannot be told from others" in alike.reason
+    assert set(plain.state.shards) == {shard_of("s0"), shard_of("s1")}
+
+
+def test_the_rows_of_a_shard_that_is_taken_out_go_where_they_are_known() -> None:
+    shards = SqlLine(Mode.OPTIMISTIC, "s0", "s1", create=BASE, origin=SHARD_COLUMN)
+
+    answer = shards.command(CommandKind.LEAVE, "s1", "delete")
+
+    assert [s.kind for s in answer.statements] == [StatementKind.ROWS]
+    assert answer.leaves == (shard_of("s1"),)
 
 
 def test_the_mode_is_set_until_it_is_unset() -> None:

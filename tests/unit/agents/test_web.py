@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -88,6 +89,18 @@ def test_a_shard_that_left_is_no_longer_live():
     (target,) = viewed(decision(1, ONE), decision(2, ONE, live=False, columns=())).targets()
     assert [s.state for s in target.shards] == ["left"]
     assert target.live == ()
+
+
+def test_a_shard_that_was_taken_out_is_no_longer_live_until_it_changes():
+    records = [
+        decision(1, ONE),
+        decision(2, TWO),
+        replace(decision(3, TWO, leaves=(TWO,)), shard=None),
+    ]
+    (target,) = viewed(*records).targets()
+    assert {s.shard: s.state for s in target.shards} == {ONE: "live", TWO: "left"}
+    (target,) = viewed(*records, decision(4, TWO)).targets()
+    assert {s.shard for s in target.live} == {ONE, TWO}
 
 
 def test_repeated_records_change_nothing():

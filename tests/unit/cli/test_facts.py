@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from shardmerge.cli.observer import Facts, SourceEvent
@@ -41,6 +42,9 @@ def test_a_shard_lives_until_it_leaves() -> None:
     came = [decision(1, TWO, Outcome.EMIT), decision(2, ONE, Outcome.HOLD)]
     assert facts(*came).live(TARGET) == [ONE, TWO]
     assert facts(decision(3, TWO, Outcome.NOOP, live=False), *came).live(TARGET) == [ONE]
+    taken_out = replace(decision(3, TWO, Outcome.NOOP, leaves=(TWO,)), shard=None)
+    assert facts(taken_out, *came).live(TARGET) == [ONE]
+    assert facts(decision(4, TWO, Outcome.EMIT), taken_out, *came).live(TARGET) == [ONE, TWO]
 
 
 def test_an_event_is_decided_when_all_its_decisions_are_there() -> None:

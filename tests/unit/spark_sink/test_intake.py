@@ -1,0 +1,87 @@
+"""Which row topics are read, and what of a source that the pipeline file has no more."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+
+from shardmerge.schemas.errors import ContractError
+from shardmerge.schemas.events import Decision
+from shardmerge.schemas.names import ShardId
+from shardmerge.schemas.pipeline import Connect, Kafka, Pipeline, Source, Target
+from shardmerge.spark_sink.intake import Intake
+
+from .decided import A, B, decision
+
+GONE = ShardId("s2", "app", "a")
+PIPELINE = Pipeline(
+    "p",
+    Kafka("k:9092"),
+    Connect("http://c:8083"),
+    (Source("s1", "h", 3306, "u", "p", 6001),),
+    (),
+    Target("h", 1, "u", "p"),
+)
+
+
+class Offsets:
+    """Every topic has one partition with ten rows."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def partitions(self, topics: Collection[str]) -> dict[str, int]:
+        self.asked = sorted(topics)
+        return dict.fromkeys(topics, 1)
+
+    def high_watermarks(self, partitions: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        return dict.fromkeys(partitions, 10)
+
+    stable_ends = high_watermarks
+
+
+def observed(*decisions: Decision) -> tuple[Intake, list[str]]:
+    offsets = Offsets()
+    intake = Intake(PIPELINE, cast(Any, offsets), cast(Any, None))
+    for record in decisions:
+        intake.decisions.add(record)
+    intake.observe()
+    return intake, offsets.asked
+
+
+def left(version: int, *shards: ShardId) -> Decision:
+    return replace(decision(version, A, 90), shard=None, leaves=shards)
+
+
+def test_the_rows_of_a_removed_source_are_not_looked_for_once_its_shards_are_taken_out() -> None:
+    intake, asked = observed(decision(1, A, 10), decision(2, GONE, 10), left(3, GONE))
+    assert asked == ["s1.app.a"]
+    intake.settle()
+
+    dropped = decision(3, GONE, 20, live=False)
+    _, asked = observed(decision(1, A, 10), decision(2, GONE, 10), dropped)
+    assert asked == ["s1.app.a"]
+
+
+def test_a_removed_source_whose_shards_still_count_is_an_error_that_names_the_way_out() -> None:
+    intake, asked = observed(decision(1, A, 10), decision(2, GONE, 10))
+    assert asked == ["s1.app.a", "s2.app.a"]
+    with pytest.raises(ContractError, match="source 's2'") as error:
+        intake.settle()
+    assert "command leave" in error.value.hint
+
+
+def test_the_rows_of_a_shard_that_was_taken_out_are_read_while_its_source_is_there() -> None:
+    _, asked = observed(decision(1, A, 10), decision(2, B, 20), left(3, B))
+    assert asked == ["s1.app.a", "s1.app.b"]
+
+
+def test_a_shard_that_was_taken_out_counts_again_with_its_next_change() -> None:
+    intake, _ = observed(decision(1, A, 10), left(2, A))
+    target = intake.decisions.targets[decision(1, A, 10).target]  # type: ignore[index]
+    assert not target.lives(A)
+    intake.decisions.add(decision(3, A, 30))
+    assert target.lives(A)
