@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from enum import StrEnum
+from typing import Any
 
 from shardmerge.schemas.apply import apply_alter
 from shardmerge.schemas.changes import AlterTable
@@ -28,7 +30,7 @@ from shardmerge.schemas.joined import ShardSchema
 from shardmerge.schemas.names import ShardId
 from shardmerge.schemas.origin_columns import of_shard
 from shardmerge.schemas.render.dialect import Dialect
-from shardmerge.schemas.routing import Mode
+from shardmerge.schemas.routing import ExistingRows, Mode, RenamePolicy, RowsPolicy
 from shardmerge.schemas.row_statements import removal
 
 from . import optimistic, pessimistic
@@ -37,6 +39,13 @@ from .identities import assign, known_names
 from .moves import Refusal, Settled, as_all_call_them, unmoved
 from .rereads import why_not_read_again
 from .state import ShardState, TargetState
+
+POLICIES: Mapping[str, type[StrEnum]] = {
+    "renames": RenamePolicy,
+    "existing_rows": ExistingRows,
+    "on_drop": RowsPolicy,
+}
+"""The policies of a route that an operator can set for a target, by their names there."""
 
 _SHOW = "`shardmerge status` and the status page tell which shards are held, and by what"
 
@@ -64,6 +73,12 @@ def described(state: TargetState, command: OperatorCommand) -> SchemaChange | Re
     )
 
 
+def with_set_policies(state: TargetState, change: SchemaChange) -> SchemaChange:
+    """The change with the policies that an operator set in the place of its route's."""
+    found: dict[str, Any] = {name: POLICIES[name](value) for name, value in state.policies.items()}
+    return replace(change, **found) if found else change
+
+
 def obey(
     state: TargetState, command: OperatorCommand, dialect: Dialect, context: ServerContext | None
 ) -> Step:
@@ -86,6 +101,8 @@ def obey(
             found = _propagate(state, command, dialect)
         case CommandKind.SET_MODE:
             found = _set_mode(state, command, dialect)
+        case CommandKind.SET_POLICY:
+            found = _set_policy(state, command, dialect)
         case CommandKind.SKIP:
             found = _skip(state, command, dialect)
         case CommandKind.REPLACE:
@@ -187,6 +204,25 @@ def _set_mode(state: TargetState, command: OperatorCommand, dialect: Dialect) ->
     state = replace(state, mode=mode, mode_is_set=is_set)
     if mode is Mode.PESSIMISTIC:
         state = pessimistic.with_queues(state)
+    return _settled_or_still(state, dialect)
+
+
+def _set_policy(
+    state: TargetState, command: OperatorCommand, dialect: Dialect
+) -> Settled | Refusal:
+    name, equals, value = command.argument.partition("=")
+    if (kind := POLICIES.get(name)) is None or not equals or value not in ("", *kind):
+        texts = (f"{n}={'|'.join(kind)}" for n, kind in POLICIES.items())
+        return Refusal(
+            f"policy {command.argument!r} is not known",
+            f"known: {', '.join(texts)}; without a value it is what the routes say",
+        )
+    others = {n: v for n, v in state.policies.items() if n != name}
+    state = replace(state, policies=others | ({name: value} if value else {}))
+    if value and name != "on_drop":
+        # That of a dropped shard is asked for when it leaves.
+        changed: dict[str, Any] = {name: kind(value)}
+        state = replace(state, **changed)
     return _settled_or_still(state, dialect)
 
 

@@ -53,6 +53,7 @@ def decide(state: TargetState, change: SchemaChange, dialect: Dialect = MYSQL_8)
     counted = _counted(state, change.id)
     if counted is None:
         return Step(state, None, None)
+    change = commands.with_set_policies(counted, change)
     mode = counted.mode if counted.mode_is_set else change.mode
     if mode is Mode.PESSIMISTIC and counted.mode is not mode:
         counted = pessimistic.with_queues(counted)

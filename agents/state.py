@@ -190,6 +190,8 @@ class TargetState:
         renames: What becomes of a column that one shard renames before the others.
         propagates: Whether the target's schema follows the join.
         existing_rows: What becomes of rows that DDL changed without row events.
+        policies: Those that an operator set instead of the routes': name → value, see
+            ``commands.POLICIES``.
         told: What the target does without, as its decisions told, see ``TargetSchema.sentences``.
         origin: The target's origin columns: those of the route when the first shard came.
         joined: The join whose schema the target has, to see that nothing changed; None when it is
@@ -219,6 +221,7 @@ class TargetState:
     renames: RenamePolicy = RenamePolicy.MAP
     propagates: bool = True
     existing_rows: ExistingRows = ExistingRows.REREAD
+    policies: Mapping[str, str] = field(default_factory=dict)
     told: tuple[str, ...] = ()
     origin: Origin = NO_ORIGIN
 

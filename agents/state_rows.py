@@ -39,11 +39,11 @@ from shardmerge.schemas.row_effects import RowEffect
 
 from .state import Hold, Pending, ShardState, TargetState, assembled
 
-FORMAT = 5
+FORMAT = 6
 """Version of the rows; a change of it needs a reader of the older ones."""
-_READABLE = (2, 3, 4, 5)
+_READABLE = (2, 3, 4, 5, 6)
 """Format 2 knows neither changes that wait for a DDL lock nor what operators said, format 3 no
-origin columns, format 4 no renames by copying."""
+origin columns, format 4 no renames by copying, format 5 no policies that an operator set."""
 
 _PREFIX = b"state/"
 _RESTORE = (
@@ -182,6 +182,7 @@ def stored_state(
         renames=header.renames,
         propagates=header.propagates,
         existing_rows=header.existing_rows,
+        policies=header.policies,
         told=header.told,
         origin=header.origin,
     )
@@ -204,6 +205,7 @@ class _StoredHeader:
     told: tuple[str, ...] = ()
     origin: Origin = NO_ORIGIN
     copies: tuple[Copy, ...] = ()
+    policies: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +255,7 @@ def _header(state: TargetState) -> _StoredHeader:
         state.told,
         state.origin,
         state.copies,
+        state.policies,
     )
 
 

@@ -113,6 +113,8 @@ class CommandKind(StrEnum):
     """``shard`` counts no more: its server is gone, say. "delete": its rows in the target go."""
     SET_MODE = "set-mode"
     """The target moves in mode ``argument``, whatever its routes say; "" is as they say."""
+    SET_POLICY = "set-policy"
+    """``argument`` is ``name=value`` of a route's policy, which counts instead of the route's."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -161,10 +161,24 @@ class CoordinatorMachine(RuleBasedStateMachine):
     @rule(
         kind=st.sampled_from([k for k in CommandKind if k is not CommandKind.SET_SCHEMA]),
         shard=st.sampled_from(SHARDS),
-        argument=st.sampled_from(["", *Mode, *(f"ALTER TABLE t ADD {c} INT" for c in COLUMNS)]),
+        argument=st.sampled_from(
+            [
+                "",
+                "renames=hold",
+                "renames=copy",
+                "renames=map",
+                *Mode,
+                *(f"ALTER TABLE t ADD {c} INT" for c in COLUMNS),
+            ]
+        ),
     )
     def command(self, kind: CommandKind, shard: ShardId, argument: str) -> None:
-        of_target = (CommandKind.DISABLE, CommandKind.ENABLE, CommandKind.SET_MODE)
+        of_target = (
+            CommandKind.DISABLE,
+            CommandKind.ENABLE,
+            CommandKind.SET_MODE,
+            CommandKind.SET_POLICY,
+        )
         self._say(kind, None if kind in of_target else shard, argument)
         if self.decisions[-1].leaves:
             self.taken_out[shard] = self.schemas.pop(shard)

@@ -14,7 +14,7 @@ from shardmerge.schemas.events import (
     Release,
     StatementKind,
 )
-from shardmerge.schemas.routing import Mode
+from shardmerge.schemas.routing import Mode, RenamePolicy
 
 from .sql_line import SHARD_COLUMN, TARGET, SqlLine, shard_of, sql
 
@@ -267,6 +267,34 @@ def test_the_mode_is_set_until_it_is_unset() -> None:
     assert shards.alter("s1", "ADD COLUMN e INT").outcome is Outcome.EMIT
 
 
+def test_a_policy_is_set_until_it_is_unset() -> None:
+    shards = SqlLine(Mode.OPTIMISTIC, "s0", "s1", create=BASE)
+
+    assert shards.command(CommandKind.SET_POLICY, argument="renames=hold").outcome is Outcome.NOOP
+    assert shards.alter("s0", "RENAME COLUMN a TO z").outcome is Outcome.HOLD
+    freed = shards.command(CommandKind.SET_POLICY, argument="renames=map")
+    assert freed.released == (shard_of("s0"),)
+    shards.command(CommandKind.SET_POLICY, argument="renames=")
+    shards.renames = RenamePolicy.HOLD
+    assert shards.alter("s1", "RENAME COLUMN id TO i").outcome is Outcome.HOLD
+
+
+def test_the_rows_of_a_dropped_shard_go_as_the_policy_was_set() -> None:
+    shards = SqlLine(Mode.OPTIMISTIC, "s0", "s1", "s2", create=BASE, origin=SHARD_COLUMN)
+    shards.command(CommandKind.SET_POLICY, argument="on_drop=delete")
+    assert [s.kind for s in shards.drop("s1").statements] == [StatementKind.ROWS]
+    shards.command(CommandKind.SET_POLICY, argument="on_drop=")
+    assert shards.drop("s2").statements == ()
+
+
+@pytest.mark.parametrize("argument", ["", "renames", "renames=never", "mode=optimistic", "=map"])
+def test_a_policy_that_there_is_not_is_refused(argument: str) -> None:
+    shards = SqlLine(Mode.OPTIMISTIC, "s0", create=BASE)
+    answer = shards.command(CommandKind.SET_POLICY, argument=argument)
+    assert answer.outcome is Outcome.REFUSED
+    assert "renames=" in answer.hint
+
+
 def test_shards_that_a_conflict_held_wait_for_the_lock_when_the_mode_changes() -> None:
     shards = in_conflict()
     shards.command(CommandKind.SET_MODE, argument="pessimistic")
@@ -276,7 +304,10 @@ def test_shards_that_a_conflict_held_wait_for_the_lock_when_the_mode_changes() -
     assert (last.outcome, shards.held) == (Outcome.EMIT, [])
 
 
-@pytest.mark.parametrize("kind", [k for k in CommandKind if "mode" not in k and "able" not in k])
+@pytest.mark.parametrize(
+    "kind",
+    [k for k in CommandKind if "set-" not in k and "able" not in k] + [CommandKind.SET_SCHEMA],
+)
 def test_a_command_about_a_shard_that_there_is_not_is_refused(kind: CommandKind) -> None:
     shards = SqlLine(Mode.OPTIMISTIC, "s0", create=BASE)
 
