@@ -35,6 +35,11 @@ from .moves import Refusal
 from .removals import with_removal
 from .state import TargetState
 
+_BACK = (
+    "{} had been taken out and is a shard again: columns that the target dropped meanwhile lack "
+    "the values of its rows until they are read again (`shardmerge command reread`)"
+)
+
 
 def initial(target: TargetTable) -> TargetState:
     """The state of a target before its first schema change."""
@@ -62,10 +67,13 @@ def decide(state: TargetState, change: SchemaChange, dialect: Dialect = MYSQL_8)
     )
     if not counted.shards and counted.schema is None:
         counted = replace(counted, origin=change.origin)
-    if change.before and change.after and change.shard not in counted.shards:
-        return _back(counted, change, dialect)
+    comes_back = bool(change.before and change.after) and change.shard not in counted.shards
+    if comes_back:
+        # An operator had taken it out: it comes as on its first day.
+        change = replace(change, before=None, lineage=())
     step = with_fixups(counted, change, _fold(counted, change, dialect), dialect)
-    return _warned(_settled(step), change)
+    step = _warned(_settled(step), change)
+    return with_warning(step, _BACK.format(change.shard)) if comes_back else step
 
 
 def obey(
@@ -134,20 +142,6 @@ def _fold(state: TargetState, change: SchemaChange, dialect: Dialect) -> Step:
         state = replace(state, copies=assigned.copies)
     move = pessimistic.move if waits else optimistic.move
     return move(state, change, assigned, dialect)
-
-
-def _back(state: TargetState, change: SchemaChange, dialect: Dialect) -> Step:
-    """A shard that an operator took out changes: it comes as on its first day."""
-    change = replace(change, before=None, lineage=())
-    step = _warned(
-        _settled(with_fixups(state, change, _fold(state, change, dialect), dialect)), change
-    )
-    return with_warning(
-        step,
-        f"{change.shard} had been taken out and is a shard again: columns that the target dropped "
-        "meanwhile lack the values of its rows until they are read again (`shardmerge command "
-        "reread`)",
-    )
 
 
 def _settled(step: Step) -> Step:

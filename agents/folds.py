@@ -156,7 +156,8 @@ class CoordinatorFold:
             return Effects()
         # A change of the mode can make every held shard wait otherwise.
         touched = {*state.held, *step.decision.released, *step.decision.pauses}
-        if command.shard is not None and command.shard in {**state.shards, **step.state.shards}:
+        # One that is taken out is no more in the state after it.
+        if command.shard is not None and command.shard in state.shards:
             touched.add(command.shard)
         return self._effects(state, step, touched, command.id.source)
 

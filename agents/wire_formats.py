@@ -10,8 +10,8 @@ import asyncio
 import logging
 from dataclasses import replace
 
-from shardmerge.connectors.avro_wire import JsonOfAvro, RegistryUnreachable
-from shardmerge.connectors.registry import RegistryAddress, SchemaRegistry
+from shardmerge.connectors.avro_wire import RegistryUnreachable
+from shardmerge.connectors.record_formats import unchanged, json_of_connectors
 from shardmerge.schemas import topics
 from shardmerge.schemas.pipeline import Pipeline
 from shardmerge.schemas.record_format import RecordFormat
@@ -46,15 +46,14 @@ def canonical(format_: RecordFormat) -> Translate:
 
 def translation(pipeline: Pipeline, format_: RecordFormat) -> Translate:
     """What the tracker's fold reads of its records, by the pipeline's formats."""
-    address = RegistryAddress.of(pipeline.kafka)
-    translate = None if address is None else JsonOfAvro(SchemaRegistry(address).schema_text)
+    translate = json_of_connectors(pipeline.kafka)
     command = canonical(format_)
     ours = topics.commands(pipeline).name
 
     async def to_json(record: SourceRecord) -> SourceRecord:
         if record.topic == ours:
             return await command(record)
-        if translate is None:
+        if translate is unchanged:
             return record
         while True:
             try:

@@ -9,9 +9,7 @@ from importlib.metadata import version
 from typing import BinaryIO
 
 from shardmerge.agents.replay.bundle import Manifest, write_bundle
-from shardmerge.connectors.avro_wire import JsonOfAvro
-from shardmerge.connectors.record_formats import record_format
-from shardmerge.connectors.registry import RegistryAddress, SchemaRegistry
+from shardmerge.connectors.record_formats import json_of_connectors, record_format
 from shardmerge.connectors.stored_record import Extent, StoredRecord
 from shardmerge.connectors.topic_reader import TopicReader
 from shardmerge.schemas import topics
@@ -97,10 +95,7 @@ def write_from_kafka(
 
 def _to_json(pipeline: Pipeline) -> Callable[[StoredRecord], StoredRecord]:
     """Schema changes in Avro become JSON: a bundle is read where there is no registry."""
-    address = RegistryAddress.of(pipeline.kafka)
-    if address is None:
-        return lambda record: record
-    translate = JsonOfAvro(SchemaRegistry(address).schema_text)
+    translate = json_of_connectors(pipeline.kafka)
     return lambda record: replace(record, value=translate(record.value))
 
 

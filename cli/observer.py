@@ -16,10 +16,8 @@ from types import TracebackType
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from shardmerge.connectors.avro_wire import JsonOfAvro
 from shardmerge.connectors.envelope import unwrapped
-from shardmerge.connectors.record_formats import record_format
-from shardmerge.connectors.registry import RegistryAddress, SchemaRegistry
+from shardmerge.connectors.record_formats import json_of_connectors, record_format
 from shardmerge.connectors.signals import Notice, notice
 from shardmerge.schemas import topics
 from shardmerge.schemas.errors import ShardMergeError, StackError
@@ -155,10 +153,7 @@ class Observer:
                 "log_level": 3,
             }
         )
-        address = RegistryAddress.of(pipeline.kafka)
-        self._to_json = (
-            JsonOfAvro(SchemaRegistry(address).schema_text) if address is not None else None
-        )
+        self._to_json = json_of_connectors(pipeline.kafka)
         self._format = record_format(pipeline.kafka)
         self._lock = threading.Lock()
         self._stop = False
@@ -256,8 +251,8 @@ class Observer:
         value, topic = message.value(), message.topic()
         if value is None or topic is None:
             return
-        if self._to_json is not None and topic in (*self._sources, self._notifications):
-            value = self._to_json(value)
+        if topic in (*self._sources, self._notifications):
+            value = self._to_json(value) or b""
         if topic in self._events:
             change = unwrapped(json.loads(value))
             self._events[topic].append(

@@ -1,4 +1,7 @@
-"""The format of our own records by the pipeline file; asks its registry, if it names one."""
+"""The formats of the connectors' records and of our own, by the pipeline file.
+
+What is needed for it is asked from the pipeline's schema registry, if it names one.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,23 @@ from shardmerge.schemas import codec
 from shardmerge.schemas.pipeline import Kafka
 from shardmerge.schemas.record_format import RecordFormat
 
-from .avro_wire import RegistryUnreachable
+from .avro_wire import JsonOfAvro, RegistryUnreachable
 from .registry import RegistryAddress, SchemaRegistry
 
 _LOG = logging.getLogger(__name__)
 _PAUSE_S = 2.0
 """Before a registry that did not answer is asked again."""
+
+
+def unchanged(value: bytes | None) -> bytes | None:
+    """A record that is in JSON already."""
+    return value
+
+
+def json_of_connectors(kafka: Kafka) -> Callable[[bytes | None], bytes | None]:
+    """What makes JSON of schema changes and notifications, see ``JsonOfAvro``."""
+    address = RegistryAddress.of(kafka)
+    return unchanged if address is None else JsonOfAvro(SchemaRegistry(address).schema_text)
 
 
 def awaited_record_format(kafka: Kafka, stopped: Callable[[], bool] = bool) -> RecordFormat:

@@ -19,10 +19,10 @@ from shardmerge.schemas import topics
 from shardmerge.schemas.errors import ContractError, ShardMergeError, StackError
 from shardmerge.schemas.pipeline import Pipeline
 
-from .avro_wire import JsonOfAvro, UndecodableAvro, UnknownSchema
+from .avro_wire import UndecodableAvro, UnknownSchema
 from .connect_rest import ConnectRest
 from .open_requests import OpenRequests, Remedy, Request, request_of
-from .registry import RegistryAddress, SchemaRegistry
+from .record_formats import json_of_connectors
 from .signals import notice
 from .source_config import connector_name
 from .stored_record import StoredRecord
@@ -50,10 +50,7 @@ class RereadWatch:
         self._producer = Producer(
             {"bootstrap.servers": pipeline.kafka.bootstrap_servers, "log_level": 0}
         )
-        address = RegistryAddress.of(pipeline.kafka)
-        self._to_json = (
-            JsonOfAvro(SchemaRegistry(address).schema_text) if address is not None else None
-        )
+        self._to_json = json_of_connectors(pipeline.kafka)
         self._requests = OpenRequests(shortest_s)
         self._next: dict[str, int] = {}
 
@@ -117,8 +114,7 @@ class RereadWatch:
                 self._requests.asked(request, now_s)
             return
         try:
-            value = record.value if self._to_json is None else self._to_json(record.value)
-            said = notice(value)
+            said = notice(self._to_json(record.value))
         except (ContractError, UndecodableAvro, UnknownSchema) as error:
             _LOG.warning("notification_not_read place=%s %s", record.place, error)
             return

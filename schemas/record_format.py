@@ -53,7 +53,7 @@ class RecordFormat:
         Raises:
             ContractError: It is not ours, or of no contract that this version knows.
         """
-        return decode(self.to_canonical(value))
+        return _of_json(value) if value[:1] == b"{" else decode(self.to_canonical(value))
 
     def of_canonical(self, value: bytes) -> bytes:
         """``codec``'s bytes → those in Kafka."""

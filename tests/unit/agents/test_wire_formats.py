@@ -15,6 +15,7 @@ from shardmerge.agents import wire_formats
 from shardmerge.agents.effects import Send, SourceRecord
 from shardmerge.agents.wire_formats import canonical, translation, wire
 from shardmerge.cli import bundles
+from shardmerge.connectors import record_formats
 from shardmerge.connectors.avro_wire import RegistryUnreachable, UndecodableAvro
 from shardmerge.connectors.stored_record import StoredRecord
 from shardmerge.schemas import codec
@@ -63,9 +64,8 @@ class Registry:
 
 @pytest.fixture(autouse=True)
 def _no_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wire_formats, "SchemaRegistry", Registry)
+    monkeypatch.setattr(record_formats, "SchemaRegistry", Registry)
     monkeypatch.setattr(wire_formats, "PAUSE_S", 0.0)
-    monkeypatch.setattr(bundles, "SchemaRegistry", Registry)
 
 
 def test_a_change_in_avro_becomes_json_once_the_registry_answers(
@@ -111,7 +111,7 @@ def test_a_bundle_holds_schema_changes_in_json_and_asks_no_registry() -> None:
 
     assert json.loads(stored.value or b"") == EVENT
     assert bundles.without_passwords(AVRO).kafka == JSON.kafka
-    assert bundles._to_json(JSON)(record) is record
+    assert bundles._to_json(JSON)(record) == record
 
 
 def test_a_bundle_holds_our_records_as_the_codec_s() -> None:
