@@ -11,7 +11,7 @@ import logging
 from dataclasses import replace
 
 from shardmerge.connectors.avro_wire import RegistryUnreachable
-from shardmerge.connectors.record_formats import unchanged, json_of_connectors
+from shardmerge.connectors.record_formats import json_of_connectors, unchanged
 from shardmerge.schemas import topics
 from shardmerge.schemas.pipeline import Pipeline
 from shardmerge.schemas.record_format import RecordFormat
