@@ -66,7 +66,7 @@ def wheel() -> Result:
 
 def integration() -> Result:
     """One real system per test."""
-    return pytest("integration", ["tests/integration"], minutes=30)
+    return pytest("integration", ["tests/integration"], minutes=34)
 
 
 def e2e() -> Result:
