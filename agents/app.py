@@ -17,6 +17,7 @@ from typing import Any
 
 import faust
 
+from shardmerge.connectors.failpoints import Passed, nowhere
 from shardmerge.connectors.record_formats import awaited_record_format
 from shardmerge.connectors.topics_admin import create_topics
 from shardmerge.schemas import topics
@@ -29,6 +30,7 @@ from .delivery import GapCheck
 from .logs import logging_config
 from .recovery import App, Table, TableManager
 from .settings import AgentSettings, from_env
+from .standstill import Standstill, limit
 from .web.consumer import ViewReader
 from .web.server import StatusWeb
 from .web.view import StatusView
@@ -37,13 +39,19 @@ from .workers import add_coordinator, add_tracker
 log = logging.getLogger("shardmerge.agents.app")  # not __name__: this module runs as __main__
 
 
-def build_app(pipeline: Pipeline, settings: AgentSettings, format_: RecordFormat = AVRO) -> Any:
+def build_app(
+    pipeline: Pipeline,
+    settings: AgentSettings,
+    format_: RecordFormat = AVRO,
+    check: Passed = nowhere,
+) -> Any:
     """The Faust app with both agents; its topics must exist before it starts.
 
     Args:
         pipeline: What is coordinated.
         settings: Of the worker.
         format_: Of our own records.
+        check: Called before each write of the agents.
     """
     servers = pipeline.kafka.bootstrap_servers
     view = StatusView()
@@ -67,7 +75,7 @@ def build_app(pipeline: Pipeline, settings: AgentSettings, format_: RecordFormat
         consumer_auto_offset_reset="earliest",
         consumer_max_fetch_size=8 * 1024 * 1024,
         broker_session_timeout=float(settings.session_timeout_s),
-        broker_heartbeat_interval=settings.session_timeout_s / 3,
+        broker_heartbeat_interval=_heartbeat_interval(settings),
         broker_commit_interval=float(settings.commit_interval_s),
         producer_acks=-1,
         producer_compression_type="gzip",
@@ -86,8 +94,8 @@ def build_app(pipeline: Pipeline, settings: AgentSettings, format_: RecordFormat
     )
     app.service(reader)
     gaps = GapCheck(servers)
-    add_tracker(app, pipeline, gaps, format_, settings.failpoint)
-    add_coordinator(app, pipeline, gaps, format_, settings.failpoint)
+    add_tracker(app, pipeline, gaps, format_, failing=settings.failpoint, check=check)
+    add_coordinator(app, pipeline, gaps, format_, failing=settings.failpoint, check=check)
     _log_assignment(app)
     _close_with(app, gaps)
     return app
@@ -96,6 +104,10 @@ def build_app(pipeline: Pipeline, settings: AgentSettings, format_: RecordFormat
 def viewed_topics(pipeline: Pipeline) -> tuple[TopicSpec, ...]:
     """What the status pages are made of."""
     return (topics.joined_schemas(pipeline), topics.ddl(pipeline), topics.sink_progress(pipeline))
+
+
+def _heartbeat_interval(settings: AgentSettings) -> float:
+    return settings.session_timeout_s / 3
 
 
 def _log_assignment(app: Any) -> None:
@@ -123,7 +135,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         pipeline = parse_pipeline(options.pipeline.read_text(encoding="utf-8"), os.environ)
         # A source topic that is missing when the worker joins leaves its agent idle, silently.
         create_topics(pipeline.kafka.bootstrap_servers, topics.own_topics(pipeline))
-        app = build_app(pipeline, settings, awaited_record_format(pipeline.kafka))
+        standstill = Standstill(limit(settings.session_timeout_s, _heartbeat_interval(settings)))
+        format_ = awaited_record_format(pipeline.kafka)
+        app = build_app(pipeline, settings, format_, standstill.check)
     except (ShardMergeError, OSError) as error:
         print(f"shardmerge agents: {error}", file=sys.stderr)
         return 2
@@ -131,6 +145,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         app, loglevel=settings.log_level, logging_config=logging_config(settings.log_level)
     )
     worker.spinner = None
+    standstill.watch()
     worker.execute_from_commandline()
     return 0
 

@@ -123,6 +123,7 @@ class Carrier:
     Args:
         translate: Makes what the fold reads of a record; it waits for what it needs.
         wire: The bytes in which a record is sent.
+        check: Called before each write; it does not return when this worker may not write.
 
     Attributes:
         passed: Called at each place of ``agents.failpoints.PLACES``.
@@ -138,7 +139,9 @@ class Carrier:
         *,
         translate: Translate = as_it_is,
         wire: Wire = attrgetter("value"),
+        check: Passed = nowhere,
     ) -> None:
+        self._check = check
         self._translate = translate
         self._wire = wire
         self._table = table
@@ -203,6 +206,7 @@ class Carrier:
 
     def _put(self, row: bytes, value: bytes | None) -> None:
         self.passed("before-put")
+        self._check("before-put")
         if value is not None:
             self._table[row] = value
         elif self._table.get(row) is not None:
@@ -216,6 +220,7 @@ class Carrier:
         topic = self._outputs[send.topic]
         headers = [(name, text.encode()) for name, text in send.headers]
         self.passed("before-send")
+        self._check("before-send")
         pending = await topic.send(key=send.key, value=self._wire(send), headers=headers)
         self.passed("after-send")
         return pending

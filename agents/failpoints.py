@@ -1,6 +1,7 @@
 """The places at which ``SHARDMERGE_AGENTS_FAILPOINT`` can kill a worker, as ``connectors`` does it.
 
-Named ``<agent>.<place>:<passing>``, such as ``tracker.after-send:3``.
+Named ``<agent>.<place>:<passing>``, such as ``tracker.after-send:3``; with ``:stop`` behind it the
+worker stands still there.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from shardmerge.connectors.failpoints import Passed, nowhere
 from shardmerge.schemas import topics
 from shardmerge.schemas.pipeline import Pipeline
 from shardmerge.schemas.record_format import RecordFormat
@@ -15,7 +16,13 @@ from .wire_formats import canonical, translation, wire
 
 
 def add_tracker(
-    app: Any, pipeline: Pipeline, gaps: GapCheck, format_: RecordFormat, failing: str = ""
+    app: Any,
+    pipeline: Pipeline,
+    gaps: GapCheck,
+    format_: RecordFormat,
+    *,
+    failing: str = "",
+    check: Passed = nowhere,
 ) -> None:
     """Every source's schema-change topic, and commands → schema-log; ddl for what is ignored.
 
@@ -27,6 +34,7 @@ def add_tracker(
         gaps: Reads again where offsets are missing.
         format_: Of our own records.
         failing: See ``failpoints``.
+        check: See ``Carrier``.
     """
     outputs = _outputs(app, topics.schema_log(pipeline).name, topics.ddl(pipeline).name)
     table = bytes_table(app, "tracked-tables", partitions=1)
@@ -38,6 +46,7 @@ def add_tracker(
         agent_failpoint(failing, "tracker"),
         translate=translation(pipeline, format_),
         wire=wire(pipeline, format_),
+        check=check,
     )
     source = bytes_topic(
         app,
@@ -48,7 +57,13 @@ def add_tracker(
 
 
 def add_coordinator(
-    app: Any, pipeline: Pipeline, gaps: GapCheck, format_: RecordFormat, failing: str = ""
+    app: Any,
+    pipeline: Pipeline,
+    gaps: GapCheck,
+    format_: RecordFormat,
+    *,
+    failing: str = "",
+    check: Passed = nowhere,
 ) -> None:
     """The schema-log → ddl, joined-schemas and signals; one partition is one worker's.
 
@@ -58,6 +73,7 @@ def add_coordinator(
         gaps: Reads again where offsets are missing.
         format_: Of our own records.
         failing: See ``failpoints``.
+        check: See ``Carrier``.
     """
     outputs = _outputs(
         app,
@@ -75,6 +91,7 @@ def add_coordinator(
         agent_failpoint(failing, "coordinator"),
         translate=canonical(format_),
         wire=wire(pipeline, format_),
+        check=check,
     )
     carry(app, "coordinator", bytes_topic(app, log.name), carrier)
 

@@ -1,7 +1,8 @@
 """Places where a process kills itself, for tests of what a crash leaves behind.
 
 Off unless a setting names one: ``<place>:<passing>``. At that passing the process is gone as by
-``kill -9``: nothing is flushed.
+``kill -9``: nothing is flushed. With ``:stop`` behind it the process stands still there, as by
+``kill -STOP``, until somebody continues it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from shardmerge.schemas.errors import ConfigError
 Passed: TypeAlias = Callable[[str], None]
 """Called with the name of each place when work comes by."""
 
-_FORM = re.compile(r"([\w.-]+):([1-9]\d*)")
+_FORM = re.compile(r"([\w.-]+):([1-9]\d*)(:stop)?")
 
 
 def nowhere(place: str) -> None:
@@ -43,11 +44,12 @@ def failpoint(text: str, places: Sequence[str]) -> Passed:
             hint=f"write PLACE:PASSING, such as {places[0]}:3; places: {', '.join(places)}",
         )
     name, left = form[1], int(form[2])
+    what = signal.SIGSTOP if form[3] else signal.SIGKILL
 
     def passed(place: str) -> None:
         nonlocal left
         left -= place == name
-        if not left:
-            os.kill(os.getpid(), signal.SIGKILL)
+        if place == name and not left:
+            os.kill(os.getpid(), what)
 
     return passed

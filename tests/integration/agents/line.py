@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -221,6 +223,16 @@ class Line:
     def lose(self, name: str = "worker") -> None:
         """Take away the disk of a worker that does not run."""
         shutil.rmtree(self.data(name), ignore_errors=True)
+
+    def wake(self, name: str) -> None:
+        """Let a worker that stands still go on."""
+        pid = self.supervisor.pid(name)
+        assert pid is not None
+        os.kill(pid, signal.SIGCONT)
+
+    def wait_ended(self, name: str) -> None:
+        """Wait until a worker has ended by itself."""
+        wait_for(lambda: not self.runs(name), f"end of {name}")
 
     def log(self, name: str = "worker") -> str:
         """Everything a worker logged, restarts included."""

@@ -123,6 +123,28 @@ def test_a_worker_that_skips_records_stops_and_its_restart_reads_them(line: Line
     line.check_outputs()
 
 
+@pytest.mark.parametrize("place", ["coordinator.after-settle:9", "tracker.after-send:5"])
+def test_a_worker_that_stood_still_writes_nothing_when_it_wakes(line: Line, place: str):
+    describe(line)
+    line.start("a", failpoint=f"{place}:stop")
+    line.wait_decided(1)
+    line.start("b", wait=False)
+    history = statements(12, 40)
+    feed(line, history[:30])
+    line.wait_decided(line.events())  # by b, once the session of a is over
+
+    line.wake("a")
+
+    line.wait_ended("a")
+    assert "stood_still" in line.log("a")
+    # What a worker without a disk goes on with is what the topics hold.
+    line.kill("b", lose_data=True)
+    line.start("b")
+    feed(line, history[30:])
+    line.wait_decided(line.events())
+    line.check_outputs()
+
+
 def test_two_workers_share_the_work_and_take_over_from_each_other(line: Line):
     describe(line)
     history = statements(10, 45)

@@ -1,0 +1,66 @@
+"""Ends a worker that stood still for so long that another one may have its partitions.
+
+A process that is stopped, swapped out or on a paused machine sends no heartbeats. After the session
+timeout its partitions go to another worker; when it wakes, it would go on in the middle of a record
+that the other one performed long ago, and write older rows over newer ones. Nothing that is on the
+way may still go out, so the process ends as by ``kill -9``, which is always safe (``delivery``).
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable
+
+log = logging.getLogger(__name__)
+
+TICK_S = 0.2
+EXIT_CODE = 75
+"""``EX_TEMPFAIL`` of sysexits.h: start it again."""
+
+
+class Standstill:
+    """Notices that the process stood still, by a thread that looks at the clock all the time.
+
+    Args:
+        limit_s: How long it may; see ``limit``.
+        clock: Seconds that go on while the process does not.
+        end: Ends the process.
+    """
+
+    def __init__(
+        self,
+        limit_s: float,
+        clock: Callable[[], float] = time.monotonic,
+        end: Callable[[int], object] = os._exit,
+    ) -> None:
+        self._limit_s, self._clock, self._end = limit_s, clock, end
+        self._seen = clock()
+
+    def watch(self) -> None:
+        """Look from now on, until the process ends."""
+        self._seen = self._clock()
+        threading.Thread(target=self._run, name="standstill", daemon=True).start()
+
+    def check(self, place: str = "") -> None:
+        """End the process if it stood still; called before anything is written (at a place)."""
+        stood = self._clock() - self._seen
+        if stood > self._limit_s:
+            log.critical("stood_still", extra={"seconds": round(stood, 1), "place": place})
+            self._end(EXIT_CODE)
+
+    def _run(self) -> None:
+        while True:
+            time.sleep(TICK_S)
+            self.check()
+            self._seen = self._clock()
+
+
+def limit(session_timeout_s: float, heartbeat_interval_s: float) -> float:
+    """How long a worker may stand still and be sure that it is still in its group.
+
+    Its last heartbeat can have been an interval before that, and the last look at the clock a tick.
+    """
+    return session_timeout_s - heartbeat_interval_s - TICK_S

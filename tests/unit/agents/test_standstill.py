@@ -1,0 +1,19 @@
+from __future__ import annotations
+
+import pytest
+
+from shardmerge.agents.standstill import EXIT_CODE, Standstill, limit
+
+
+@pytest.mark.parametrize(("stood", "ended"), [(0.0, []), (3.8, []), (3.9, [EXIT_CODE])])
+def test_a_process_ends_that_stood_still_for_longer_than_it_may(
+    stood: float, ended: list[int]
+) -> None:
+    times = iter([100.0, 100.0 + stood])
+    ends: list[int] = []
+    Standstill(3.85, lambda: next(times), ends.append).check("before-put")
+    assert ends == ended
+
+
+def test_the_limit_leaves_room_for_the_last_heartbeat() -> None:
+    assert limit(session_timeout_s=6, heartbeat_interval_s=2) < 4
