@@ -12,7 +12,7 @@ from typing import ClassVar, NoReturn
 
 from sqlglot.dialects.mysql import MySQL
 from sqlglot.errors import TokenError
-from sqlglot.tokenizer_core import TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from shardmerge.schemas.errors import UnparsableDDL
 
@@ -57,12 +57,29 @@ class _PlainAnsiTokenizer(_AnsiTokenizer):
     STRING_ESCAPES: ClassVar = ["'", '"']
 
 
-_TOKENIZERS = {
-    (False, True): _Tokenizer(dialect="mysql"),
-    (True, True): _AnsiTokenizer(dialect="mysql"),
-    (False, False): _PlainTokenizer(dialect="mysql"),
-    (True, False): _PlainAnsiTokenizer(dialect="mysql"),
+_KINDS = {
+    (False, True): _Tokenizer,
+    (True, True): _AnsiTokenizer,
+    (False, False): _PlainTokenizer,
+    (True, False): _PlainAnsiTokenizer,
 }
+"""By ANSI quotes and backslash escapes."""
+_IDLE: dict[tuple[bool, bool], list[_Tokenizer]] = {mode: [] for mode in _KINDS}
+"""A tokenizer keeps the text that it is cutting: whoever parses takes one out, in any thread."""
+
+
+def _tokens(text: str, mode: tuple[bool, bool]) -> list[Token]:
+    idle = _IDLE[mode]
+    try:
+        tokenizer = idle.pop()
+    except IndexError:
+        tokenizer = _KINDS[mode](dialect="mysql")
+    try:
+        return tokenizer.tokenize(text)
+    finally:
+        idle.append(tokenizer)
+
+
 _MARKS = {
     TokenType.IDENTIFIER: NAME,
     TokenType.STRING: STRING,
@@ -93,7 +110,7 @@ class Cursor:
         self.context = context
         text = execute_version_comments(sql, context)
         try:
-            tokens = _TOKENIZERS[context.ansi_quotes, context.backslash_escapes].tokenize(text)
+            tokens = _tokens(text, (context.ansi_quotes, context.backslash_escapes))
         except TokenError as error:
             raise UnparsableDDL(f"unreadable text: {error}", sql, len(sql)) from error
         words: list[str] = []

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from shardmerge.schemas.errors import UnparsableDDL
@@ -128,3 +132,24 @@ def test_an_error_at_the_end_says_so() -> None:
 def test_an_open_string_is_an_error() -> None:
     with pytest.raises(UnparsableDDL, match="unreadable text"):
         parse("ALTER TABLE t COMMENT 'x", MYSQL)
+
+
+@pytest.fixture
+def _eager_threads() -> Iterator[None]:
+    """Threads take turns as often as they can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("_eager_threads")
+def test_threads_parse_beside_each_other() -> None:
+    def text(number: int) -> str:
+        columns = ", ".join(f"c{i} VARCHAR({number}) DEFAULT 'v{number}'" for i in range(number))
+        return f"CREATE TABLE t{number} (id INT, {columns})"
+
+    texts = [text(number) for number in range(1, 30)] * 10
+    alone = [parse(sql, MYSQL) for sql in texts]
+    with ThreadPoolExecutor(8) as threads:
+        assert list(threads.map(lambda sql: parse(sql, MYSQL), texts)) == alone
