@@ -98,6 +98,10 @@ e2e: $(ARTIFACTS) | java ## The whole line, with faults
 scenarios: $(ARTIFACTS) | java ## Play DIR (default: our own scenarios) against the whole line
 	@PYTHONPATH=. $(PY) -m tests.e2e.runner $(if $(DIR),$(DIR),$(SCENARIOS)) $(ARGS)
 
+.PHONY: rollouts
+rollouts: $(ARTIFACTS) | java ## Play COUNT (100) random rollouts from SEED (0) on against the whole line
+	@PYTHONPATH=. $(PY) -m tests.e2e.runner --random $(or $(COUNT),100) --seed $(or $(SEED),0) $(ARGS)
+
 .PHONY: fuzz-ddl
 fuzz-ddl: $(ARTIFACTS) | java ## N random statements (SEED, SERVER=mysql80|mysql97|mariadb1011|mysql57): tracker = server
 	@PYTHONPATH=. $(PY) -m tests.integration.mysql.fuzz --statements $(or $(N),1000) --seed $(or $(SEED),1) \

@@ -13,11 +13,15 @@ from shardmerge.cli.line import Line
 from shardmerge.schemas.routing import RoutingRule
 
 from .runner.cases import CASE_ROUTES, Pool
-from .runner.model import load
+from .runner.model import load, parse
+from .runner.rollouts import rollout
 
 ROOT = Path(__file__).resolve().parents[2]
-SCENARIOS = tuple(
-    load(path) for path in sorted((Path(__file__).parent / "scenarios").glob("*.yaml"))
+SEEDS = (1015, 1019, 1020, 1051, 1118)
+"""Of random rollouts that once ended wrongly; `make rollouts` plays others."""
+SCENARIOS = (
+    *(load(path) for path in sorted((Path(__file__).parent / "scenarios").glob("*.yaml"))),
+    *(parse(rollout(seed), f"rollout {seed}") for seed in SEEDS),
 )
 ROUTES = (
     *CASE_ROUTES,

@@ -1,11 +1,14 @@
 """Play every scenario of a folder against a line of its own.
 
-Usage: ``python -m tests.e2e.runner FOLDER [--only PATTERN,…] [--threads N] [--partitions N]
-[--keep]``
+Usage: ``python -m tests.e2e.runner [FOLDER] [--random N [--seed S]] [--only PATTERN,…]
+[--threads N] [--partitions N] [--keep]``
 
 Prints a line for each and closes with ``N passed, N failed``. Scenarios that ``later.yaml`` lists
 are played too: one that fails as listed is expected, one that passes is a failure until it leaves
 the list. ``policies.yaml`` says whose end is that of another policy of renames than ``map``.
+
+``--random`` plays random rollouts, of N seeds from S on, beside a folder's or alone. One that fails
+is written to build/rollouts, a folder to be played like any other.
 """
 
 from __future__ import annotations
@@ -17,19 +20,25 @@ import tempfile
 import time
 from pathlib import Path
 
+import yaml
+
 from shardmerge.cli.line import Line, end_on_sigterm
 from shardmerge.schemas.errors import ShardMergeError
 
 from .cases import CASE_ROUTES, Result, load_later, play_all, with_policies
-from .model import ScenarioError, load
+from .model import ScenarioError, load, parse
+from .rollouts import rollout
 
 ROOT = Path(__file__).resolve().parents[3]
+ROLLOUTS = ROOT / "build" / "rollouts"
 
 
 def main(arguments: list[str]) -> int:
     """Play; 0 only if nothing failed and something passed."""
     parser = argparse.ArgumentParser(prog="tests.e2e.runner")
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("folder", type=Path, nargs="?")
+    parser.add_argument("--random", type=int, default=0, help="how many random rollouts to play")
+    parser.add_argument("--seed", type=int, default=0, help="the first one's (default 0)")
     parser.add_argument(
         "--only", default="*", help="ids that match one of these patterns, with commas"
     )
@@ -43,13 +52,16 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--keep", action="store_true", help="leave the line running")
     options = parser.parse_args(arguments)
     end_on_sigterm()
-    paths = sorted(options.folder.glob("*.yaml"))
-    if not paths:
+    paths = sorted(options.folder.glob("*.yaml")) if options.folder else []
+    seeds = range(options.seed, options.seed + options.random)
+    drawn = {f"random_{seed}": rollout(seed) for seed in seeds}
+    if not paths and not drawn:
         print(f"no scenario in {options.folder}")
         print("0 passed, 1 failed")
         return 1
     try:
         scenarios = with_policies([load(path) for path in paths])
+        scenarios += [parse(document, name) for name, document in drawn.items()]
         later = load_later()
     except ScenarioError as error:
         print(error)
@@ -74,6 +86,12 @@ def main(arguments: list[str]) -> int:
             print(f"left running; stop it with: shardmerge down --directory {directory}")
         else:
             line.stop()
+    for result in results:
+        if result.counts_as_failed and result.id in drawn:
+            ROLLOUTS.mkdir(parents=True, exist_ok=True)
+            (ROLLOUTS / f"{result.id}.yaml").write_text(
+                yaml.safe_dump(drawn[result.id], sort_keys=False, width=200), encoding="utf-8"
+            )
     missing = len(scenarios) - len(results)
     passed = sum(r.counts_as_passed for r in results)
     failed = sum(r.counts_as_failed for r in results) + missing

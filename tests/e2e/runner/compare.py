@@ -109,6 +109,25 @@ def index_faults(final: Final, found: Sequence[FoundIndex]) -> list[str]:
     return faults
 
 
+def schema_faults(
+    shard: str,
+    columns: Sequence[FoundColumn],
+    indexes: Sequence[FoundIndex],
+    target_columns: Sequence[FoundColumn],
+    target_indexes: Sequence[FoundIndex],
+) -> list[str]:
+    """What of a target's schema is not that of a shard; the order of columns is free."""
+    faults = [
+        f"column {entry} is not that of {shard}"
+        for entry in sorted(set(target_columns) ^ set(columns), key=repr)
+    ]
+    faults += [
+        f"index {entry} is not that of {shard}"
+        for entry in sorted(set(target_indexes) ^ set(indexes), key=repr)
+    ]
+    return faults
+
+
 def row_faults(final: Final, found: Sequence[Mapping[str, Any]], limit: int = 3) -> list[str]:
     """What is wrong with the target's rows, as a bag; nothing when the scenario tells none.
 

@@ -69,6 +69,7 @@ class Final:
         complete: Whether ``columns`` are all columns of the target.
         rows: Values in the order of ``columns``.
         state: The end is not equality but this state, such as ``blocked on shard 2``.
+        as_shards: Columns and indexes are those of each shard, which all have the same.
     """
 
     columns: tuple[Mapping[str, Any], ...] | None
@@ -77,6 +78,7 @@ class Final:
     rows: tuple[tuple[Any, ...], ...] | None
     state: str
     complete: bool
+    as_shards: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,7 @@ class Scenario:
         leave_out: Whether the route leaves out columns whose names begin with `secret`, and rows
             whose column `a` is not another one than `other`.
         renames: What becomes of a column that one shard renames first.
+        any_order: Whether a schema change may run on one source before that of another is decided.
     """
 
     id: str
@@ -104,6 +107,7 @@ class Scenario:
     shard_column: bool = False
     leave_out: bool = False
     renames: RenamePolicy = RenamePolicy.MAP
+    any_order: bool = False
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -138,7 +142,7 @@ class Scenario:
 
 TOP = frozenset(
     "id title mode test origin task_conf route target sources rows_before_start target_prepared "
-    "steps final notes shard_column leave_out renames".split()
+    "steps final notes shard_column leave_out renames any_order".split()
 )
 STEP = frozenset(
     "n source table sql session_timestamp ddl_class joined_after not_run_locally expect event "
@@ -146,7 +150,7 @@ STEP = frozenset(
 )
 FINAL = frozenset(
     "basis columns indexes row_count rows source_rows rows_upstream rows_dm shards_differ state "
-    "conflict_reason".split()
+    "conflict_reason as_shards".split()
 )
 COLUMN = frozenset(
     "name type null default charset collation generated auto_increment default_differs "
@@ -206,6 +210,7 @@ def parse(document: Any, where: str) -> Scenario:
         shard_column=bool(document.get("shard_column")),
         leave_out=bool(document.get("leave_out")),
         renames=_policy(document.get("renames", RenamePolicy.MAP), where),
+        any_order=bool(document.get("any_order")),
     )
 
 
@@ -294,6 +299,7 @@ def _final(entry: Any, where: str) -> Final:
         rows=None if rows is None else tuple(tuple(row) for row in rows),
         state=entry.get("state", ""),
         complete="basis" in entry,
+        as_shards=bool(entry.get("as_shards")),
     )
 
 

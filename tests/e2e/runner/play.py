@@ -158,6 +158,7 @@ class Player:
         self._played.add((step.source, step.sql))
         following = next((s for s in later if s.is_ddl), None)
         turns = following is not None and following.source != step.source
+        turns = turns and not self.scenario.any_order
         if step.is_ddl and turns and not self._paused:
             # One global order: two sources have none unless this one is decided first.
             self._poll(
@@ -282,11 +283,27 @@ class Player:
             return [*faults, f"there is no target {self.target}"]
         shards = self._shards()
         of_shards = frozenset(column for _, shard in shards for column in shard.columns)
-        faults += compare.column_faults(final, read.columns(target, database, table), of_shards)
-        faults += compare.index_faults(final, read.indexes(target, database, table))
+        columns = read.columns(target, database, table)
+        indexes = read.indexes(target, database, table)
+        faults += compare.column_faults(final, columns, of_shards)
+        faults += compare.index_faults(final, indexes)
+        if final.as_shards:
+            faults += self._shard_faults(columns, indexes)
         faults += compare.row_faults(final, content.rows)
         if final.rows is None:
             faults += self._compared(content, shards)
+        return faults
+
+    def _shard_faults(
+        self, columns: Sequence[compare.FoundColumn], indexes: Sequence[compare.FoundIndex]
+    ) -> list[str]:
+        """What of the target's schema is not as each shard has it."""
+        faults = []
+        for shard in self.scenario.shards:
+            source = self._connection(shard.source)
+            database, _, table = rename(shard.table, self.case).partition(".")
+            found = read.columns(source, database, table), read.indexes(source, database, table)
+            faults += compare.schema_faults(shard.source, *found, columns, indexes)
         return faults
 
     def _state_faults(self, state: str, held: Mapping[ShardId, object]) -> list[str]:
