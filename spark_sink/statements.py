@@ -2,7 +2,9 @@
 
 The rules (``StatementKind``; why they are right: DESIGN of the offset barrier):
 
-* A statement waits for every earlier statement of its target with a common subject.
+* A statement waits for every earlier statement of its target with a common subject, but not for
+  a debt that the target refuses: where it changes what the debt was about, the debt is void. Only
+  a column that is to go must be gone before another one of its name comes.
 * Apart from that an expanding one may run at once: it overtakes debts.
 * A contracting or switching one of version v waits until each shard has applied all rows before
   its *limit* as of v (``limit_of``). That is every shard that a decision up to v names: shards
@@ -114,8 +116,9 @@ def open_statements(
     """
     found: list[OpenStatement] = []
     earlier: dict[str, StatementKey] = {}
+    void = _void(target, executed)
     for key, statement in target.statements.items():
-        if key in executed:
+        if key in executed or key in void:
             continue
         before = _earlier(statement, earlier)
         if before is not None:
@@ -123,9 +126,32 @@ def open_statements(
             found.append(OpenStatement(key, statement, StatementState.WAITING, detail))
         else:
             found.append(_at_its_turn(target, key, statement, refused.get(key), rows))
+        if key in refused and _may_be_passed(statement):
+            continue
         for subject in statement.subjects:
             earlier[subject] = key
     return tuple(found)
+
+
+def _may_be_passed(statement: TargetStatement) -> bool:
+    """Whether later statements need not wait for one that is refused; some may undo it."""
+    drops = any(not binding.name for binding in statement.binds)
+    return statement.kind is StatementKind.CONTRACTING and not drops
+
+
+def _void(target: TargetDecisions, executed: Collection[StatementKey]) -> set[StatementKey]:
+    """The debts that a later statement has passed by, and undone or made pointless.
+
+    A statement's first subject is what it changes.
+    """
+    changed: set[str] = set()
+    found = set()
+    for key, statement in reversed(target.statements.items()):
+        if key in executed:
+            changed.update(statement.subjects)
+        elif _may_be_passed(statement) and statement.subjects[0] in changed:
+            found.add(key)
+    return found
 
 
 def executing(statement: OpenStatement) -> OpenStatement:

@@ -11,6 +11,8 @@ from shardmerge.schemas.changes import (
     AlterTable,
     CreateTable,
     DropColumn,
+    DropConstraint,
+    DropIndex,
     DropTable,
     Statement,
 )
@@ -107,7 +109,7 @@ def schema_after(
 def column_there_already(
     there: TableSchema, statement: AlterTable, table: TargetTable, context: ServerContext
 ) -> str | None:
-    """Whether an ADD COLUMN finds its column, or a DROP COLUMN finds it gone.
+    """Whether an ADD COLUMN finds its column, or a DROP finds gone what it drops.
 
     Returns:
         None when it does not, and must be executed; "" when the table is as good as after it; else
@@ -121,6 +123,11 @@ def column_there_already(
     (action,) = statement.actions
     if isinstance(action, DropColumn):
         return "" if there.column(action.name) is None else None
+    if isinstance(action, DropIndex):
+        return "" if there.index(action.name) is None else None
+    if isinstance(action, DropConstraint) and action.kind == "check":
+        names = (check.name.lower() for check in there.checks)
+        return None if action.name.lower() in names else ""
     if not isinstance(action, AddColumn):
         return None
     name = action.column.name.lower()

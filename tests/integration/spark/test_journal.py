@@ -198,6 +198,15 @@ def test_a_column_that_is_there_is_taken_when_it_accepts_the_rows(rig: Rig) -> N
     assert [c.name for c in rig.schema().columns] == ["id", "w", "x", "k"]
 
 
+def test_what_is_gone_already_need_not_be_dropped(rig: Rig) -> None:
+    journal = rig.journal()
+    journal.execute(rig.target, 1, 0, statement(create(rig)))
+
+    for version, action in enumerate(("INDEX gone", "CHECK gone", "COLUMN gone"), 2):
+        text = alter(rig, f"DROP {action}")
+        assert journal.execute(rig.target, version, 0, statement(text)) == DONE
+
+
 def test_a_statement_that_cannot_be_verified_is_not_executed(rig: Rig) -> None:
     rig.journal().execute(rig.target, 1, 0, statement(create(rig)))
 

@@ -149,6 +149,33 @@ def test_a_refused_statement_rests_and_is_tried_again():
     assert again[key(1)][0] is StatementState.READY
 
 
+@pytest.mark.parametrize("kind", [EXPANDING, CONTRACTING])
+def test_what_undoes_a_refused_debt_does_not_wait_for_it_and_makes_it_void(kind):
+    debt = statement(CONTRACTING, "index:k", "column:c")
+    target = _target(decision(1, A, 10, debt), decision(2, A, 20, statement(kind, "index:k")))
+    refused = {key(1): Refused("duplicate", resting=True)}
+    states = _states(target, refused=refused)
+    assert [state for state, _ in states.values()] == [StatementState.REFUSED, StatementState.READY]
+    assert _states(target, executed={key(2)}, refused=refused) == {}
+    # While it is only waiting it keeps its turn.
+    assert _states(target)[key(2)][0] is StatementState.WAITING
+
+
+def test_a_refused_debt_stays_when_something_else_of_its_column_changes():
+    debt = statement(CONTRACTING, "index:k", "column:c")
+    target = _target(decision(1, A, 10, debt), decision(2, A, 20, ADD))
+    refused = {key(1): Refused("duplicate", resting=True)}
+    assert _states(target, refused=refused)[key(2)][0] is StatementState.READY
+    assert list(_states(target, executed={key(2)}, refused=refused)) == [key(1)]
+
+
+def test_a_column_that_cannot_be_dropped_is_waited_for_by_the_next_of_its_name():
+    drop = statement(CONTRACTING, "column:c", binds=(Binding("c#1", ""),))
+    target = _target(decision(1, A, 10, drop), decision(2, A, 20, ADD))
+    refused = {key(1): Refused("a foreign key needs it", resting=True)}
+    assert _states(target, refused=refused)[key(2)][0] is StatementState.WAITING
+
+
 def test_rows_wait_from_the_first_version_with_an_open_statement_that_is_no_debt():
     target = _target(decision(1, A, 10, DROP), decision(2, A, 20, ADD), decision(3, A, 30))
     assert frontier(target, ()) == 2
