@@ -20,7 +20,7 @@ from .indexing import MAX_KEY_BYTES, normal_indexes
 from .literals import normal_literal
 from .model import Column, Default, DefaultKind, Index, IndexKind, TableSchema
 from .timestamps import with_implicit_defaults, zero_moment
-from .types import BLOB_NAMES, SPATIAL_NAMES, TEXT_NAMES, ColumnType
+from .types import BLOB_NAMES, TEXT_NAMES, WITHOUT_LITERAL_DEFAULT, ColumnType
 
 NULL_DEFAULT = Default(DefaultKind.NULL)
 _CHARSET_TYPES = frozenset({"char", "varchar", *TEXT_NAMES, "enum", "set"})
@@ -31,8 +31,6 @@ _BINARY_FORMS = {
 _SIZES = (0xFF, 0xFFFF, 0xFFFFFF)
 """Bytes that tiny, plain and medium text and blob columns hold."""
 _MAX_VARCHAR_BYTES = 65535
-_WITHOUT_LITERAL_DEFAULT = frozenset({*TEXT_NAMES, *BLOB_NAMES, "json", *SPATIAL_NAMES})
-"""MySQL refuses a literal as the default of these types, or forgets it when not strict."""
 _MYISAM_KEY_BYTES = 1000
 _WITHOUT_FOREIGN_KEYS = frozenset({"MYISAM", "ARIA", "MEMORY", "HEAP", "ARCHIVE", "CSV"})
 """Engines that read a foreign key and forget it; its index they keep."""
@@ -204,7 +202,7 @@ def normal_column(column: Column, charset: str, collation: str, context: ServerC
     default = column.default
     if isinstance(default, WrittenLiteral):
         default = normal_literal(default, kind, rounds=not context.is_mariadb)
-        if not context.is_mariadb and kind.name in _WITHOUT_LITERAL_DEFAULT:
+        if not context.is_mariadb and kind.name in WITHOUT_LITERAL_DEFAULT:
             default = None
     is_expression = default is not None and default.kind is DefaultKind.EXPRESSION
     if column.generated is not None:

@@ -22,6 +22,8 @@ SPATIAL_NAMES = (
     "multipolygon",
     "geometrycollection",
 )
+WITHOUT_LITERAL_DEFAULT = frozenset({*TEXT_NAMES, *BLOB_NAMES, "json", *SPATIAL_NAMES})
+"""MySQL refuses a literal as the default of these types, or forgets it when not strict."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from shardmerge.schemas.model import (
 )
 from shardmerge.schemas.names import TargetTable, quote_identifier
 from shardmerge.schemas.type_join import value_type
-from shardmerge.schemas.types import ColumnType
+from shardmerge.schemas.types import WITHOUT_LITERAL_DEFAULT, ColumnType
 
 from . import mysql
 from .collations import fit_collation
@@ -163,8 +163,13 @@ class MySqlDialect:
         if only_default and before.default == default:
             return ()  # Display properties alone, which change no value.
         # An expression has no place in ALTER COLUMN: CURRENT_TIMESTAMP in parentheses would be
-        # another default, and MySQL 8.0.15 refuses any for text, blob and JSON (measured).
-        if not only_default or (default and default.kind is DefaultKind.EXPRESSION):
+        # another default, and MySQL 8.0.15 refuses any for text, blob and JSON (measured). For
+        # these types every MySQL refuses even NULL there.
+        whole = default is not None and (
+            default.kind is DefaultKind.EXPRESSION
+            or (default.kind is DefaultKind.NULL and after.type.name in WITHOUT_LITERAL_DEFAULT)
+        )
+        if not only_default or whole:
             return self._alter(table, f"MODIFY COLUMN {self._definition(after)}")
         name = quote_identifier(after.name)
         if default is None:
