@@ -9,6 +9,7 @@ from .lattice_columns import fitted_default, same_value
 from .model import Column, Default, DefaultKind
 from .render.dialect import CannotRender, Dialect
 from .type_join import join_types, value_type
+from .types import WITHOUT_LITERAL_DEFAULT
 
 NULL_DEFAULT = Default(DefaultKind.NULL)
 
@@ -33,11 +34,18 @@ class ColumnMove:
 
     Attributes:
         rebuild: The column is generated and must be dropped and added again.
+        anew: The column is dropped with its values, which no shard has, and added again.
     """
 
     up: tuple[Step, ...] = field(default=())
     down: tuple[Step, ...] = field(default=())
     rebuild: bool = False
+    anew: bool = False
+
+    @property
+    def switches(self) -> bool:
+        """Whether the column takes other values afterwards, not just more or fewer ones."""
+        return any(step.kind is StatementKind.SWITCHING for step in self.up)
 
 
 def column_steps(
@@ -75,8 +83,7 @@ def column_steps(
             reason = f"the shards' default of {name} is another one"
         return ColumnMove(up=(Step(before, after, StatementKind.SWITCHING, reason),))
     if top == high:
-        reason = _reason_up(before, after, ours=ours)
-        return ColumnMove(up=(Step(before, after, StatementKind.EXPANDING, reason),))
+        return _opened(before, after, ours=ours)
     if top == low:
         reason = _reason_down(before, after)
         return ColumnMove(down=(Step(before, after, StatementKind.CONTRACTING, reason),))
@@ -84,6 +91,29 @@ def column_steps(
     up = Step(before, middle, StatementKind.EXPANDING, _reason_up(before, middle, ours=False))
     down = Step(middle, after, StatementKind.CONTRACTING, _reason_down(middle, after))
     return ColumnMove(up=(up,), down=(down,))
+
+
+def _opened(before: Column, after: Column, *, ours: bool) -> ColumnMove:
+    """The move to a definition that accepts more.
+
+    A default for rows that could leave the column out before is a debt: rows of before their shard
+    had the column are still on the way, and hold what the column was added with.
+    """
+    reason = _reason_up(before, after, ours=ours)
+    optional = before.nullable or before.default is not None
+    kept = before.default or NULL_DEFAULT
+    fits = kept == NULL_DEFAULT or after.type.name not in WITHOUT_LITERAL_DEFAULT
+    if after.default in (None, NULL_DEFAULT) or not (optional and fits):
+        return ColumnMove(up=(Step(before, after, StatementKind.EXPANDING, reason),))
+    if kept != NULL_DEFAULT:
+        kept = fitted_default(kept, after.type)
+    middle = replace(after, default=kept)
+    default = f"{after.name} takes the default that the shards agree on"
+    down = Step(middle, after, StatementKind.CONTRACTING, default)
+    if replace(before, comment=after.comment) == middle:
+        return ColumnMove(down=(replace(down, before=before),))
+    up = Step(before, middle, StatementKind.EXPANDING, reason)
+    return ColumnMove(up=(up,), down=(down,) if middle != after else ())
 
 
 def opened_steps(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import assume
 
 from shardmerge.schemas.apply import apply_alter, apply_create
@@ -64,3 +66,18 @@ def fold_bindings(names: dict[str, str], statement: TargetStatement) -> None:
     """Identity → name, after a statement."""
     for bind in statement.binds:
         names[bind.column_id] = bind.name
+
+
+def with_former_defaults(schema: TableSchema, before: TableSchema) -> TableSchema:
+    """A schema with the defaults of before, of columns that rows could leave out before.
+
+    Another default makes no row acceptable there.
+    """
+    old = {c.name: c for c in before.columns}
+    columns = tuple(
+        replace(c, default=old[c.name].default)
+        if c.name in old and c.default is not None and not old[c.name].is_required
+        else c
+        for c in schema.columns
+    )
+    return replace(schema, columns=columns)
