@@ -139,7 +139,7 @@ def _reread(state: TargetState, command: OperatorCommand) -> Step:
     if known.real is None:
         why = Refusal(f"the schema of {known.shard} is not known", "tell it with set-schema")
         return refuse(state, command, why)
-    if reason := why_not_read_again(known.shard, known.real):
+    if reason := why_not_read_again(known.shard, known.real.schema):
         return refuse(state, command, Refusal(reason, "write the rows again on the shard"))
     columns = tuple(item.column.name for item in of_shard(known.real.columns))
     fixup = Fixup(known.shard, FixupKind.SNAPSHOT, columns, "an operator asked for it")

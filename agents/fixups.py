@@ -36,11 +36,13 @@ from shardmerge.schemas.row_effects import (
     moved_rows,
     next_fills,
     row_effects,
+    since_added,
     unknown_effects,
 )
 from shardmerge.schemas.row_statements import filling
 
 from .answers import Step, with_statement
+from .renewals import is_late, kept_values, made_anew, renewed_behind_gate, with_converted
 from .rereads import why_not_read_again
 from .state import TargetState
 
@@ -72,14 +74,18 @@ def with_fixups(
     if decision is None or decision.outcome is Outcome.REFUSED:
         return step
     effects = {name: _hold_effects(old, name) for name in decision.released}
+    now: Sequence[RowEffect] = ()
     if change is not None and (change.after is not None or change.error):
-        effects[change.shard] = _effects(old, change, new)
+        effects[change.shard], now = _effects(old, change, new)
     copied = {i for copy in (*old.copies, *new.copies) for i in (copy.before, copy.after)}
     if change is None or old.skipping:
         effects |= _late_columns(old, new, effects)
+    renewed = made_anew(decision, new.columns)
+    effects |= kept_values(new, effects, renewed)
     new = _carried(new, effects)
     moved = [name for name in effects if name in new.shards and not new.shards[name].hold]
-    fills = next_fills(old.fills, old.columns, new.columns, _given_up(old, new, moved))
+    had = [column for column in old.columns if column.id not in renewed]
+    fills = next_fills(old.fills, had, new.columns, _given_up(old, new, moved))
     # Their values stand now in the one, now in the other.
     fills = {column_id: fill for column_id, fill in fills.items() if column_id not in copied}
     if fills != old.fills:
@@ -87,7 +93,8 @@ def with_fixups(
     fixups = [*decision.fixups]  # an operator's
     for name in sorted(moved):
         columns = _columns(new.shards[name].real)
-        found = differing(effects[name], columns, old.columns, new.columns, old.fills)
+        since = since_added(effects[name], renewed)
+        found = differing(since, columns, had, new.columns, old.fills)
         if found:
             fixup, statement = _fixup(new, name, found, dialect, copied)
             fixups.append(fixup)
@@ -99,7 +106,12 @@ def with_fixups(
         if fixup.kind is FixupKind.HOLD and not new.shards[fixup.shard].paused:
             new = new.with_shard(replace(new.shards[fixup.shard], paused=True))
             decision = replace(decision, pauses=tuple(sorted((*decision.pauses, fixup.shard))))
-    decision = replace(decision, fixups=tuple(fixups), warnings=(*decision.warnings, *told))
+    decision = replace(
+        decision,
+        fixups=tuple(fixups),
+        warnings=(*decision.warnings, *told),
+        renewed=renewed_behind_gate(old.shards.get(change.shard) if change else None, now),
+    )
     return Step(new, decision, step.joined)
 
 
@@ -108,24 +120,33 @@ def _hold_effects(old: TargetState, name: ShardId) -> tuple[RowEffect, ...]:
     return known.hold.effects if known and known.hold else ()
 
 
-def _effects(old: TargetState, change: SchemaChange, new: TargetState) -> tuple[RowEffect, ...]:
-    """What the shard's changes that the target has not followed did to its rows, this one too."""
+def _effects(
+    old: TargetState, change: SchemaChange, new: TargetState
+) -> tuple[tuple[RowEffect, ...], Sequence[RowEffect]]:
+    """What the shard's changes that the target has not followed did to its rows, this one too.
+
+    Returns:
+        All of it, and what this change did.
+    """
     known, shard = old.shards.get(change.shard), new.shards.get(change.shard)
     earlier = _hold_effects(old, change.shard)
     before = _columns(known.real if known else None)
     if shard is None or change.snapshot:
-        return earlier
+        return earlier, ()
     if change.error:
         reason = "a statement that could not be read may have changed it"
-        return held_effects(earlier, unknown_effects(before, reason), before, before)
+        unknown = unknown_effects(before, reason)
+        return held_effects(earlier, unknown, before, before), unknown
     after = _columns(shard.real)
     moved = _moved(old, new, before, after, change)
     now = list(row_effects(before, after, change.lineage, moved)) if change.lineage else []
+    if is_late(known, new.existing_rows, change):
+        now = with_converted(now, before, after)
     now += arrival_effects(after, change.actions)
     if known and known.hold and moved:
         reason = "it was renamed while its rows waited"
         now += unknown_effects([item for item in after if item.id in moved.values()], reason)
-    return held_effects(earlier, now, before, after, moved)
+    return held_effects(earlier, now, before, after, moved), now
 
 
 def _moved(
@@ -205,14 +226,14 @@ def _fixup(
     copied: Container[str],
 ) -> tuple[Fixup, TargetStatement | None]:
     """What is done about effects that the target does not show, and the statement that does it."""
-    schema = new.shards[name].real
+    real = new.shards[name].real
     columns = tuple(effect.name for effect in found)
     reason = "; ".join(f"{effect.name}: {effect.reason}" for effect in found)
     statement = _filling(new, name, found, dialect, copied)
     kind = _KINDS[new.existing_rows] if statement is None else FixupKind.UPDATE
     if kind is not FixupKind.SNAPSHOT:
         return Fixup(name, kind, columns, reason), statement
-    if why_not := why_not_read_again(name, schema):
+    if why_not := why_not_read_again(name, real.schema if real else None):
         kind = FixupKind.ACCEPT
         reason += f"; {why_not}"
     return Fixup(name, kind, columns, reason), None

@@ -5,6 +5,9 @@ takes the identity of the target's column of that name if there is one, else a n
 next generation of its name, so that a value of a dropped column never comes back under a
 re-added name. Origin columns, which no shard has, have identities of their own (``origin``).
 
+A shard that renames a column to the name of one that others have already, and it has not, has that
+one from then on; its rows are read again for it. It is behind the others, or will stay.
+
 Under ``RenamePolicy.COPY`` a rename that other shards have not made brings a new identity, and a
 ``Copy`` that leads from the old one to it (``copied_columns``); the renames of the others, and
 those back, follow the copies that there are.
@@ -21,7 +24,9 @@ from shardmerge.schemas.joined import ShardSchema
 from shardmerge.schemas.origin import origin_part
 from shardmerge.schemas.origin_columns import with_origin
 from shardmerge.schemas.routing import Mode, RenamePolicy
+from shardmerge.schemas.type_join import join_types
 
+from .rereads import is_read_again
 from .state import TargetState
 
 
@@ -116,7 +121,7 @@ class _Copies:
     def __init__(
         self, state: TargetState, change: SchemaChange, book: _NameBook, had: set[str]
     ) -> None:
-        self._state, self._shard, self._book, self._had = state, change.shard, book, had
+        self._state, self._change, self._book, self._had = state, change, book, had
         self._found = list(state.copies)
         optimistic = state.mode is Mode.OPTIMISTIC
         self._policy = state.renames is RenamePolicy.COPY and optimistic
@@ -133,21 +138,39 @@ class _Copies:
                 continue
             if are_kin(self._found, column_id, known):
                 return known
+        there = self._book.find(name)
+        if there is not None and self._joins_others(there, name):
+            return there
         if not self._policy:
             return column_id
-        there = self._book.find(name)
-        if (
-            there is not None
-            and there not in self._had
-            and not origin_part(there)
-            and not self.gave_up(there, self._had)
-        ):
-            return there  # others have another column of that name: the rows are read again
         if there is None and not self._is_copied(column_id) and not self._others_have(column_id):
             return column_id
         born = self._book.give_birth(name)
         self._found.append(Copy(column_id, born))
         return born
+
+    def _joins_others(self, there: str, name: str) -> bool:
+        """Whether a column that is renamed is from now on the one of others that has its name."""
+        if there in self._had or origin_part(there) or self.gave_up(there, self._had):
+            return False
+        if self._policy:
+            return True
+        after, state = self._change.after, self._state
+        assert after is not None
+        if state.renames is RenamePolicy.MAP and not is_read_again(
+            state.existing_rows, self._change.shard, after
+        ):
+            return False  # under its former name the target has its values at least
+        column = after.column(name)
+        others = [c.column for c in state.columns if c.id == there] or [
+            # Only held shards have it yet.
+            schema.columns[schema.ids.index(there)].column
+            for schema in state.pool.counts()
+            if there in schema.ids
+        ]
+        return column is not None and any(
+            not isinstance(join_types(other.type, column.type), str) for other in others
+        )
 
     def gave_up(self, column_id: str, has: Iterable[str]) -> bool:
         """Whether a shard with these columns has renamed that one, which others still have."""
@@ -157,7 +180,7 @@ class _Copies:
         return any(column_id in (copy.before, copy.after) for copy in self._found)
 
     def _others_have(self, column_id: str) -> bool:
-        others = self._state.without_shard(self._shard).pool.counts()
+        others = self._state.without_shard(self._change.shard).pool.counts()
         return any(column_id in schema.ids for schema in others)
 
 

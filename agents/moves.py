@@ -16,6 +16,7 @@ from shardmerge.schemas.origin import without_origin
 from shardmerge.schemas.render.dialect import Dialect
 from shardmerge.schemas.target_table import target_schema
 
+from .renewals import NO_RENEWALS, Renewals
 from .state import TargetState
 
 
@@ -53,6 +54,7 @@ def join_target(
     dialect: Dialect,
     first: Sequence[str] = (),
     comments: Mapping[str, str] | None = None,
+    renewals: Renewals = NO_RENEWALS,
 ) -> Joined | Refusal:
     """The move from the target as it is to the join of some of its shards' schemas.
 
@@ -63,6 +65,7 @@ def join_target(
         dialect: The target's kind and version.
         first: Identities whose columns come first among those that are new in the target.
         comments: Comments of columns that the change set, by identity.
+        renewals: Columns that shards dropped and added again.
     """
     if not index.shards:
         return Joined(state.schema, state.columns, (), state.joined, names, state.told)
@@ -98,7 +101,10 @@ def join_target(
     to = target_schema(
         joined, columns, table=state.target.table, dialect=dialect, comments=comments
     )
-    statements = diff(state.schema, columns, to, state.target, dialect, copies=copies)
+    statements = diff(
+        state.schema, columns, to, state.target, dialect,
+        copies=copies, renewed=lambda column_id: renewals.all_of(column_id, state, index),
+    )  # fmt: skip
     if isinstance(statements, CannotRender):
         return Refusal(statements.reason, statements.hint)
     notes = to.untold_notes(state.told, statements)

@@ -30,6 +30,7 @@ from shardmerge.schemas.target_table import changed_comments
 from .answers import Step, emit, hold, left
 from .identities import Assigned, known_names
 from .moves import Joined, Refusal, Settled, join_target, names_on, unmoved
+from .renewals import Renewals, renewals
 from .state import TargetState
 
 
@@ -39,7 +40,13 @@ def move(state: TargetState, change: SchemaChange, assigned: Assigned, dialect: 
     known = state.shards.get(change.shard)
     before = known.real.columns if known and known.real else ()
     comments = changed_comments(before, tracked.columns)
-    to = partial(join_target, dialect=dialect, first=tracked.ids, comments=comments)
+    to = partial(
+        join_target,
+        dialect=dialect,
+        first=tracked.ids,
+        comments=comments,
+        renewals=renewals(state, change, tracked),
+    )
     moved = state.with_shard(state.after(change.shard, change.position, tracked))
     called = _called_alike(moved, names)
     answer = called if isinstance(called, Refusal) else to(moved, moved.final, called)
@@ -79,7 +86,9 @@ def settle(state: TargetState, names: Mapping[str, str], dialect: Dialect) -> Se
     answer: Joined | Refusal = (
         called
         if isinstance(called, Refusal)
-        else join_target(state, state.final, called, dialect=dialect)
+        else join_target(
+            state, state.final, called, dialect=dialect, renewals=Renewals(state.shards)
+        )
     )
     if not isinstance(answer, Refusal):
         releases = {shard.shard: state.version for shard in state.opened()}

@@ -34,6 +34,7 @@ from shardmerge.schemas.target_table import changed_comments
 from .answers import Step, emit, hold, left
 from .identities import Assigned, known_names
 from .moves import Refusal, Settled, as_all_call_them, join_target, unmoved
+from .renewals import Renewals, renewals
 from .state import Pending, ShardState, TargetState
 
 
@@ -43,6 +44,7 @@ def move(state: TargetState, change: SchemaChange, assigned: Assigned, dialect: 
     if known is None or known.effective is None:
         return _arrive(state, change, assigned, dialect)
     tracked = assigned.tracked
+    renewed = renewals(state, change, tracked)
     names = _not_renamed(state, assigned)
     queue = _queue(known, change, tracked, state.version)
     if not queue and not known.hold:
@@ -55,6 +57,7 @@ def move(state: TargetState, change: SchemaChange, assigned: Assigned, dialect: 
             dialect=dialect,
             first=tracked.ids,
             comments=changed_comments(before, tracked.columns),
+            renewals=renewed,
         )
         if isinstance(answer, Refusal):
             queue = (_pending(change, tracked, state.version),)
@@ -63,14 +66,14 @@ def move(state: TargetState, change: SchemaChange, assigned: Assigned, dialect: 
     if queue:
         # The hold's reason is written when it is known that the shard stays held.
         held = hold(state, change, tracked, names, Refusal("", ""), queue=queue).state
-        done = _furthest(held, names, dialect, tracked)
+        done = _furthest(held, names, dialect, tracked, renewed)
         if isinstance(done, Refusal) or done is None or done.state.shards[change.shard].hold:
             refused = done if isinstance(done, Refusal) else None
             why, conflict = _why(held, change.shard, refused)
             return hold(state, change, tracked, names, why, queue=queue, conflict=conflict)
     else:
         moved = state.with_shard(state.after(change.shard, change.position, tracked))
-        found = _furthest(moved, names, dialect, tracked)
+        found = _furthest(moved, names, dialect, tracked, renewed)
         done = found if isinstance(found, Settled) else Settled(moved, unmoved(moved, names), {})
     opened = [
         Release(shard, through) for shard, through in done.releases.items() if shard != change.shard
@@ -94,7 +97,7 @@ def leave(state: TargetState, change: SchemaChange, dialect: Dialect) -> Step:
 
 def settle(state: TargetState, names: Mapping[str, str], dialect: Dialect) -> Settled | Refusal:
     """Where the target moves to with the shards as they are, and what opens with it."""
-    found = _furthest(state, names, dialect, None)
+    found = _furthest(state, names, dialect, None, Renewals(state.shards))
     if isinstance(found, Settled):
         return found
     answer = join_target(state, state.effective, names, dialect=dialect)
@@ -192,6 +195,7 @@ def _furthest(
     names: Mapping[str, str],
     dialect: Dialect,
     tracked: ShardSchema | None,
+    renewed: Renewals,
 ) -> Settled | Refusal | None:
     """The furthest state that the lock lets the target come to.
 
@@ -200,6 +204,7 @@ def _furthest(
         names: Identity → name in the target.
         dialect: The target's kind and version.
         tracked: The schema of the shard that changed; its order of columns is taken over.
+        renewed: Columns that shards dropped and added again.
 
     Returns:
         None when nothing that waits can be executed; the reason when the lock is complete, but
@@ -209,7 +214,9 @@ def _furthest(
     refusal: Refusal | None = None
     for candidate, releases in reversed(list(_candidates(state))):
         called = as_all_call_them(candidate, names)
-        answer = join_target(candidate, candidate.effective, called, dialect=dialect, first=first)
+        answer = join_target(
+            candidate, candidate.effective, called, dialect=dialect, first=first, renewals=renewed
+        )
         if not isinstance(answer, Refusal):
             return Settled(candidate, answer, releases)
         refusal = refusal or answer

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from shardmerge.connectors.signals import can_be_asked_for
-from shardmerge.schemas.joined import ShardSchema
+from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId
+from shardmerge.schemas.routing import ExistingRows
 
 
-def why_not_read_again(shard: ShardId, schema: ShardSchema | None) -> str:
+def is_read_again(policy: ExistingRows, shard: ShardId, schema: TableSchema | None) -> bool:
+    """Whether rows of the shard that the target cannot have otherwise come by a snapshot."""
+    return policy is ExistingRows.REREAD and not why_not_read_again(shard, schema)
+
+
+def why_not_read_again(shard: ShardId, schema: TableSchema | None) -> str:
     """Why no snapshot of the shard's table can be asked for; "" when it can.
 
     Args:
         shard: Any.
         schema: What it has; None when that is not known.
     """
-    if schema is None or schema.schema.primary_key is None:
+    if schema is None or schema.primary_key is None:
         return "a table without a primary key cannot be read again"
     if not can_be_asked_for(shard):
         return "Debezium cannot read a table of this name again"

@@ -10,9 +10,10 @@ rows (switching). The statements come in an order in which every one of them is 
    that are computed no more;
 2. steps up of columns that are about to go; where renames by copying end, steps up of the columns
    that stay, then the values of those that go (``copied_columns``);
-3. columns whose name is needed by another column are dropped, then renames;
+3. columns that the shards have anew, and those whose name is needed by another column, are
+   dropped, then renames;
 4. steps up and switches of columns that stay;
-5. added columns, those that need a value with a default;
+5. added columns, also those that the shards have anew; those that need a value with a default;
 6. the primary key, then steps up of columns of the key before;
 7. steps down of columns that stay or were added, dropped columns;
 8. generated columns, indexes and checks that come; the default charset.
@@ -25,7 +26,7 @@ Source: ARCHITECTURE.md, sections 3 and 5.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from .copied_columns import NO_MOVES, CopyMoves
@@ -62,6 +63,7 @@ def diff(
     dialect: Dialect = MYSQL_8,
     *,
     copies: CopyMoves = NO_MOVES,
+    renewed: Callable[[str], bool] = lambda column_id: False,
 ) -> tuple[TargetStatement, ...] | CannotRender:
     """The statements that bring the target to ``to``, in execution order.
 
@@ -73,6 +75,8 @@ def diff(
         target: The table's name.
         dialect: The target's kind and version.
         copies: What renames by copying do; ``from_columns`` are rekeyed by it already.
+        renewed: Whether the values that the target has in a column, given by identity, are none
+            of its shards' any more: a column of other values is then made anew, not converted.
 
     Returns:
         The statements, empty when nothing is to do; or why the target cannot be brought there.
@@ -81,7 +85,9 @@ def diff(
     if from_schema is None:
         write.create()
         return write.result
-    return _Diff(from_schema, from_columns, to, write, dialect, copies=copies).run()
+    return _Diff(
+        from_schema, from_columns, to, write, dialect, copies=copies, renewed=renewed
+    ).run()
 
 
 class _Diff:
@@ -96,8 +102,10 @@ class _Diff:
         dialect: Dialect,
         *,
         copies: CopyMoves,
+        renewed: Callable[[str], bool],
     ) -> None:
         self.write, self.dialect, self.copies = write, dialect, copies
+        self.renewed = renewed
         self.from_schema, self.to = from_schema, to
         self.before = {c.id: c.column for c in from_columns}
         self.after = {c.id: c.column for c in to.columns}
@@ -123,7 +131,8 @@ class _Diff:
         rebuilt = [i for i in stay if moves[i].rebuild]
         if refusal := self._refuse_rebuilding_keys(rebuilt):
             return refusal
-        lost = {self.before[i].name.lower() for i in rebuilt}
+        anew = [i for i in stay if moves[i].anew]
+        lost = {self.before[i].name.lower() for i in (*rebuilt, *anew)}
         self._drop_indexes(lost)
         self._drop_checks()
         for column_id in self._generated_first([*gone, *rebuilt]):
@@ -143,18 +152,20 @@ class _Diff:
         for column_id in merging:
             self._move(column_id, moves[column_id].up)
         self._merge()
+        for column_id in anew:
+            self.write.drop_values(column_id, self.current.pop(column_id))
         gone = self._rename(gone)
         # MySQL wants a key's columns NOT NULL, so those of a key that goes move after it.
         old_key = self._columns_of_changing_key()
         moved = {*freed, *merging}
-        stay = [i for i in stay if not moves[i].rebuild]
+        stay = [i for i in stay if not (moves[i].rebuild or moves[i].anew)]
         for column_id in stay:
             if column_id not in old_key and column_id not in moved:
                 self._move(column_id, moves[column_id].up)
         passing: dict[str, tuple[Step, ...]] = {}
         key = self.to.schema.primary_key
         new_key = {name.lower() for name in key.columns} if key else set[str]()
-        for column_id in come:
+        for column_id in (*anew, *come):
             column = self.after[column_id]
             if column.generated is None:
                 first, steps = first_steps(column, self.dialect)
@@ -187,6 +198,30 @@ class _Diff:
         return self.write.result
 
     def _steps(self, column_id: str) -> ColumnMove | CannotRender:
+        move = self._converting(column_id)
+        if isinstance(move, ColumnMove) and not move.switches:
+            return move
+        if self._can_be_made_anew(column_id) and self.renewed(column_id):
+            return ColumnMove(anew=True)
+        return move
+
+    def _can_be_made_anew(self, column_id: str) -> bool:
+        """Whether the column's type is another one, and nothing else stands on the column."""
+        before, after = self.before[column_id], self.after[column_id]
+        if after.generated is not None or (before.generated is None and before.type == after.type):
+            return False
+        key = self.to.schema.primary_key
+        standing = {*self.key, *(name.lower() for name in (key.columns if key else ()))}
+        for schema in (self.from_schema, self.to.schema):
+            texts = [check.expression for check in schema.checks]
+            texts += [c.generated.expression for c in schema.columns if c.generated is not None]
+            standing.update(name.lower() for text in texts for name in column_names(text))
+        # A table keeps at least one column.
+        others = (i for i in self.before if i != column_id and i in self.after)
+        stays = any(self.before[i].type == self.after[i].type for i in others)
+        return stays and standing.isdisjoint((before.name.lower(), after.name.lower()))
+
+    def _converting(self, column_id: str) -> ColumnMove | CannotRender:
         before, after = self.before[column_id], self.after[column_id]
         if before.generated is not None and after.generated is not None:
             names = column_names(before.generated.expression)

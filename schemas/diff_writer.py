@@ -92,6 +92,20 @@ class StatementWriter:
             (Binding(column_id, ""),),
         )
 
+    def drop_values(self, column_id: str, column: Column) -> None:
+        """Drop a column that is added again, since its values are none of the shards' any more.
+
+        The rows of before must have come, and those of after must not.
+
+        Args:
+            column_id: Its identity.
+            column: Its definition by now.
+        """
+        name = column.name
+        reason = f"the shards have {name} anew, for values that the target's cannot become"
+        texts = self._dialect.drop_column(self._table, column)
+        self._add(texts, _SWITCHING, reason, (_column(name),), (Binding(column_id, ""),))
+
     def make_optional(self, column: Column, *, in_key: bool) -> Column:
         """Give a column that will be dropped a default, if rows could not leave it out.
 

@@ -287,6 +287,9 @@ class Decision:
         ddl, ts_ms: Of the schema change; a command's text and time.
         fixups: Shards whose existing rows may differ from the target's from now on, at most one
             entry for each, sorted by shard.
+        renewed: Of a shard that was held before this change, the identities of the columns that it
+            dropped and added again with it, or converted to what their values cannot become by
+            themselves: what its waiting rows have in them is of no use any more.
     """
 
     id: ChangeId
@@ -311,6 +314,7 @@ class Decision:
     ddl: str = ""
     ts_ms: int = 0
     fixups: tuple[Fixup, ...] = ()
+    renewed: tuple[str, ...] = ()
 
     @property
     def released(self) -> tuple[ShardId, ...]:

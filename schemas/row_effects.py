@@ -17,7 +17,7 @@ An effect is only left out where both values are known and equal.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -27,6 +27,7 @@ from .value_changes import value_change
 from .volatile_defaults import volatile_default
 
 _NONE: Mapping[str, str] = MappingProxyType({})
+AGAIN = "it was dropped and added again"
 _RENAMED_FROM = "RENAME FROM "
 _COPIED = re.compile(r"_(?P<table>.+)_(gho|new)")
 """Tables that gh-ost and pt-online-schema-change fill with a shard's rows, and swap with it."""
@@ -44,12 +45,14 @@ class RowEffect:
         id: The column's identity; ``name``: its name on the shard after the change.
         fill: What every row holds now, as ``row_fills.fill_text``; "" when it cannot be told.
         reason: What happened, a clause for people.
+        anew: Whether the column was added, so that no row has a value of before.
     """
 
     id: str
     name: str
     fill: str
     reason: str
+    anew: bool = False
 
 
 def row_effects(
@@ -75,10 +78,12 @@ def row_effects(
             effect = _changed(was, item)
             if effect is None and moved.get(was.id, was.id) != item.id:
                 effect = _unknown(item, "it got the name of a column that other shards have")
-        elif item.id in known:
-            effect = _unknown(item, "it was dropped and added again")
         else:
             effect = _added(item)
+            if item.id in known:
+                # Its rows do not hold what the target has of them, whatever that is.
+                found.append(_unknown(item, AGAIN))
+                effect = replace(effect, reason=AGAIN)
         if effect is not None:
             found.append(effect)
     return tuple(found)
@@ -143,8 +148,19 @@ def held_effects(
     earlier = [replace(effect, id=moved.get(effect.id, effect.id)) for effect in earlier]
     lost = {item.id for item in gone}
     kept = [effect for effect in earlier if effect.id not in lost]
-    again = [_unknown(item, "it was dropped and added again") for item in gone]
+    again = [_unknown(item, AGAIN) for item in gone]
     return (*kept, *again, *now)
+
+
+def since_added(effects: Sequence[RowEffect], ids: Container[str]) -> tuple[RowEffect, ...]:
+    """The effects without those on values that went when a column was added again.
+
+    Args:
+        effects: Of one shard, in their order.
+        ids: The columns that this is about: those whose former values the target has not either.
+    """
+    last = {e.id: place for place, e in enumerate(effects) if e.anew and e.id in ids}
+    return tuple(e for place, e in enumerate(effects) if place >= last.get(e.id, 0))
 
 
 def differing(
@@ -225,7 +241,7 @@ def _added(item: ShardColumn) -> RowEffect:
         reason = "AUTO_INCREMENT numbered the rows"
     else:
         reason = "it was added"
-    return RowEffect(item.id, item.column.name, fill_text(item.column), reason)
+    return RowEffect(item.id, item.column.name, fill_text(item.column), reason, anew=True)
 
 
 def _unknown(item: ShardColumn, reason: str) -> RowEffect:

@@ -29,7 +29,7 @@ class Gate:
     Attributes:
         version: Of the decision.
         position: Rows from here on (inclusive) lie behind the gate.
-        outcome, columns, key, live, reason, hint: Of the decision.
+        outcome, columns, key, live, reason, hint, renewed: Of the decision.
         seen: How many decisions the fold had shown when it showed this one, itself included: a
             reading made when ``seen`` or more were shown was made after this decision was seen.
         released_by: Version that opened a held gate; None while it is held, and for every other
@@ -45,6 +45,7 @@ class Gate:
     seen: int
     reason: str = ""
     hint: str = ""
+    renewed: tuple[str, ...] = ()
     released_by: int | None = None
 
     @property
@@ -252,5 +253,6 @@ class Decisions:
                 seen=self.seen + 1,
                 reason=decision.reason,
                 hint=decision.hint,
+                renewed=decision.renewed,
             )
         )

@@ -254,7 +254,8 @@ def _columns(
 
     Behind a gate that was held, the shard may have had a column that it dropped again before it
     was released: its value is dropped with it, and the column has no identity here, also when the
-    shard has a column of that name, and so of that identity, again.
+    shard has a column of that name, and so of that identity, again. So it is with a column that it
+    converted, and is read again for.
     """
     if gate.released_by is None:
         return gate.columns, ()
@@ -264,6 +265,7 @@ def _columns(
         # After a statement that could not be read the columns are not known.
         if later.columns:
             kept.intersection_update(column.id for column in later.columns)
+        kept.difference_update(later.renewed)
     columns = tuple(
         column if column.id in kept else ShardColumn("", column.column) for column in gate.columns
     )

@@ -56,6 +56,7 @@ def decision(
     live: bool = True,
     snapshot: bool = False,
     columns: tuple[str, ...] = ("id",),
+    renewed: tuple[str, ...] = (),
 ) -> Decision:
     emitted = Outcome.EMIT if statements else Outcome.NOOP
     return Decision(
@@ -64,6 +65,7 @@ def decision(
         reason="it conflicts" if hold else "", hint="undo it" if hold else "",
         columns=tuple(column(name) for name in columns), key=("id",), live=live,
         releases=tuple(Release(shard, version) for shard in releases), snapshot=snapshot,
+        renewed=renewed,
     )  # fmt: skip
 
 

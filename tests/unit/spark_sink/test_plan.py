@@ -151,6 +151,22 @@ def test_a_column_that_went_and_came_back_behind_a_hold_does_not_bring_its_old_v
     assert [[c.id for c in s.added] for s in segments[1:]] == [["c#1"], ["c#1"], []]
 
 
+def test_a_column_that_was_made_anew_behind_a_hold_does_not_bring_its_old_values():
+    both = ("id", "c")
+    known = folded(
+        decision(1, A, 10, CREATE, snapshot=True, columns=both),
+        decision(2, A, 20, hold=True, columns=both),
+        decision(3, A, 30, hold=True, columns=both, renewed=("c#1",)),
+        decision(4, A, 40, releases=(A,), columns=both),
+    )
+    [task] = plan(known, _state(ends={A_ROWS: 9}), 100).tasks
+    segments = task.stream.segments
+    assert [[c.id for c in s.columns] for s in segments] == [
+        ["id#1", "c#1"], ["id#1", ""], ["id#1", "c#1"], ["id#1", "c#1"],
+    ]  # fmt: skip
+    assert [[c.id for c in s.added] for s in segments] == [[], ["c#1"], [], []]
+
+
 def test_a_column_added_behind_a_hold_is_told_to_the_rows_before_it():
     known = folded(
         decision(1, A, 10, CREATE, snapshot=True),
