@@ -36,7 +36,7 @@ from shardmerge.schemas.row_statements import removal
 from . import optimistic, pessimistic
 from .answers import Step, obeyed, refuse, with_statement, with_warning
 from .identities import assign, known_names
-from .moves import Refusal, Settled, as_all_call_them, unmoved
+from .moves import Refusal, Settled, as_all_call_them, effective_schemas, unmoved
 from .rereads import why_not_read_again
 from .state import ShardState, TargetState
 
@@ -190,7 +190,7 @@ def _propagate(state: TargetState, command: OperatorCommand, dialect: Dialect) -
     names = known_names(state)
     if not enables:
         return Settled(state, unmoved(state, names), {})
-    return _settle(state, as_all_call_them(state, names), dialect)
+    return _settle(state, as_all_call_them(effective_schemas(state), names), dialect)
 
 
 def _set_mode(state: TargetState, command: OperatorCommand, dialect: Dialect) -> Settled | Refusal:

@@ -78,7 +78,7 @@ def assign(state: TargetState, change: SchemaChange) -> Assigned:
     warnings: list[str] = []
     for lineage, column_id in zip(lineages, kept, strict=True):
         found = column_id or ""
-        if column_id is not None and lineage.before.lower() != lineage.name.lower():
+        if column_id is not None and _is_called_anew(state, book, column_id, lineage):
             found = copies.renamed(column_id, lineage.name)
         if column_id is not None and found == column_id and lineage.before != lineage.name:
             warnings += filter(None, [book.rename(column_id, lineage)])
@@ -87,7 +87,7 @@ def assign(state: TargetState, change: SchemaChange) -> Assigned:
     for place, lineage in enumerate(lineages):
         if ids[place]:
             continue
-        added = book.find(lineage.name)
+        added = book.find(lineage.name) or _called(state, lineage.name)
         if added is None or added in taken or origin_part(added) or copies.gave_up(added, taken):
             added = book.give_birth(lineage.name)
         taken.add(added)
@@ -106,6 +106,33 @@ def _lineage(change: SchemaChange, before: Mapping[str, str]) -> tuple[Lineage, 
     return tuple(
         Lineage(c.name, c.name if c.name.lower() in before else "") for c in change.after.columns
     )
+
+
+def _is_called_anew(state: TargetState, book: _NameBook, column_id: str, lineage: Lineage) -> bool:
+    """Whether a column that a shard had has a new name, or one that may be another's by now.
+
+    That is one that the shard gave it earlier and the target did not take: what others call so can
+    have got a type that fits. A column under its name at birth was not renamed by this shard.
+    """
+    old, new = lineage.before.lower(), lineage.name.lower()
+    if state.renames is RenamePolicy.COPY or old != new:
+        return old != new
+    at_birth = column_id.rpartition("#")[0].lower()
+    return new not in (book.names[column_id].lower(), at_birth)
+
+
+def _called(state: TargetState, name: str) -> str | None:
+    """The one identity whose column some shard calls so, though the target does not; else None.
+
+    Such a shard has renamed it and waits, or the target followed another one. Looks at every
+    different schema; asked only of a name that is new in the target.
+    """
+    if state.renames is RenamePolicy.COPY:
+        return None
+    found = {
+        schema.by_name[name.lower()] for schema in state.finals if name.lower() in schema.by_name
+    }
+    return found.pop() if len(found) == 1 else None
 
 
 class _Copies:

@@ -137,11 +137,7 @@ def unmoved(state: TargetState, names: Mapping[str, str]) -> Joined:
 
 def _cannot_copy(state: TargetState, index: JoinIndex, names: Mapping[str, str]) -> Refusal | None:
     """Why the renames by copying leave no way; looks at all shards where some are held."""
-    schemas = (
-        list(state.finals)
-        if index is state.final
-        else {shard.effective for shard in state.shards.values() if shard.effective is not None}
-    )
+    schemas = list(state.finals) if index is state.final else effective_schemas(state)
     there = [column.id for column in state.columns]
     why = contradiction(state.copies, index.ids.keys(), there, schemas, names)
     return Refusal(*why) if why else None
@@ -166,15 +162,18 @@ def _as_shards_call_them(state: TargetState, names: Mapping[str, str]) -> dict[s
     }
 
 
-def as_all_call_them(state: TargetState, names: Mapping[str, str]) -> dict[str, str]:
+def as_all_call_them(schemas: Iterable[ShardSchema], names: Mapping[str, str]) -> Mapping[str, str]:
     """``names``, but for columns that all shards call by one other name."""
-    schemas = {s.effective for s in state.shards.values() if s.effective is not None}
-    called = names_on(schemas)
     found = dict(names)
-    for column_id, on_shards in called.items():
+    for column_id, on_shards in names_on(schemas).items():
         if len({name.lower() for name in on_shards}) == 1:
             found[column_id] = min(on_shards)
     return found
+
+
+def effective_schemas(state: TargetState) -> set[ShardSchema]:
+    """The different schemas with which shards count now."""
+    return {s.effective for s in state.shards.values() if s.effective is not None}
 
 
 def names_on(schemas: Iterable[ShardSchema]) -> dict[str, set[str]]:

@@ -18,6 +18,7 @@ effective ones, whose join exists by construction.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from functools import partial
 
@@ -29,7 +30,7 @@ from shardmerge.schemas.target_table import changed_comments
 
 from .answers import Step, emit, hold, left
 from .identities import Assigned, known_names
-from .moves import Joined, Refusal, Settled, join_target, names_on, unmoved
+from .moves import Joined, Refusal, Settled, as_all_call_them, join_target, names_on, unmoved
 from .renewals import Renewals, renewals
 from .state import TargetState
 
@@ -48,7 +49,7 @@ def move(state: TargetState, change: SchemaChange, assigned: Assigned, dialect: 
         renewals=renewals(state, change, tracked),
     )
     moved = state.with_shard(state.after(change.shard, change.position, tracked))
-    called = _called_alike(moved, names)
+    called = _called_alike(moved, names, tracked)
     answer = called if isinstance(called, Refusal) else to(moved, moved.final, called)
     if not isinstance(answer, Refusal):
         opened = {shard.shard for shard in state.opened()}
@@ -97,9 +98,24 @@ def settle(state: TargetState, names: Mapping[str, str], dialect: Dialect) -> Se
     return answer if isinstance(answer, Refusal) else Settled(state, answer, {})
 
 
-def _called_alike(state: TargetState, names: Mapping[str, str]) -> Mapping[str, str] | Refusal:
-    """The columns' names when all is released; under ``hold`` those that all shards agree on."""
+def _called_alike(
+    state: TargetState, names: Mapping[str, str], tracked: ShardSchema | None = None
+) -> Mapping[str, str] | Refusal:
+    """The columns' names when all is released: those that all shards agree on.
+
+    Under ``hold`` they must. Else the target's names stay where they do not, and all need to be
+    asked only where a change did not count at once, or a shard came with a name of its own.
+
+    Args:
+        state: With the shards as they would be.
+        names: Identity → name in the target.
+        tracked: The schema of the shard that changed.
+    """
     if state.renames is not RenamePolicy.HOLD:
+        if state.held or (tracked and _renamed(tracked, names)):
+            alike = as_all_call_them(state.finals, names)
+            taken = Counter(name.lower() for name in alike.values())
+            return {i: n if taken[n.lower()] == 1 else names[i] for i, n in alike.items()}
         return names
     found = dict(names)
     for column_id, called in sorted(names_on(state.finals).items()):

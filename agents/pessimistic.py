@@ -33,7 +33,7 @@ from shardmerge.schemas.target_table import changed_comments
 
 from .answers import Step, emit, hold, left
 from .identities import Assigned, known_names
-from .moves import Refusal, Settled, as_all_call_them, join_target, unmoved
+from .moves import Refusal, Settled, as_all_call_them, effective_schemas, join_target, unmoved
 from .renewals import Renewals, renewals
 from .state import Pending, ShardState, TargetState
 
@@ -213,7 +213,7 @@ def _furthest(
     first = tracked.ids if tracked else ()
     refusal: Refusal | None = None
     for candidate, releases in reversed(list(_candidates(state))):
-        called = as_all_call_them(candidate, names)
+        called = as_all_call_them(effective_schemas(candidate), names)
         answer = join_target(
             candidate, candidate.effective, called, dialect=dialect, first=first, renewals=renewed
         )

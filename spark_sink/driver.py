@@ -45,7 +45,7 @@ from .rewind import first_from
 from .row_avro import row_format
 from .statement_runs import RemovalResult, StatementResult, StatementRunner
 from .statements import Refused, bindings
-from .targets.interface import Batches, StatementJournal, WriterState
+from .targets.interface import Batches, StatementJournal, WriterState, taken_over
 from .truncations import UNKNOWN_ROWS, UNKNOWN_ROWS_HINT, Truncation, emptying
 
 log = logging.getLogger(__name__)
@@ -167,6 +167,15 @@ class Driver:
         self._publish(batch.targets)  # 6
         reach("progress-published")
         return ended or moved or news
+
+    def check_writer(self) -> None:
+        """Be sure that this is still the writer; a sink without work would not find out.
+
+        Raises:
+            TargetError: Another one took over, or the target is away (``retryable``).
+        """
+        if (current := self._control.epoch()) != self._epoch:
+            raise taken_over(current, self._epoch)
 
     def _state(self, now: float) -> SinkState:
         return SinkState(

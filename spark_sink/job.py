@@ -33,6 +33,8 @@ from .targets.kinds import open_target
 log = logging.getLogger(__name__)
 
 _RETRY_S = 1.0
+_CHECK_S = 10.0
+"""How often a sink without work looks whether it is still the writer."""
 _STANDARD_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
 
 
@@ -108,10 +110,13 @@ def run(settings: SinkSettings, pipeline: Pipeline, stopped: Stopped) -> None:
 
 
 def _turn(driver: Driver, poll_interval_s: float, stopped: Stopped) -> None:
-    moved = True
+    moved, checked_at = True, time.monotonic()
     while not stopped.requested:
         try:
             moved = driver.step(0 if moved else poll_interval_s)
+            if not moved and time.monotonic() - checked_at > _CHECK_S:
+                driver.check_writer()
+                checked_at = time.monotonic()
         except (StackError, TargetError) as error:
             if isinstance(error, TargetError) and not error.retryable:
                 raise

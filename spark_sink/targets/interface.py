@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
+from shardmerge.schemas.errors import TargetError
 from shardmerge.schemas.events import TargetStatement
 from shardmerge.schemas.names import TargetTable
 from shardmerge.spark_sink.barrier import Partition
@@ -32,6 +33,14 @@ class JournalEntry:
 
     state: State
     error: str = ""
+
+
+def taken_over(current: int, epoch: int) -> TargetError:
+    """The error of a writer that was replaced."""
+    return TargetError(
+        f"another writer took over (writer epoch {current}, this one is {epoch})",
+        hint="only one sink may run per pipeline: stop this one",
+    )
 
 
 class WriterState(Protocol):

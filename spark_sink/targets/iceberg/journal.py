@@ -19,14 +19,14 @@ from shardmerge.schemas.errors import SourceError, TargetError
 from shardmerge.schemas.events import StatementKind, TargetStatement
 from shardmerge.schemas.names import TargetTable
 from shardmerge.spark_sink.failpoints import reach
-from shardmerge.spark_sink.targets.interface import JournalEntry, StatementPlace
+from shardmerge.spark_sink.targets.interface import JournalEntry, StatementPlace, taken_over
 
 from .ddl import AlterTable, CreateTable, parse_statement
 from .layout import Layout, difference, misfit
 from .row_changes import RowChange, read_row_change
 from .staging import new_id, publishable, stage
 from .store import IcebergStore, repeated
-from .stored import StoredState, statement_key, taken_over
+from .stored import StoredState, statement_key
 from .tables import IcebergTable
 
 DONE = JournalEntry("done")

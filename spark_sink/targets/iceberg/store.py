@@ -21,9 +21,10 @@ from shardmerge.schemas.errors import TargetError
 from shardmerge.schemas.names import TargetTable
 from shardmerge.spark_sink.barrier import Partition
 from shardmerge.spark_sink.ranges import Advance
+from shardmerge.spark_sink.targets.interface import taken_over
 
 from .layout import Field, Layout
-from .stored import StoredState, from_json, state_key, taken_over, to_json
+from .stored import StoredState, from_json, state_key, to_json
 from .tables import IcebergCatalog, IcebergTable, Moved, Uncertain
 
 T = TypeVar("T")

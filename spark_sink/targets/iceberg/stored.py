@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from shardmerge.schemas.errors import ContractError, TargetError
 from shardmerge.spark_sink.barrier import Partition
 from shardmerge.spark_sink.ranges import Advance, RangeResult
-from shardmerge.spark_sink.targets.interface import JournalEntry
+from shardmerge.spark_sink.targets.interface import JournalEntry, taken_over
 
 _FORMAT = 1
 
@@ -21,14 +21,6 @@ _FORMAT = 1
 def state_key(pipeline: str) -> str:
     """The table property that holds a pipeline's state."""
     return f"shardmerge.{pipeline}.state"
-
-
-def taken_over(current: int, epoch: int) -> TargetError:
-    """The error of a writer that was replaced."""
-    return TargetError(
-        f"another writer took over (writer epoch {current}, this one is {epoch})",
-        hint="only one sink may run per pipeline: stop this one",
-    )
 
 
 @dataclass(frozen=True, slots=True)

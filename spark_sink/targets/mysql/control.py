@@ -19,6 +19,7 @@ from collections.abc import Iterable
 from shardmerge.schemas.errors import TargetError
 from shardmerge.schemas.names import TargetTable, quote_identifier
 from shardmerge.spark_sink.ranges import Advance
+from shardmerge.spark_sink.targets.interface import taken_over
 
 from .session import MySqlSession
 
@@ -160,10 +161,7 @@ class ControlStore:
         )
         current = int(rows[0][0]) if rows else 0
         if current != epoch:
-            raise TargetError(
-                f"another writer took over (writer epoch {current}, this one is {epoch})",
-                hint="only one sink may run per pipeline: stop this one",
-            )
+            raise taken_over(current, epoch)
 
     def offset_of(self, topic: str, partition: int) -> int | None:
         """Within a transaction: the partition's stored offset, locked; None without one."""

@@ -299,11 +299,11 @@ class Player:
     ) -> list[str]:
         """What of the target's schema is not as each shard has it."""
         faults = []
-        for shard in self.scenario.shards:
-            source = self._connection(shard.source)
-            database, _, table = rename(shard.table, self.case).partition(".")
-            found = read.columns(source, database, table), read.indexes(source, database, table)
-            faults += compare.schema_faults(shard.source, *found, columns, indexes)
+        for name, _ in self._shards():
+            source, database, table = re.split(r"[/.]", name)
+            server = self._connection(source)
+            found = read.columns(server, database, table), read.indexes(server, database, table)
+            faults += compare.schema_faults(name, *found, columns, indexes)
         return faults
 
     def _state_faults(self, state: str, held: Mapping[ShardId, object]) -> list[str]:

@@ -165,6 +165,9 @@ def test_a_new_driver_goes_on_and_the_old_one_is_refused(line: Line) -> None:
     line.commit()
     with pytest.raises(TargetError, match="another writer took over"):
         until(old, lambda: False)
+    with pytest.raises(TargetError, match="another writer took over"):
+        old.check_writer()
+    new.check_writer()
     assert line.content() == [(1, 1)]
     until(new, lambda: line.content() == [(1, 2), (2, 2)])
 

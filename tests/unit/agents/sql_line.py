@@ -50,8 +50,10 @@ class SqlLine:
         create: str = "id INT PRIMARY KEY",
         origin: Origin = NO_ORIGIN,
         on_drop: RowsPolicy = RowsPolicy.KEEP,
+        context: ServerContext = CONTEXT,
     ) -> None:
         self.mode = mode
+        self.context = context
         self.renames = RenamePolicy.MAP
         self.origin, self.on_drop = origin, on_drop
         self.existing_rows = ExistingRows.REREAD
@@ -63,15 +65,15 @@ class SqlLine:
         for source in sources:
             self.create(source, create)
 
-    def create(self, source: str, columns: str) -> Decision:
-        statement = parse(f"CREATE TABLE t ({columns})", CONTEXT)
+    def create(self, source: str, columns: str, options: str = "") -> Decision:
+        statement = parse(f"CREATE TABLE t ({columns}){options}", self.context)
         assert isinstance(statement, CreateTable)
-        return self.send(source, apply_create(statement, CONTEXT))
+        return self.send(source, apply_create(statement, self.context))
 
     def alter(self, source: str, action: str) -> Decision:
-        statement = parse(f"ALTER TABLE t {action}", CONTEXT)
+        statement = parse(f"ALTER TABLE t {action}", self.context)
         assert isinstance(statement, AlterTable)
-        result = apply_alter(self.schemas[source], statement, "t", CONTEXT)
+        result = apply_alter(self.schemas[source], statement, "t", self.context)
         return self.send(source, result.schema, tuple(result.lineage), tuple(result.actions))
 
     def drop(self, source: str, action: str = "DROP TABLE") -> Decision:
@@ -112,11 +114,13 @@ class SqlLine:
             ChangeId("p.commands", len(self.decisions) + 1), TARGET, kind, shard, argument
         )
         if kind is CommandKind.SET_SCHEMA:
-            said = told(said, CONTEXT)
+            said = told(said, self.context)
         states = TargetStates()
         before = states.get(self.rows, TARGET)
         assert before == self.state
-        return self._taken(states, before, coordinator.obey(before, said, context=CONTEXT), said)
+        return self._taken(
+            states, before, coordinator.obey(before, said, context=self.context), said
+        )
 
     def _taken(
         self,
@@ -159,14 +163,14 @@ class SqlLine:
         return sorted(column.name for column in self.target.columns)
 
     def _execute(self, sql: str) -> None:
-        statement = parse(sql, CONTEXT)
+        statement = parse(sql, self.context)
         if isinstance(statement, CreateTable):
             assert self.target is None
-            self.target = apply_create(statement, CONTEXT)
+            self.target = apply_create(statement, self.context)
         else:
             assert isinstance(statement, AlterTable)
             assert self.target is not None
-            self.target = apply_alter(self.target, statement, "t", CONTEXT).schema
+            self.target = apply_alter(self.target, statement, "t", self.context).schema
 
 
 def sql(decision: Decision) -> list[str]:

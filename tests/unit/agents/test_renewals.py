@@ -171,3 +171,39 @@ def test_a_column_that_a_held_shard_converts_is_made_anew_and_read_again() -> No
         ("s0", ["b", "c"]),
         ("s1", ["b", "c"]),
     ]
+
+
+@pytest.mark.parametrize("policy", [RenamePolicy.MAP, RenamePolicy.HOLD])
+def test_a_name_that_fits_only_later_is_found_with_the_next_change(policy: RenamePolicy) -> None:
+    shards = SqlLine(Mode.OPTIMISTIC, "s0", create="id INT PRIMARY KEY, a INT")
+    shards.create("s1", "id INT PRIMARY KEY, n VARCHAR(9)")
+    shards.renames = policy
+    shards.alter("s0", "RENAME COLUMN a TO n")
+
+    fitting = shards.alter("s0", "MODIFY COLUMN n VARCHAR(9)")
+
+    assert reread(fitting) == [("s0", FixupKind.SNAPSHOT, ("n",))]
+    assert (shards.columns, shards.held) == (["id", "n"], [])
+
+
+def test_a_shard_that_comes_with_a_name_that_held_ones_gave_has_their_column() -> None:
+    shards = SqlLine(Mode.OPTIMISTIC, "s0", "s1", create="id INT PRIMARY KEY, a INT")
+    shards.renames = RenamePolicy.HOLD
+    shards.alter("s0", "RENAME COLUMN a TO n")
+
+    assert shards.create("s2", "id INT PRIMARY KEY, n INT").outcome is Outcome.HOLD
+    last = shards.alter("s1", "RENAME COLUMN a TO n")
+
+    assert (sql(last), shards.held) == (["RENAME COLUMN `a` TO `n`"], [])
+
+
+def test_a_rename_while_held_is_followed_at_the_release() -> None:
+    shards = SqlLine(Mode.OPTIMISTIC, "s0", "s1", create="id INT PRIMARY KEY, a INT, b INT")
+    shards.alter("s0", "MODIFY COLUMN b DATE")
+    shards.alter("s0", "RENAME COLUMN a TO n")
+
+    # Only then does no shard call the column by the name that the target has for it.
+    released = shards.drop("s1")
+
+    assert (shards.columns, shards.held) == (["b", "id", "n"], [])
+    assert "RENAME COLUMN `a` TO `n`" in sql(released)
