@@ -159,8 +159,12 @@ def _with_mistake(
 
 
 def _steps(random: Random, shards: list[_Shard], *, moves: bool) -> list[dict[str, Any]]:
-    """What happens, in one order; with ``moves`` shards also come, and get other names."""
-    steps: list[dict[str, Any]] = []
+    """What happens, in one order; with ``moves`` shards also come, and get other names.
+
+    They get them before anybody migrates: the rows of a shard that is held are passed over when it
+    goes, so that those which were deleted meanwhile stay in the target.
+    """
+    steps = _renames(random, shards) if moves else []
     while any(shard.ahead for shard in shards):
         shard = random.choice(shards)
         chance = random.random()
@@ -168,8 +172,6 @@ def _steps(random: Random, shards: list[_Shard], *, moves: bool) -> list[dict[st
             made, step = shard.like(f"app1.t_{10 + len(shards)}", 1000 * (len(shards) + 1))
             shards.append(made)
             steps.append(step)
-        elif moves and chance < 0.04:
-            steps.append(shard.rename(f"app2.t_{20 + len(steps)}"))
         elif shard.ahead and chance < 0.5:
             steps += shard.migrate()
             if random.random() < 0.7:
@@ -177,4 +179,13 @@ def _steps(random: Random, shards: list[_Shard], *, moves: bool) -> list[dict[st
         else:
             steps.append(shard.write(random))
     steps += [shard.write(random) for shard in shards]
+    return steps
+
+
+def _renames(random: Random, shards: list[_Shard]) -> list[dict[str, Any]]:
+    steps = [random.choice(shards).write(random) for _ in range(random.randint(0, 3))]
+    for number, shard in enumerate(shards):
+        if random.random() < 0.05:
+            steps.append(shard.rename(f"app2.t_{20 + number}"))
+            steps.append(shard.write(random))
     return steps
