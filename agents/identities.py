@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from shardmerge.schemas.copied_columns import Copy, are_kin, later_names
 from shardmerge.schemas.events import Lineage, SchemaChange
-from shardmerge.schemas.joined import ShardSchema
+from shardmerge.schemas.joined import ShardSchema, name_at_birth
 from shardmerge.schemas.origin import origin_part
 from shardmerge.schemas.origin_columns import with_origin
 from shardmerge.schemas.routing import Mode, RenamePolicy
@@ -117,21 +117,22 @@ def _is_called_anew(state: TargetState, book: _NameBook, column_id: str, lineage
     old, new = lineage.before.lower(), lineage.name.lower()
     if state.renames is RenamePolicy.COPY or old != new:
         return old != new
-    at_birth = column_id.rpartition("#")[0].lower()
+    at_birth = name_at_birth(column_id).lower()
     return new not in (book.names[column_id].lower(), at_birth)
 
 
 def _called(state: TargetState, name: str) -> str | None:
     """The one identity whose column some shard calls so, though the target does not; else None.
 
-    Such a shard has renamed it and waits, or the target followed another one. Looks at every
-    different schema; asked only of a name that is new in the target.
+    Such a shard has renamed it and waits, or has not renamed it yet as others have. Asked only of
+    a name that is new in the target; looks at every different schema when columns were renamed.
     """
-    if state.renames is RenamePolicy.COPY:
+    folded = name.lower()
+    born = any(name_at_birth(column_id).lower() == folded for column_id in state.final.ids)
+    if state.renames is RenamePolicy.COPY or not (born or state.pool.renamed):
         return None
-    found = {
-        schema.by_name[name.lower()] for schema in state.finals if name.lower() in schema.by_name
-    }
+    called = (schema.by_name.get(folded) for schema in state.finals)
+    found = set(filter(None, called))
     return found.pop() if len(found) == 1 else None
 
 

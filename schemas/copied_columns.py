@@ -24,7 +24,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from .events import ShardColumn
-from .joined import Conflict, JoinedTable, ShardSchema
+from .joined import Conflict, JoinedTable, ShardSchema, name_at_birth
 from .lattice_columns import fitted_default, join_columns
 
 
@@ -251,7 +251,7 @@ def copy_moves(
 
 
 def _name(column_id: str, names: Mapping[str, str]) -> str:
-    return repr(names.get(column_id, column_id.rpartition("#")[0]))
+    return repr(names.get(column_id, name_at_birth(column_id)))
 
 
 def _neighbours(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:

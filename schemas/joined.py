@@ -66,6 +66,11 @@ class ShardSchema:
         }
 
 
+def name_at_birth(column_id: str) -> str:
+    """The name with which the column of an identity came; "" for an origin column's."""
+    return column_id.rpartition("#")[0]
+
+
 @dataclass(frozen=True, slots=True)
 class JoinedColumn:
     """A column of the join.

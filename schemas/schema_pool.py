@@ -12,7 +12,7 @@ from typing import Any
 
 from immutables import Map
 
-from .joined import ShardSchema
+from .joined import ShardSchema, name_at_birth
 from .model import TableSchema
 
 _REST = tuple(f.name for f in fields(TableSchema) if f.name != "columns")
@@ -20,8 +20,13 @@ _REST = tuple(f.name for f in fields(TableSchema) if f.name != "columns")
 
 @dataclass(frozen=True, slots=True)
 class SchemaPool:
-    """Schemas by value with how many uses each has. A value; a changed pool is a new one."""
+    """Schemas by value with how many uses each has. A value; a changed pool is a new one.
 
+    Attributes:
+        renamed: How many of the schemas call a column otherwise than at its birth.
+    """
+
+    renamed: int = 0
     _schemas: Map[ShardSchema, tuple[ShardSchema, int]] = field(default_factory=Map)
     _parts: Map[Any, tuple[Any, int]] = field(default_factory=Map)
 
@@ -47,6 +52,7 @@ class SchemaPool:
             plus: Any; a schema may be in both.
         """
         schemas, parts = self._schemas.mutate(), self._parts.mutate()
+        renamed = self.renamed
         for schema in plus:
             known = schemas.get(schema)
             if known is not None:
@@ -54,19 +60,26 @@ class SchemaPool:
                 continue
             shared = _rebuilt(schema, [_taken(parts, part) for part in _parts_of(schema)])
             schemas[shared] = (shared, 1)
+            renamed += _is_renamed(shared)
         for schema in minus:
             one, uses = schemas[schema]
             if uses > 1:
                 schemas[one] = (one, uses - 1)
                 continue
             del schemas[schema]
+            renamed -= _is_renamed(one)
             for part in _parts_of(one):
                 kept, count = parts[part]
                 if count > 1:
                     parts[kept] = (kept, count - 1)
                 else:
                     del parts[part]
-        return SchemaPool(schemas.finish(), parts.finish())
+        return SchemaPool(renamed, schemas.finish(), parts.finish())
+
+
+def _is_renamed(schema: ShardSchema) -> bool:
+    pairs = zip(schema.ids, schema.schema.columns, strict=True)
+    return any(name_at_birth(i) not in ("", column.name) for i, column in pairs)
 
 
 def _taken(parts: Any, part: Any) -> Any:
