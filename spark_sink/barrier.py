@@ -64,7 +64,10 @@ class Missing:
             first, count = self.undecided[0], len(self.undecided)
             more = f" and {count - 1} more" if count > 1 else ""
             return f"the decisions of schema change {self.source}@{first}{more}"
-        return f"{self.source} to be readable from {self.unread_from} to {self.watermark}"
+        return (
+            f"{self.source} to be readable from {self.unread_from} to {self.watermark}"
+            " (if that lasts, a transaction is open there)"
+        )
 
 
 @dataclass(slots=True)
