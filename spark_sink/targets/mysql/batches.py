@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
 from py4j.protocol import Py4JJavaError
 
 from shardmerge.schemas.names import TargetTable
+from shardmerge.spark_sink.range_reader import LARGE_FETCH_WAIT_MS
 from shardmerge.spark_sink.ranges import RangeResult, RangeTask, TaskFailure
 from shardmerge.spark_sink.settings import SinkSettings
 from shardmerge.spark_sink.spark_session import SparkStart, start_spark
@@ -56,7 +58,7 @@ class BatchRunner:
         # Every slice gets large and small units.
         dealt = [unit for first in range(slices) for unit in units[first::slices]]
         job = context.parallelize(dealt, slices).mapPartitions(
-            partial(run_tasks, config=self._config)
+            partial(run_tasks, config=replace(self._config, fetch_wait_ms=LARGE_FETCH_WAIT_MS))
         )
         try:
             results = job.collect()

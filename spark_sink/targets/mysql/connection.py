@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from shardmerge.connectors.registry import RegistryAddress
 from shardmerge.schemas.names import TargetTable
 from shardmerge.spark_sink.keyless import KeylessBatch
-from shardmerge.spark_sink.range_reader import RowReader
+from shardmerge.spark_sink.range_reader import SMALL_FETCH_WAIT_MS, RowReader
 from shardmerge.spark_sink.row_avro import row_format
 from shardmerge.spark_sink.row_batches import Batch
 
@@ -27,6 +27,7 @@ class ApplyConfig:
 
     Attributes:
         registry: Of the rows' schemas; None: rows are in JSON.
+        fetch_wait_ms: See ``range_reader``.
     """
 
     bootstrap_servers: str
@@ -37,6 +38,7 @@ class ApplyConfig:
     registry: RegistryAddress | None = None
     round_records: int = ROUND_RECORDS
     round_bytes: int = ROUND_BYTES
+    fetch_wait_ms: int = SMALL_FETCH_WAIT_MS
 
 
 class TaskConnection:
@@ -54,7 +56,7 @@ class TaskConnection:
     def reader(self) -> RowReader:
         """Made when it is needed."""
         if self._reader is None:
-            self._reader = RowReader(self.config.bootstrap_servers)
+            self._reader = RowReader(self.config.bootstrap_servers, self.config.fetch_wait_ms)
         return self._reader
 
     def shape(self, target: TargetTable) -> TableShape:

@@ -1,0 +1,194 @@
+"""A whole backlog, MySQL to target, beside what Debezium alone makes of one of the same size.
+
+Writes a backlog into two sources while their connectors pause; lets the connectors work it off
+into Kafka while agents and sink stand still (the reference: Debezium's own rate on this machine);
+then the same with everything running, until the sink has committed the last row. In the end the
+target is compared with the union of the shards.
+
+    python benchmarks/backlog.py [--events 400000] [--partitions 4]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from shardmerge.cli.keeper import AGENTS, SINK
+from shardmerge.cli.line import Line
+from shardmerge.connectors.local.stack import LocalStack
+from shardmerge.schemas.names import ShardId
+from shardmerge.schemas.routing import RoutingRule
+from shardmerge.schemas.topics import row_topic
+from shardmerge.spark_sink.offsets import OffsetReader
+from shardmerge.spark_sink.targets.mysql.control import ControlStore
+from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
+
+ROOT = Path(__file__).resolve().parents[1]
+ROUTES = (RoutingRule(".*", "app", r"tbl\d+", "merged", "tbl"),)
+SHARDS = {"s1": "tbl00", "s2": "tbl01"}
+COLUMNS = """
+    id BIGINT UNSIGNED NOT NULL PRIMARY KEY, customer INT NOT NULL,
+    status ENUM('new','paid','sent','back') NOT NULL, amount DECIMAL(12,2) NOT NULL,
+    quantity SMALLINT UNSIGNED, email VARCHAR(100), note VARCHAR(255), created DATETIME(3),
+    changed TIMESTAMP(6) NULL, due DATE, score DOUBLE, flag TINYINT(1)
+"""
+INSERTED, UPDATED, DELETED = 0.60, 0.35, 0.05
+KEYS_PER_SHARD = 100_000_000
+ROWS_PER_STATEMENT = 1_000
+STILL_S = 3.0
+"""Nothing moved for so long: the backlog is worked off."""
+PATIENCE_S = 900.0
+
+
+def write(line: Line, events: int, first: int) -> None:
+    """A backlog of so many row changes, half in each source; keys from ``first`` on."""
+    for number, (source, table) in enumerate(SHARDS.items()):
+        start = number * KEYS_PER_SHARD + first
+        inserts = int(events * INSERTED / len(SHARDS))
+        updates, deletes = (int(events * share / len(SHARDS)) for share in (UPDATED, DELETED))
+        with line.connect(source) as connection, connection.cursor() as cursor:
+            for at in range(start, start + inserts, ROWS_PER_STATEMENT):
+                rows = ", ".join(
+                    f"({key}, {key % 9_973}, 'new', {key % 89_989}.25, {key % 50},"
+                    f" 'customer{key}@example.org', 'ordered by customer {key % 9_973}',"
+                    " '2026-03-01 10:20:30.123', '2026-03-01 10:20:30.123456', '2026-04-01',"
+                    f" {key % 1_000}.5, {key % 2})"
+                    for key in range(at, min(at + ROWS_PER_STATEMENT, start + inserts))
+                )
+                cursor.execute(f"INSERT INTO app.{table} VALUES {rows}")
+            for at in range(start, start + updates, ROWS_PER_STATEMENT):
+                to = min(at + ROWS_PER_STATEMENT, start + updates) - 1
+                cursor.execute(
+                    f"UPDATE app.{table} SET status = 'paid', amount = amount + 1,"
+                    f" note = CONCAT(note, ', paid') WHERE id BETWEEN {at} AND {to}"
+                )
+            cursor.execute(
+                f"DELETE FROM app.{table} WHERE id BETWEEN {start} AND {start + deletes - 1}"
+            )
+
+
+def partitions(line: Line, reader: OffsetReader) -> list[tuple[str, int]]:
+    """Of the shards' row topics."""
+    shards = (ShardId(source, "app", table) for source, table in SHARDS.items())
+    counts = reader.partitions([row_topic(shard) for shard in shards])
+    return [(topic, number) for topic, count in counts.items() for number in range(count)]
+
+
+def worked_off(where: Callable[[], Mapping[Any, int]], begun: float) -> float:
+    """Seconds from ``begun`` until ``where`` stands still, the silence in the end not counted.
+
+    Raises:
+        TimeoutError: Nothing ever moved, or it never ends.
+    """
+    first = last = where()
+    moved = begun
+    while time.perf_counter() - begun < PATIENCE_S:
+        time.sleep(0.05)
+        if (now := where()) != last:
+            last, moved = now, time.perf_counter()
+        elif last != first and time.perf_counter() - moved > STILL_S:
+            return moved - begun
+    raise TimeoutError(f"the backlog is not worked off after {PATIENCE_S:.0f} s: {last}")
+
+
+@contextmanager
+def standing_still(line: Line) -> Iterator[None]:
+    """Agents and sink do nothing meanwhile; the worker ends by it and is started again."""
+    stack = LocalStack(line.directory)
+    groups = [os.getpgid(pid) for name in (AGENTS, SINK) if (pid := stack.status()[name])]
+    for group in groups:
+        os.killpg(group, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for group in groups:
+            os.killpg(group, signal.SIGCONT)
+
+
+def applied(line: Line) -> dict[Any, int]:
+    """Offsets that the sink has committed with their rows."""
+    target = line.pipeline.target
+    session = MySqlSession(MySqlAddress(target.host, target.port, target.user, target.password))
+    try:
+        control = ControlStore(session, target.control_database, line.pipeline.name)
+        return dict(control.offsets())
+    finally:
+        session.close()
+
+
+def differing(line: Line) -> int:
+    """Rows that are not the same in the target and in the union of the shards."""
+    sql = "SELECT id, CONCAT_WS('|', customer, status, amount, quantity, email, note, created," \
+        " changed, due, score, flag) FROM {}"  # fmt: skip
+    rows: set[tuple[Any, ...]] = set()
+    for source, table in SHARDS.items():
+        with line.connect(source) as connection, connection.cursor() as cursor:
+            cursor.execute(sql.format(f"app.{table}"))
+            rows |= set(cursor.fetchall())
+    with line.connect_target() as connection, connection.cursor() as cursor:
+        cursor.execute(sql.format("merged.tbl"))
+        return len(rows ^ set(cursor.fetchall()))
+
+
+def main() -> int:
+    """Run it and print its table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--events", type=int, default=400_000)
+    parser.add_argument("--partitions", type=int, default=4, help="of each shard's topic")
+    arguments = parser.parse_args()
+    (ROOT / ".local").mkdir(exist_ok=True)
+    directory = Path(tempfile.mkdtemp(prefix="backlog-", dir=ROOT / ".local"))
+    line = Line(directory, routes=ROUTES, row_partitions=arguments.partitions)
+
+    def prepare() -> None:
+        for source, table in SHARDS.items():
+            with line.connect(source) as connection, connection.cursor() as cursor:
+                cursor.execute("CREATE DATABASE app")
+                cursor.execute(f"CREATE TABLE app.{table} ({COLUMNS})")
+
+    try:
+        line.start(prepare=prepare)
+        reader = OffsetReader(line.pipeline.kafka.bootstrap_servers)
+        write(line, 2_000 * len(SHARDS), 90_000_000)  # everything has begun before the clock does
+        worked_off(lambda: applied(line), time.perf_counter())
+        line.pause_connectors()
+        write(line, arguments.events, 0)
+        with standing_still(line):
+            line.resume_connectors()
+            alone = worked_off(
+                lambda: reader.high_watermarks(partitions(line, reader)), time.perf_counter()
+            )
+        worked_off(lambda: applied(line), time.perf_counter())
+        line.wait_ready()
+        line.pause_connectors()
+        write(line, arguments.events, 10_000_000)
+        line.resume_connectors()
+        whole = worked_off(lambda: applied(line), time.perf_counter())
+        print(f"backlog: {arguments.events:,} row changes in two sources, {arguments.partitions}"
+              " partitions per shard\n")  # fmt: skip
+        print(f"{'way':<46}{'seconds':>9}{'events/s':>11}{'ratio':>8}")
+        for way, seconds in (("Debezium alone, MySQL to Kafka", alone),
+                             ("the whole line, MySQL to target", whole)):  # fmt: skip
+            rate = arguments.events / seconds
+            print(f"{way:<46}{seconds:>9.2f}{rate:>11,.0f}{alone / seconds:>8.2f}")
+        if wrong := differing(line):
+            sys.exit(f"target and shards differ in {wrong} rows")
+        print("the target is the union of the shards")
+    finally:
+        line.stop()
+        line.clear()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
