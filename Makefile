@@ -108,9 +108,12 @@ fuzz-ddl: $(ARTIFACTS) | java ## N random statements (SEED, SERVER=mysql80|mysql
 		--server $(or $(SERVER),mysql80) $(ARGS)
 
 .PHONY: bench
-bench: $(ARTIFACTS) | java ## Rows per second Kafka to target; latency commit to visible; DDL per second
+bench: $(ARTIFACTS) | java ## Rows per second Kafka to target, beside LOAD DATA and the JDBC sink; latency; a whole backlog; DDL per second
 	$(PY) benchmarks/sink_throughput.py
+	$(PY) benchmarks/sink_throughput.py --server mariadb1011
+	$(PY) benchmarks/jdbc_sink.py
 	$(PY) benchmarks/latency.py
+	$(PY) benchmarks/backlog.py
 	$(PY) benchmarks/ddl_speed.py
 
 .PHONY: bench-agents chaos-agents

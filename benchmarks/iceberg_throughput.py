@@ -24,7 +24,8 @@ from msgspec.json import decode
 
 # The project's folder is off the path (PYTHONSAFEPATH), and so is this one.
 sys.path.insert(0, str(Path(__file__).parent))
-from sink_throughput import COLUMNS, Backlog, Size, event, measuring, produce
+from bench_measures import measuring
+from sink_throughput import COLUMNS, Backlog, Size, event, produce
 
 from shardmerge.connectors.local.iceberg import iceberg_runtime
 from shardmerge.connectors.local.stack import LocalStack, Ports

@@ -29,7 +29,8 @@ from msgspec.json import encode
 
 # The project's folder is off the path (PYTHONSAFEPATH), and so is this one.
 sys.path.insert(0, str(Path(__file__).parent))
-from sink_throughput import Backlog, Bench, Size, apply_backlog, measuring, print_ways, produce
+from bench_measures import measuring, print_ways
+from sink_throughput import Backlog, Bench, Size, apply_backlog, produce
 
 from shardmerge.connectors.connect_rest import ConnectRest
 from shardmerge.connectors.local.artifacts import (

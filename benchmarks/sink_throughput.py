@@ -9,24 +9,21 @@ stage; and small batches, as they come when there is no backlog, run in the driv
 
     python benchmarks/sink_throughput.py [--events 1000000] [--rows 300000] [--shards 8]
         [--partitions 2] [--mix 60/35/5] [--small 100] [--no-stages] [--format json|avro]
+        [--server stack|mysql80|mysql97|mariadb1011]
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import random
-import re
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from functools import wraps
 from pathlib import Path
-from typing import Any, NamedTuple
-from unittest.mock import patch
+from typing import NamedTuple
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -34,9 +31,11 @@ from msgspec.json import decode
 
 # Scripts of one folder: it is not on the path by itself, see PYTHONSAFEPATH in the Makefile.
 sys.path.insert(0, str(Path(__file__).parent))
+from bench_measures import StageClock, Use, beside, measuring, print_ways
 from bench_rows import Avro, Bare, Form, event, image, registry
 
 from shardmerge.connectors.local.mysql import PASSWORD, USER
+from shardmerge.connectors.local.servers import NAMES, RunningServer, running_server
 from shardmerge.connectors.local.stack import LocalStack, Ports
 from shardmerge.connectors.registry import RegistryAddress
 from shardmerge.schemas.events import Binding, ShardColumn
@@ -163,11 +162,17 @@ def produce(stack: LocalStack, size: Size, form: Form | None = None) -> Backlog:
 class Bench:
     """A running stack with the tables, and the ways to fill them."""
 
-    def __init__(self, stack: LocalStack, rows_registry: RegistryAddress | None = None) -> None:
+    def __init__(
+        self,
+        stack: LocalStack,
+        rows_registry: RegistryAddress | None = None,
+        server: RunningServer | None = None,
+    ) -> None:
         self.stack = stack
+        port = server.port if server else stack.ports.target
         self.config = ApplyConfig(
             stack.bootstrap_servers,
-            MySqlAddress("127.0.0.1", stack.ports.target, USER, PASSWORD),
+            MySqlAddress("127.0.0.1", port, USER, PASSWORD),
             "bench_control",
             "bench",
             registry=rows_registry,
@@ -241,49 +246,6 @@ class Bench:
         return int(2 * distinct - every)
 
 
-class Use(NamedTuple):
-    """CPU time so far of processes of one kind, and the peak memory of the greatest of them."""
-
-    cpu_s: float = 0.0
-    peak_mb: float = 0.0
-
-
-def usage(stack: LocalStack) -> dict[str, Use]:
-    """What every part has used so far, by name; nothing where there is no /proc."""
-    names = {pid: name for name, pid in stack.status().items() if pid}
-    stats: dict[int, tuple[int, str, Use]] = {}
-    for path in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):  # it may end meanwhile
-            head, _, tail = (path / "stat").read_text().rpartition(")")
-            peak = re.search(r"VmHWM:\s+(\d+)", (path / "status").read_text())
-            parts = tail.split()
-            cpu_s = sum(map(int, parts[11:15])) / os.sysconf("SC_CLK_TCK")
-            use = Use(cpu_s, int(peak[1]) / 1024 if peak else 0.0)
-            stats[int(path.name)] = int(parts[1]), head.partition("(")[2], use
-    found: dict[str, Use] = {}
-    for pid, (_, command, use) in stats.items():
-        above = pid
-        while above in stats and above not in names and above != os.getpid():
-            above = stats[above][0]
-        if above in names or above == os.getpid() != pid:
-            name = names.get(above, "Spark's JVM" if command == "java" else "Python workers")
-            known = found.get(name, Use())
-            found[name] = Use(known.cpu_s + use.cpu_s, max(known.peak_mb, use.peak_mb))
-    return found
-
-
-@contextmanager
-def measuring(stack: LocalStack) -> Iterator[tuple[list[float], dict[str, Use]]]:
-    """Filled at the end: the seconds that it took, and what every part used."""
-    seconds: list[float] = []
-    used: dict[str, Use] = {}
-    before, started = usage(stack), time.perf_counter()
-    yield seconds, used
-    seconds.append(time.perf_counter() - started)
-    for name, use in usage(stack).items():
-        used[name] = Use(use.cpu_s - before.get(name, Use()).cpu_s, use.peak_mb)
-
-
 def apply_backlog(bench: Bench, tasks: list[RangeTask]) -> tuple[float, dict[str, Use]]:
     """Seconds of one Spark job that applies the backlog, and what it used."""
     settings = SinkSettings(Path("pipeline.toml"), master=f"local[{CORES}]")
@@ -304,53 +266,6 @@ def apply_backlog(bench: Bench, tasks: list[RangeTask]) -> tuple[float, dict[str
 def _warm(_: Iterator[int]) -> list[object]:
     time.sleep(2)  # long enough that every core starts a worker
     return list(run_tasks((), ApplyConfig("", MySqlAddress("", 0, "", ""), "", "")))
-
-
-class StageClock:
-    """Sums up wall time and own CPU time of functions that do not call each other."""
-
-    def __init__(self) -> None:
-        self.wall: dict[str, float] = {}
-        self.own: dict[str, float] = {}
-        self._patches = ExitStack()
-
-    def watch(self, stage: str, owner: Any, name: str, only: str = "") -> None:
-        """Measure a function, or only its calls whose second argument is ``only``."""
-        real: Callable[..., Any] = getattr(owner, name)
-        self.wall[stage] = self.own[stage] = 0.0
-
-        @wraps(real)
-        def measured(*arguments: Any, **more: Any) -> Any:
-            if only and arguments[1] != only:
-                return real(*arguments, **more)
-            wall, own = time.perf_counter(), time.thread_time()
-            try:
-                return real(*arguments, **more)
-            finally:
-                self.wall[stage] += time.perf_counter() - wall
-                self.own[stage] += time.thread_time() - own
-
-        self._patches.enter_context(patch.object(owner, name, measured))
-
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        """Measure the whole; then the functions are as they were."""
-        wall, own = time.perf_counter(), time.thread_time()
-        with self._patches:
-            yield
-        wall, own = time.perf_counter() - wall, time.thread_time() - own
-        self.wall["all else"] = wall - sum(self.wall.values())
-        self.own["all else"] = own - sum(self.own.values())
-
-
-def print_ways(events: int, *ways: tuple[str, float, Mapping[str, Use]]) -> None:
-    """Name, seconds and use of each way to apply so many events; the first is the reference."""
-    print(f"{'way':<46}{'seconds':>9}{'events/s':>11}{'ratio':>8}")
-    for way, seconds, uses in ways:
-        print(f"{way:<46}{seconds:>9.2f}{events / seconds:>11,.0f}{ways[0][1] / seconds:>8.2f}")
-        for name, (cpu_s, mb) in sorted(uses.items()):
-            each = cpu_s / events * 1e6
-            print(f"  CPU of {name:<37}{cpu_s:>9.2f}{each:>8.1f} µs, peak {mb:.0f} MB")
 
 
 def print_stages(bench: Bench, size: Size, backlog: Backlog) -> None:
@@ -422,9 +337,11 @@ def measure(
     *,
     stages: bool,
     rows_registry: RegistryAddress | None = None,
+    server: RunningServer | None = None,
 ) -> None:
-    """The measurement, on a running stack."""
-    bench = Bench(stack, rows_registry)
+    """The measurement, on a running stack; the target is the server, if there is one."""
+    bench = Bench(stack, rows_registry, server)
+    (version,) = bench.session.query("SELECT VERSION()")[0]
     backlog = produce(stack, size)
     for table in (MERGED, REFERENCE):
         bench.load(table, backlog.base, sorted(backlog.base))
@@ -434,7 +351,7 @@ def measure(
     left = sorted(backlog.touched & backlog.rows.keys())
     reference_s, reference_used = bench.load(REFERENCE, backlog.rows, left)
     print(
-        f"sink throughput: {backlog.events:,} events"
+        f"sink throughput, target {version}: {backlog.events:,} events"
         f" ({'/'.join(f'{share:.0%}' for share in size.mix)} insert/update/delete), 12 columns,"
         f" {backlog.size_bytes / backlog.events:.0f} bytes of {'Avro' if size.avro else 'JSON'}"
         f" each, {len(tasks)} partitions,"
@@ -470,6 +387,7 @@ def main() -> None:
     parser.add_argument("--mix", default="60/35/5", help="percent of inserts, updates, deletes")
     parser.add_argument("--small", type=int, default=100, help="how many small batches")
     parser.add_argument("--no-stages", action="store_true")
+    parser.add_argument("--server", choices=("stack", *NAMES), default="stack", help="the target")
     parser.add_argument("--format", choices=("json", "avro"), default="json", help="of rows")
     arguments = parser.parse_args()
     mix = tuple(int(share) / 100 for share in arguments.mix.split("/"))
@@ -481,11 +399,26 @@ def main() -> None:
     directory = Path(tempfile.mkdtemp(prefix="bench-", dir=ROOT / ".local"))
     stack = LocalStack(directory, Ports.free(), cache=ROOT / ".local" / "cache")
     try:
-        stack.start("target")
         stack.start("kafka")
-        with registry() if size.avro else nullcontext() as address:
+        with ExitStack() as running:
+            server = None
+            if arguments.server == "stack":
+                stack.start("target")
+            else:
+                port, cache = stack.ports.target, ROOT / ".local" / "cache"
+                server = running.enter_context(
+                    running_server(arguments.server, beside(stack), port, cache=cache)
+                )
+            address = running.enter_context(registry()) if size.avro else None
             stages = not arguments.no_stages
-            measure(stack, size, arguments.small, stages=stages, rows_registry=address)
+            measure(
+                stack,
+                size,
+                arguments.small,
+                stages=stages,
+                rows_registry=address,
+                server=server,
+            )
     finally:
         stack.clean()
 

@@ -236,8 +236,7 @@ class RangeCursor:
 def row_consumer(bootstrap_servers: str, fetch_wait_ms: int = SMALL_FETCH_WAIT_MS) -> Consumer:
     """A consumer for row topics: read committed, assigned by hand, no offsets kept in Kafka.
 
-    Args:
-        fetch_wait_ms: How long a broker may keep the answer that there is nothing more.
+    A broker may keep the answer that there is nothing more for ``fetch_wait_ms``.
     """
     return Consumer(
         {

@@ -1,0 +1,112 @@
+"""What benchmarks measure beside seconds: CPU and memory of each part, time of each stage."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from functools import wraps
+from pathlib import Path
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+from shardmerge.connectors.local.processes import Supervisor
+from shardmerge.connectors.local.stack import LocalStack
+
+
+class Use(NamedTuple):
+    """CPU time so far of processes of one kind, and the peak memory of the greatest of them."""
+
+    cpu_s: float = 0.0
+    peak_mb: float = 0.0
+
+
+def usage(stack: LocalStack) -> dict[str, Use]:
+    """What every part has used so far, by name; nothing where there is no /proc."""
+    names = {pid: name for name, pid in stack.status().items() if pid}
+    names |= {pid: "target" for pid in [Supervisor(beside(stack)).pid("server")] if pid}
+    stats: dict[int, tuple[int, str, Use]] = {}
+    for path in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it may end meanwhile
+            head, _, tail = (path / "stat").read_text().rpartition(")")
+            peak = re.search(r"VmHWM:\s+(\d+)", (path / "status").read_text())
+            parts = tail.split()
+            cpu_s = sum(map(int, parts[11:15])) / os.sysconf("SC_CLK_TCK")
+            use = Use(cpu_s, int(peak[1]) / 1024 if peak else 0.0)
+            stats[int(path.name)] = int(parts[1]), head.partition("(")[2], use
+    found: dict[str, Use] = {}
+    for pid, (_, command, use) in stats.items():
+        above = pid
+        while above in stats and above not in names and above != os.getpid():
+            above = stats[above][0]
+        if above in names or above == os.getpid() != pid:
+            name = names.get(above, "Spark's JVM" if command == "java" else "Python workers")
+            known = found.get(name, Use())
+            found[name] = Use(known.cpu_s + use.cpu_s, max(known.peak_mb, use.peak_mb))
+    return found
+
+
+def beside(stack: LocalStack) -> Path:
+    """Where a server that is not the stack's has its files."""
+    return stack.directory / "server"
+
+
+@contextmanager
+def measuring(stack: LocalStack) -> Iterator[tuple[list[float], dict[str, Use]]]:
+    """Filled at the end: the seconds that it took, and what every part used."""
+    seconds: list[float] = []
+    used: dict[str, Use] = {}
+    before, started = usage(stack), time.perf_counter()
+    yield seconds, used
+    seconds.append(time.perf_counter() - started)
+    for name, use in usage(stack).items():
+        used[name] = Use(use.cpu_s - before.get(name, Use()).cpu_s, use.peak_mb)
+
+
+class StageClock:
+    """Sums up wall time and own CPU time of functions that do not call each other."""
+
+    def __init__(self) -> None:
+        self.wall: dict[str, float] = {}
+        self.own: dict[str, float] = {}
+        self._patches = ExitStack()
+
+    def watch(self, stage: str, owner: Any, name: str, only: str = "") -> None:
+        """Measure a function, or only its calls whose second argument is ``only``."""
+        real: Callable[..., Any] = getattr(owner, name)
+        self.wall[stage] = self.own[stage] = 0.0
+
+        @wraps(real)
+        def measured(*arguments: Any, **more: Any) -> Any:
+            if only and arguments[1] != only:
+                return real(*arguments, **more)
+            wall, own = time.perf_counter(), time.thread_time()
+            try:
+                return real(*arguments, **more)
+            finally:
+                self.wall[stage] += time.perf_counter() - wall
+                self.own[stage] += time.thread_time() - own
+
+        self._patches.enter_context(patch.object(owner, name, measured))
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Measure the whole; then the functions are as they were."""
+        wall, own = time.perf_counter(), time.thread_time()
+        with self._patches:
+            yield
+        wall, own = time.perf_counter() - wall, time.thread_time() - own
+        self.wall["all else"] = wall - sum(self.wall.values())
+        self.own["all else"] = own - sum(self.own.values())
+
+
+def print_ways(events: int, *ways: tuple[str, float, Mapping[str, Use]]) -> None:
+    """Name, seconds and use of each way to apply so many events; the first is the reference."""
+    print(f"{'way':<46}{'seconds':>9}{'events/s':>11}{'ratio':>8}")
+    for way, seconds, uses in ways:
+        print(f"{way:<46}{seconds:>9.2f}{events / seconds:>11,.0f}{ways[0][1] / seconds:>8.2f}")
+        for name, (cpu_s, mb) in sorted(uses.items()):
+            each = cpu_s / events * 1e6
+            print(f"  CPU of {name:<37}{cpu_s:>9.2f}{each:>8.1f} µs, peak {mb:.0f} MB")
