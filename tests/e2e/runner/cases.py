@@ -20,7 +20,7 @@ from shardmerge.schemas.errors import ShardMergeError
 from shardmerge.schemas.origin import Origin, OriginColumn, OriginPart
 from shardmerge.schemas.routing import Mode, RenamePolicy, RoutingRule, RowsPolicy
 
-from .model import Scenario, ScenarioError, known
+from .model import MERGED, Scenario, ScenarioError, known
 from .play import Failed, Player
 
 SHARD_COLUMN = "_shard"
@@ -44,6 +44,7 @@ CASE_ROUTES = (
         origin=Origin((OriginColumn(OriginPart.SHARD, SHARD_COLUMN),), in_keys=True),
         on_drop=RowsPolicy.DELETE,
     ),
+    RoutingRule(".*", r"(?P<own>sn\d+_app[12])", "(?P<table>t_.*)", r"\g<own>", r"\g<table>"),
 )
 """One rule for all scenarios of a kind: each has databases, and so a target, of its own."""
 LATER = Path(__file__).resolve().parents[1] / "later.yaml"
@@ -127,6 +128,8 @@ def reason_of(scenario: Scenario, later: Sequence[Later]) -> str:
 
 def case_name(scenario: Scenario, number: int) -> str:
     """The name that prefixes a scenario's databases; it leads to the route of its kind."""
+    if scenario.target != MERGED:
+        return f"sn{number}"
     if scenario.shard_column:
         return f"so{number}"
     if scenario.leave_out:

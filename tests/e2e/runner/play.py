@@ -67,7 +67,7 @@ class Player:
     @property
     def target(self) -> TargetTable:
         """Where this case's shards are merged."""
-        return TargetTable(f"{self.case}_merged", "t")
+        return TargetTable(*f"{self.case}_{self.scenario.target}".split("."))
 
     @property
     def _databases(self) -> tuple[str, ...]:
