@@ -658,6 +658,7 @@ def shards(stack: LocalStack) -> Iterator[MySqlSession]:
     session.close()
 
 
+@pytest.mark.timeout(400)  # with the start of Spark, on a busy machine
 @pytest.mark.parametrize("row_format", ["json", "avro"])
 def test_rows_of_a_connector_are_the_shards_rows_in_each_format(
     stack: LocalStack, kind: IcebergKind, shards: MySqlSession, row_format: str
