@@ -132,18 +132,27 @@ class ConnectRest:
             name, body["connector"]["state"], tasks, body["connector"].get("trace", "")
         )
 
-    def wait_running(self, name: str, timeout_s: float = 60.0) -> ConnectorStatus:
+    def wait_running(
+        self, name: str, timeout_s: float = 60.0, *, past: ConnectorStatus | None = None
+    ) -> ConnectorStatus:
         """Wait until a connector and its tasks run.
+
+        Args:
+            name: Of the connector.
+            timeout_s: The bound.
+            past: What it said before it got its present configuration: Connect goes on saying so
+                until it has stopped the old task, and a failure in it is waited out.
 
         Raises:
             StackError: It failed, with the first lines of the trace, or the bound passed.
         """
         deadline = time.monotonic() + timeout_s
+        told = past.reason() if past is not None else ""
         while True:
             status = self.status(name)
             if status is not None and status.is_running:
                 return status
-            if status is not None and status.is_failed:
+            if status is not None and status.is_failed and status.reason() != told:
                 raise StackError(
                     f"connector {name} failed: {status.reason()}",
                     hint="mend the cause; the watchdog then brings its failed tasks back",
@@ -234,4 +243,4 @@ def _message(answer: requests.Response) -> str:
 
 def _describe(status: ConnectorStatus) -> str:
     tasks = ", ".join(f"task {task.id} {task.state}" for task in status.tasks) or "no tasks yet"
-    return f"{status.state}, {tasks}"
+    return " / ".join(filter(None, (f"{status.state}, {tasks}", status.reason())))

@@ -36,7 +36,7 @@ def deploy_connectors(
     """
     # The schema-change topics first: made by Connect they could get more than one partition.
     create_topics(pipeline.kafka.bootstrap_servers, topics.own_topics(pipeline))
-    names = []
+    names, past = [], {}
     known = set(rest.connectors())
     for source in pipeline.sources:
         config = connector_config(pipeline, source)
@@ -46,9 +46,11 @@ def deploy_connectors(
             # Its snapshot must find the signal table: made while one is taken, it could stand
             # before the snapshot's position and yet not be among the tables that it reads.
             prepare_signal_table(pipeline, source)
-        rest.create_or_update(names[-1], config)
+        before = rest.status(names[-1])
+        if rest.create_or_update(names[-1], config):
+            past[names[-1]] = before
     for name in names:
-        rest.wait_running(name, timeout_s)
+        rest.wait_running(name, timeout_s, past=past.get(name))
         check_connector(rest, name)
     for name, source in zip(names, pipeline.sources, strict=True):
         if name in known:

@@ -21,6 +21,13 @@ from .avro_wire import RegistryUnreachable, UnknownSchema
 
 _JSON = "application/vnd.schemaregistry.v1+json"
 _TIMEOUT_S = 5.0
+_REFUSED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
+_AWAY = "see whether it runs; what waits for it goes on by itself"
+_NO_ACCESS = (
+    "are schema_registry_user and schema_registry_password of the pipeline file right, and may the "
+    "user read schemas and register them? What waits goes on by itself when the registry lets it "
+    "in; after a change of the file, deploy the connectors and start agents and sink again"
+)
 _REST_S = 1.0
 """How long a registry that did not answer is left alone: records come faster than it fails."""
 
@@ -37,7 +44,7 @@ class RegistryAddress:
         url: Of the interface's root, such as ``http://registry:8081``.
         user, password: Of HTTP's basic authentication; no user: none.
         nulls_are_lost: The converter that writes rows puts a column's default where the row has
-            NULL (measured, Apicurio's 2.6.13; it has no setting for that).
+            NULL (measured, Apicurio's 2.6.13; it has no setting for that, nor has 3.2.5).
     """
 
     url: str
@@ -77,7 +84,8 @@ class SchemaRegistry:
             pair = b64encode(f"{address.user}:{address.password}".encode()).decode()
             self._headers["Authorization"] = f"Basic {pair}"
         self._known: dict[int, str] = {}
-        self._failure = ""
+        self._user = address.user
+        self._failure = self._hint = ""
         self._rests_until = 0.0
 
     def schema_text(self, number: int) -> str:
@@ -147,6 +155,9 @@ class SchemaRegistry:
             self._connection.close()
 
     def _field(self, status: int, body: bytes, name: str, kind: type, default: Any = None) -> Any:
+        if status in _REFUSED:
+            who = f"the user {self._user!r}" if self._user else "a request without a user"
+            raise self._failed(f"it answers {status} to {who}", _NO_ACCESS)
         if status != HTTPStatus.OK:
             raise self._failed(f"it answers {status}")
         try:
@@ -157,14 +168,14 @@ class SchemaRegistry:
             raise self._failed("its answer is not that of a schema registry")
         return value
 
-    def _failed(self, why: str) -> RegistryUnreachable:
+    def _failed(self, why: str, hint: str = _AWAY) -> RegistryUnreachable:
         """It is left alone for a while."""
         self._rests_until = time.monotonic() + _REST_S
-        self._failure = why
+        self._failure, self._hint = why, hint
         return self._unreachable()
 
     def _unreachable(self) -> RegistryUnreachable:
         return RegistryUnreachable(
             f"the schema registry at {self._url} does not give schemas: {self._failure}",
-            hint="see whether it runs; what waits for it goes on by itself",
+            hint=self._hint,
         )

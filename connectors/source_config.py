@@ -51,13 +51,14 @@ _JSON: Mapping[str, str] = {
 }
 _APICURIO: Mapping[str, str] = {
     "value.converter": "io.apicurio.registry.utils.converter.AvroConverter",
+    # What is there already is taken, by default: 2 and 3 have different words for it, and 3 fails
+    # at that of 2.
     "value.converter.apicurio.registry.auto-register": "true",
-    "value.converter.apicurio.registry.auto-register.if-exists": "RETURN_OR_UPDATE",
     # What a schema is never changes: a registry that is away for a moment must not stop the task
     # that asks for it once more (by default every 30 s; measured: the heartbeat stopped it).
     "value.converter.apicurio.registry.check-period-ms": "86400000",
     "value.converter.apicurio.registry.fault-tolerant-refresh": "true",
-    # Confluent's framing, with the id that its interface knows: the default has 8 bytes.
+    # Confluent's framing, with the id that its interface knows: 2's default has 8 bytes.
     "value.converter.apicurio.registry.headers.enabled": "false",
     "value.converter.apicurio.registry.as-confluent": "true",
     "value.converter.apicurio.registry.use-id": "contentId",
@@ -221,10 +222,13 @@ def _format_config(kafka: Kafka) -> Mapping[str, str]:
         root = kafka.schema_registry.partition(CCOMPAT)[0]
         address = {"value.converter.apicurio.registry.url": f"{root}/apis/registry/v2"}
         if user:
-            address |= {
-                "value.converter.apicurio.auth.username": user,
-                "value.converter.apicurio.auth.password": password,
-            }
+            # 2.6 calls them apicurio.auth., 3 apicurio.registry.auth.; what one does not know it
+            # passes over. Debezium's image of 3.6 brings 3.2, Maven's repository has 2.6.
+            for names in ("apicurio.auth", "apicurio.registry.auth"):
+                address |= {
+                    f"value.converter.{names}.username": user,
+                    f"value.converter.{names}.password": password,
+                }
         return {**_APICURIO, **address, **named}
     address = {"value.converter.schema.registry.url": kafka.schema_registry}
     if user:

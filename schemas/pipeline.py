@@ -294,6 +294,11 @@ def _kafka(kafka: Kafka) -> Kafka:
         raise ConfigError(f"[kafka]: row_format {kafka.row_format!r} has no avro_converter")
     if bool(kafka.schema_registry_user) != bool(kafka.schema_registry_password):
         raise ConfigError("[kafka]: schema_registry_user and schema_registry_password go together")
+    if ":" in kafka.schema_registry_user:
+        # RFC 7617: what is behind the first colon is the password.
+        raise ConfigError(
+            f"[kafka]: schema_registry_user {kafka.schema_registry_user!r} has a colon"
+        )
     if kafka.schema_registry_user and not kafka.schema_registry:
         raise ConfigError("[kafka]: schema_registry_user without schema_registry")
     return kafka

@@ -4,13 +4,16 @@ import re
 import tomllib
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
 
+from shardmerge.connectors.local.registry import RegistryArtifacts, registry_spec
 from shardmerge.schemas.pipeline import parse_pipeline
 
-DOCKER = Path(__file__).parents[2] / "docker"
+ROOT = Path(__file__).parents[2]
+DOCKER = ROOT / "docker"
 COMPOSE: dict[str, Any] = yaml.safe_load((DOCKER / "compose.yaml").read_text())
 SERVICES: dict[str, Any] = COMPOSE["services"]
 PASSWORDS = {"SOURCE_PASSWORD": "a", "TARGET_PASSWORD": "b"}
@@ -60,6 +63,75 @@ def test_the_pipeline_file_names_services_and_gets_its_variables() -> None:
         assert set(re.findall(r"\$\{(\w+)\}", text)) == set(SERVICES[service]["environment"])
 
 
+def uncommented(text: str) -> str:
+    """The file with every key that it shows in a comment."""
+    return re.sub(r"(?m)^# (?=\w+ = )", "", text)
+
+
+def test_the_keys_that_the_pipeline_file_shows_in_comments_are_real() -> None:
+    text = uncommented((DOCKER / "pipeline.toml").read_text())
+
+    kafka = parse_pipeline(text, PASSWORDS).kafka
+
+    assert (kafka.row_format, kafka.record_format) == ("avro", "json")
+    assert kafka.avro_converter == "apicurio"
+    assert kafka.schema_registry_user
+
+
+def test_the_registry_of_the_pipeline_file_is_the_one_of_its_profile() -> None:
+    text = uncommented((DOCKER / "pipeline.toml").read_text())
+    address = urlsplit(parse_pipeline(text, PASSWORDS).kafka.schema_registry)
+    registry = SERVICES[address.hostname or ""]
+
+    assert registry["profiles"] == ["avro"]
+    assert "--profile avro" in text
+    # It asks itself for what the others ask it for.
+    asked = urlsplit(registry["healthcheck"]["test"][-1])
+    assert (asked.port, asked.path) == (address.port, f"{address.path}/subjects")
+    assert SERVICES["connect"]["environment"]["ENABLE_APICURIO_CONVERTERS"] == "true"
+
+
+def test_the_registry_is_of_the_version_and_has_the_settings_that_are_tested(
+    tmp_path: Path,
+) -> None:
+    fetched = (ROOT / "connectors/local/ivy-registry.xml").read_text()
+    version = re.search(r'name="apicurio-registry-app" rev="([\d.]+)"', fetched)
+    assert version is not None
+    assert SERVICES["registry"]["image"] == f"apicurio/apicurio-registry:{version[1]}"
+    (tmp_path / "apicurio-runner.jar").touch()
+    local = registry_spec(RegistryArtifacts(Path("java"), tmp_path, tmp_path), tmp_path, 8080)
+    settings = [word[2:].partition("=") for word in local.argv if word.startswith("-Dapicurio.")]
+
+    # MicroProfile Config: a property's variable is its name in capitals, with _ for all else.
+    tested = {re.sub(r"\W", "_", name).upper(): value for name, _, value in settings}
+    ours = SERVICES["registry"]["environment"]
+    assert ours.keys() == tested.keys()
+    folder = SERVICES["registry"]["volumes"][0].partition(":")[2]
+    moved = tested["APICURIO_DATASOURCE_URL"].replace(
+        str(tmp_path / "schemas"), f"{folder}/registry"
+    )
+    assert ours == tested | {"APICURIO_DATASOURCE_URL": moved}
+
+
+def test_no_service_of_every_profile_waits_for_one_of_a_profile() -> None:
+    """Compose refuses that while the profile is not asked for."""
+    for service in SERVICES.values():
+        for other in service.get("depends_on", {}):
+            assert set(SERVICES[other].get("profiles", [])) <= set(service.get("profiles", []))
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_a_service_may_write_into_its_volumes(name: str) -> None:
+    """A named volume belongs to root unless the image has the folder already, for its user."""
+    service = SERVICES[name]
+    for mount in service.get("volumes", []):
+        source, folder = mount.split(":")[:2]
+        if source in COMPOSE["volumes"] and service.get("user") != "0":
+            assert "build" in service, "nobody makes the folder for the image's own user"
+            made = (ROOT / service["build"]["dockerfile"]).read_text()
+            assert re.search(rf"mkdir {folder} && chown \w+ {folder}\b", made)
+
+
 def test_the_connect_worker_delivers_exactly_once() -> None:
     assert SERVICES["connect"]["environment"]["CONNECT_EXACTLY_ONCE_SOURCE_SUPPORT"] == "enabled"
 
@@ -73,15 +145,14 @@ def test_every_source_has_its_own_server_id() -> None:
 @pytest.mark.parametrize("dockerfile", sorted(DOCKER.glob("*.Dockerfile")), ids=lambda p: p.name)
 def test_an_image_starts_a_module_of_the_wheel(dockerfile: Path) -> None:
     text = dockerfile.read_text()
-    root = Path(__file__).parents[2]
-    mapped = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["setuptools"][
+    mapped = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"][
         "package-dir"
     ]
 
     module = re.search(r'ENTRYPOINT \["python", "-m", "(shardmerge\.[\w.]+)"', text)
     assert module is not None
     package, _, name = module[1].rpartition(".")
-    assert (root / mapped[package] / f"{name}.py").is_file()
+    assert (ROOT / mapped[package] / f"{name}.py").is_file()
     assert "PYTHONSAFEPATH=1" in text
     assert "--require-hashes" in text
 

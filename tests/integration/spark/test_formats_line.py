@@ -1,7 +1,8 @@
 """The line with all records in a registry's Avro, and the registry away for a while.
 
 MySQL → Debezium with the registry's converter → agents and sink as processes → target.
-Names are such that Avro does not allow them.
+Names are such that Avro does not allow them. The registry wants a user, and lets nobody in for a
+while.
 """
 
 from __future__ import annotations
@@ -31,11 +32,14 @@ from shardmerge.connectors.watchdog import Watchdog
 from shardmerge.schemas import topics
 from shardmerge.schemas.pipeline import Pipeline, parse_pipeline
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
+from tests.integration import registry_proxy
+from tests.integration.registry_proxy import RegistryProxy
 
 NAME = f"av-{os.getpid()}"
 SHARDS = (("source1", "line-shop", "t-1"), ("source2", "line-shop", "t-2"))
 ROUTE = '[[routes]]\ndatabase = "line-shop"\ntable = "t-\\\\d+"\ntarget = "line_merged.t"\n'
 BOUND_S = 90
+REGISTRY_PASSWORD = "pa:ss word"
 
 
 def session(stack: LocalStack, server: str) -> MySqlSession:
@@ -43,10 +47,17 @@ def session(stack: LocalStack, server: str) -> MySqlSession:
 
 
 @pytest.fixture
-def pipeline(stack: LocalStack, tmp_path: Path) -> Iterator[Pipeline]:
+def registry(stack: LocalStack) -> Iterator[RegistryProxy]:
+    with registry_proxy.registry_proxy(stack.registry_url, REGISTRY_PASSWORD) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def pipeline(stack: LocalStack, tmp_path: Path, registry: RegistryProxy) -> Iterator[Pipeline]:
     text = stack.pipeline_text(
         NAME, ROUTE, row_format="avro", record_format="avro-registry",
-        schema_registry=stack.registry_url,
+        schema_registry=registry.url, schema_registry_user=registry_proxy.USER,
+        schema_registry_password=REGISTRY_PASSWORD,
     )  # fmt: skip
     parsed = parse_pipeline(text, {})
     sources = tuple(
@@ -106,7 +117,10 @@ def wait(condition: Callable[[], bool], what: str) -> None:
 
 @pytest.mark.timeout(600)  # with the start of the stack, on a busy machine
 def test_the_target_equals_the_union_over_a_schema_change_and_a_registry_that_goes(
-    stack: LocalStack, pipeline: Pipeline
+    stack: LocalStack,
+    pipeline: Pipeline,
+    registry: RegistryProxy,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     one, two = (session(stack, server) for server, _, _ in SHARDS)
     target = session(stack, "target")
@@ -140,12 +154,31 @@ def test_the_target_equals_the_union_over_a_schema_change_and_a_registry_that_go
     log = stack.supervisor.log_path("sink")
     wait(lambda: "does not give schemas" in log.read_text(), "the hold is not told")
     assert not is_union()
+    # It comes back, and lets nobody in: told as that, and waited for as long.
+    registry.password = "another"
     stack.start("registry")
+    wait(lambda: "answers 401 to the user" in log.read_text(), "the refused user is not told")
+    assert "schema_registry_password of the pipeline file" in log.read_text()
+    assert not is_union()
+    registry.password = REGISTRY_PASSWORD
     wait(is_union, "the row did not arrive after the registry came back")
 
+    # Only who has a new schema stands while its user is refused.
+    registry.password = "another"
     one.execute(f"ALTER TABLE {tables[0]} ADD COLUMN `new-1` DECIMAL(20,5), DROP COLUMN `1st`")
     one.execute(f"INSERT INTO {tables[0]} (id, `a-b`, a_b, `new-1`) VALUES (10, 'n', 'n', 1.5)")
     two.execute(f"INSERT INTO {tables[1]} VALUES (11, 5, 'before', 'b')")
+    failed = f"connector={connector_name(pipeline, pipeline.sources[0])} reason="
+    wait(
+        lambda: any(
+            failed in record.getMessage() and "NotAuthorizedException" in record.getMessage()
+            for record in caplog.get_records("call")
+        ),
+        "the connector does not need the user",
+    )
+    arrived = "SELECT id FROM line_merged.t WHERE id IN (10, 11)"
+    wait(lambda: target.query(arrived) == [(11,)], "a row of a known schema did not arrive")
+    registry.password = REGISTRY_PASSWORD
     two.execute(f"ALTER TABLE {tables[1]} ADD COLUMN `new-1` DECIMAL(20,5), DROP COLUMN `1st`")
     two.execute(f"INSERT INTO {tables[1]} VALUES (12, 'after', 'a', -2.25)")
     wait(lambda: is_union("id, `a-b`, a_b, `new-1`"), "the change or its rows did not arrive")
@@ -159,7 +192,9 @@ def test_the_target_equals_the_union_over_a_schema_change_and_a_registry_that_go
     for connection in (one, two, target):
         connection.close()
     # Whoever knows the registry reads our own records too.
-    read = JsonOfAvro(SchemaRegistry(RegistryAddress(stack.registry_url)).schema_text)
+    address = RegistryAddress.of_own(pipeline.kafka)
+    assert address is not None
+    read = JsonOfAvro(SchemaRegistry(address).schema_text)
     with TopicReader(stack.bootstrap_servers) as reader:
         (extent,) = reader.extents([topics.ddl(pipeline).name])
         told = [json.loads(read(record.value) or b"") for record in reader.records(extent)]

@@ -14,34 +14,23 @@ from dataclasses import replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import pytest
 
-from shardmerge.agents import coordinator
+from shardmerge.connectors.local.mysql import PASSWORD, USER
 from shardmerge.connectors.local.stack import LocalStack
 from shardmerge.connectors.topics_admin import create_topics
-from shardmerge.schemas import codec, topics
-from shardmerge.schemas.apply import apply_alter
-from shardmerge.schemas.changes import AlterTable
+from shardmerge.schemas import topics
 from shardmerge.schemas.errors import TargetError
-from shardmerge.schemas.events import ChangeId, Lineage, SchemaChange
-from shardmerge.schemas.grammar import parse
 from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId
-from shardmerge.schemas.origin import NO_ORIGIN, Origin
-from shardmerge.schemas.pipeline import Pipeline
-from shardmerge.schemas.render.spark import SparkDialect
+from shardmerge.schemas.pipeline import Kafka
 from shardmerge.schemas.render.spark_types import spark_type
-from shardmerge.schemas.routing import RowsPolicy
-from shardmerge.spark_sink.driver import Driver
 from shardmerge.spark_sink.failpoints import SETTING
-from shardmerge.spark_sink.intake import Intake
-from shardmerge.spark_sink.offsets import OffsetReader, TopicTail
-from shardmerge.spark_sink.publisher import ProgressPublisher
 from shardmerge.spark_sink.ranges import RangeResult, TaskFailure
 from shardmerge.spark_sink.settings import SinkSettings
-from shardmerge.spark_sink.statement_runs import StatementRunner
 from shardmerge.spark_sink.targets.iceberg import journal
 from shardmerge.spark_sink.targets.iceberg.batches import IcebergBatches
 from shardmerge.spark_sink.targets.iceberg.maintenance import Maintenance
@@ -49,11 +38,12 @@ from shardmerge.spark_sink.targets.iceberg.staging import stage
 from shardmerge.spark_sink.targets.iceberg.tables import IcebergTable, Moved, Uncertain
 from shardmerge.spark_sink.targets.iceberg.target import IcebergTarget
 from shardmerge.spark_sink.targets.interface import JournalEntry
-from tests.strategies import SERVER, table
+from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
+from tests.strategies import table
 
 from . import values
 from .contract import ORIGIN, ROOT, Contract, IcebergKind, Writer
-from .played_line import QUIET_ROUNDS, Line
+from .iceberg_line import IcebergLine, ReadLine
 
 # py4j leaves sockets to the collector.
 pytestmark = [
@@ -384,11 +374,12 @@ def test_rows_of_two_shards_with_one_key_become_one_row(
 
 
 def test_every_type_has_its_boundary_values(
-    contract: Contract, stack: LocalStack, source_rows: tuple[str, list[dict[str, Any]]]
+    contract: Contract, stack: LocalStack, source_rows: tuple[str, Kafka, list[dict[str, Any]]]
 ) -> None:
     """Rows of a MySQL source through Debezium; compared with what MySQL itself says."""
-    topic, expected = source_rows
+    topic, kafka, expected = source_rows
     every = Contract(contract.kind, stack, ddl=f"create table t ({values.definitions()})")
+    every.pipeline = replace(every.pipeline, kafka=kafka)
     every.topic.topic = topic
     source, database, _ = topic.split(".")
     every.topic.shard = replace(every.topic.shard, source=source, database=database)
@@ -427,24 +418,28 @@ def _shown(schema: TableSchema, name: str) -> str:
     return f"`{name}`"
 
 
-@pytest.fixture(scope="module")
-def source_rows(stack: LocalStack) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """The row topic of a table of every type, and its rows as Iceberg shall show them."""
+@pytest.fixture(scope="module", params=["json", "avro"])
+def source_rows(
+    stack: LocalStack, request: pytest.FixtureRequest
+) -> Iterator[tuple[str, Kafka, list[dict[str, Any]]]]:
+    """The row topic of a table of every type, how to read it, and its rows as Iceberg's."""
     from shardmerge.connectors.connect_rest import ConnectRest
-    from shardmerge.connectors.local.mysql import PASSWORD, USER
     from shardmerge.connectors.source_config import connector_config, connector_name
     from shardmerge.schemas.pipeline import parse_pipeline
-    from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 
     from .rig import Rig
 
-    name = f"lakes{os.getpid()}"
+    row_format: str = request.param
+    name = f"lakes{os.getpid()}{row_format}"
     session = MySqlSession(MySqlAddress("127.0.0.1", stack.ports.source1, USER, PASSWORD))
     session.execute("CREATE DATABASE lake_types")
     session.execute(f"CREATE TABLE lake_types.t ({values.definitions()})")
     session.execute(values.insert("lake_types.t", 1, snapshot=True))
     text = stack.pipeline_text(
-        f"pipeline-{name}", '[[routes]]\ndatabase = "lake_types"\ntable = "t"\ntarget = "m.t"\n'
+        f"pipeline-{name}",
+        '[[routes]]\ndatabase = "lake_types"\ntable = "t"\ntarget = "m.t"\n',
+        row_format=row_format,
+        schema_registry=stack.registry_url if row_format == "avro" else "",
     )
     pipeline = parse_pipeline(text, {})
     source = replace(pipeline.sources[0], name=name, databases="lake_types", server_id=6002)
@@ -467,7 +462,7 @@ def source_rows(stack: LocalStack) -> Iterator[tuple[str, list[dict[str, Any]]]]
             schema.columns, row, strict=True)}
         for row in rows
     ]  # fmt: skip
-    yield rig.topic, shown
+    yield rig.topic, pipeline.kafka, shown
     rest_client.delete(connector)
     session.execute("DROP DATABASE lake_types")
     session.close()
@@ -558,74 +553,6 @@ def test_compacting_and_expiring_keep_rows_and_offsets(
 # --- the driver's loop
 
 
-class IcebergLine(Line):
-    """A source of two shards, the coordinator's own decisions, an Iceberg target."""
-
-    def __init__(self, stack: LocalStack, kind: IcebergKind, origin: Origin = NO_ORIGIN) -> None:
-        super().__init__(stack)
-        self.kind, self.origin = kind, origin
-        self.pipeline: Pipeline = replace(
-            self.pipeline, target=kind.settings(self.pipeline.target.control_database)
-        )
-        self.state = coordinator.initial(self.target)
-        self.schemas: dict[ShardId, TableSchema] = {}
-        self.model: dict[int, dict[str, Any]] = {}
-
-    def alter(self, shard: ShardId, action: str) -> None:
-        statement = parse(f"ALTER TABLE t {action}", SERVER)
-        assert isinstance(statement, AlterTable)
-        done = apply_alter(self.schemas[shard], statement, "t", SERVER)
-        self.send(shard, done.schema, tuple(done.lineage), tuple(done.actions))
-
-    def send(
-        self,
-        shard: ShardId,
-        after: TableSchema | None,
-        lineage: tuple[Lineage, ...] = (),
-        actions: tuple[str, ...] = (),
-    ) -> None:
-        change = SchemaChange(
-            ChangeId(self.source, self.change()), self.target, shard, self.here(),
-            self.schemas.get(shard), after, lineage, actions, "",
-            origin=self.origin, on_drop=RowsPolicy.DELETE,
-        )  # fmt: skip
-        if after is not None:
-            self.schemas[shard] = after
-        step = coordinator.decide(self.state, change, SparkDialect())
-        assert step.decision is not None
-        self.state = step.state
-        value = codec.encode(step.decision)
-        self._ddl.produce(topics.ddl(self.pipeline).name, value, b"k")
-        self._ddl.flush()
-
-    def turn(self) -> Driver:
-        """A new driver, until it rests."""
-        bootstrap = self.pipeline.kafka.bootstrap_servers
-        target = self.kind.open(self.pipeline)
-        target.state.prepare()
-        epoch = target.state.take_epoch()
-        tail = TopicTail(bootstrap, [topics.ddl(self.pipeline).name, self.source])
-        publisher = ProgressPublisher(bootstrap, topics.sink_progress(self.pipeline).name)
-        statements = StatementRunner(lambda: target.journal_of_thread(epoch))
-        driver = Driver(
-            self.pipeline, intake=Intake(self.pipeline, OffsetReader(bootstrap), tail),
-            control=target.state, journal=target.journal(epoch), statements=statements,
-            runner=target.batches, publisher=publisher, epoch=epoch,
-        )  # fmt: skip
-        driver.load()
-        quiet = 0
-        while quiet < QUIET_ROUNDS:
-            quiet = 0 if driver.step(0.02) or statements.busy else quiet + 1
-        statements.stop()
-        publisher.close()
-        tail.close()
-        return driver
-
-    def found(self) -> list[dict[str, Any]]:
-        rows = self.kind.session.sql(f"SELECT * FROM lake.{self.target.sql} ORDER BY id").collect()
-        return [row.asDict() for row in rows]
-
-
 def test_shards_that_add_rename_and_drop_at_their_own_time_end_equal(
     stack: LocalStack, kind: IcebergKind
 ) -> None:
@@ -710,3 +637,98 @@ def test_the_rows_of_one_shard_are_emptied_filled_and_removed(
     line.turn()
     assert [row["id"] for row in line.found()] == [1, 3]
     line.session.close()
+
+
+# --- a source that a connector reads
+
+
+@pytest.fixture
+def shards(stack: LocalStack) -> Iterator[MySqlSession]:
+    """Two tables of a source, in a database of their own."""
+    session = MySqlSession(MySqlAddress("127.0.0.1", stack.ports.source1, USER, PASSWORD))
+    session.execute("CREATE DATABASE lake_forms")
+    session.execute("USE lake_forms")
+    for table_name in ("t1", "t2"):
+        session.execute(
+            f"CREATE TABLE {table_name} (id BIGINT UNSIGNED PRIMARY KEY, `a-b` DECIMAL(20,5), "
+            "x INT NOT NULL DEFAULT 7, gone VARBINARY(9), at DATETIME(6))"
+        )
+    yield session
+    session.execute("DROP DATABASE lake_forms")
+    session.close()
+
+
+@pytest.mark.timeout(400)  # with the start of Spark, on a busy machine
+@pytest.mark.parametrize("row_format", ["json", "avro"])
+def test_rows_of_a_connector_are_the_shards_rows_in_each_format(
+    stack: LocalStack, kind: IcebergKind, shards: MySqlSession, row_format: str
+) -> None:
+    """What the shards have, over every kind of row and changes of their schemas."""
+    run = shards.execute
+    is_avro = row_format == "avro"
+    line = ReadLine(
+        stack, kind, f"lake{os.getpid()}{row_format}", "lake_forms", 6011 + is_avro,
+        row_format=row_format,
+        **({"record_format": "avro-registry", "schema_registry": stack.registry_url}
+           if is_avro else {}),
+    )  # fmt: skip
+
+    def settled(columns: str) -> None:
+        """Wait for the union of the shards; the sink is asked only where nothing moves."""
+        names = [name.strip(" `") for name in columns.split(",")]
+        wanted = sorted(
+            (*row, str(ShardId(line.pipeline.name, "lake_forms", table_name)))
+            for table_name in ("t1", "t2")
+            for row in shards.query(f"SELECT {columns} FROM {table_name}")
+        )
+        deadline = monotonic() + 90
+        while True:
+            line.decide()
+            if moves():
+                continue
+            found = [tuple(row.get(name) for name in (*names, "_s")) for row in line.found()]
+            if found == wanted:
+                return
+            assert monotonic() < deadline, (found, wanted)
+
+    run("INSERT INTO t1 VALUES (1, 1.5, 10, 0x00ff, '1000-01-01 00:00:00.000001')")
+    run("INSERT INTO t1 VALUES (2, NULL, -20, NULL, NULL), (3, -0.00001, 30, '', NULL)")
+    run("INSERT INTO t2 VALUES (11, 0, 1, 'b', NULL), (12, 0, 2, 'b', NULL)")
+    line.deploy()
+    try:
+        with line.sink() as moves:
+            settled("id, `a-b`, x, gone, at")
+
+            run("INSERT INTO t1 VALUES (18446744073709551615, 999999999999999.99999, 0, '', NULL)")
+            run("UPDATE t1 SET `a-b` = NULL, gone = 0x5c WHERE id = 1")
+            run("DELETE FROM t1 WHERE id = 2")
+            run("UPDATE t1 SET id = 4 WHERE id = 3")
+            run("ALTER TABLE t1 ADD COLUMN more BIGINT UNSIGNED")
+            run("INSERT INTO t1 VALUES (5, 5, 50, 'g', NULL, 18446744073709551615)")
+            run("INSERT INTO t2 VALUES (13, 0, 3, 'b', NULL)")
+            run("ALTER TABLE t1 RENAME COLUMN x TO y")
+            run("UPDATE t1 SET y = 51, more = NULL WHERE id = 5")
+            run("UPDATE t2 SET x = 11 WHERE id = 11")
+            run("ALTER TABLE t1 DROP COLUMN gone")
+            run("UPDATE t1 SET y = 41 WHERE id = 4")
+            run("INSERT INTO t2 VALUES (14, 0, 4, 'late', NULL)")
+            run(
+                "ALTER TABLE t2 CHANGE x y BIGINT NOT NULL DEFAULT 7, "
+                "ADD COLUMN more BIGINT UNSIGNED, DROP COLUMN gone"
+            )
+            run("INSERT INTO t2 VALUES (15, 0, 1099511627776, NULL, 15)")
+            run("DELETE FROM t2 WHERE id = 12")
+            settled("id, `a-b`, y, at, more")
+
+            run("TRUNCATE TABLE t2")
+            run("INSERT INTO t2 VALUES (16, 0, 16, NULL, 16)")
+            settled("id, `a-b`, y, at, more")
+
+        written = [
+            value
+            for topic in (f"{line.pipeline.name}.lake_forms.t1", topics.ddl(line.pipeline).name)
+            for value in line.stored(topic)
+        ]
+        assert {(value or b"?")[:1] == b"\0" for value in written} == {is_avro}
+    finally:
+        line.close()

@@ -140,6 +140,23 @@ def test_a_failed_task_is_told_with_the_messages_of_its_trace(
         rest.wait_running("c")
 
 
+def test_a_failure_from_before_a_new_configuration_is_no_answer_to_it(
+    worker: Worker, rest: ConnectRest
+) -> None:
+    """Connect stops the old task after it has taken the configuration."""
+    failed, runs = (200, status("RUNNING", "FAILED")), (200, status("RUNNING", "RUNNING"))
+    between = (200, status("UNASSIGNED", "FAILED"))
+    worker.on("GET", "/connectors/c/status", failed, failed, between, runs)
+    past = rest.status("c")
+    assert past is not None
+    assert rest.wait_running("c", past=past).is_running
+
+    # The same once more is in the end what became of the new configuration too.
+    worker.on("GET", "/connectors/c/status", failed)
+    with pytest.raises(StackError, match=r"does not run .*no such binlog file"):
+        rest.wait_running("c", timeout_s=0.5, past=past)
+
+
 def test_a_connector_that_does_not_come_up_is_told_with_its_state(
     worker: Worker, rest: ConnectRest
 ) -> None:

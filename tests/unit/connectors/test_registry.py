@@ -103,6 +103,24 @@ def test_any_other_answer_can_be_asked_for_again(
     assert asking.schema_text(7) == SCHEMA
 
 
+@pytest.mark.parametrize("status", [401, 403])
+@pytest.mark.parametrize(("user", "told"), [("me", "the user 'me'"), ("", "without a user")])
+def test_a_user_who_is_refused_is_told(server: Server, status: int, user: str, told: str) -> None:
+    server.answers["/root/schemas/ids/7"] = (status, "")
+    asking = client(server, user, "geheim" if user else "")
+
+    for _ in range(2):  # the second is not asked again
+        with pytest.raises(RegistryUnreachable, match=f"answers {status} to .*{told}") as error:
+            asking.schema_text(7)
+        assert "schema_registry_user" in error.value.hint
+        assert "geheim" not in str(error.value)
+    server.answers["/root/schemas/ids/7"] = (503, "")
+    asking = client(server, user, "geheim" if user else "")
+    with pytest.raises(RegistryUnreachable, match="answers 503") as error:
+        asking.schema_text(7)
+    assert "schema_registry_user" not in error.value.hint
+
+
 def test_a_registry_that_is_not_there_is_unreachable() -> None:
     with pytest.raises(RegistryUnreachable, match="refused"):
         SchemaRegistry(RegistryAddress("http://127.0.0.1:9/")).schema_text(1)

@@ -194,7 +194,26 @@ def test_apicurios_converter_writes_confluents_framing() -> None:
     assert made["value.converter"] == "io.apicurio.registry.utils.converter.AvroConverter"
     assert made[f"{prefix}registry.url"] == "https://r:8080/apis/registry/v2"
     assert made[f"{prefix}registry.as-confluent"] == "true"
-    assert (made[f"{prefix}auth.username"], made[f"{prefix}auth.password"]) == ("u", "p")
+
+
+def test_apicurios_converter_gets_the_user_by_the_names_of_2_and_of_3() -> None:
+    """Source: ``SchemaResolverConfig`` of 2.6.13 and 3.2.5; the latter is in Debezium's image."""
+    address = {"schema_registry": "http://r/apis/ccompat/v7", "avro_converter": "apicurio"}
+    made = formatted("avro", schema_registry_user="u", schema_registry_password="p", **address)
+
+    assert {key: value for key, value in made.items() if ".auth." in key} == {
+        "value.converter.apicurio.auth.username": "u",
+        "value.converter.apicurio.auth.password": "p",
+        "value.converter.apicurio.registry.auth.username": "u",
+        "value.converter.apicurio.registry.auth.password": "p",
+    }
+    assert not [key for key in formatted("avro", **address) if ".auth." in key]
+
+
+def test_what_apicurios_versions_call_differently_is_left_to_their_defaults() -> None:
+    """What 2 calls RETURN_OR_UPDATE is FIND_OR_CREATE_VERSION in 3; each knows its own alone."""
+    made = formatted("avro", schema_registry="http://r/apis/ccompat/v7", avro_converter="apicurio")
+    assert "value.converter.apicurio.registry.auto-register.if-exists" not in made
 
 
 def test_any_other_registry_is_used_by_confluents_converter() -> None:
@@ -207,7 +226,12 @@ def test_any_other_registry_is_used_by_confluents_converter() -> None:
     assert made["value.converter"] == "io.confluent.connect.avro.AvroConverter"
     assert made["value.converter.schema.registry.url"] == "http://r:8081"
     assert made["value.converter.ignore.default.for.nullables"] == "true"
-    assert made["value.converter.basic.auth.user.info"] == "u:p"
+    # Source: Confluent's "Using Kafka Connect with Schema Registry"; a value of its own says
+    # where the user is, and what is elsewhere is not looked at.
+    assert {key: value for key, value in made.items() if ".auth." in key} == {
+        "value.converter.basic.auth.credentials.source": "USER_INFO",
+        "value.converter.basic.auth.user.info": "u:p",
+    }
 
 
 def test_in_avro_bytes_are_bytes_and_no_two_columns_get_one_name() -> None:

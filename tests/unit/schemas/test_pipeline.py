@@ -259,6 +259,7 @@ def test_our_own_records_have_a_format_of_their_own() -> None:
         (AVRO + 'avro_converter = "other"', "'other' is not known"),
         (AVRO + 'avro_converter = "apicurio"', "needs a schema_registry with"),
         (AVRO + 'schema_registry_user = "u"', "go together"),
+        (AVRO + 'schema_registry_user = "u:v"\nschema_registry_password = "p"', "has a colon"),
         ('schema_registry_user = "u"\nschema_registry_password = "p"', "without schema_registry"),
     ],
 )
