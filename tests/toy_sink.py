@@ -128,7 +128,7 @@ class ToySink:
 
     def _apply_task(self, task: RangeTask) -> None:
         place = (task.topic, task.partition)
-        numbers: list[int] = []
+        numbers: dict[int, int] = {}
         standing = Applied(task.end_offset)
         log = self.kafka.logs[place]
         for offset, row in log.committed(task.start_offset, task.end_offset):
@@ -139,7 +139,7 @@ class ToySink:
                 break
             if self._segment(task, row).passed_over:
                 self.target.passed_over.add(row.number)
-                numbers.append(row.number)
+                numbers[offset] = row.number
                 continue
             try:
                 self._write(task, row)
@@ -149,7 +149,7 @@ class ToySink:
                 self.stuck.add(row.shard)
                 standing = Applied(offset, row.position)
                 break
-            numbers.append(row.number)
+            numbers[offset] = row.number
         self.target.advance(place, task.start_offset, standing.offset, numbers)
         self.applied[place] = standing
         if standing.offset > task.start_offset or standing.next_position is not None:
@@ -197,3 +197,9 @@ class ToySink:
             if c.id in task.bindings
         }
         self.target.upsert(row.key, filled | written)
+
+
+class StaleSink(ToySink):
+    """Reads watermarks before decisions."""
+
+    stale = True

@@ -34,7 +34,7 @@ class ToyTarget:
     Attributes:
         cells: Key → column → value, as row events wrote them; a column that no event wrote is
             not there (its default is of no interest here).
-        taken: Row partition → numbers of the row events applied, in order.
+        taken: Row partition → offset → number of the row events applied, in order.
         passed_over: Numbers of row events of shards that were dropped while they were held.
         orphans: Keys of shards that dropped a column, or were dropped: what their rows hold in
             the target is not counted by any schema any more, and a contraction may meet it.
@@ -45,7 +45,7 @@ class ToyTarget:
         self.cells: dict[int, dict[str, object]] = {}
         self.executed: set[StatementKey] = set()
         self.offsets: dict[Place, int] = {}
-        self.taken: dict[Place, list[int]] = {}
+        self.taken: dict[Place, dict[int, int]] = {}
         self.passed_over: set[int] = set()
         self.orphans: set[int] = set()
         self.converted: set[str] = set()
@@ -82,12 +82,17 @@ class ToyTarget:
     def delete(self, key: int) -> None:
         self.cells.pop(key, None)
 
-    def advance(self, place: Place, start: int, end: int, numbers: list[int]) -> None:
+    @property
+    def all_taken(self) -> set[int]:
+        """Numbers of all row events applied."""
+        return {number for numbers in self.taken.values() for number in numbers.values()}
+
+    def advance(self, place: Place, start: int, end: int, numbers: dict[int, int]) -> None:
         """Compare-and-set of an offset, in the transaction of its rows."""
         if self.offsets.get(place, 0) != start:
             raise Rejected(f"{place} stands at {self.offsets.get(place, 0)}, not at {start}")
         self.offsets[place] = end
-        self.taken.setdefault(place, []).extend(numbers)
+        self.taken.setdefault(place, {}).update(numbers)
 
     def _alter(self, before: TableSchema, statement: AlterTable) -> None:
         result = apply_alter(before, statement, "t", CONTEXT)
