@@ -6,10 +6,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
-from shardmerge.agents import coordinator
 from shardmerge.schemas.apply import apply_alter
 from shardmerge.schemas.changes import AlterTable
-from shardmerge.schemas.events import ChangeId, CommandKind, OperatorCommand
+from shardmerge.schemas.events import CommandKind
 from shardmerge.schemas.grammar import parse
 from shardmerge.schemas.names import ShardId
 from shardmerge.schemas.routing import Mode
@@ -19,7 +18,6 @@ from tests.properties.barrier_world import (
     COLUMNS,
     DEFINITIONS,
     SHARDS,
-    TARGET,
     VALUES,
     BarrierWorld,
     number_of,
@@ -97,7 +95,7 @@ class BarrierMachine(BarrierWorld):
         shards = [s for s in source.schemas if s == shard or both]
         if shard not in source.schemas:
             return
-        changes = []
+        changes, rows = [], {}
         for each in shards:
             schema = source.schemas[each]
             if schema.column(column) is None:
@@ -113,9 +111,12 @@ class BarrierMachine(BarrierWorld):
             statement = parse(f"ALTER TABLE t {action}", CONTEXT)
             assert isinstance(statement, AlterTable)
             result = apply_alter(schema, statement, each.table, CONTEXT)
-            if not self._source_accepts(each, schema, result):
+            altered = self._altered_rows(each, schema, result)
+            if altered is None:
                 return
+            rows[each] = altered
             changes.append((each, result.schema, result.lineage))
+        source.rows |= rows
         self._send_ddl(source, changes)
 
     @rule(
@@ -146,15 +147,7 @@ class BarrierMachine(BarrierWorld):
 
     @rule(shard=st.sampled_from(SHARDS), kind=st.sampled_from(["pause", "resume"]))
     def pause_or_resume(self, shard: ShardId, kind: str) -> None:
-        self.commands += 1
-        said = OperatorCommand(
-            ChangeId("p.commands", self.commands), TARGET, CommandKind(kind), shard
-        )
-        if self.state.version:
-            step = coordinator.obey(self.state, said)
-            assert step.decision is not None
-            self.state = step.state
-            self.outbox.append(step.decision)
+        self._command(CommandKind(kind), shard)
 
     @rule(source=st.sampled_from(["s1", "s2"]))
     def change_what_concerns_nobody(self, source: str) -> None:
@@ -201,10 +194,11 @@ class BarrierMachine(BarrierWorld):
     @rule()
     def let_everything_arrive(self) -> None:
         """No standstill: nothing is left but what stands behind a hold."""
+        self._let_the_sources_settle()
         for shard in self.state.shards:
             if self.state.shards[shard].paused:
                 self.pause_or_resume(shard, "resume")
-        self._let_the_sources_settle()
+        self._decide_all()
         self._let_the_sink_rest()
         known = self.known()
         check_statements(self, known)

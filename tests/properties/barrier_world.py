@@ -13,12 +13,20 @@ from hypothesis.stateful import RuleBasedStateMachine
 from shardmerge.agents import coordinator
 from shardmerge.schemas.apply import AlterResult, apply_create
 from shardmerge.schemas.changes import CreateTable
-from shardmerge.schemas.events import ChangeId, Decision, Lineage, Outcome, SchemaChange
+from shardmerge.schemas.events import (
+    ChangeId,
+    CommandKind,
+    Decision,
+    Lineage,
+    OperatorCommand,
+    Outcome,
+    SchemaChange,
+)
 from shardmerge.schemas.grammar import parse
 from shardmerge.schemas.model import Column, TableSchema
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.origin import NO_ORIGIN, Origin
-from shardmerge.schemas.routing import ExistingRows, Mode, RenamePolicy, RowsPolicy
+from shardmerge.schemas.routing import ExistingRows, Mode, RenamePolicy, RoutingRule, RowsPolicy
 from shardmerge.spark_sink.decisions import Decisions
 from tests.toy_kafka import Change, Ddl, Row, ToyKafka, ToySource
 from tests.toy_sink import ToySink
@@ -34,6 +42,8 @@ SHARDS = [
 COLUMNS = ["a", "b", "c"]
 DEFINITIONS = ["INT", "INT NOT NULL", "INT NOT NULL DEFAULT 5", "BIGINT", "VARCHAR(9)", "DATE"]
 VALUES: list[object] = [None, SMALL, BIG, "x", "2020-02-02"]
+Rows = dict[int, dict[str, object]]
+"""The rows of a shard by key."""
 
 
 class BarrierWorld(RuleBasedStateMachine):
@@ -45,6 +55,7 @@ class BarrierWorld(RuleBasedStateMachine):
     origin: Origin = NO_ORIGIN
     on_drop = RowsPolicy.KEEP
     existing_rows = ExistingRows.REREAD
+    routes: Sequence[RoutingRule] = ()
 
     def begin(self, partitions: int, batch: int, mode: Mode, shards: int = 3) -> None:
         """A world with some shards that a snapshot described."""
@@ -121,9 +132,11 @@ class BarrierWorld(RuleBasedStateMachine):
         else:
             source.rows[shard][key] = dict(image)
 
-    def _source_accepts(self, shard: ShardId, before: TableSchema, result: AlterResult) -> bool:
-        """Do to the shard's rows what its server would do; False when it would refuse."""
-        rows: dict[int, dict[str, object]] = {}
+    def _altered_rows(
+        self, shard: ShardId, before: TableSchema, result: AlterResult
+    ) -> Rows | None:
+        """The shard's rows after an ALTER TABLE; None when its server would refuse it."""
+        rows: Rows = {}
         for key, old in self.sources[shard.source].rows[shard].items():
             rows[key] = {}
             for came, column in zip(result.lineage, result.schema.columns, strict=True):
@@ -132,10 +145,9 @@ class BarrierWorld(RuleBasedStateMachine):
                 value = old[came.before]
                 if family_of(before.column(came.before)) == family_of(column):
                     if not accepts(column, value):
-                        return False
+                        return None
                     rows[key][column.name] = value
-        self.sources[shard.source].rows[shard] = rows
-        return True
+        return rows
 
     # --- the agents
 
@@ -179,6 +191,17 @@ class BarrierWorld(RuleBasedStateMachine):
         else:
             self.tracked[shard] = after
 
+    def _command(self, kind: CommandKind, shard: ShardId) -> None:
+        """What an operator says; before the first decision nobody listens."""
+        self.commands += 1
+        said = OperatorCommand(ChangeId("p.commands", self.commands), TARGET, kind, shard)
+        if self.state.version:
+            step = coordinator.obey(self.state, said)
+            assert step.decision is not None
+            self._decided(step.decision)
+            self.state = step.state
+            self.outbox.append(step.decision)
+
     def _decided(self, decision: Decision) -> None:
         """For worlds that look at more; the state is the one before it."""
 
@@ -196,7 +219,7 @@ class BarrierWorld(RuleBasedStateMachine):
 
     def _start_sink(self) -> None:
         self.sink = self.sink_class(
-            self.kafka, self.ddl, self.target, list(self.sources), self.batch
+            self.kafka, self.ddl, self.target, list(self.sources), self.batch, routes=self.routes
         )
         self.steps: Iterator[None] = self.sink.steps()
 

@@ -170,7 +170,9 @@ class CopyMachine(BarrierMachine):
         statement = parse(f"ALTER TABLE t {action}", CONTEXT)
         assert isinstance(statement, AlterTable)
         result = apply_alter(schema, statement, shard.table, CONTEXT)
-        if self._source_accepts(shard, schema, result):
+        rows = self._altered_rows(shard, schema, result)
+        if rows is not None:
+            source.rows[shard] = rows
             self._send_ddl(source, [(shard, result.schema, result.lineage)])
 
     def _send_row(
