@@ -120,12 +120,20 @@ class ExistingRowsMachine(BarrierMachine):
         shard=st.sampled_from(SHARDS),
         partition=st.integers(0, 2),
         value=st.sampled_from(VALUES),
+        behind=st.sets(st.integers(0, 3)),
         which=st.integers(0, 2),
         steps=st.integers(0, 40),
         dies=st.booleans(),
     )
     def truncate_among_rows(  # noqa: PLR0917 - a rule's arguments are drawn
-        self, shard: ShardId, partition: int, value: object, which: int, steps: int, dies: bool
+        self,
+        shard: ShardId,
+        partition: int,
+        value: object,
+        behind: set[int],
+        which: int,
+        steps: int,
+        dies: bool,
     ) -> None:
         """Rows before and behind it in all partitions, which come in any order; the sink runs."""
         source = self.sources[shard.source]
@@ -134,7 +142,7 @@ class ExistingRowsMachine(BarrierMachine):
         source.settle()
         self._decide_all(shard.source)
         self.truncate(shard, partition)
-        for key in range(4):
+        for key in sorted(behind):
             self._put(shard, key, value)
         source.commit()
         for _ in range(3):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from hypothesis import settings
+
 from tests.properties.barrier_machine import SETTINGS
 from tests.properties.existing_rows_machine import ExistingRowsMachine
 from tests.toy_sink import StaleSink
 
 TestExistingRows = ExistingRowsMachine.TestCase
-TestExistingRows.settings = SETTINGS
+TestExistingRows.settings = settings(SETTINGS, max_examples=3 * SETTINGS.max_examples)
 
 
 class StaleExistingRowsMachine(ExistingRowsMachine):
