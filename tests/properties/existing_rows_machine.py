@@ -123,7 +123,9 @@ class ExistingRowsMachine(BarrierMachine):
         behind=st.sets(st.integers(0, 3)),
         which=st.integers(0, 2),
         steps=st.integers(0, 40),
+        together=st.booleans(),
         dies=st.booleans(),
+        arrives=st.booleans(),
     )
     def truncate_among_rows(  # noqa: PLR0917 - a rule's arguments are drawn
         self,
@@ -133,14 +135,17 @@ class ExistingRowsMachine(BarrierMachine):
         behind: set[int],
         which: int,
         steps: int,
+        together: bool,
         dies: bool,
+        arrives: bool,
     ) -> None:
         """Rows before and behind it in all partitions, which come in any order; the sink runs."""
         source = self.sources[shard.source]
         for key in range(4):
             self._put(shard, key, value)
-        source.settle()
-        self._decide_all(shard.source)
+        if not together:
+            source.settle()
+            self._decide_all(shard.source)
         self.truncate(shard, partition)
         for key in sorted(behind):
             self._put(shard, key, value)
@@ -150,6 +155,8 @@ class ExistingRowsMachine(BarrierMachine):
             self.run_the_sink(steps)
         if dies:
             self.kill_the_sink()
+        if arrives:
+            self.let_everything_arrive()
 
     @rule(
         shard=st.sampled_from(SHARDS),
@@ -157,9 +164,16 @@ class ExistingRowsMachine(BarrierMachine):
         definition=st.sampled_from(MORE_DEFINITIONS),
         keys=st.sets(st.integers(0, 3)),
         value=st.sampled_from(VALUES),
+        arrives=st.booleans(),
     )
-    def add_to_rows(
-        self, shard: ShardId, column: str, definition: str, keys: set[int], value: object
+    def add_to_rows(  # noqa: PLR0917 - a rule's arguments are drawn
+        self,
+        shard: ShardId,
+        column: str,
+        definition: str,
+        keys: set[int],
+        value: object,
+        arrives: bool,
     ) -> None:
         """Rows, a column that they are given (anew, if they had it), and rows behind it."""
         schema = self.schema_of(shard)
@@ -171,6 +185,8 @@ class ExistingRowsMachine(BarrierMachine):
             self.alter(shard, column, definition, column, "DROP", both=False)
         self.alter(shard, column, definition, column, "MODIFY", both=False)
         self._put(shard, len(keys) % 4, value)
+        if arrives:
+            self.let_everything_arrive()
 
     @rule(shard=st.sampled_from(SHARDS))
     def ask_for_a_reread(self, shard: ShardId) -> None:
