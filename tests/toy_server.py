@@ -7,7 +7,7 @@ alike, and that what comes of it is another value.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 
 from shardmerge.schemas.apply import AlterResult, apply_alter
@@ -40,7 +40,7 @@ def filled(column: Column) -> object:
 
 
 def altered(
-    cells: Cells, before: TableSchema, result: AlterResult, *, mended: bool = False
+    cells: Cells, before: TableSchema, result: AlterResult, mended: Container[str] = ()
 ) -> Cells:
     """A row after an ALTER TABLE.
 
@@ -48,7 +48,8 @@ def altered(
         cells: The row.
         before: The table's schema.
         result: What the ALTER TABLE does to it.
-        mended: Whether somebody puts another value where one does not fit, before it is tried.
+        mended: Columns in which somebody puts another value where one does not fit, before it is
+            tried.
 
     Raises:
         Rejected: The row does not fit.
@@ -58,7 +59,7 @@ def altered(
         was = before.column(lineage.before) if lineage.before else None
         value = filled(column) if was is None else _converted(cells[was.name], was, column)
         if not accepts(column, value):
-            if not mended:
+            if lineage.before not in mended:
                 raise Rejected(f"column {column.name} {column.type.name} does not take {value!r}")
             value = _ZERO[FAMILIES[column.type.name]]
         row[column.name] = value
@@ -90,7 +91,14 @@ class ServerTarget(ToyTarget):
     """A target whose rows are whole, and whose rows statements change.
 
     A statement that changes rows does so row by row, so that a crash can come in between.
+
+    Attributes:
+        unwritten: Per key the columns whose values no row event, and no statement, wrote.
     """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.unwritten: dict[int, set[str]] = {}
 
     def parts(self, key: StatementKey, sql: str) -> Iterator[None]:
         if not sql.startswith(("UPDATE ", "DELETE ")):
@@ -107,7 +115,10 @@ class ServerTarget(ToyTarget):
             if change.cells is None:
                 del self.cells[change.number]
             else:
+                old = self.cells[change.number]
                 self.cells[change.number] = change.cells
+                written = {name for name, value in change.cells.items() if old[name] != value}
+                self.unwritten[change.number] -= written
             yield
 
     def upsert(self, key: int, values: Cells) -> None:
@@ -115,6 +126,7 @@ class ServerTarget(ToyTarget):
         assert self.schema is not None
         absent = [c for c in self.schema.columns if c.name not in values]
         self.cells[key] |= {c.name: filled(c) for c in absent}
+        self.unwritten[key] = {c.name for c in absent}
 
     def _changes(self, sql: str) -> Iterator[_Change]:
         if found := _DELETE.fullmatch(sql):
@@ -156,9 +168,14 @@ class ServerTarget(ToyTarget):
     def _alter(self, before: TableSchema, statement: AlterTable) -> None:
         result = apply_alter(before, statement, "t", CONTEXT)
         for number, cells in self.cells.items():
-            # A server would refuse until somebody mends values that no shard has any more.
-            gone = number in self.orphans
-            self.cells[number] = altered(cells, before, result, mended=gone)
+            # A server refuses until somebody mends values that no shard has (any more): no row
+            # waits for such a debt.
+            unwritten = self.unwritten[number]
+            mended = {c.name for c in before.columns} if number in self.orphans else unwritten
+            self.cells[number] = altered(cells, before, result, mended)
+            self.unwritten[number] = {
+                line.name for line in result.lineage if not line.before or line.before in unwritten
+            }
         self.schema = result.schema
 
 
