@@ -68,6 +68,7 @@ class ExistingRowsMachine(BarrierMachine):
         origin=st.sampled_from([NO_ORIGIN, *ORIGINS]),
         policies=st.tuples(st.sampled_from(RowsPolicy), st.sampled_from(RowsPolicy)),
         existing_rows=st.sampled_from([ExistingRows.REREAD, *ExistingRows]),
+        policy_moves=st.sampled_from([False, False, True]),
     )
     def start(  # noqa: PLR0917 - an initializer's arguments are drawn
         self,
@@ -79,10 +80,11 @@ class ExistingRowsMachine(BarrierMachine):
         origin: Origin = NO_ORIGIN,
         policies: tuple[RowsPolicy, RowsPolicy] = (RowsPolicy.DELETE, RowsPolicy.DELETE),
         existing_rows: ExistingRows = ExistingRows.REREAD,
+        policy_moves: bool = False,
     ) -> None:
         self.renames, self.origin, self.existing_rows = renames, origin, existing_rows
         self.on_truncate, self.on_drop = policies
-        self.policy_moved = False
+        self.policy_moves, self.policy_moved = policy_moves, False
         self._route()
         self.left: dict[ShardId, set[int]] = {shard: set() for shard in SHARDS}
         self.unsure: dict[ShardId, set[int]] = {shard: set() for shard in SHARDS}
@@ -153,7 +155,10 @@ class ExistingRowsMachine(BarrierMachine):
         for _ in range(3):
             source.land_marker(which)
             self.run_the_sink(steps)
-        if dies:
+        if dies and self.policy_moves:
+            other = next(p for p in RowsPolicy if p is not self.on_truncate)
+            self.start_the_sink_with_another_policy(other)
+        elif dies:
             self.kill_the_sink()
         if arrives:
             self.let_everything_arrive()
@@ -248,10 +253,12 @@ class ExistingRowsMachine(BarrierMachine):
                 Row(self.number, shard, position, number, names, image, reread=True)
             )
 
-    @precondition(lambda self: not self.origin.tells_shards_apart or self.policy_moved)
+    @precondition(lambda self: self.policy_moves)
     @rule(policy=st.sampled_from(RowsPolicy))
     def start_the_sink_with_another_policy(self, policy: RowsPolicy) -> None:
         """What becomes of rows that were truncated and not passed is anybody's guess then."""
+        for shard in SHARDS:
+            self.unsure[shard] |= numbers_of(shard)
         self._move_policy(policy)
 
     # --- the world's ways, with what rows there are
