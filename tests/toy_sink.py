@@ -19,7 +19,7 @@ from shardmerge.spark_sink.statements import OpenStatement, bindings
 from shardmerge.spark_sink.truncations import Truncation, emptying
 from tests.toy_kafka import Place, Row, ToyKafka
 from tests.toy_target import FAMILIES, Rejected, ToyTarget
-from tests.toy_truncations import moves_behind
+from tests.toy_truncations import Move, moves_behind
 
 PARTS = 3
 """How many steps of a statement lie between two looks at the world, at most."""
@@ -170,13 +170,18 @@ class ToySink:
         self.busy.add(truncation.target)
 
     def _remove(self, truncation: Truncation, sql: str) -> Iterator[None]:
-        yield from self.target.change_rows(sql)
         moves = moves_behind(truncation, self.kafka, self.state().rows)
+        yield from self._move([m for m in moves if m.end < m.start])
+        yield from self.target.change_rows(sql)
+        yield from self._move(moves_behind(truncation, self.kafka, self.state().rows))
+        del self.truncations[truncation.shard]
+
+    def _move(self, moves: Sequence[Move]) -> Iterator[None]:
         yield
         self.target.move(moves)
         for move in moves:
             self.applied[move.place] = Applied(move.end)
-        del self.truncations[truncation.shard]
+        yield
 
     def _meet(self, place: Place, offset: int, row: Row) -> None:
         """The first TRUNCATE of a shard is carried out first."""
