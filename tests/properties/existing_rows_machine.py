@@ -68,7 +68,7 @@ class ExistingRowsMachine(BarrierMachine):
         origin=st.sampled_from([NO_ORIGIN, *ORIGINS]),
         policies=st.tuples(st.sampled_from(RowsPolicy), st.sampled_from(RowsPolicy)),
         existing_rows=st.sampled_from([ExistingRows.REREAD, *ExistingRows]),
-        policy_moves=st.sampled_from([False, False, True]),
+        policy_moves=st.integers(0, 7).map(lambda drawn: drawn == 7),
     )
     def start(  # noqa: PLR0917 - an initializer's arguments are drawn
         self,

@@ -11,7 +11,7 @@ from tests.properties.existing_rows_machine import ORIGINS, ExistingRowsMachine
 from tests.toy_sink import StaleSink
 
 TestExistingRows = ExistingRowsMachine.TestCase
-TestExistingRows.settings = settings(SETTINGS, max_examples=3 * SETTINGS.max_examples)
+TestExistingRows.settings = settings(SETTINGS, max_examples=6 * SETTINGS.max_examples)
 
 
 class StaleExistingRowsMachine(ExistingRowsMachine):
