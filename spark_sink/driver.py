@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from shardmerge.connectors.registry import RegistryAddress
@@ -208,6 +208,11 @@ class Driver:
         bound = bindings(target, self._executed.get(target.target, ()))
         sql = emptying(target, truncation.shard, bound)
         if sql is not None:
+            # Set back before the first row is deleted: should the sink stop in between, and then
+            # keep truncated rows, the rows behind the event must come again all the same.
+            moves = self._behind(truncation)
+            self._move([m for m in moves if m.next_offset < m.start_offset])
+            reach("offsets-rewound")
             self._statements.start_removal(truncation, sql)
         else:
             self._hold_truncated(truncation, UNKNOWN_ROWS, UNKNOWN_ROWS_HINT)
@@ -230,16 +235,8 @@ class Driver:
             return
         if error is not None:
             raise error
-        reader = RowReader(self._bootstrap)
-        try:
-            moves = self._behind(truncation, reader)
-        finally:
-            reader.close()
         reach("shard-emptied")
-        self._control.move(self._epoch, moves)
-        reach("offsets-rewound")
-        for move in moves:
-            self._applied[move.topic, move.partition] = Applied(move.next_offset)
+        self._move(self._behind(truncation))
         del self._truncations[truncation.shard]
         self._holds.pop(truncation.partition, None)
         log.info(
@@ -251,17 +248,28 @@ class Driver:
             },
         )
 
-    def _behind(self, truncation: Truncation, reader: RowReader) -> list[Advance]:
+    def _behind(self, truncation: Truncation) -> list[Advance]:
         """The moves of a shard's partitions to their first rows behind a TRUNCATE."""
         moves = []
-        for partition in self._intake.watermarks.partitions_of(truncation.shard):
-            start = self._applied.get(partition, Applied(0)).offset
-            to = truncation.offset + 1
-            if partition != truncation.partition:
-                to = first_from(reader, partition, start, truncation.position, self._format)
-            if to != start:
-                moves.append(Advance(*partition, start, to, truncation.target, 0, 0, 0))
+        reader = RowReader(self._bootstrap)
+        try:
+            for partition in self._intake.watermarks.partitions_of(truncation.shard):
+                start = self._applied.get(partition, Applied(0)).offset
+                to = truncation.offset + 1
+                if partition != truncation.partition:
+                    to = first_from(reader, partition, start, truncation.position, self._format)
+                if to != start:
+                    moves.append(Advance(*partition, start, to, truncation.target, 0, 0, 0))
+        finally:
+            reader.close()
         return moves
+
+    def _move(self, moves: Sequence[Advance]) -> None:
+        """Let partitions go on at other places, in one transaction."""
+        if moves:
+            self._control.move(self._epoch, moves)
+        for move in moves:
+            self._applied[move.topic, move.partition] = Applied(move.next_offset)
 
     def _take_statements(self, wait_s: float) -> bool:
         """Note how statements ended. Returns whether one did."""

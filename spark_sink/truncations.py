@@ -8,11 +8,12 @@ operation:
 2. When every row before it is applied the shard's rows are deleted: those that the origin columns
    tell from others' rows, or all rows of a target that has had no other shard.
 3. A partition may have been applied beyond the position before the event was met, and those rows
-   are deleted with the others. So the partition is set back to its first row from there on, in the
-   transaction that moves the event's own partition past it. No contracting statement can be in
-   between: it would have waited for the event's partition.
+   are deleted with the others. So the partition is set back to its first row from there on, before
+   anything is deleted. No contracting statement can be in between: it would have waited for the
+   event's partition. Last the event's own partition moves past it.
 
-A crash before that transaction finds the event again, and deletes again.
+A crash before that finds the event again, and deletes again; or, if truncated rows shall be kept
+by then, passes it: what was deleted of the rows behind the event comes again either way.
 """
 
 from __future__ import annotations

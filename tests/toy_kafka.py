@@ -28,7 +28,15 @@ class Ddl:
 
 @dataclass(frozen=True)
 class Row:
-    """A row change: the image after it; None is a delete. ``number`` is unique."""
+    """A row event.
+
+    Attributes:
+        number: Unique.
+        key: The primary key; of a TRUNCATE, whose event has none, any number.
+        image: After the change; None is a delete.
+        truncates: Whether it is a TRUNCATE.
+        reread: Whether it comes from an incremental snapshot.
+    """
 
     number: int
     shard: ShardId
@@ -36,6 +44,8 @@ class Row:
     key: int
     names: tuple[str, ...]
     image: dict[str, object] | None
+    truncates: bool = False
+    reread: bool = False
 
 
 @dataclass

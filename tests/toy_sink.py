@@ -5,17 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from shardmerge.schemas.events import Decision
-from shardmerge.schemas.names import ShardId
+from shardmerge.schemas.names import ShardId, TargetTable
+from shardmerge.schemas.origin import origin_part
+from shardmerge.schemas.origin_columns import of_shard
+from shardmerge.schemas.routing import RoutingRule
 from shardmerge.spark_sink.applied import Applied, RowProgress, Watermarks
 from shardmerge.spark_sink.barrier import Barrier, Barriers
 from shardmerge.spark_sink.decisions import Decisions
+from shardmerge.spark_sink.fills import fill_of
 from shardmerge.spark_sink.plan import BatchPlan, SinkState, plan
 from shardmerge.spark_sink.ranges import RangeTask, Segment
+from shardmerge.spark_sink.statements import OpenStatement, bindings
+from shardmerge.spark_sink.truncations import Truncation, emptying
 from tests.toy_kafka import Place, Row, ToyKafka
 from tests.toy_target import FAMILIES, Rejected, ToyTarget
+from tests.toy_truncations import Move, moves_behind
 
-ZERO = {"int": 0, "bigint": 0, "varchar": "", "date": "2000-01-01"}
-"""Zero values by type; the toy target knows a date by its first digit."""
+PARTS = 3
+"""How many steps of a statement lie between two looks at the world, at most."""
+_ENDED = object()
 
 
 class ToySink:
@@ -29,6 +37,9 @@ class ToySink:
             the proof must not be wrong.
         stuck: Shards that stand for good at a value of a type that they gave up.
         passes: How often the loop has begun anew.
+        busy: The target while statements run on it.
+        truncations: What was met and is not carried out.
+        unknown_rows: Shards that stand at a TRUNCATE since nobody knows which rows are theirs.
     """
 
     stale = False
@@ -40,6 +51,8 @@ class ToySink:
         target: ToyTarget,
         sources: Sequence[str],
         batch: int,
+        *,
+        routes: Sequence[RoutingRule] = (),
     ) -> None:
         self.kafka, self.ddl, self.target, self.batch = kafka, ddl, target, batch
         self.decisions = Decisions()
@@ -49,18 +62,24 @@ class ToySink:
         self.moved = False
         self.passes = 0
         self.stuck: set[ShardId] = set()
+        self.routes = routes
+        self.busy: set[TargetTable] = set()
+        self.truncations: dict[ShardId, Truncation] = {}
+        self.unknown_rows: set[ShardId] = set()
+        self._running: Iterator[None] = iter(())
         self._ddl_read = 0
 
     def steps(self) -> Iterator[None]:
         while True:
             self.passes += 1
             self.moved = False
+            yield from self._work()
             for phase in (self._observe, self._read) if self.stale else (self._read, self._observe):
                 yield from phase()
             self.barriers.settle(self.decisions)
             batch = plan(self.decisions, self.state(), self.batch)
             yield
-            yield from self._execute(batch)
+            self._execute(batch)
             yield from self._apply(batch)
 
     def state(self) -> SinkState:
@@ -69,7 +88,10 @@ class ToySink:
             executed=dict.fromkeys(targets, self.target.executed),
             rows=RowProgress(self.applied, self.watermarks),
             safe_ends=self.barriers.safe_ends,
-            resting=self.stuck,
+            busy=self.busy,
+            resting=self.stuck | self.unknown_rows,
+            truncations=self.truncations,
+            routes=self.routes,
         )
 
     def barrier_of(self, source: str) -> int:
@@ -114,12 +136,61 @@ class ToySink:
             self.barriers.take(Barrier(source, self.barrier_of(source), source_ends))
             yield
 
-    def _execute(self, batch: BatchPlan) -> Iterator[None]:
+    def _work(self) -> Iterator[None]:
+        """Let what runs on the target come a little further."""
+        for _ in range(PARTS if self.busy else 0):
+            self.moved = True
+            if next(self._running, _ENDED) is _ENDED:
+                self.busy.clear()
+                return
+            yield
+
+    def _execute(self, batch: BatchPlan) -> None:
+        """Begin to execute what is ready; all is of one target."""
         for target in batch.targets:
-            for ready in target.ready:
-                self.target.execute(ready.key, ready.statement.sql)
-                self.moved = True
-                yield
+            if target.ready:
+                self._running = self._run(target.ready)
+                self.busy.add(target.target)
+        for truncation in batch.emptied:
+            if truncation.target not in self.busy:
+                self._empty(truncation)
+
+    def _run(self, ready: Sequence[OpenStatement]) -> Iterator[None]:
+        for statement in ready:
+            yield from self.target.parts(statement.key, statement.statement.sql)
+
+    def _empty(self, truncation: Truncation) -> None:
+        target = self.decisions.targets[truncation.target]
+        sql = emptying(target, truncation.shard, bindings(target, self.target.executed))
+        if sql is None:
+            del self.truncations[truncation.shard]
+            self.unknown_rows.add(truncation.shard)
+            return
+        self._running = self._remove(truncation, sql)
+        self.busy.add(truncation.target)
+
+    def _remove(self, truncation: Truncation, sql: str) -> Iterator[None]:
+        moves = moves_behind(truncation, self.kafka, self.state().rows)
+        yield from self._move([m for m in moves if m.end < m.start])
+        yield from self.target.change_rows(sql)
+        yield from self._move(moves_behind(truncation, self.kafka, self.state().rows))
+        del self.truncations[truncation.shard]
+
+    def _move(self, moves: Sequence[Move]) -> Iterator[None]:
+        yield
+        self.target.move(moves)
+        for move in moves:
+            self.applied[move.place] = Applied(move.end)
+        yield
+
+    def _meet(self, place: Place, offset: int, row: Row) -> None:
+        """The first TRUNCATE of a shard is carried out first."""
+        known = self.truncations.get(row.shard)
+        if known is None or row.position <= known.position:
+            [(target, _)] = self.decisions.topics[place[0]]
+            self.truncations[row.shard] = Truncation(
+                target, row.shard, place, offset, row.position, self.decisions.seen
+            )
 
     def _apply(self, batch: BatchPlan) -> Iterator[None]:
         for task in batch.tasks:
@@ -128,7 +199,7 @@ class ToySink:
 
     def _apply_task(self, task: RangeTask) -> None:
         place = (task.topic, task.partition)
-        numbers: list[int] = []
+        numbers: dict[int, int] = {}
         standing = Applied(task.end_offset)
         log = self.kafka.logs[place]
         for offset, row in log.committed(task.start_offset, task.end_offset):
@@ -139,7 +210,14 @@ class ToySink:
                 break
             if self._segment(task, row).passed_over:
                 self.target.passed_over.add(row.number)
-                numbers.append(row.number)
+                numbers[offset] = row.number
+                continue
+            if row.truncates:
+                if not task.stream.keeps_truncated:
+                    self._meet(place, offset, row)
+                    standing = Applied(offset, row.position)
+                    break
+                numbers[offset] = row.number
                 continue
             try:
                 self._write(task, row)
@@ -149,7 +227,7 @@ class ToySink:
                 self.stuck.add(row.shard)
                 standing = Applied(offset, row.position)
                 break
-            numbers.append(row.number)
+            numbers[offset] = row.number
         self.target.advance(place, task.start_offset, standing.offset, numbers)
         self.applied[place] = standing
         if standing.offset > task.start_offset or standing.next_position is not None:
@@ -181,19 +259,26 @@ class ToySink:
 
     def _write(self, task: RangeTask, row: Row) -> None:
         segment = self._segment(task, row)
-        if not segment.live or {c.column.name for c in segment.columns} != set(row.names):
+        own = of_shard(segment.columns)
+        if not segment.live or {c.column.name for c in own} != set(row.names):
             raise Rejected(f"{row} does not have the columns of its segment")
         if row.image is None:
             self.target.delete(row.key)
             return
-        filled = {
-            task.bindings[c.id].name: ZERO[c.column.type.name]
-            for c in segment.added
-            if c.id in task.bindings and c.column.is_required
-        }
-        written = {
-            task.bindings[c.id].name: row.image[c.column.name]
-            for c in segment.columns
-            if c.id in task.bindings
-        }
-        self.target.upsert(row.key, filled | written)
+        written: dict[str, object] = {}
+        for c in segment.added:
+            if c.id in task.bindings and (fill := fill_of(c)) is not None:
+                number = fill.cell is not None and FAMILIES[c.column.type.name] == "number"
+                written[task.bindings[c.id].name] = int(fill.cell or "") if number else fill.cell
+        for c in segment.columns:
+            if c.id in task.bindings:
+                part = origin_part(c.id)
+                value = part.value_in(row.shard) if part else row.image[c.column.name]
+                written[task.bindings[c.id].name] = value
+        self.target.upsert(row.key, written)
+
+
+class StaleSink(ToySink):
+    """Reads watermarks before decisions."""
+
+    stale = True

@@ -1,6 +1,6 @@
 """Each rule of the barrier has a history that ends well with it and is refused without it.
 
-The control of ``test_barrier_machine``: a check that cannot fail proves nothing.
+The control of ``barrier_machine``: a check that cannot fail proves nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from shardmerge.schemas.position import SourcePosition
 from shardmerge.schemas.routing import Mode
 from shardmerge.spark_sink.applied import RowProgress
 from shardmerge.spark_sink.decisions import Gate, ShardGates
-from tests.properties.test_barrier_machine import SHARDS, BarrierMachine, StaleBarrierMachine
+from tests.properties.barrier_machine import BarrierMachine
+from tests.properties.barrier_world import SHARDS
+from tests.properties.test_barrier_machine import StaleBarrierMachine
 from tests.toy_sink import ToySink
 
 FIRST, SECOND, OTHER = SHARDS[:3]

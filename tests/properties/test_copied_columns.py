@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
@@ -21,7 +20,8 @@ from shardmerge.schemas.names import ShardId
 from shardmerge.schemas.routing import Mode, RenamePolicy
 from shardmerge.spark_sink.decisions import Decisions, StatementKey
 from shardmerge.spark_sink.statements import bindings
-from tests.properties.test_barrier_machine import COLUMNS, SHARDS, TARGET, VALUES, BarrierMachine
+from tests.properties.barrier_machine import SETTINGS, BarrierMachine
+from tests.properties.barrier_world import COLUMNS, SHARDS, TARGET, VALUES, number_of
 from tests.toy_target import CONTEXT, FAMILIES, Rejected, ToyTarget, accepts
 
 DEFINITIONS = ["INT", "INT NOT NULL", "INT NOT NULL DEFAULT 5", "INT DEFAULT 7", "BIGINT"]
@@ -149,12 +149,8 @@ class CopyMachine(BarrierMachine):
             self._put(shard, keys[number], values[number])
             self.rename(shard, columns[0], columns[1], "")
             self._put(shard, keys[-1 - number], values[-1 - number])
-            source = self.sources[shard.source]
-            source.settle()
-            while self._decide(shard.source):
-                pass
-            self.ddl += self.outbox
-            self.outbox = []
+            self.sources[shard.source].settle()
+            self._decide_all(shard.source)
             self.run_the_sink(steps)
 
     def _put(self, shard: ShardId, key: int, value: object) -> None:
@@ -165,7 +161,7 @@ class CopyMachine(BarrierMachine):
                 c.name: value if accepts(c, value) else next(v for v in VALUES if accepts(c, v))
                 for c in schema.columns
             }
-            image["id"] = SHARDS.index(shard) * 100 + key
+            image["id"] = number_of(shard, key)
             self._send_row(shard, key, schema, image)
 
     def _alter(self, shard: ShardId, action: str) -> None:
@@ -174,7 +170,9 @@ class CopyMachine(BarrierMachine):
         statement = parse(f"ALTER TABLE t {action}", CONTEXT)
         assert isinstance(statement, AlterTable)
         result = apply_alter(schema, statement, shard.table, CONTEXT)
-        if self._source_accepts(shard, schema, result.schema, result.lineage):
+        rows = self._altered_rows(shard, schema, result)
+        if rows is not None:
+            source.rows[shard] = rows
             self._send_ddl(source, [(shard, result.schema, result.lineage)])
 
     def _send_row(
@@ -200,7 +198,7 @@ class CopyMachine(BarrierMachine):
                 continue
             names = {c.column.name: bound[c.id].name for c in shard.effective.columns}
             for key, row in source.rows[name].items():
-                number = SHARDS.index(name) * 100 + key
+                number = number_of(name, key)
                 cells = self.target.cells[number]
                 if key in self.may_differ[name]:
                     continue
@@ -250,8 +248,4 @@ def test_the_machine_plays_what_it_is_about() -> None:
 
 
 TestCopies = CopyMachine.TestCase
-TestCopies.settings = settings(
-    max_examples=max(40, settings().max_examples // 3),
-    stateful_step_count=60,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
-)
+TestCopies.settings = SETTINGS

@@ -1,0 +1,49 @@
+"""TRUNCATE, fix-ups and re-reads under random histories; see ``existing_rows_machine``."""
+
+from __future__ import annotations
+
+from hypothesis import settings
+
+from shardmerge.schemas.routing import Mode, RowsPolicy
+from tests.properties.barrier_machine import SETTINGS
+from tests.properties.barrier_world import SHARDS
+from tests.properties.existing_rows_machine import ORIGINS, ExistingRowsMachine
+from tests.toy_sink import StaleSink
+
+TestExistingRows = ExistingRowsMachine.TestCase
+TestExistingRows.settings = settings(SETTINGS, max_examples=6 * SETTINGS.max_examples)
+
+
+class StaleExistingRowsMachine(ExistingRowsMachine):
+    """The same with watermarks that are older than the decisions."""
+
+    sink_class = StaleSink
+
+
+TestStaleExistingRows = StaleExistingRowsMachine.TestCase
+TestStaleExistingRows.settings = SETTINGS
+
+
+def test_a_row_behind_a_truncate_comes_again_when_the_sink_keeps_rows_from_then_on() -> None:
+    """It was applied, and deleted with the shard's others, when the sink was stopped."""
+    machine = ExistingRowsMachine()
+    machine.start(2, 100, Mode.OPTIMISTIC, origin=ORIGINS[1])
+    shard, source = SHARDS[0], machine.sources[SHARDS[0].source]
+    for key in range(4):
+        machine._put(shard, key, 7)
+    machine.let_everything_arrive()
+    machine.truncate(shard, 0)
+    machine._put(shard, 1, 7)
+    source.commit()
+    source.land_marker(which=-1)  # the row behind it
+    source.land_marker(which=-1)
+    machine._decide_all()
+    machine.run_the_sink(60)
+    source.finish()
+    while machine.target.cells:
+        machine.run_the_sink(1)
+
+    machine.start_the_sink_with_another_policy(RowsPolicy.KEEP)
+
+    machine.let_everything_arrive()
+    assert set(machine.target.cells) == {1}
