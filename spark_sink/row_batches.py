@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from operator import itemgetter
@@ -24,14 +24,22 @@ class RefusedRow(Exception):
         self.refusal = refusal
 
 
+TextOf: TypeAlias = Callable[[Sequence[Form], Sequence[Cells], Sequence[bool]], str]
+"""Forms, cells and whether there are NULLs, by column → the rows as text that a target loads."""
+TEXT_FROM_ROWS = 300
+"""Fewer rows are not worth a load: they stay cells."""
+
+
 @dataclass(frozen=True, slots=True)
 class Block:
     """Rows with the same target columns, column by column.
 
     Attributes:
         names: Target columns; ``forms`` and ``cells`` follow their order.
-        cells: One list per column, all of length ``rows``.
+        cells: One list per column, all of length ``rows``; where there is ``text``, those of the
+            primary key only, the others are empty.
         has_nulls: Whether there is a NULL, by column.
+        text: The rows as ``TextOf`` writes them; "" where nobody asked for it, or they are few.
     """
 
     names: tuple[str, ...]
@@ -39,6 +47,7 @@ class Block:
     cells: tuple[Cells, ...]
     has_nulls: tuple[bool, ...]
     rows: int
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +85,17 @@ class Changes(dict[Any, Change]):
         return min(change[0] for change in self.values())
 
 
-def batch_of(changes: Sequence[Changes], plan_of: Callable[[int], SegmentPlan]) -> Batch:
+def batch_of(
+    changes: Sequence[Changes],
+    plan_of: Callable[[int], SegmentPlan],
+    text_of: TextOf | None = None,
+) -> Batch:
     """The batch of changes whose segments have one key, and no key in common.
 
     Args:
         changes: At least one, none of them empty.
         plan_of: The plan of a segment's number.
+        text_of: For upserts; None: cells will do.
 
     Raises:
         RefusedRow: A value cannot be converted.
@@ -98,9 +112,15 @@ def batch_of(changes: Sequence[Changes], plan_of: Callable[[int], SegmentPlan]) 
         plan_of(first).key_names,
         _deletes(deletes, plan_of) if deletes else None,
         tuple(
-            block_of(rows, plan_of(n).columns, (*plan_of(n).origin, *plan_of(n).fills))
+            _upserts(rows, plan_of(n), text_of if len(rows) >= TEXT_FROM_ROWS else None)
             for n, rows in sorted(upserts.items())
         ),
+    )
+
+
+def _upserts(rows: Sequence[Change], plan: SegmentPlan, text_of: TextOf | None) -> Block:
+    return block_of(
+        rows, plan.columns, (*plan.origin, *plan.fills), text_of=text_of, key=plan.key_names
     )
 
 
@@ -140,32 +160,51 @@ def block_of(
     rows: Sequence[Change],
     columns: Sequence[WrittenColumn],
     fills: Sequence[tuple[str, Fill]] = (),
+    *,
+    text_of: TextOf | None = None,
+    key: Collection[str] = (),
 ) -> Block:
     """The cells of rows, one or more; ``fills`` are of every row.
+
+    Args:
+        rows: In the order that they are written in.
+        columns: Of the target, from the rows' images.
+        fills: Further ones.
+        text_of: Makes the block's ``text``; None: it has all cells instead.
+        key: Columns that keep their cells beside a text.
 
     Raises:
         RefusedRow: A value cannot be converted; it is the one with the lowest offset.
     """
-    cells: list[Cells] = [[] for _ in columns]
-    has_nulls = [False] * len(columns)
-    # Few enough rows that their values stay in the processor's cache from column to column.
+    names = (*(c.target for c in columns), *(name for name, _ in fills))
+    forms = (*(c.encoder.form for c in columns), *(fill.form for _, fill in fills))
+    cells: list[Cells] = [[] for _ in names]
+    kept = [n for n, name in enumerate(names) if text_of is None or name in key]
+    has_nulls = [False] * len(names)
+    texts: list[str] = []
+    # Few enough rows that their values stay in the processor's cache from column to column, and
+    # into the text.
     for first in range(0, len(rows), _CACHED_ROWS):
-        images = [astuple(row[2]) for row in rows[first : first + _CACHED_ROWS]]
-        values = tuple(zip(*images, strict=True))
-        for number, column in enumerate(columns):
+        some_rows = rows[first : first + _CACHED_ROWS]
+        values = tuple(zip(*(astuple(row[2]) for row in some_rows), strict=True))
+        some: list[Cells] = []
+        nulls: list[bool] = []
+        for column in columns:
             try:
-                some, nulls = column.encoder.encode_column(values[column.place])
+                found, has_null = column.encoder.encode_column(values[column.place])
             except UnfitValue:
                 raise _first_refused(rows, columns) from None
-            cells[number] += some
-            has_nulls[number] |= nulls
-    return Block(
-        (*(c.target for c in columns), *(name for name, _ in fills)),
-        (*(c.encoder.form for c in columns), *(fill.form for _, fill in fills)),
-        (*cells, *([fill.cell] * len(rows) for _, fill in fills)),
-        (*has_nulls, *(fill.cell is None for _, fill in fills)),
-        len(rows),
-    )
+            some.append(found)
+            nulls.append(has_null)
+        for _, fill in fills:
+            some.append([fill.cell] * len(some_rows))
+            nulls.append(fill.cell is None)
+        for number in kept:
+            cells[number] += some[number]
+        if text_of is not None:
+            texts.append(text_of(forms, some, nulls))
+        has_nulls = [a or b for a, b in zip(has_nulls, nulls, strict=True)]
+    return Block(names, forms, tuple(cells), tuple(has_nulls), len(rows), "".join(texts))
 
 
 _CACHED_ROWS = 1_000

@@ -30,7 +30,7 @@ from shardmerge.schemas.position import BEGINNING, SourcePosition
 from .columns import UnfitValue
 from .keyless import KeylessBatch, KeylessChanges
 from .ranges import RowHold, ShardStream
-from .row_batches import Batch, Change, Changes, batch_of
+from .row_batches import Batch, Change, Changes, TextOf, batch_of
 from .row_envelope import (
     DELETE,
     TRUNCATE,
@@ -207,11 +207,14 @@ class RowFold:
         counts = [group.counts() for group in self._groups]
         return sum(count[0] for count in counts), sum(count[1] for count in counts)
 
-    def batches(self, others: Sequence[RowFold] = ()) -> list[Batch | KeylessBatch]:
+    def batches(
+        self, others: Sequence[RowFold] = (), text_of: TextOf | None = None
+    ) -> list[Batch | KeylessBatch]:
         """What has to be written, in order.
 
         Args:
             others: Folds of other partitions of this stream: they have no key in common.
+            text_of: Makes the text of many rows, for a target that loads it.
 
         Raises:
             RefusedRow: A value cannot be converted.
@@ -223,11 +226,11 @@ class RowFold:
         keyed = [group for group in changes if isinstance(group, Changes)]
         if len(keyed) == len(folds) and len({fold._signature for fold in folds}) == 1:
             # One run through the target's primary key instead of one per partition.
-            return [batch_of(keyed, self._plan_of)]
+            return [batch_of(keyed, self._plan_of, text_of)]
         return [
             group.batch(self._plan_of(group.number))
             if isinstance(group, KeylessChanges)
-            else batch_of([group], self._plan_of)
+            else batch_of([group], self._plan_of, text_of)
             for fold in folds
             for group in fold._groups
         ]

@@ -32,10 +32,11 @@ from shardmerge.spark_sink.failpoints import reach
 from shardmerge.spark_sink.keyless import KeylessBatch
 from shardmerge.spark_sink.range_reader import OffsetRange, RangeCursor
 from shardmerge.spark_sink.ranges import Advance, RangeResult, RangeTask
-from shardmerge.spark_sink.row_batches import Batch, RefusedRow
+from shardmerge.spark_sink.row_batches import Batch, RefusedRow, TextOf
 from shardmerge.spark_sink.row_fold import RowFold
 from shardmerge.spark_sink.segment_plan import Refusal
 
+from .bulk import load_text
 from .connection import ApplyConfig, TaskConnection, kept_connection
 from .refused_rows import find_refused
 from .session import DEADLOCK, LOCK_WAIT_TIMEOUT, LOST
@@ -244,7 +245,7 @@ def _commit(rounds: Sequence[_Round], connection: TaskConnection) -> None:
     if not rounds:
         return
     try:
-        batches = _batches(rounds)
+        batches = _batches(rounds, load_text if connection.session.can_load else None)
     except RefusedRow:
         if len(rounds) > 1:
             raise _NotTogether from None
@@ -282,11 +283,13 @@ def _commit(rounds: Sequence[_Round], connection: TaskConnection) -> None:
             return
 
 
-def _batches(rounds: Sequence[_Round]) -> list[Batch | KeylessBatch]:
+def _batches(rounds: Sequence[_Round], text_of: TextOf | None) -> list[Batch | KeylessBatch]:
     by_topic: dict[str, list[RowFold]] = {}
     for r in rounds:
         by_topic.setdefault(r.lane.task.topic, []).append(r.fold)
-    return [batch for first, *others in by_topic.values() for batch in first.batches(others)]
+    return [
+        batch for first, *others in by_topic.values() for batch in first.batches(others, text_of)
+    ]
 
 
 def _repeats(error: TargetError) -> bool:

@@ -10,11 +10,11 @@ from shardmerge.schemas.errors import TargetError
 from shardmerge.schemas.names import TargetTable, quote_identifier
 from shardmerge.spark_sink.columns import Cells, Form
 from shardmerge.spark_sink.keyless import KeylessBatch
-from shardmerge.spark_sink.row_batches import Batch, Block
+from shardmerge.spark_sink.row_batches import TEXT_FROM_ROWS, Batch, Block
 
 from .session import MySqlSession
 
-LOAD_FROM_ROWS = 300
+LOAD_FROM_ROWS = TEXT_FROM_ROWS
 """Below this a REPLACE statement is as fast as LOAD DATA, and cheaper to set up."""
 _STATEMENT_CHARACTERS = 1 << 20
 _STATEMENT_ROWS = 1_000
@@ -101,7 +101,7 @@ def write_keyless(session: MySqlSession, table: TargetTable, batch: KeylessBatch
 
 
 def _put(session: MySqlSession, table: TargetTable, block: Block, *, replace: bool) -> None:
-    if block.rows >= LOAD_FROM_ROWS and session.can_load:
+    if block.text or (block.rows >= LOAD_FROM_ROWS and session.can_load):
         session.load(*load_data(table, block, replace=replace))
     else:
         _write(session, table, block, replace=replace)
@@ -166,14 +166,14 @@ def load_data(table: TargetTable, block: Block, *, replace: bool) -> tuple[str, 
         f" LINES TERMINATED BY '\\n' ({', '.join(targets)})"
         + (f" SET {', '.join(sets)}" if sets else "")
     )
-    return sql, _lines(block).encode()
+    return sql, (block.text or load_text(block.forms, block.cells, block.has_nulls)).encode()
 
 
-def _lines(block: Block) -> str:
-    """The rows as LOAD DATA reads them."""
+def load_text(forms: Sequence[Form], all_cells: Sequence[Cells], nullable: Sequence[bool]) -> str:
+    """The rows as LOAD DATA reads them: a ``TextOf``."""
     columns: list[Sequence[str]] = []
-    nulls = 0
-    for cells, has_nulls in zip(block.cells, block.has_nulls, strict=True):
+    nulls, rows = 0, len(all_cells[0])
+    for cells, has_nulls in zip(all_cells, nullable, strict=True):
         if has_nulls:
             nulls += cells.count(None)
             columns.append([r"\N" if c is None else c for c in cells])
@@ -183,13 +183,13 @@ def _lines(block: Block) -> str:
     # Texts that need escaping are rare: counting what they would add is quicker than a look at
     # each of them.
     if (
-        text.count("\t") == block.rows * (len(columns) - 1)
-        and text.count("\n") == block.rows
+        text.count("\t") == rows * (len(columns) - 1)
+        and text.count("\n") == rows
         and text.count("\\") == nulls
         and "\0" not in text
     ):
         return text
-    for number, (form, cells) in enumerate(zip(block.forms, block.cells, strict=True)):
+    for number, (form, cells) in enumerate(zip(forms, all_cells, strict=True)):
         if form is Form.TEXT:
             columns[number] = [r"\N" if c is None else c.translate(_LOAD_ESCAPES) for c in cells]
     return _joined(columns)

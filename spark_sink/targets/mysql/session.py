@@ -71,7 +71,7 @@ class MySqlSession:
     def __init__(self, address: MySqlAddress, *, lock_wait_timeout_s: int = 30) -> None:
         self.address = address
         self.generation = 0
-        self.can_load = False
+        self._can_load = False
         self.max_packet = 4 << 20
         self._lock_wait_timeout_s = lock_wait_timeout_s
         self._connection: pymysql.Connection[Cursor] | None = None
@@ -80,6 +80,13 @@ class MySqlSession:
     def is_open(self) -> bool:
         """Whether there is a connection, as far as known."""
         return self._connection is not None
+
+    @property
+    def can_load(self) -> bool:
+        """Whether the server takes LOAD DATA LOCAL; raises ``TargetError`` without an answer."""
+        if self._connection is None:
+            self.execute("DO 0")
+        return self._can_load
 
     def close(self) -> None:
         """Close the connection; the next statement opens another one."""
@@ -202,7 +209,7 @@ class MySqlSession:
                 cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
                 cursor.execute("SELECT @@local_infile, @@max_allowed_packet")
                 (row,) = cursor.fetchall()
-                self.can_load, self.max_packet = bool(row[0]), int(row[1])
+                self._can_load, self.max_packet = bool(row[0]), int(row[1])
         return self._connection
 
 
