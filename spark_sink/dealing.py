@@ -8,7 +8,7 @@ go on without it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TypeAlias
 
 from .partitions import Partition
@@ -47,9 +47,7 @@ class DealtCursor:
         self._parts = {r.place: r for r in ranges if r.part is not None}
         self._open: dict[Partition, dict[Names, OffsetRange]] = {}
         for r in self._parts.values():
-            assert r.part is not None
-            names = (r.part.source, r.part.database, r.part.table)
-            self._open.setdefault(r.place.whole, {})[names] = r
+            self._open.setdefault(r.place.whole, {})[_names(r)] = r
         for place in list(self._open):
             self._close_read(place)
 
@@ -63,8 +61,8 @@ class DealtCursor:
         wanted = self._parts.get(partition)
         if wanted is None:
             return self._cursor.is_reading(partition)
-        is_open = wanted in self._open.get(partition.whole, {}).values()
-        return is_open and self._cursor.is_reading(partition.whole)
+        whole = partition.whole
+        return _names(wanted) in self._open[whole] and self._cursor.is_reading(whole)
 
     def reached(self, partition: Partition) -> int:
         """Offset up to which a range was read (exclusive); see ``RangeCursor.reached``."""
@@ -79,7 +77,9 @@ class DealtCursor:
         if wanted is None:
             self._cursor.leave(partition)
             return
-        self._keep(partition.whole, lambda r: r != wanted)
+        open_here = self._open[partition.whole]
+        if open_here.pop(_names(wanted), None) is not None and not open_here:
+            self._cursor.leave(partition.whole)
 
     def read(self, most: int = CHUNK) -> list[Records]:
         """See ``RangeCursor.read``; records of shards that are not asked for are left out."""
@@ -113,17 +113,19 @@ class DealtCursor:
         ]
 
     def _close_read(self, place: Partition) -> None:
-        reached = self._cursor.reached(place)
-        self._keep(place, lambda r: reached < r.end)
+        """Give back what was read to its end; the partition too, when nobody wants more of it."""
+        if open_here := self._open[place]:
+            reached = self._cursor.reached(place)
+            for names in [names for names, r in open_here.items() if r.end <= reached]:
+                del open_here[names]
+            if not open_here:
+                self._cursor.leave(place)
 
-    def _keep(self, place: Partition, is_kept: Callable[[OffsetRange], bool]) -> None:
-        open_here = self._open.get(place)
-        if not open_here:
-            return
-        kept = {name: r for name, r in open_here.items() if is_kept(r)}
-        self._open[place] = kept
-        if not kept:
-            self._cursor.leave(place)
+
+def _names(wanted: OffsetRange) -> Names:
+    shard = wanted.part
+    assert shard is not None
+    return shard.source, shard.database, shard.table
 
 
 Cursor: TypeAlias = RangeCursor | DealtCursor

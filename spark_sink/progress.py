@@ -157,7 +157,7 @@ def _stray(decisions: Decisions, shard: ShardId) -> tuple[str, str]:
     return (
         f"its rows are to come in {topic} by its route's row_topic, and there are rows in {own}",
         "a running pipeline keeps the row_topic of its routes, and its connectors are those of its "
-        "pipeline file; for another one merge the target again from a snapshot",
+        f"pipeline file; if another pipeline left the rows behind, delete topic {own}",
     )
 
 

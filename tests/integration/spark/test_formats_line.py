@@ -35,6 +35,7 @@ from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSessi
 NAME = f"av-{os.getpid()}"
 SHARDS = (("source1", "line-shop", "t-1"), ("source2", "line-shop", "t-2"))
 ROUTE = '[[routes]]\ndatabase = "line-shop"\ntable = "t-\\\\d+"\ntarget = "line_merged.t"\n'
+SHARED = 'row_topic = "line.t"\n'
 BOUND_S = 90
 
 
@@ -42,15 +43,18 @@ def session(stack: LocalStack, server: str) -> MySqlSession:
     return MySqlSession(MySqlAddress("127.0.0.1", getattr(stack.ports, server), USER, PASSWORD))
 
 
-@pytest.fixture
-def pipeline(stack: LocalStack, tmp_path: Path) -> Iterator[Pipeline]:
+@pytest.fixture(params=["", SHARED], ids=["own topics", "one topic"])
+def pipeline(
+    stack: LocalStack, tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[Pipeline]:
+    name = f"{NAME}-one" if request.param else NAME
     text = stack.pipeline_text(
-        NAME, ROUTE, row_format="avro", record_format="avro-registry",
+        name, ROUTE + request.param, row_format="avro", record_format="avro-registry",
         schema_registry=stack.registry_url,
     )  # fmt: skip
     parsed = parse_pipeline(text, {})
     sources = tuple(
-        replace(s, name=f"{NAME}-{n}", databases="line-shop", server_id=6101 + n)
+        replace(s, name=f"{name}-{n}", databases="line-shop", server_id=6101 + n)
         for n, s in enumerate(parsed.sources)
     )
     target = replace(parsed.target, control_database="line_control")
