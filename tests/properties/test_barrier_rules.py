@@ -5,7 +5,7 @@ The control of ``test_barrier_machine``: a check that cannot fail proves nothing
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import pytest
@@ -19,9 +19,10 @@ from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId
 from shardmerge.schemas.position import SourcePosition
 from shardmerge.schemas.routing import Mode
-from shardmerge.spark_sink.applied import RowProgress
+from shardmerge.spark_sink.applied import CatchUp, Reached, RowProgress
 from shardmerge.spark_sink.decisions import Gate, ShardGates
 from tests.properties.test_barrier_machine import SHARDS, BarrierMachine, StaleBarrierMachine
+from tests.toy_kafka import Place
 from tests.toy_sink import ToySink
 
 FIRST, SECOND, OTHER = SHARDS[:3]
@@ -29,7 +30,7 @@ FIRST, SECOND, OTHER = SHARDS[:3]
 
 def _machine(kind: type[BarrierMachine] = BarrierMachine) -> BarrierMachine:
     machine = kind()
-    machine.start(partitions=1, batch=100, mode=Mode.OPTIMISTIC)
+    machine.start(partitions=1, batch=100, mode=Mode.OPTIMISTIC, shared="")
     machine.let_everything_arrive()
     return machine
 
@@ -137,6 +138,13 @@ def _any_watermark_is_a_proof(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(statements_module, "unapplied_before", careless)
 
 
+def _any_offset_is_caught_up(patch: pytest.MonkeyPatch) -> None:
+    def look(self: CatchUp, partitions: Iterable[Place], *rest: object) -> None:
+        self.caught_up = dict.fromkeys(partitions, Reached(1 << 40, 1 << 40))
+
+    patch.setattr(CatchUp, "look", look)
+
+
 def _held_gates_count_like_others(patch: pytest.MonkeyPatch) -> None:
     def last_gate(shard: ShardGates, version: int) -> Gate | None:
         count = shard.upto(version)
@@ -146,7 +154,9 @@ def _held_gates_count_like_others(patch: pytest.MonkeyPatch) -> None:
 
 
 def _the_barrier_is_the_last_stable_offset(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(ToySink, "barrier_of", lambda sink, source: sink.kafka.logs[source, 0].stable_end)
+    patch.setattr(
+        ToySink, "barrier_of", lambda sink, source: sink.kafka.logs[Place(source, 0)].stable_end
+    )
 
 
 def _undecided_changes_are_not_missed(patch: pytest.MonkeyPatch) -> None:
@@ -156,6 +166,7 @@ def _undecided_changes_are_not_missed(patch: pytest.MonkeyPatch) -> None:
 RULES = [
     (_contractions_do_not_wait, a_null_before_not_null),
     (_any_watermark_is_a_proof, a_null_after_the_watermarks_were_read),
+    (_any_offset_is_caught_up, a_null_before_not_null),
     (_held_gates_count_like_others, a_row_between_two_gates_of_a_hold),
     (_subjects_do_not_order, a_column_that_comes_back_while_its_debt_is_open),
     (_rows_do_not_wait, a_column_that_comes_back_while_its_debt_is_open),
