@@ -80,7 +80,7 @@ class BarrierMachine(RuleBasedStateMachine):
         mode=st.sampled_from(Mode),
         shared=st.sampled_from(["", "t_.", "t_1"]),
     )
-    def start(self, partitions: int, batch: int, mode: Mode, shared: str) -> None:
+    def start(self, partitions: int, batch: int, mode: Mode, shared: str = "") -> None:
         """``shared``: which tables' rows, of both sources, come in one topic."""
         self.batch = batch
         self.mode = mode

@@ -30,7 +30,7 @@ FIRST, SECOND, OTHER = SHARDS[:3]
 
 def _machine(kind: type[BarrierMachine] = BarrierMachine) -> BarrierMachine:
     machine = kind()
-    machine.start(partitions=1, batch=100, mode=Mode.OPTIMISTIC, shared="")
+    machine.start(partitions=1, batch=100, mode=Mode.OPTIMISTIC)
     machine.let_everything_arrive()
     return machine
 
