@@ -28,6 +28,7 @@ from shardmerge.schemas.names import ShardId
 from shardmerge.schemas.routing import RoutingRule
 from shardmerge.schemas.topics import row_topic
 from shardmerge.spark_sink.offsets import OffsetReader
+from shardmerge.spark_sink.partitions import Partition
 from shardmerge.spark_sink.targets.mysql.control import ControlStore
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 
@@ -75,11 +76,11 @@ def write(line: Line, events: int, first: int) -> None:
             )
 
 
-def partitions(line: Line, reader: OffsetReader) -> list[tuple[str, int]]:
+def partitions(line: Line, reader: OffsetReader) -> list[Partition]:
     """Of the shards' row topics."""
     shards = (ShardId(source, "app", table) for source, table in SHARDS.items())
     counts = reader.partitions([row_topic(shard) for shard in shards])
-    return [(topic, number) for topic, count in counts.items() for number in range(count)]
+    return [Partition(topic, number) for topic, count in counts.items() for number in range(count)]
 
 
 def worked_off(where: Callable[[], Mapping[Any, int]], begun: float) -> float:

@@ -39,6 +39,7 @@ from shardmerge.schemas.position import BEGINNING
 from shardmerge.schemas.render.spark import SparkDialect
 from shardmerge.schemas.spark_catalog import SparkCatalog
 from shardmerge.spark_sink.offsets import OffsetReader
+from shardmerge.spark_sink.partitions import Partition
 from shardmerge.spark_sink.ranges import RangeResult, RangeTask, Segment, ShardStream
 from shardmerge.spark_sink.settings import SinkSettings
 from shardmerge.spark_sink.targets.iceberg.target import IcebergTarget
@@ -74,18 +75,20 @@ class Lake:
 
     def tasks(self, topics: Sequence[str], partitions: int, batch: int) -> list[RangeTask]:
         """The next so many records, evenly from every partition."""
-        ends = self.offsets.stable_ends([(t, p) for t in topics for p in range(partitions)])
+        ends = self.offsets.stable_ends(
+            [Partition(t, p) for t in topics for p in range(partitions)]
+        )
         applied = self.target.state.offsets()
         bindings = {c.id: Binding(c.id, c.column.name) for c in self.columns}
         share = max(1, batch // len(ends))
         tasks = []
-        for (topic, partition), end in ends.items():
+        for (topic, partition, _), end in ends.items():
             table = topic.removesuffix("_before").rpartition(".")[2]
             stream = ShardStream(
                 ShardId("bench", "app", table), MERGED,
                 (Segment(BEGINNING, self.columns, ("id",)),), None, partitions,
             )  # fmt: skip
-            start = applied.get((topic, partition), 0)
+            start = applied.get(Partition(topic, partition), 0)
             task = RangeTask(topic, partition, start, end, stream, bindings, self.epoch)
             if end > start:
                 tasks.append(replace(task, end_offset=min(end, start + share)))

@@ -43,6 +43,7 @@ from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.position import BEGINNING
 from shardmerge.spark_sink.columns import encoder
 from shardmerge.spark_sink.offsets import OffsetReader
+from shardmerge.spark_sink.partitions import Partition
 from shardmerge.spark_sink.range_reader import RangeCursor
 from shardmerge.spark_sink.ranges import RangeResult, RangeTask, Segment, ShardStream
 from shardmerge.spark_sink.row_batches import Block
@@ -196,7 +197,9 @@ class Bench:
         self, topics: Sequence[str], partitions: int, epoch: int, target: TargetTable = MERGED
     ) -> list[RangeTask]:
         """One task per partition, from what is applied to the end."""
-        ends = self.offsets.stable_ends([(t, p) for t in topics for p in range(partitions)])
+        ends = self.offsets.stable_ends(
+            [Partition(t, p) for t in topics for p in range(partitions)]
+        )
         applied = self.control.offsets()
         bindings = {c.id: Binding(c.id, c.column.name) for c in self.columns}
         streams = {
@@ -210,8 +213,8 @@ class Bench:
             for topic in topics
         }
         return [
-            RangeTask(t, p, applied.get((t, p), 0), end, streams[t], bindings, epoch)
-            for (t, p), end in ends.items()
+            RangeTask(t, p, applied.get(Partition(t, p), 0), end, streams[t], bindings, epoch)
+            for (t, p, _), end in ends.items()
         ]
 
     def load(

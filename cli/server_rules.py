@@ -17,7 +17,7 @@ from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline import Source, Target
 from shardmerge.schemas.routing import RoutingRule, route
 from shardmerge.schemas.spark_catalog import SparkCatalog
-from shardmerge.schemas.topics import row_topic
+from shardmerge.schemas.topics import RowTopics, row_topic
 
 _DAY_S = 86_400
 _READING_MODES = ("ANSI_QUOTES", "NO_BACKSLASH_ESCAPES", "PIPES_AS_CONCAT", "IGNORE_SPACE")
@@ -161,6 +161,7 @@ def shard_findings(
         needs_keys: Whether the target finds a row by its primary key alone.
     """
     found = []
+    row_topics = RowTopics(rules)
     topics: dict[str, ShardId] = {}
     routed: dict[str, int] = {}
     for source in sources:
@@ -174,8 +175,10 @@ def shard_findings(
             if len(targets) > 1:
                 names = ", ".join(map(str, targets))
                 found.append(Finding(where, f"routing rules send it to {names}"))
+            if row_topics.misses(shard):
+                found.append(Finding(where, _missed(row_topics, shard)))
             other = topics.setdefault(row_topic(shard), shard)
-            if other != shard:
+            if other != shard and not row_topics.is_shared(shard):
                 text = f"its row topic {row_topic(shard)} is that of {other} too: rename one"
                 found.append(Finding(where, text))
             if not table.has_key and needs_keys:
@@ -200,6 +203,14 @@ def shard_findings(
         if s.name in tables and not routed.get(s.name)
     ]
     return found
+
+
+def _missed(topics: RowTopics, shard: ShardId) -> str:
+    return (
+        f"its rows are to come in topic {topics.topic_of(shard)}, but Debezium, which goes by the "
+        f"name {row_topic(shard)}, puts them elsewhere: write the routes that have a row_topic so "
+        "that they match just these tables' topics too"
+    )
 
 
 def target_findings(target: Target, variables: Mapping[str, str]) -> list[Finding]:

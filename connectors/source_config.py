@@ -11,9 +11,9 @@ import re
 from collections.abc import Mapping
 
 from shardmerge.schemas.errors import ConfigError
-from shardmerge.schemas.names import SIGNAL_TABLE
+from shardmerge.schemas.names import SIGNAL_TABLE, ShardId
 from shardmerge.schemas.pipeline import CCOMPAT, Kafka, Pipeline, Source
-from shardmerge.schemas.topics import MAX_ROW_BYTES
+from shardmerge.schemas.topics import MAX_ROW_BYTES, row_topic, shared_pattern, unnamed
 
 from .avro_names import ADJUSTMENT
 from .signals import signal_config, signal_database
@@ -121,9 +121,6 @@ _LATENCY: Mapping[str, str] = {
 }
 
 
-_NAMED_GROUP = re.compile(r"\(\?P<\w+>")
-
-
 def connector_name(pipeline: Pipeline, source: Source) -> str:
     """The connector's name in Kafka Connect: no other pair of pipeline and source has it."""
     return f"{pipeline.name}.{source.name}"
@@ -184,6 +181,7 @@ def connector_config(pipeline: Pipeline, source: Source) -> dict[str, str]:
         **_SIZES,
         **_LATENCY,
         **signal_config(pipeline, source),
+        **_shared_topics(pipeline, source),
     }
     if left_out := _left_out(pipeline, source):
         config["column.exclude.list"] = ",".join(left_out)
@@ -194,14 +192,39 @@ def connector_config(pipeline: Pipeline, source: Source) -> dict[str, str]:
     return config
 
 
+def _shared_topics(pipeline: Pipeline, source: Source) -> dict[str, str]:
+    """The transformations that move rows to topics of several shards, one for each such route.
+
+    Nothing else has a topic that they match: schema changes have the source's name, the
+    heartbeats begin otherwise, and what the connector writes for itself is left where it is.
+    """
+    signals = row_topic(ShardId(source.name, signal_database(pipeline, source), SIGNAL_TABLE))
+    found: dict[str, str] = {}
+    names: list[str] = []
+    for number, rule in enumerate(pipeline.routes, 1):
+        if not (pattern := shared_pattern(rule, source.name)):
+            continue
+        names.append(name := f"rows{number}")
+        head = f"transforms.{name}"
+        found |= {
+            f"{head}.type": "io.debezium.transforms.ByLogicalTableRouter",
+            f"{head}.topic.regex": f"(?!{re.escape(signals)}$){pattern}",
+            f"{head}.topic.replacement": rule.row_topic,
+            # Two shards' rows of one key are two keys: nobody's compaction makes one of them.
+            f"{head}.key.enforce.uniqueness": "true",
+            # By default it makes the schemas of all but 16 tables anew for every record.
+            f"{head}.logical.table.cache.size": "4096",
+        }
+    return {"transforms": ",".join(names), **found} if names else {}
+
+
 def _left_out(pipeline: Pipeline, source: Source) -> list[str]:
     """The columns that routes leave out, as Debezium's expressions of ``database.table.column``."""
     found = []
     for rule in pipeline.routes:
         if rule.leave_out and re.fullmatch(rule.source, source.name):
             parts = (rule.database, rule.table, rule.leave_out)
-            # Java's names of groups are narrower than Python's, and nothing refers to them here.
-            text = r"\.".join(f"(?:{_NAMED_GROUP.sub('(?:', part)})" for part in parts)
+            text = r"\.".join(f"(?:{unnamed(part)})" for part in parts)
             found.append(_expression(source, "leave_out", text))
     return found
 

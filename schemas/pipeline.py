@@ -26,6 +26,8 @@ TARGETS = {
     "iceberg": ((1, 9), 1),
 }
 """Kinds of target: the oldest version and the newest major version that their DDL is known of."""
+MAX_SHARED_SOURCE = 128
+"""Characters of a source's name where rows of several sources share a topic: part of a key."""
 CCOMPAT = "/apis/ccompat/"
 """In the address of Apicurio's interface that is Confluent's."""
 ROW_FORMATS = ("json", "json-schemas", "avro")
@@ -240,6 +242,8 @@ def _validate(pipeline: Pipeline) -> None:
         if len(set(values)) != len(values):
             raise ConfigError(f"[[sources]]: two sources have the same {what}")
     check_routes(pipeline.routes)
+    for name in sorted({rule.row_topic for rule in pipeline.routes if rule.row_topic}):
+        _row_topic(pipeline, name)
     for source in pipeline.sources:
         _name(source.name, "[[sources]] name")
         if len(source.name) > MAX_NAME and any(
@@ -254,6 +258,22 @@ def _validate(pipeline: Pipeline) -> None:
         if source.flavour not in ("mysql", "mariadb"):
             raise ConfigError(
                 f"source {source.name}: flavour {source.flavour!r} is not mysql or mariadb"
+            )
+
+
+def _row_topic(pipeline: Pipeline, name: str) -> None:
+    """A topic of several shards must not be one that somebody else writes."""
+    for owner in (pipeline.name, *(source.name for source in pipeline.sources)):
+        if name == owner or name.startswith(f"{owner}."):
+            raise ConfigError(
+                f"[[routes]]: row_topic {name!r} is a name that topics of {owner!r} have",
+                hint="choose one that begins otherwise, such as the target's, if that does",
+            )
+    for source in pipeline.sources:
+        if len(source.name) > MAX_SHARED_SOURCE:
+            raise ConfigError(
+                f"source {source.name}: with a row_topic its name must not be longer than "
+                f"{MAX_SHARED_SOURCE} characters"
             )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any, TypeVar
@@ -16,9 +17,11 @@ E = TypeVar("E", bound=StrEnum)
 _REQUIRED = ("database", "table", "target")
 _KEYS = (
     "source", *_REQUIRED, "mode", "renames", "skip", "where", "leave_out", "origin", "on_truncate",
-    "on_drop", "existing_rows",
+    "on_drop", "existing_rows", "row_topic",
 )  # fmt: skip
 _IN_KEYS = "in_keys"
+_MAX_TOPIC = 249
+"""Of a topic's name, in Kafka."""
 
 
 def routing_rule(entry: Mapping[str, Any], where: str, mode: Mode) -> RoutingRule:
@@ -70,16 +73,24 @@ def routing_rule(entry: Mapping[str, Any], where: str, mode: Mode) -> RoutingRul
             entry.get("existing_rows", ExistingRows.REREAD),
             where,
         ),
+        row_topic=_row_topic(entry, target, where),
     )
 
 
 def check_routes(rules: Sequence[RoutingRule]) -> None:
-    """Raise ``ConfigError`` when the routes of one target contradict each other."""
+    """Raise ``ConfigError`` when routes of one target, or one topic, contradict each other."""
     known: dict[tuple[str, str], RoutingRule] = {}
+    topics: dict[str, tuple[str, str]] = {}
     for rule in rules:
         target = (rule.target_database, rule.target_table)
         if any("\\g<" in name for name in target):
             continue  # what it expands to is known only with the shards
+        if rule.row_topic and (other := topics.setdefault(rule.row_topic, target)) != target:
+            raise ConfigError(
+                f"[[routes]]: row_topic {rule.row_topic!r} is that of {'.'.join(other)} and of "
+                f"{'.'.join(target)}",
+                hint="a topic of several shards holds the rows of one target",
+            )
         first = known.setdefault(target, rule)
         if first.mode is not rule.mode:
             raise ConfigError(
@@ -106,6 +117,23 @@ def _condition(entry: Mapping[str, Any], where: str) -> str:
     if text:
         check_condition(text, where)
     return text
+
+
+def _row_topic(entry: Mapping[str, Any], target: str, where: str) -> str:
+    name = _text(entry, "row_topic", "", where)
+    if not name:
+        return ""
+    if not re.fullmatch(r"(?!__)[A-Za-z0-9._-]+", name) or len(name) > _MAX_TOPIC:
+        raise ConfigError(
+            f"{where}: row_topic must be letters, digits, '.', '_' or '-', {_MAX_TOPIC} at most, "
+            f"and not begin with '__', not {name!r}"
+        )
+    if "\\g<" in target:
+        raise ConfigError(
+            f"{where}: row_topic is one topic, and target {target!r} stands for many",
+            hint="write a route, with a topic, for each of these targets",
+        )
+    return name
 
 
 def _origin(entry: object, where: str) -> Origin:

@@ -89,6 +89,8 @@ class RoutingRule:
         on_drop: What becomes of the rows of a shard whose table is dropped, or renamed so that it
             is a shard no longer.
         existing_rows: What becomes of rows that DDL changed without row events.
+        row_topic: The one topic that the rows of all of its shards come in; "" when each shard has
+            its own. See ``topics.RowTopics``.
     """
 
     source: str
@@ -105,6 +107,7 @@ class RoutingRule:
     on_truncate: RowsPolicy = RowsPolicy.DELETE
     on_drop: RowsPolicy = RowsPolicy.KEEP
     existing_rows: ExistingRows = ExistingRows.REREAD
+    row_topic: str = ""
 
     def __post_init__(self) -> None:
         for field in ("source", "database", "table", "skip", "leave_out"):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from .names import ShardId, TargetTable
 from .pipeline import Pipeline
+from .routing import RoutingRule
 
 MAX_RECORD_BYTES = 32 * 1024 * 1024
 """Of a record of our own topics: the schema of a wide table, the journal row of an agent."""
@@ -96,6 +98,76 @@ def row_topic(shard: ShardId) -> str:
     """
     name = f"{shard.source}.{shard.database}.{shard.table}"
     return "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in name)
+
+
+class RowTopics:
+    """Which topic holds the rows of a shard.
+
+    Its own, as Debezium names it, or the one that a route gives all of its shards: Debezium's
+    transformation ``ByLogicalTableRouter`` moves what matches ``shared_pattern`` there, by the
+    first route that does. The envelope's ``source`` block says which shard a record is of.
+
+    Args:
+        routes: Of the pipeline.
+
+    Attributes:
+        shared: The topics that several shards can have.
+    """
+
+    def __init__(self, routes: Sequence[RoutingRule] = ()) -> None:
+        self._rules = tuple(rule for rule in routes if rule.row_topic)
+        self._known: dict[ShardId, str] = {}
+        self._missed: dict[ShardId, bool] = {}
+        self.shared = frozenset(rule.row_topic for rule in self._rules)
+
+    def topic_of(self, shard: ShardId) -> str:
+        """The topic that holds a shard's rows."""
+        if not self._rules:
+            return row_topic(shard)
+        topic = self._known.get(shard)
+        if topic is None:
+            rule = next((r for r in self._rules if r.match(shard) is not None), None)
+            topic = self._known[shard] = rule.row_topic if rule is not None else row_topic(shard)
+        return topic
+
+    def is_shared(self, shard: ShardId) -> bool:
+        """Whether the rows of other shards come in its topic too."""
+        return bool(self._rules) and self.topic_of(shard) in self.shared
+
+    def misses(self, shard: ShardId) -> bool:
+        """Whether Debezium's transformations bring a shard's rows elsewhere than to ``topic_of``.
+
+        They see names of topics, which are poorer in characters than the tables' names that
+        routes are about.
+        """
+        if not self._rules:
+            return False
+        found = self._missed.get(shard)
+        if found is None:
+            own = row_topic(shard)
+            patterns = ((rule, shared_pattern(rule, shard.source)) for rule in self._rules)
+            moved = (rule.row_topic for rule, p in patterns if p and re.fullmatch(p, own))
+            found = self._missed[shard] = next(moved, own) != self.topic_of(shard)
+        return found
+
+
+def shared_pattern(rule: RoutingRule, source: str) -> str:
+    """The expression of the topics of a source whose rows a route moves to its ``row_topic``.
+
+    "" when it moves none. It is Java's as well as Python's.
+    """
+    if not rule.row_topic or not re.fullmatch(rule.source, source):
+        return ""
+    skip = f"(?!(?:{unnamed(rule.skip)})$)" if rule.skip else ""
+    return rf"{re.escape(source)}\.(?:{unnamed(rule.database)})\.{skip}(?:{unnamed(rule.table)})"
+
+
+_NAMED_GROUP = re.compile(r"\(\?P<\w+>")
+
+
+def unnamed(pattern: str) -> str:
+    """An expression without the names of its groups: Java's are narrower than Python's."""
+    return _NAMED_GROUP.sub("(?:", pattern)
 
 
 def decision_key(target: TargetTable | None, version: int, change_id: str) -> str:

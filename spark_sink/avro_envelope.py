@@ -90,6 +90,41 @@ def image_reader(
     return reader
 
 
+def names_reader(schema: Any) -> Callable[[bytes], tuple[str, str, str]]:
+    """A record's value → source, database and table of its ``source`` block.
+
+    Raises:
+        Unreadable: Records of this schema do not name them.
+    """
+    fields = fields_of(schema) or {}
+    of_source = fields_of(fields["source"]) if "source" in fields else None
+    if of_source is None or not {"name", "db", "table"} <= of_source.keys():
+        raise Unreadable("no source block")
+    if kind_of(fields["source"])[1] != "record":
+        raise Unreadable("a source block that may be null")
+    code = Code()
+    code.put(f"p = {HEAD_BYTES}")
+    for name, field in fields.items():
+        if name == "source":
+            break
+        code.skip(field)
+    missing = {"name", "db", "table"}
+    for name, field in of_source.items():
+        if name in missing:
+            missing.discard(name)
+            code.read(field, name)
+        else:
+            code.skip(field)
+        if not missing:
+            break
+    # A slice of what is not there is a shorter text, not an error.
+    with code.block("if p > len(b) or None in (name, db, table):"):
+        code.put("raise IndexError('no names')")
+    code.put("return name, db, table")
+    reader: Callable[[bytes], tuple[str, str, str]] = code.function("names(b)")
+    return reader
+
+
 def _skip_image(code: Code, schema: Any) -> None:
     code.skip(schema)
 

@@ -2,7 +2,8 @@
 
 Theory of operation, per source:
 
-1. The end offsets of its row partitions are read (read committed).
+1. The end offsets of its row partitions are read (read committed). Where several sources' rows
+   share a topic, each shard has its part of a partition, whose end is taken by its own source.
 2. After that the high watermark of its schema-change topic is read (read uncommitted): the
    barrier. With an exactly-once source it covers every DDL that precedes a row below the ends.
 3. The schema-change topic is read up to the barrier; which offsets hold records is known only
@@ -25,9 +26,7 @@ from dataclasses import dataclass, field
 from shardmerge.schemas.errors import BarrierRegressed, ContractError
 
 from .decisions import Decisions
-
-Partition = tuple[str, int]
-"""Topic and partition number."""
+from .partitions import Partition
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,21 +127,20 @@ class Barriers:
         self._watermarks: dict[Partition, int] = {}
 
     def check(self, watermarks: Mapping[Partition, int]) -> None:
-        """Take new high watermarks of any topics.
+        """Take new high watermarks of whole partitions of any topics.
 
         Raises:
             BarrierRegressed: One is lower than before.
         """
-        for (topic, partition), watermark in watermarks.items():
-            before = self._watermarks.get((topic, partition), 0)
+        for partition, watermark in watermarks.items():
+            before = self._watermarks.get(partition, 0)
             if watermark < before:
                 raise BarrierRegressed(
-                    f"the high watermark of {topic}/{partition} went back from {before} to "
-                    f"{watermark}",
+                    f"the high watermark of {partition} went back from {before} to {watermark}",
                     hint="the topic was deleted and made anew, or the cluster lost data: what was "
                     "applied is not known any more; merge the source again from a snapshot",
                 )
-            self._watermarks[topic, partition] = watermark
+            self._watermarks[partition] = watermark
 
     def wanting(self, partitions: Mapping[Partition, str]) -> tuple[Partition, ...]:
         """The partitions whose ends should be read for a new barrier.
@@ -156,7 +154,7 @@ class Barriers:
             partition
             for partition, source in partitions.items()
             if source not in self._pending
-            and self._watermarks.get(partition, 0) > self.safe_ends.get(partition, 0)
+            and self._watermarks.get(partition.whole, 0) > self.safe_ends.get(partition, 0)
         )
 
     def grown(self, ends: Mapping[Partition, int]) -> tuple[Partition, ...]:
@@ -169,7 +167,7 @@ class Barriers:
         Raises:
             BarrierRegressed: The watermark is lower than before.
         """
-        self.check({(barrier.source, 0): barrier.watermark})
+        self.check({Partition(barrier.source, 0): barrier.watermark})
         self._pending[barrier.source] = barrier
 
     def settle(self, decisions: Decisions) -> None:

@@ -9,14 +9,16 @@ waits inside. A schema change counts as decided when all its decisions are shown
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from shardmerge.schemas.errors import ContractError
 from shardmerge.schemas.events import Decision, Outcome, ShardColumn, TargetStatement
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.position import BEGINNING, SourcePosition
-from shardmerge.schemas.topics import decision_key, row_topic
+from shardmerge.schemas.topics import RowTopics, decision_key
+
+from .partitions import Stream, stream_of
 
 _NEVER = 1 << 62
 """The effective version of a held gate, for ordering."""
@@ -135,18 +137,23 @@ class TargetDecisions:
 class Decisions:
     """Folds decisions and answers what the planning asks. The work is O(new decisions).
 
+    Args:
+        topics: Where the shards' rows are; by default each has a topic of its own.
+
     Attributes:
         seen: How many decisions are shown, ignored ones included.
+        topics: Of the arguments.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, topics: RowTopics | None = None) -> None:
         self.seen = 0
+        self.topics = topics if topics is not None else RowTopics()
         self._targets: dict[TargetTable, TargetDecisions] = {}
         self._early: dict[TargetTable, dict[int, Decision]] = {}
         self._records: dict[str, Decision] = {}
         self._undecided: dict[tuple[str, int], set[int]] = {}
         self._decided: dict[str, set[int]] = {}
-        self._topics: dict[str, list[tuple[TargetTable, ShardId]]] = {}
+        self._streams: dict[Stream, list[tuple[TargetTable, ShardId]]] = {}
 
     @property
     def targets(self) -> Mapping[TargetTable, TargetDecisions]:
@@ -154,13 +161,18 @@ class Decisions:
         return self._targets
 
     @property
-    def topics(self) -> Mapping[str, Sequence[tuple[TargetTable, ShardId]]]:
-        """Row topic → the shards whose rows it holds; more than one is a contradiction."""
-        return self._topics
+    def streams(self) -> Mapping[Stream, Sequence[tuple[TargetTable, ShardId]]]:
+        """Stream → the shard whose rows it holds; more than one is a contradiction."""
+        return self._streams
 
-    def gone(self, topic: str) -> bool:
-        """Whether no shard of a row topic counts any more."""
-        return not any(self._targets[target].lives(shard) for target, shard in self._topics[topic])
+    def unread(self, sources: Collection[str]) -> frozenset[Stream]:
+        """The streams of sources that are not there any more, and whose shards are all gone."""
+        return frozenset(
+            stream
+            for stream, owners in self._streams.items()
+            if owners[0][1].source not in sources
+            and not any(self._targets[target].lives(shard) for target, shard in owners)
+        )
 
     def is_decided(self, source: str, offset: int) -> bool:
         """Whether every decision of the schema-change event at ``offset`` is shown."""
@@ -229,8 +241,8 @@ class Decisions:
         shard = target.shards.get(name)
         if shard is None:
             shard = target.shards[name] = ShardGates(name)
-            topic = self._topics.setdefault(row_topic(name), [])
-            topic.append((target.target, name))
+            owners = self._streams.setdefault(stream_of(name, self.topics), [])
+            owners.append((target.target, name))
         target.left.discard(name)
         position = decision.position
         if decision.snapshot and not shard.gates:

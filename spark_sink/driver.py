@@ -30,17 +30,17 @@ from shardmerge.schemas.errors import ContractError, StackError, TargetError
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline import Pipeline
 
-from .applied import Applied, RowProgress
-from .barrier import Partition
+from .applied import Applied, CatchUp, RowProgress, moved_streams
 from .batch_size import BatchSize
 from .decisions import StatementKey
 from .failpoints import reach
 from .intake import Intake
+from .partitions import Partition
 from .plan import BatchPlan, SinkState, TargetPlan, plan
 from .progress import Standing, progress_of
 from .publisher import ProgressPublisher
 from .range_reader import RowReader
-from .ranges import Advance, RangeResult, RowHold, TaskFailure
+from .ranges import Advance, RangeResult, RowHold, TaskFailure, offsets_moved
 from .rewind import first_from
 from .row_avro import row_format
 from .statement_runs import RemovalResult, StatementResult, StatementRunner
@@ -105,6 +105,7 @@ class Driver:
         self._executed: dict[TargetTable, set[StatementKey]] = {}
         self._refused: dict[TargetTable, dict[StatementKey, _Refusal]] = {}
         self._applied: dict[Partition, Applied] = {}
+        self._catch_up = CatchUp()
         self._holds: dict[Partition, _Held] = {}
         self._truncations: dict[ShardId, Truncation] = {}
         self._rows: dict[TargetTable, int] = {}
@@ -128,6 +129,7 @@ class Driver:
         self._load_offsets()
         self._rows = self._control.rows()
         self._intake.load()
+        self._check_topics()
         self._check_journal()
         log.info(
             "state loaded",
@@ -156,6 +158,7 @@ class Driver:
             log.warning("kafka does not answer", extra={"error": str(error)})
             return False
         self._intake.settle()  # 3
+        self._catch_up.look(self._intake.partitions, self._intake.watermarks, self._applied)
         now = time.monotonic()
         state = self._state(now)
         bound = self._runner.bound(self._size.records)
@@ -184,7 +187,7 @@ class Driver:
                 target: {key: Refused(r.error, now < r.retry_at) for key, r in refusals.items()}
                 for target, refusals in self._refused.items()
             },
-            rows=RowProgress(self._applied, self._intake.watermarks),
+            rows=self._row_progress(),
             safe_ends=self._intake.barriers.safe_ends,
             busy=self._statements.busy,
             resting={held.hold.shard for held in self._holds.values() if now < held.retry_at},
@@ -192,6 +195,9 @@ class Driver:
             routes=self._routes,
             writer_epoch=self._epoch,
         )
+
+    def _row_progress(self) -> RowProgress:
+        return RowProgress(self._applied, self._intake.watermarks, self._catch_up.caught_up)
 
     def _execute(self, batch: BatchPlan) -> None:
         """Begin to execute what is ready."""
@@ -259,7 +265,10 @@ class Driver:
                 if partition != truncation.partition:
                     to = first_from(reader, partition, start, truncation.position, self._format)
                 if to != start:
-                    moves.append(Advance(*partition, start, to, truncation.target, 0, 0, 0))
+                    topic, number, part = partition
+                    moves.append(
+                        Advance(topic, number, start, to, truncation.target, 0, 0, 0, part)
+                    )
         finally:
             reader.close()
         return moves
@@ -269,7 +278,9 @@ class Driver:
         if moves:
             self._control.move(self._epoch, moves)
         for move in moves:
-            self._applied[move.topic, move.partition] = Applied(move.next_offset)
+            self._applied[move.place] = Applied(move.next_offset)
+            if move.next_offset < move.start_offset:
+                self._catch_up.forget(move.place)
 
     def _take_statements(self, wait_s: float) -> bool:
         """Note how statements ended. Returns whether one did."""
@@ -305,21 +316,22 @@ class Driver:
     def _apply(self, batch: BatchPlan) -> bool:
         """Apply the planned ranges. Returns whether an offset moved."""
         moved, started = False, time.monotonic()
-        records = size_bytes = 0
+        results: list[RangeResult] = []
+        size_bytes = 0
         for result in self._runner.run(batch.tasks) if batch.tasks else ():
             if isinstance(result, TaskFailure):
                 self._recover(result)
             else:
-                records += result.next_offset - result.start_offset
+                results.append(result)
                 size_bytes += result.read_bytes
                 moved |= self._take(result)
-        self._size.took(records, size_bytes, time.monotonic() - started)
+        self._size.took(offsets_moved(results), size_bytes, time.monotonic() - started)
         return moved
 
     def _take(self, result: RangeResult) -> bool:
-        partition = (result.topic, result.partition)
+        partition = result.place
         self._applied[partition] = Applied(result.next_offset, result.next_position)
-        [(target, shard)] = self._intake.decisions.topics[result.topic]
+        [(target, shard)] = self._intake.decisions.streams[partition.stream]
         self._rows[target] = self._rows.get(target, 0) + result.rows
         if result.hold is not None:
             self._hold(partition, result.hold)
@@ -334,6 +346,7 @@ class Driver:
                     result.next_offset,
                     result.next_position,
                     self._intake.decisions.seen,
+                    self._intake.watermarks.number + 1,
                 )
             )
         # Coming to stand at a gate is a move too: it can be what a debt waits for.
@@ -380,6 +393,19 @@ class Driver:
             known = self._applied.get(partition)
             if known is None or known.offset != offset:
                 self._applied[partition] = Applied(offset)
+                if known is not None and offset < known.offset:
+                    self._catch_up.forget(partition)
+
+    def _check_topics(self) -> None:
+        """Rows must come where they came before: an offset tells of one topic."""
+        moved = moved_streams(self._applied, self._intake.decisions)
+        if moved is not None:
+            shard, was, now = moved
+            raise ContractError(
+                f"rows of {shard} were applied from {was}, and its route says {now} now",
+                hint="a running pipeline keeps the row_topic of its routes: set it back; for "
+                "another one merge the target again from a snapshot, as another pipeline",
+            )
 
     def _check_journal(self) -> None:
         """What is journalled must be decided, or the ddl topic is not the one it came from."""
@@ -398,7 +424,7 @@ class Driver:
     def _publish(self, targets: Iterable[TargetPlan]) -> None:
         holds = {held.hold.shard: held.hold for held in self._holds.values()}
         missing = {source: str(what) for source, what in self._intake.barriers.missing.items()}
-        rows = RowProgress(self._applied, self._intake.watermarks)
+        rows = self._row_progress()
         for target in targets:
             if self._publisher.is_due(target.target):
                 standing = Standing(holds, missing, self._stage(target.target))

@@ -11,13 +11,15 @@ import time
 from shardmerge.schemas import topics
 from shardmerge.schemas.errors import ContractError
 from shardmerge.schemas.events import Decision
+from shardmerge.schemas.names import ShardId
 from shardmerge.schemas.pipeline import Pipeline
 from shardmerge.schemas.record_format import AVRO, RecordFormat
 
 from .applied import Watermarks
-from .barrier import Barrier, Barriers, Partition
+from .barrier import Barrier, Barriers
 from .decisions import Decisions
 from .offsets import OffsetReader, TailEnd, TailRecord, TopicTail
+from .partitions import Partition, Stream, partitions_of
 
 log = logging.getLogger(__name__)
 
@@ -38,6 +40,7 @@ class Intake:
         decisions: Everything decided, as far as read.
         barriers: Per source, with the ends that are safe.
         watermarks: The latest reading of the row topics' ends.
+        partitions: Every partition of rows that is read → the source of its rows.
     """
 
     def __init__(
@@ -47,15 +50,19 @@ class Intake:
         tail: TopicTail,
         format_: RecordFormat = AVRO,
     ) -> None:
-        self.decisions = Decisions()
+        self.decisions = Decisions(topics.RowTopics(pipeline.routes))
         self.barriers = Barriers(source.name for source in pipeline.sources)
         self.watermarks = Watermarks()
+        self.partitions: dict[Partition, str] = {}
         self._offsets = offsets
         self._tail = tail
         self._format = format_
         self._ddl_topic = topics.ddl(pipeline).name
         self._ddl_read_to = 0
         self._listed_at, self._listed_seen = 0.0, -1
+        self._whole: set[Partition] = set()
+        self._missed: set[ShardId] = set()
+        self._own: dict[Partition, ShardId] = {}  # where a shard that shares a topic has none
         self._missing_since: dict[str, float] = {}
 
     def load(self) -> None:
@@ -65,7 +72,7 @@ class Intake:
             StackError: Kafka cannot be read.
             ContractError: The ddl topic contradicts itself.
         """
-        partition = (self._ddl_topic, 0)
+        partition = Partition(self._ddl_topic, 0)
         end = self._offsets.high_watermarks([partition])[partition]
         while self._ddl_read_to < end:
             self.read(timeout_s=1.0)
@@ -114,37 +121,54 @@ class Intake:
             StackError: Kafka does not answer: the next call tries again.
         """
         now, seen = time.monotonic(), self.decisions.seen
-        counts = self.watermarks.partitions
+        known = self.watermarks
+        counts, unread = known.partitions, known.unread
         if seen != self._listed_seen or now - self._listed_at >= _RELIST_S:
-            counts = self._offsets.partitions(self._read_topics())
+            # A source is removed when the pipeline file has it no more.
+            unread = self.decisions.unread(self.barriers.tails.keys())
+            wanted = [stream for stream in self.decisions.streams if stream not in unread]
+            own = {
+                topics.row_topic(stream.shard): stream.shard
+                for stream in wanted
+                if stream.shard is not None
+            }
+            listed = self._offsets.partitions({*own, *(stream.topic for stream in wanted)})
+            counts = {stream.topic: listed.get(stream.topic, 0) for stream in wanted}
+            self._own = {
+                partition: own[topic]
+                for topic in own.keys() & listed.keys() - counts.keys()
+                for partition in partitions_of(Stream(topic), listed[topic])
+            }
+            self.partitions = {
+                partition: self.decisions.streams[stream][0][1].source
+                for stream in wanted
+                for partition in partitions_of(stream, counts[stream.topic])
+            }
+            self._missed = {
+                shard
+                for stream in wanted
+                for _, shard in self.decisions.streams[stream]
+                if self.decisions.topics.misses(shard)
+            }
+            self._whole = {partition.whole for partition in self.partitions}
             self._listed_at, self._listed_seen = now, seen
-        partitions = {
-            (topic, number): self.decisions.topics[topic][0][1].source
-            for topic, count in counts.items()
-            for number in range(count)
-        }
-        watermarks = self._offsets.high_watermarks(partitions)
+        asked = self._offsets.high_watermarks({*self._whole, *self._own})
+        watermarks = {partition: asked[partition] for partition in self._whole}
         self.barriers.check(watermarks)
-        self.watermarks = Watermarks(seen, counts, watermarks)
-        ends = self._offsets.stable_ends(self.barriers.wanting(partitions))
+        strays = frozenset(shard for own, shard in self._own.items() if asked[own]) | self._missed
+        topics_ = self.decisions.topics
+        number = known.number + 1
+        self.watermarks = Watermarks(seen, counts, watermarks, topics_, unread, strays, number)
+        wanting = self.barriers.wanting(self.partitions)
+        stable = self._offsets.stable_ends({partition.whole for partition in wanting})
+        ends = {partition: stable[partition.whole] for partition in wanting}
         by_source: dict[str, dict[Partition, int]] = {}
         for partition in self.barriers.grown(ends):
-            by_source.setdefault(partitions[partition], {})[partition] = ends[partition]
-        barriers = self._offsets.high_watermarks((source, 0) for source in by_source)
+            by_source.setdefault(self.partitions[partition], {})[partition] = ends[partition]
+        barriers = self._offsets.high_watermarks(Partition(source, 0) for source in by_source)
         for source, source_ends in by_source.items():
-            self.barriers.take(Barrier(source, barriers[source, 0], source_ends))
-
-    def _read_topics(self) -> list[str]:
-        """The row topics, but those of a removed source whose shards are all gone.
-
-        A source is removed when the pipeline file has it no more.
-        """
-        sources = self.barriers.tails.keys()
-        return [
-            topic
-            for topic, [(_, shard), *_] in self.decisions.topics.items()
-            if shard.source in sources or not self.decisions.gone(topic)
-        ]
+            watermark = barriers[Partition(source, 0)]
+            self.barriers.take(Barrier(source, watermark, source_ends))
 
     def settle(self) -> None:
         """See which ends are safe by now: their schema changes have all their decisions."""

@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from shardmerge.schemas.errors import ContractError, StackError
 
-from .barrier import Partition
+from .partitions import Partition
 
 _REQUEST_TIMEOUT_S = 5.0
 _CHUNK = 1_000
@@ -56,7 +56,7 @@ class OffsetReader:
         return found
 
     def high_watermarks(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
-        """Partition → end offset with open transactions (read uncommitted, exclusive).
+        """Whole partition → end offset with open transactions (read uncommitted, exclusive).
 
         Raises:
             StackError: Kafka does not answer for one of them.
@@ -64,7 +64,7 @@ class OffsetReader:
         return self._ends(partitions, IsolationLevel.READ_UNCOMMITTED)
 
     def stable_ends(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
-        """Partition → end of what is readable (read committed, exclusive).
+        """Whole partition → end of what is readable (read committed, exclusive).
 
         Raises:
             StackError: Kafka does not answer for one of them.
@@ -74,14 +74,14 @@ class OffsetReader:
     def _ends(
         self, partitions: Iterable[Partition], isolation: IsolationLevel
     ) -> dict[Partition, int]:
-        asked = {TopicPartition(*p): OffsetSpec.latest() for p in partitions}
+        asked = {TopicPartition(p.topic, p.number): OffsetSpec.latest() for p in partitions}
         if not asked:
             return {}
         try:
             answers = self._admin.list_offsets(
                 asked, isolation_level=isolation, request_timeout=_REQUEST_TIMEOUT_S
             )
-            return {(p.topic, p.partition): f.result().offset for p, f in answers.items()}
+            return {Partition(p.topic, p.partition): f.result().offset for p, f in answers.items()}
         except KafkaException as error:
             raise _unanswered(error) from error
 

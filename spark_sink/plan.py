@@ -10,13 +10,13 @@ from shardmerge.schemas.events import Binding, ShardColumn
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.position import SourcePosition
 from shardmerge.schemas.routing import RoutingRule, RowsPolicy, rule_of
-from shardmerge.schemas.topics import row_topic
 
 from .applied import RowProgress, unapplied_before
-from .barrier import Partition
 from .decisions import Decisions, Gate, ShardGates, StatementKey, TargetDecisions
 from .gates import Stop, first_stop
+from .partitions import Partition
 from .ranges import RangeTask, Segment, ShardStream
+from .readings import readings, share_fairly
 from .statements import (
     OpenStatement,
     Refused,
@@ -101,7 +101,7 @@ def plan(decisions: Decisions, state: SinkState, max_records: int) -> BatchPlan:
     Args:
         decisions: Everything decided, as far as it was read.
         state: Everything else.
-        max_records: Bound of the sum of all ranges, in offsets; shared fairly.
+        max_records: Bound of the sum of all readings, in offsets; shared fairly.
 
     Raises:
         ContractError: A partition's safe end lies before what is applied: the topic was made
@@ -116,67 +116,55 @@ def plan(decisions: Decisions, state: SinkState, max_records: int) -> BatchPlan:
         and truncation.target not in state.busy
         and truncation.shard not in decisions.targets[truncation.target].paused
         and truncation.shard not in state.resting
-        and not unapplied_before(truncation.shard, truncation.position, truncation.seen, state.rows)
+        and not _unapplied(truncation, state.rows)
     )
     emptying = {truncation.target for truncation in emptied}
     wanted: dict[Partition, tuple[TargetTable, ShardId]] = {}
-    available: dict[Partition, int] = {}
+    available: dict[Partition, tuple[int, int]] = {}
     for partition, end in state.safe_ends.items():
-        owners = decisions.topics.get(partition[0], ())
+        owners = decisions.streams.get(partition.stream, ())
         if len(owners) != 1:
             continue
         target, shard = owners[0]
         if plans[target].ready or target in state.busy or target in emptying:
             continue
-        if shard in decisions.targets[target].paused:
+        if shard in decisions.targets[target].paused or shard in state.rows.watermarks.strays:
             continue
         size = _available(partition, end, shard, plans[target].stops.get(shard), state)
         if size > 0:
             wanted[partition] = (target, shard)
-            available[partition] = size
-    shares = share_fairly(available, max_records)
+            available[partition] = (end - size, end)
+    found = readings(available)
+    shares = share_fairly({key: reading.size for key, reading in found.items()}, max_records)
     streams: dict[ShardId, ShardStream] = {}
     bound: dict[TargetTable, Mapping[str, Binding]] = {}
     tasks = []
-    for partition, size in shares.items():
-        target, shard = wanted[partition]
-        known = decisions.targets[target]
-        if target not in bound:
-            bound[target] = bindings(known, state.executed.get(target, ()))
-        if shard not in streams:
-            streams[shard] = _stream(known, shard, plans[target].stops.get(shard), state)
-        start = state.rows.at(partition).offset
-        tasks.append(
-            RangeTask(
-                topic=partition[0],
-                partition=partition[1],
-                start_offset=start,
-                end_offset=start + size,
-                stream=streams[shard],
-                bindings=bound[target],
-                writer_epoch=state.writer_epoch,
+    for key, share in shares.items():
+        for partition, (start, end) in found[key].first(share).items():
+            target, shard = wanted[partition]
+            known = decisions.targets[target]
+            if target not in bound:
+                bound[target] = bindings(known, state.executed.get(target, ()))
+            if shard not in streams:
+                streams[shard] = _stream(known, shard, plans[target].stops.get(shard), state)
+            tasks.append(
+                RangeTask(
+                    topic=partition.topic,
+                    partition=partition.number,
+                    start_offset=start,
+                    end_offset=end,
+                    stream=streams[shard],
+                    bindings=bound[target],
+                    writer_epoch=state.writer_epoch,
+                    reading=key[1],
+                )
             )
-        )
     return BatchPlan(targets, tuple(tasks), emptied)
 
 
-def share_fairly(available: Mapping[Partition, int], bound: int) -> dict[Partition, int]:
-    """Split a bound over partitions: small ones whole, large ones in equal parts.
-
-    Returns:
-        Partition → offsets to read; partitions whose share is 0 are left out.
-    """
-    shares: dict[Partition, int] = {}
-    left = bound
-    by_size = sorted(available.items(), key=lambda item: (item[1], item[0]))
-    for index, (partition, size) in enumerate(by_size):
-        share = min(size, left // (len(by_size) - index))
-        if share == 0 and left > 0:
-            share = 1
-        if share > 0:
-            shares[partition] = share
-            left -= share
-    return shares
+def _unapplied(truncation: Truncation, rows: RowProgress) -> str:
+    place, seen = truncation.position, truncation.seen
+    return unapplied_before(truncation.shard, place, seen, rows, reading=truncation.reading)
 
 
 def _plan_target(target: TargetDecisions, state: SinkState) -> TargetPlan:
@@ -200,8 +188,7 @@ def _available(
     standing = state.rows.at(partition)
     if end < standing.offset:
         raise ContractError(
-            f"{partition[0]}/{partition[1]} ends at {end}, but rows up to {standing.offset} are "
-            f"applied",
+            f"{partition} ends at {end}, but rows up to {standing.offset} are applied",
             hint="the row topic was deleted and made anew: merge its shard again from a snapshot",
         )
     if shard in state.resting:
@@ -236,14 +223,16 @@ def _stream(
     truncation = state.truncations.get(name)
     places = [place.position for place in (stop, truncation) if place is not None]
     rule = rule_of(state.routes, name)
+    watermarks = state.rows.watermarks
     return ShardStream(
         shard=name,
         target=target.target,
         segments=tuple(segments),
         stop=min(places, default=None),
-        partitions=state.rows.watermarks.partitions.get(row_topic(name), 1),
+        partitions=watermarks.partitions.get(watermarks.topics.topic_of(name), 1),
         keeps_truncated=rule is not None and rule.on_truncate is RowsPolicy.KEEP,
         where=rule.where if rule is not None else "",
+        is_part=watermarks.topics.is_shared(name),
     )
 
 

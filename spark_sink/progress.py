@@ -12,6 +12,7 @@ from shardmerge.schemas.topics import row_topic
 from .applied import RowProgress
 from .decisions import Decisions
 from .gates import Stop
+from .partitions import stream_of
 from .plan import TargetPlan
 from .ranges import RowHold
 from .statements import OpenStatement, StatementState
@@ -111,6 +112,8 @@ def _shard(
     if reason := contradiction(decisions, shard):
         hint = "write the routing rules, or name the tables, so that each topic has one shard"
         return ShardProgress(shard, offset, reason, hint)
+    if shard in rows.watermarks.strays:
+        return ShardProgress(shard, offset, *_stray(decisions, shard))
     if (hold := standing.holds.get(shard)) is not None:
         return ShardProgress(shard, offset, hold.reason, hold.hint, hold.position)
     if shard in decisions.targets[plan.target].paused:
@@ -131,14 +134,31 @@ def _shard(
 
 def contradiction(decisions: Decisions, shard: ShardId) -> str:
     """Why a shard's row topic is not read at all; "" when it is."""
-    topic = row_topic(shard)
-    owners = decisions.topics[topic]
+    stream = stream_of(shard, decisions.topics)
+    topic, owners = stream.topic, decisions.streams[stream]
     others = sorted({str(other) for _, other in owners if other != shard})
     if others:
         return f"its row topic {topic} also holds the rows of {', '.join(others)}"
     if len(owners) > 1:
         return f"it is routed to {' and to '.join(sorted(str(target) for target, _ in owners))}"
     return ""
+
+
+def _stray(decisions: Decisions, shard: ShardId) -> tuple[str, str]:
+    """Reason and hint for a shard that has rows where its route says that there are none."""
+    own, topic = row_topic(shard), decisions.topics.topic_of(shard)
+    if decisions.topics.misses(shard):
+        return (
+            f"its rows are to come in {topic} by its route, but Debezium, which goes by the name "
+            f"{own}, puts them elsewhere",
+            "write the routes that have a row_topic so that they match just these tables' topics "
+            "too, deploy the connectors and take a new snapshot",
+        )
+    return (
+        f"its rows are to come in {topic} by its route's row_topic, and there are rows in {own}",
+        "a running pipeline keeps the row_topic of its routes, and its connectors are those of its "
+        f"pipeline file; if another pipeline left the rows behind, delete topic {own}",
+    )
 
 
 def _why(stop: Stop, plan: TargetPlan) -> tuple[str, str]:

@@ -12,9 +12,10 @@ from typing import NamedTuple
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from shardmerge.schemas.errors import ContractError, StackError
+from shardmerge.schemas.names import ShardId
 from shardmerge.schemas.topics import MAX_ROW_BYTES
 
-from .barrier import Partition
+from .partitions import Partition
 
 CHUNK = 10_000
 """Most records that are handed on at once."""
@@ -27,16 +28,29 @@ _STALL_S = 60.0
 
 
 class OffsetRange(NamedTuple):
-    """``[start, end)`` of a partition."""
+    """``[start, end)`` of a partition.
+
+    Attributes:
+        part: The shard whose records alone are wanted of a shared topic, see ``dealing``.
+    """
 
     topic: str
     partition: int
     start: int
     end: int
+    part: ShardId | None = None
+
+    @property
+    def place(self) -> Partition:
+        """What it is a range of."""
+        return Partition(self.topic, self.partition, self.part)
 
 
 class Records(NamedTuple):
-    """Committed records of one range, in offset order; a tombstone's value is None."""
+    """Committed records of one range, in offset order; a tombstone's value is None.
+
+    Of a shared topic those of one shard: a tombstone names none.
+    """
 
     partition: Partition
     offsets: Sequence[int]
@@ -82,10 +96,11 @@ class RowReader:
     def beginning(self, partition: Partition) -> int:
         """The first offset that a partition still has; raises ``StackError`` without an answer."""
         try:
-            low, _ = self.consumer.get_watermark_offsets(TopicPartition(*partition), _METADATA_S)
+            asked = TopicPartition(partition.topic, partition.number)
+            low, _ = self.consumer.get_watermark_offsets(asked, _METADATA_S)
         except KafkaException as error:
             raise StackError(
-                f"asking for the beginning of {partition[0]}: {error.args[0].str()}",
+                f"asking for the beginning of {partition.topic}: {error.args[0].str()}",
                 hint="check the Kafka brokers",
             ) from error
         return int(low)
@@ -111,12 +126,12 @@ class RangeCursor:
 
     def __init__(self, consumer: Consumer, ranges: Sequence[OffsetRange]) -> None:
         self._consumer = consumer
-        self._progress = {(r.topic, r.partition): _Progress(r.start, r.end) for r in ranges}
+        self._progress = {r.place: _Progress(r.start, r.end) for r in ranges}
         self._open = set(self._progress)
         self._silent_s = 0.0
         for r in ranges:
             if r.start >= r.end:
-                self.leave((r.topic, r.partition))
+                self.leave(r.place)
 
     @property
     def is_open(self) -> bool:
@@ -138,7 +153,8 @@ class RangeCursor:
         """Read no more of a range."""
         if partition in self._open:
             self._open.remove(partition)
-            self._consumer.incremental_unassign([TopicPartition(*partition)])
+            left = TopicPartition(partition.topic, partition.number)
+            self._consumer.incremental_unassign([left])
 
     def read(self, most: int = CHUNK) -> list[Records]:
         """Records that are there, at most so many; waits a moment for the first.
@@ -155,7 +171,7 @@ class RangeCursor:
             records
             for number, of_number in groupby(messages, Message.partition)
             for topic, group in groupby(of_number, Message.topic)
-            for records in self._take((topic, number), list(group))
+            for records in self._take(Partition(topic, number), list(group))
         ]
         now = monotonic()
         for partition in list(self._open):
@@ -164,10 +180,9 @@ class RangeCursor:
                 self.leave(partition)
         self._silent_s = 0.0 if messages else self._silent_s + now - asked
         if self._open and self._silent_s > _STALL_S:
-            topic, number = min(self._open)
+            first = min(self._open)
             raise StackError(
-                f"no record of {topic}/{number} came within {_STALL_S:.0f} s,"
-                f" offset {self.reached((topic, number))}",
+                f"no record of {first} came within {_STALL_S:.0f} s, offset {self.reached(first)}",
                 hint="check the Kafka brokers",
             )
         return found
@@ -212,7 +227,7 @@ class RangeCursor:
 
     def _take_error(self, partition: Partition, message: Message) -> None:
         error, progress = message.error(), self._progress.get(partition)
-        where, reached = f"{partition[0]}/{partition[1]}", progress.reached if progress else 0
+        where, reached = str(partition), progress.reached if progress else 0
         if progress is not None and partition not in self._open:
             return
         if error.code() == KafkaError._PARTITION_EOF and progress is not None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from shardmerge.schemas.events import Binding, ShardColumn
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.position import SourcePosition
+
+from .partitions import Partition
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,7 @@ class ShardStream:
         partitions: How many partitions the row topic has.
         keeps_truncated: Whether rows stay in the target when the shard's table is truncated.
         where: Condition of the rows that the target has; "" is all.
+        is_part: Whether the row topic holds other shards' rows too.
     """
 
     shard: ShardId
@@ -53,16 +56,20 @@ class ShardStream:
     partitions: int = 1
     keeps_truncated: bool = False
     where: str = ""
+    is_part: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class RangeTask:
     """One partition's half-open offset range ``[start_offset, end_offset)``.
 
+    Of a shared topic it is one shard's: see ``place``.
+
     Attributes:
         stream: None when no decision tells of the topic's shard: such a range is never planned.
         bindings: Identity → physical target column, of the statements executed so far.
         writer_epoch: Fences a driver that was replaced.
+        reading: Ranges of one partition of a shared topic with equal numbers are read together.
     """
 
     topic: str
@@ -72,6 +79,17 @@ class RangeTask:
     stream: ShardStream
     bindings: Mapping[str, Binding]
     writer_epoch: int
+    reading: int = 0
+
+    @property
+    def place(self) -> Partition:
+        """What it is a range of."""
+        return Partition(self.topic, self.partition, self.part)
+
+    @property
+    def part(self) -> ShardId | None:
+        """Whose part of a shared topic it is; None where the topic is the shard's own."""
+        return self.stream.shard if self.stream.is_part else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +115,7 @@ class RangeResult:
         written, deleted: Rows sent to the target.
         truncated: Whether the row event at ``next_offset`` says that the shard's table was emptied.
         read_bytes: Size of the record values that were read.
+        part: Whose part of a shared topic it is about.
     """
 
     topic: str
@@ -110,6 +129,12 @@ class RangeResult:
     hold: RowHold | None = None
     truncated: bool = False
     read_bytes: int = 0
+    part: ShardId | None = None
+
+    @property
+    def place(self) -> Partition:
+        """What it is about."""
+        return Partition(self.topic, self.partition, self.part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +149,12 @@ class Advance:
     rows: int
     written: int
     deleted: int
+    part: ShardId | None = None
+
+    @property
+    def place(self) -> Partition:
+        """What moves."""
+        return Partition(self.topic, self.partition, self.part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,3 +168,34 @@ class TaskFailure:
     message: str
     hint: str = ""
     final: bool = False
+
+
+def by_reading(tasks: Iterable[RangeTask]) -> list[tuple[RangeTask, ...]]:
+    """Tasks by what is read together: those of a shared partition, any other one by itself."""
+    found: dict[tuple[str, int, int], list[RangeTask]] = {}
+    for task in tasks:
+        found.setdefault((task.topic, task.partition, task.reading), []).append(task)
+    return [tuple(group) for group in found.values()]
+
+
+def offsets_in(tasks: Sequence[RangeTask]) -> int:
+    """How many offsets the tasks read."""
+    return sum(
+        max(t.end_offset for t in group) - min(t.start_offset for t in group)
+        for group in by_reading(tasks)
+    )
+
+
+def offsets_moved(results: Iterable[RangeResult]) -> int:
+    """How many offsets were moved over, each counted once also where several shards did."""
+    by_partition: dict[tuple[str, int], list[tuple[int, int]]] = {}
+    for result in results:
+        moved = (result.start_offset, result.next_offset)
+        by_partition.setdefault((result.topic, result.partition), []).append(moved)
+    total = 0
+    for ranges in by_partition.values():
+        reached = 0
+        for start, end in sorted(ranges):
+            total += max(0, end - max(start, reached))
+            reached = max(reached, end)
+    return total

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from shardmerge.schemas.position import SourcePosition
 
-from .barrier import Partition
+from .dealing import open_ranges
+from .partitions import Partition
 from .range_reader import OffsetRange, RowReader
 from .row_envelope import UndecodableRow, position_of
 from .row_format import JSON_ROWS, RowFormat
@@ -23,7 +24,7 @@ def first_from(
 
     Args:
         reader: Of row topics.
-        partition: Its rows are in position order.
+        partition: The rows of a shard are in position order in it.
         end: Where to stop looking (exclusive).
         position: What is looked for.
         rows: The records' format.
@@ -36,7 +37,8 @@ def first_from(
     found, block_end, size = end, end, _BLOCK
     while block_end > lowest:
         start = max(block_end - size, lowest)
-        cursor = reader.open([OffsetRange(*partition, start, block_end)])
+        wanted = OffsetRange(partition.topic, partition.number, start, block_end, partition.shard)
+        cursor = open_ranges(reader, [wanted], rows)
         before = False
         first: int | None = None
         while cursor.is_open:

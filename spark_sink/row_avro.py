@@ -30,10 +30,10 @@ from shardmerge.schemas.names import ShardId
 from shardmerge.schemas.types import ColumnType
 
 from .avro_code import Unreadable, fields_of, kinds_of
-from .avro_envelope import envelope_reader, image_reader
+from .avro_envelope import envelope_reader, image_reader, names_reader
 from .columns import Encoder, encoder
 from .row_decoder import RowDecoder, Shape
-from .row_envelope import DELETE, UPSERTS, RowRecord, UndecodableRow, image_names, row_record
+from .row_envelope import DELETE, UPSERTS, Names, RowRecord, UndecodableRow, image_names, row_record
 from .row_format import JSON_ROWS, RowFormat
 
 
@@ -49,6 +49,7 @@ class AvroRows:
         self._schema_text = schema_text
         self._nulls_are_lost = nulls_are_lost
         self._schemas: dict[bytes, AvroSchema] = {}
+        self._names: dict[bytes, Callable[[bytes], Names]] = {}
         self._decoders: dict[tuple[ShardId, Shape, tuple[str, ...]], RowDecoder] = {}
 
     def decode(self, value: bytes) -> RowRecord:
@@ -57,6 +58,18 @@ class AvroRows:
             return row_record(avro_wire.decode(value, self.schema_of(value)))
         except (UndecodableAvro, UnknownSchema) as error:
             raise UndecodableRow(error.message, hint=error.hint) from error
+
+    def names_of(self, value: bytes) -> Names | None:
+        """See ``RowFormat``."""
+        head = value[:HEAD_BYTES]
+        try:
+            reader = self._names.get(head)
+            if reader is None:
+                reader = self._names[head] = names_reader(self.schema_of(value).expanded)
+            return reader(value)
+        except (DecodeError, Unreadable, ShardMergeError):
+            # Whoever folds it finds out why, also when the registry does not answer.
+            return None
 
     def image_names(self, column: str) -> tuple[str, str]:
         """See ``RowFormat``."""

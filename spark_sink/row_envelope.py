@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
-from msgspec import DecodeError
+from msgspec import DecodeError, Struct
 from msgspec.json import Decoder
 
 from shardmerge.schemas.errors import SourceError
@@ -18,6 +18,9 @@ DELETE = "d"
 TRUNCATE = "t"
 UNDECODABLE = (DecodeError, UnicodeDecodeError)
 """What decoding raises for what is no JSON, or not of the type that was asked for."""
+
+Names: TypeAlias = tuple[str, str, str]
+"""Source, database and table, as a ``source`` block has them."""
 
 _decode: Callable[[bytes], Any] = Decoder().decode
 
@@ -98,6 +101,41 @@ def position_of(source: Mapping[str, Any], epoch: int = 0) -> SourcePosition:
 def shard_of(source: Mapping[str, Any]) -> ShardId:
     """The shard that a ``source`` block names; missing parts are empty."""
     return ShardId(*(str(source.get(part) or "") for part in ("name", "db", "table")))
+
+
+class _Names(Struct, gc=False):
+    name: str
+    db: str
+    table: str
+
+
+class _Named(Struct, gc=False):
+    source: _Names
+
+
+class _MaybeWrapped(Struct, gc=False):
+    source: _Names | None = None
+    payload: _Named | None = None
+
+
+_decode_names = Decoder(_MaybeWrapped).decode
+
+
+def names_of(value: bytes) -> Names | None:
+    """The shard of a record in JSON, with or without an embedded schema; None without one.
+
+    What nobody asks for is passed over without making objects.
+    """
+    try:
+        found = _decode_names(value)
+    except UNDECODABLE:
+        return None
+    source = found.source
+    if source is None:
+        if found.payload is None:
+            return None
+        source = found.payload.source
+    return source.name, source.db, source.table
 
 
 def image_names(column: str) -> tuple[str, str]:

@@ -60,6 +60,12 @@ class Stop:
     truncated: bool = False
 
 
+UNNAMED = Refusal(
+    "a record in the row topic of several shards does not say which shard it is of",
+    "mend or remove the record's producer: every shard of the topic stands before it",
+)
+
+
 class RowFold:
     """Folds records of one partition; see the module's text.
 
@@ -170,6 +176,9 @@ class RowFold:
         try:
             record = self._format.decode(value)
             source = record.source
+            if self._stream.is_part and self._names_another(source):
+                # Of whatever source: its position tells nothing here.
+                return self._hold(offset, UNNAMED.reason, UNNAMED.hint)
             if source["file"] != self._file or not (
                 self._low <= (source["pos"], source["row"]) < self._high
             ):
@@ -299,7 +308,7 @@ class RowFold:
         plan, source = self._plan_of(self._number), record.source
         if self._refusals and offset in self._refusals:
             return self._refusals[offset]
-        if (source.get("name"), source.get("db"), source.get("table")) != self._identity:
+        if self._names_another(source):
             return Refusal(
                 f"the row belongs to {shard_of(source)}, its topic to {self._stream.shard}",
                 "two tables share a topic name: rename one, or route them to topics of their own",
@@ -321,6 +330,9 @@ class RowFold:
         if record.op == TRUNCATE:
             return None
         return Refusal(f"operation {record.op!r} is not known", "see Debezium's release notes")
+
+    def _names_another(self, source: Mapping[str, Any]) -> bool:
+        return (source.get("name"), source.get("db"), source.get("table")) != self._identity
 
     def _refuse_keyless(self, record: RowRecord) -> Refusal | None:
         if self._stream.partitions > 1:

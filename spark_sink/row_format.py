@@ -10,7 +10,7 @@ from shardmerge.schemas.types import ColumnType
 
 from .columns import Encoder, encoder
 from .row_decoder import RowDecoder, Shape, row_decoder
-from .row_envelope import RowRecord, decode_row, image_names
+from .row_envelope import Names, RowRecord, decode_row, image_names, names_of
 
 
 class RowFormat(Protocol):
@@ -23,6 +23,10 @@ class RowFormat(Protocol):
             UndecodableRow: It is no row record in this format.
             StackError: What is needed to read it cannot be had now.
         """
+        ...
+
+    def names_of(self, value: bytes) -> Names | None:
+        """Which shard a record is of, looking at nothing else; None when it does not say."""
         ...
 
     def image_names(self, column: str) -> tuple[str, str]:
@@ -48,6 +52,10 @@ class JsonRows:
     def decode(self, value: bytes) -> RowRecord:
         """See ``RowFormat``."""
         return decode_row(value)
+
+    def names_of(self, value: bytes) -> Names | None:
+        """See ``RowFormat``."""
+        return names_of(value)
 
     def image_names(self, column: str) -> tuple[str, str]:
         """See ``RowFormat``."""

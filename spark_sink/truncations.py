@@ -27,8 +27,8 @@ from shardmerge.schemas.origin import Origin, OriginColumn, origin_part
 from shardmerge.schemas.position import SourcePosition
 from shardmerge.schemas.row_statements import deletion
 
-from .barrier import Partition
 from .decisions import TargetDecisions
+from .partitions import Partition
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,7 @@ class Truncation:
         partition, offset: Of its event.
         position: Rows from there on came after it.
         seen: ``Decisions.seen`` when it was met.
+        reading: Number of the first reading of watermarks after that.
     """
 
     target: TargetTable
@@ -47,6 +48,7 @@ class Truncation:
     offset: int
     position: SourcePosition
     seen: int
+    reading: int = 0
 
 
 UNKNOWN_ROWS = (

@@ -9,10 +9,11 @@ from shardmerge.schemas.events import Lineage
 from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId
 from shardmerge.schemas.position import BEGINNING, SourcePosition
-from shardmerge.schemas.topics import row_topic
+from shardmerge.schemas.topics import RowTopics
+from shardmerge.spark_sink.partitions import Partition
 
-Place = tuple[str, int]
-"""Topic and partition."""
+Place = Partition
+
 Change = tuple[ShardId, TableSchema | None, tuple[Lineage, ...]]
 """A shard, its schema after (None: it is gone), where its columns come from."""
 
@@ -53,15 +54,16 @@ class Entry:
     """What an offset holds: a record of a transaction, or its marker (``value`` None)."""
 
     value: Ddl | Row | None
+    producer: str
     aborted: bool = False
 
 
 @dataclass
-class Partition:
-    """A log. ``open_from`` is the first offset of a transaction whose marker is not here yet."""
+class Log:
+    """A log. ``open_from``: by producer, where the transaction begins that is not ended here."""
 
     entries: list[Entry] = field(default_factory=list)
-    open_from: int | None = None
+    open_from: dict[str, int] = field(default_factory=dict)
 
     @property
     def high_watermark(self) -> int:
@@ -69,7 +71,7 @@ class Partition:
 
     @property
     def stable_end(self) -> int:
-        return len(self.entries) if self.open_from is None else self.open_from
+        return min(self.open_from.values(), default=len(self.entries))
 
     def committed(self, start: int, end: int) -> Iterator[tuple[int, Ddl | Row]]:
         """Records in ``[start, end)`` that a read-committed consumer gets."""
@@ -80,20 +82,21 @@ class Partition:
 
 
 class ToyKafka:
-    """Topics come into being with their first record."""
+    """Topics come into being with their first record. ``topics``: where shards' rows are."""
 
-    def __init__(self, partitions: int) -> None:
+    def __init__(self, partitions: int, topics: RowTopics | None = None) -> None:
         self.row_partitions = partitions
-        self.logs: dict[Place, Partition] = {}
+        self.topics = topics or RowTopics()
+        self.logs: dict[Place, Log] = {}
 
     def ensure(self, topic: str, count: int) -> None:
         for number in range(count):
-            self.logs.setdefault((topic, number), Partition())
+            self.logs.setdefault(Place(topic, number), Log())
 
     def counts(self) -> dict[str, int]:
         found: dict[str, int] = {}
-        for topic, _ in self.logs:
-            found[topic] = found.get(topic, 0) + 1
+        for place in self.logs:
+            found[place.topic] = found.get(place.topic, 0) + 1
         return found
 
 
@@ -128,11 +131,11 @@ class ToySource:
     def send(self, event: Ddl | Row) -> None:
         """Append an event of the binlog to its topic, in the open transaction."""
         if isinstance(event, Ddl):
-            place = (self.name, 0)
+            place = Place(self.name, 0)
         else:
-            topic = row_topic(event.shard)
+            topic = self.kafka.topics.topic_of(event.shard)
             self.kafka.ensure(topic, self.kafka.row_partitions)
-            place = (topic, event.key % self.kafka.row_partitions)
+            place = Place(topic, event.key % self.kafka.row_partitions)
         if not self._open:
             self.finish()
         self._append(place, event)
@@ -153,12 +156,11 @@ class ToySource:
         if not self._unmarked:
             return
         log = self.kafka.logs[self._unmarked.pop(which % len(self._unmarked))]
-        assert log.open_from is not None
+        begin = log.open_from.pop(self.name)
         if self._aborting:
-            for entry in log.entries[log.open_from :]:
-                entry.aborted = True
-        log.entries.append(Entry(None))
-        log.open_from = None
+            for entry in log.entries[begin:]:
+                entry.aborted |= entry.producer == self.name
+        log.entries.append(Entry(None, self.name))
 
     def finish(self) -> None:
         """Land every marker, and send again what was aborted (in a transaction that is open)."""
@@ -177,7 +179,6 @@ class ToySource:
 
     def _append(self, place: Place, event: Ddl | Row) -> None:
         log = self.kafka.logs[place]
-        if log.open_from is None:
-            log.open_from = len(log.entries)
-        log.entries.append(Entry(event))
+        log.open_from.setdefault(self.name, len(log.entries))
+        log.entries.append(Entry(event, self.name))
         self._open.append((place, event))

@@ -9,10 +9,11 @@ from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.origin import origin_part
 from shardmerge.schemas.origin_columns import of_shard
 from shardmerge.schemas.routing import RoutingRule
-from shardmerge.spark_sink.applied import Applied, RowProgress, Watermarks
+from shardmerge.spark_sink.applied import Applied, CatchUp, RowProgress, Watermarks
 from shardmerge.spark_sink.barrier import Barrier, Barriers
 from shardmerge.spark_sink.decisions import Decisions
 from shardmerge.spark_sink.fills import fill_of
+from shardmerge.spark_sink.partitions import partitions_of
 from shardmerge.spark_sink.plan import BatchPlan, SinkState, plan
 from shardmerge.spark_sink.ranges import RangeTask, Segment
 from shardmerge.spark_sink.statements import OpenStatement, bindings
@@ -55,7 +56,9 @@ class ToySink:
         routes: Sequence[RoutingRule] = (),
     ) -> None:
         self.kafka, self.ddl, self.target, self.batch = kafka, ddl, target, batch
-        self.decisions = Decisions()
+        self.decisions = Decisions(kafka.topics)
+        self.catch_up = CatchUp()
+        self.places: dict[Place, str] = {}
         self.barriers = Barriers(sources)
         self.watermarks = Watermarks()
         self.applied = {place: Applied(offset) for place, offset in target.offsets.items()}
@@ -77,6 +80,7 @@ class ToySink:
             for phase in (self._observe, self._read) if self.stale else (self._read, self._observe):
                 yield from phase()
             self.barriers.settle(self.decisions)
+            self.catch_up.look(self.places, self.watermarks, self.applied)
             batch = plan(self.decisions, self.state(), self.batch)
             yield
             self._execute(batch)
@@ -86,7 +90,7 @@ class ToySink:
         targets = self.decisions.targets
         return SinkState(
             executed=dict.fromkeys(targets, self.target.executed),
-            rows=RowProgress(self.applied, self.watermarks),
+            rows=RowProgress(self.applied, self.watermarks, self.catch_up.caught_up),
             safe_ends=self.barriers.safe_ends,
             busy=self.busy,
             resting=self.stuck | self.unknown_rows,
@@ -96,7 +100,7 @@ class ToySink:
 
     def barrier_of(self, source: str) -> int:
         """The barrier is the high watermark of the schema-change topic."""
-        return self.kafka.logs[source, 0].high_watermark
+        return self.kafka.logs[Place(source, 0)].high_watermark
 
     def _read(self) -> Iterator[None]:
         while self._ddl_read < len(self.ddl):
@@ -106,7 +110,7 @@ class ToySink:
             self._ddl_read += 1
             yield
         for source, tail in self.barriers.tails.items():
-            log = self.kafka.logs[source, 0]
+            log = self.kafka.logs[Place(source, 0)]
             end = log.stable_end
             for offset, _ in log.committed(tail.read_to, end):
                 tail.record(offset)
@@ -116,18 +120,22 @@ class ToySink:
     def _observe(self) -> Iterator[None]:
         seen = self.decisions.seen
         listed = self.kafka.counts()
-        counts = {t: listed[t] for t in self.decisions.topics if t in listed}
+        streams = self.decisions.streams
+        counts = {s.topic: listed[s.topic] for s in streams if s.topic in listed}
         yield
-        places: dict[Place, str] = {
-            (topic, number): self.decisions.topics[topic][0][1].source
-            for topic, count in counts.items()
-            for number in range(count)
+        self.places = places = {
+            place: owners[0][1].source
+            for stream, owners in streams.items()
+            for place in partitions_of(stream, counts.get(stream.topic, 0))
         }
-        watermarks = {place: self.kafka.logs[place].high_watermark for place in places}
+        whole = {place.whole for place in places}
+        watermarks = {place: self.kafka.logs[place].high_watermark for place in whole}
         self.barriers.check(watermarks)
-        self.watermarks = Watermarks(seen, counts, watermarks)
+        number = self.watermarks.number + 1
+        topics = self.kafka.topics
+        self.watermarks = Watermarks(seen, counts, watermarks, topics, number=number)
         yield
-        ends = {p: self.kafka.logs[p].stable_end for p in self.barriers.wanting(places)}
+        ends = {p: self.kafka.logs[p.whole].stable_end for p in self.barriers.wanting(places)}
         yield
         by_source: dict[str, dict[Place, int]] = {}
         for place in self.barriers.grown(ends):
@@ -181,15 +189,18 @@ class ToySink:
         self.target.move(moves)
         for move in moves:
             self.applied[move.place] = Applied(move.end)
+            if move.end < move.start:
+                self.catch_up.forget(move.place)
         yield
 
     def _meet(self, place: Place, offset: int, row: Row) -> None:
         """The first TRUNCATE of a shard is carried out first."""
         known = self.truncations.get(row.shard)
         if known is None or row.position <= known.position:
-            [(target, _)] = self.decisions.topics[place[0]]
+            [(target, _)] = self.decisions.streams[place.stream]
+            seen, reading = self.decisions.seen, self.watermarks.number + 1
             self.truncations[row.shard] = Truncation(
-                target, row.shard, place, offset, row.position, self.decisions.seen
+                target, row.shard, place, offset, row.position, seen, reading
             )
 
     def _apply(self, batch: BatchPlan) -> Iterator[None]:
@@ -198,12 +209,14 @@ class ToySink:
             yield
 
     def _apply_task(self, task: RangeTask) -> None:
-        place = (task.topic, task.partition)
+        place = task.place
         numbers: dict[int, int] = {}
         standing = Applied(task.end_offset)
-        log = self.kafka.logs[place]
+        log = self.kafka.logs[place.whole]
         for offset, row in log.committed(task.start_offset, task.end_offset):
             assert isinstance(row, Row)
+            if task.part is not None and row.shard != task.part:
+                continue
             stop = task.stream.stop
             if stop is not None and row.position >= stop:
                 standing = Applied(offset, row.position)

@@ -60,7 +60,7 @@ class _ToyReader:
 
     def open(self, ranges: Sequence[OffsetRange]) -> _ToyCursor:
         [wanted] = ranges
-        place = (wanted.topic, wanted.partition)
+        place = wanted.place
         return _ToyCursor(place, _rows(self._kafka, place, wanted.start, wanted.end))
 
 

@@ -19,7 +19,7 @@ from typing import Literal, Protocol, TypeAlias
 from shardmerge.schemas.errors import TargetError
 from shardmerge.schemas.events import TargetStatement
 from shardmerge.schemas.names import TargetTable
-from shardmerge.spark_sink.barrier import Partition
+from shardmerge.spark_sink.partitions import Partition
 from shardmerge.spark_sink.ranges import Advance, RangeResult, RangeTask, TaskFailure
 
 State: TypeAlias = Literal["intent", "done", "refused"]
@@ -62,7 +62,7 @@ class WriterState(Protocol):
         ...
 
     def offsets(self) -> Mapping[Partition, int]:
-        """(topic, partition) → next offset to apply, of every partition that was ever applied."""
+        """Partition → next offset to apply, of every one that was ever applied."""
         ...
 
     def rows(self) -> dict[TargetTable, int]:

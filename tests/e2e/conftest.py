@@ -10,7 +10,8 @@ import pytest
 
 from shardmerge.cli.demo import Demo
 from shardmerge.cli.line import Line
-from shardmerge.schemas.routing import RoutingRule
+from shardmerge.schemas.origin import Origin, OriginColumn, OriginPart
+from shardmerge.schemas.routing import RoutingRule, RowsPolicy
 
 from .runner.cases import CASE_ROUTES, Pool
 from .runner.model import load, parse
@@ -26,6 +27,17 @@ SCENARIOS = (
 ROUTES = (
     *CASE_ROUTES,
     RoutingRule(".*", "app", r"tbl\d+", "merged", "tbl"),
+    # Shards of both sources in one row topic.
+    RoutingRule(
+        ".*",
+        "shared_app",
+        r"t_\d+",
+        "shared_merged",
+        "t",
+        row_topic="shared.t",
+        origin=Origin((OriginColumn(OriginPart.SHARD, "_shard"),), in_keys=True),
+        on_drop=RowsPolicy.DELETE,
+    ),
     # Databases of one test each; two rules that contradict each other for `clash_2`.
     RoutingRule(".*", r"(?P<test>(?:order|bad|plain)\w*)_app", r"t_\d+", r"\g<test>_merged", "t"),
     RoutingRule(".*", "bad_route_app", "t_2", "elsewhere", "t"),

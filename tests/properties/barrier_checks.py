@@ -91,12 +91,15 @@ def _gate_of(known: Decisions, row: Row) -> Gate:
 
 
 def _dropped_behind_the_hold(known: Decisions, shard: ShardId, gate: Gate, column: str) -> bool:
-    """Whether the shard gave the column up before its hold was ended: its value goes too."""
+    """Whether the shard gave the column up before its hold was ended: its value goes too.
+
+    So it does where the shard has the column again, or converted it.
+    """
     if gate.released_by is None:
         return False
     gates = known.targets[TARGET].shards[shard].gates
-    last = [g for g in gates if g.version <= gate.released_by][-1]
-    return column not in {c.id for c in last.columns}
+    later = [g for g in gates if gate.version < g.version <= gate.released_by]
+    return any(column in g.renewed or column not in {c.id for c in g.columns} for g in later)
 
 
 def _waits(

@@ -39,10 +39,13 @@ class BarrierMachine(BarrierWorld):
     """Rows, schema changes, commands, transactions; agents and a sink that may die at any step."""
 
     @initialize(
-        partitions=st.integers(1, 2), batch=st.sampled_from([2, 5, 100]), mode=st.sampled_from(Mode)
+        partitions=st.integers(1, 2),
+        batch=st.sampled_from([2, 5, 100]),
+        mode=st.sampled_from(Mode),
+        shared=st.sampled_from(["", "t_.", "t_1"]),
     )
-    def start(self, partitions: int, batch: int, mode: Mode) -> None:
-        self.begin(partitions, batch, mode)
+    def start(self, partitions: int, batch: int, mode: Mode, shared: str = "") -> None:
+        self.begin(partitions, batch, mode, shared=shared)
 
     # --- the sources
 
@@ -209,9 +212,9 @@ class BarrierMachine(BarrierWorld):
     def rows_are_applied_once_and_in_order(self) -> None:
         if hasattr(self, "target"):
             for place, numbers in self.target.taken.items():
-                log = self.kafka.logs[place]
+                log = self.kafka.logs[place.whole]
                 sent = [r.number for _, r in log.committed(0, self.target.offsets[place])
-                        if isinstance(r, Row)]  # fmt: skip
+                        if isinstance(r, Row) and place.shard in (None, r.shard)]  # fmt: skip
                 assert list(numbers.values()) == sent
 
     def _let_the_sources_settle(self) -> None:

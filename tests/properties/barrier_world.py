@@ -27,8 +27,9 @@ from shardmerge.schemas.model import Column, TableSchema
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.origin import NO_ORIGIN, Origin
 from shardmerge.schemas.routing import ExistingRows, Mode, RenamePolicy, RoutingRule, RowsPolicy
+from shardmerge.schemas.topics import RowTopics
 from shardmerge.spark_sink.decisions import Decisions
-from tests.toy_kafka import Change, Ddl, Row, ToyKafka, ToySource
+from tests.toy_kafka import Change, Ddl, Place, Row, ToyKafka, ToySource
 from tests.toy_sink import ToySink
 from tests.toy_target import BIG, CONTEXT, FAMILIES, SMALL, ToyTarget, accepts
 
@@ -57,12 +58,18 @@ class BarrierWorld(RuleBasedStateMachine):
     existing_rows = ExistingRows.REREAD
     routes: Sequence[RoutingRule] = ()
 
-    def begin(self, partitions: int, batch: int, mode: Mode, shards: int = 3) -> None:
-        """A world with some shards that a snapshot described."""
+    def begin(
+        self, partitions: int, batch: int, mode: Mode, shards: int = 3, shared: str = ""
+    ) -> None:
+        """A world with some shards that a snapshot described.
+
+        ``shared``: which tables' rows, of both sources, come in one topic.
+        """
+        route = RoutingRule(".*", "app", shared, "merged", "t", row_topic="merged.t")
         self.batch = batch
         self.mode = mode
         self.commands = 0
-        self.kafka = ToyKafka(partitions)
+        self.kafka = ToyKafka(partitions, RowTopics([route] if shared else []))
         self.sources = {name: ToySource(name, self.kafka) for name in ("s1", "s2")}
         self.state = coordinator.initial(TARGET)
         self.tracked: dict[ShardId, TableSchema] = {}
@@ -81,7 +88,7 @@ class BarrierWorld(RuleBasedStateMachine):
 
     def known(self) -> Decisions:
         """Everything on the ddl topic."""
-        known = Decisions()
+        known = Decisions(self.kafka.topics)
         for decision in self.ddl:
             if decision is not None:
                 known.add(decision)
@@ -153,7 +160,7 @@ class BarrierWorld(RuleBasedStateMachine):
 
     def _decide(self, source: str) -> bool:
         """Answer the next schema change that can be read; False when there is none."""
-        log = self.kafka.logs[source, 0]
+        log = self.kafka.logs[Place(source, 0)]
         for offset, event in log.committed(self.read_to[source], log.stable_end):
             assert isinstance(event, Ddl)
             self.read_to[source] = offset + 1

@@ -5,7 +5,7 @@ The control of ``barrier_machine``: a check that cannot fail proves nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import pytest
@@ -19,11 +19,12 @@ from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId
 from shardmerge.schemas.position import SourcePosition
 from shardmerge.schemas.routing import Mode
-from shardmerge.spark_sink.applied import RowProgress
+from shardmerge.spark_sink.applied import CatchUp, Reached, RowProgress
 from shardmerge.spark_sink.decisions import Gate, ShardGates
 from tests.properties.barrier_machine import BarrierMachine
 from tests.properties.barrier_world import SHARDS
 from tests.properties.test_barrier_machine import StaleBarrierMachine
+from tests.toy_kafka import Place
 from tests.toy_sink import ToySink
 
 FIRST, SECOND, OTHER = SHARDS[:3]
@@ -139,6 +140,13 @@ def _any_watermark_is_a_proof(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(statements_module, "unapplied_before", careless)
 
 
+def _any_offset_is_caught_up(patch: pytest.MonkeyPatch) -> None:
+    def look(self: CatchUp, partitions: Iterable[Place], *rest: object) -> None:
+        self.caught_up = dict.fromkeys(partitions, Reached(1 << 40, 1 << 40))
+
+    patch.setattr(CatchUp, "look", look)
+
+
 def _held_gates_count_like_others(patch: pytest.MonkeyPatch) -> None:
     def last_gate(shard: ShardGates, version: int) -> Gate | None:
         count = shard.upto(version)
@@ -148,7 +156,9 @@ def _held_gates_count_like_others(patch: pytest.MonkeyPatch) -> None:
 
 
 def _the_barrier_is_the_last_stable_offset(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(ToySink, "barrier_of", lambda sink, source: sink.kafka.logs[source, 0].stable_end)
+    patch.setattr(
+        ToySink, "barrier_of", lambda sink, source: sink.kafka.logs[Place(source, 0)].stable_end
+    )
 
 
 def _undecided_changes_are_not_missed(patch: pytest.MonkeyPatch) -> None:
@@ -158,6 +168,7 @@ def _undecided_changes_are_not_missed(patch: pytest.MonkeyPatch) -> None:
 RULES = [
     (_contractions_do_not_wait, a_null_before_not_null),
     (_any_watermark_is_a_proof, a_null_after_the_watermarks_were_read),
+    (_any_offset_is_caught_up, a_null_before_not_null),
     (_held_gates_count_like_others, a_row_between_two_gates_of_a_hold),
     (_subjects_do_not_order, a_column_that_comes_back_while_its_debt_is_open),
     (_rows_do_not_wait, a_column_that_comes_back_while_its_debt_is_open),

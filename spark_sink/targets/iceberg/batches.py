@@ -21,15 +21,22 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from uuid import uuid4
 
 from shardmerge.schemas.errors import ContractError, ShardMergeError, TargetError
 from shardmerge.schemas.names import TargetTable
 from shardmerge.spark_sink.failpoints import reach
-from shardmerge.spark_sink.ranges import RangeResult, RangeTask, TaskFailure
+from shardmerge.spark_sink.ranges import (
+    RangeResult,
+    RangeTask,
+    TaskFailure,
+    by_reading,
+    offsets_in,
+)
 from shardmerge.spark_sink.spark_session import SparkStart
 
-from .fold import FoldConfig, Folded, FoldTask, close_readers, fold_tasks, read_head
+from .fold import FoldConfig, Folded, FoldTask, close_readers, fold_units, read_head
 from .lines import Columns
 from .merge import SOURCE, changes_sql, collisions_sql, merge_sql
 from .staging import new_id, publishable, stage
@@ -118,16 +125,17 @@ class IcebergBatches:
             ShardMergeError: A task failed.
         """
         session = self._spark.session()
-        wanted = [FoldTask(n, task, columns) for n, task in enumerate(tasks)]
-        size = sum(task.end_offset - task.start_offset for task in tasks)
-        if size < self._min_records:
-            texts = list(fold_tasks(wanted, self._config))
+        readings = by_reading(tasks)
+        numbers = count()
+        wanted = [[FoldTask(next(numbers), task, columns) for task in r] for r in readings]
+        if offsets_in(tasks) < self._min_records:
+            texts = list(fold_units(wanted, self._config))
             rdd = session.sparkContext.parallelize(texts, 1)
         else:
             slices = min(len(wanted), session.sparkContext.defaultParallelism * _SLICES_PER_CORE)
-            dealt = [task for first in range(slices) for task in wanted[first::slices]]
+            dealt = [unit for first in range(slices) for unit in wanted[first::slices]]
             rdd = session.sparkContext.parallelize(dealt, slices).mapPartitions(
-                partial(fold_tasks, config=self._config)
+                partial(fold_units, config=self._config)
             )
         frame = session.createDataFrame(
             rdd.map(_alone), f"{SOURCE} string", verifySchema=False
@@ -179,11 +187,11 @@ class IcebergBatches:
         others: bool,
     ) -> None:
         session = self._spark.session()
-        topics = {f.result.topic for f in folded if f.count}
-        distinct = len(topics) > 1 or any(f.groups > 1 for f in folded)
+        streams = {f.result.place.stream for f in folded if f.count}
+        distinct = len(streams) > 1 or any(f.groups > 1 for f in folded)
         tasks = [f.number for f in folded] if others else None
         changes = changes_sql(lines.view, lines.columns, key, tasks, distinct=distinct)
-        if len(topics) > 1:
+        if len(streams) > 1:
             self._count_collisions(target, lines, key)
         name = self._store.catalog.sql_name(target)
         sql = merge_sql(name, lines.columns, key, changes)
@@ -234,7 +242,7 @@ class IcebergBatches:
 
 def _untouched(task: RangeTask) -> RangeResult:
     start = task.start_offset
-    return RangeResult(task.topic, task.partition, start, start, None, 0, 0, 0)
+    return RangeResult(task.topic, task.partition, start, start, None, 0, 0, 0, part=task.part)
 
 
 def _raised(failure: TaskFailure) -> ShardMergeError:

@@ -15,8 +15,9 @@ from itertools import accumulate
 
 from shardmerge.connectors.registry import RegistryAddress
 from shardmerge.schemas.errors import ContractError, ShardMergeError
-from shardmerge.spark_sink.barrier import Partition
+from shardmerge.spark_sink.dealing import open_ranges
 from shardmerge.spark_sink.keyless import KeylessBatch
+from shardmerge.spark_sink.partitions import Partition
 from shardmerge.spark_sink.range_reader import OffsetRange, RowReader
 from shardmerge.spark_sink.ranges import RangeResult, RangeTask, TaskFailure
 from shardmerge.spark_sink.row_avro import row_format
@@ -87,7 +88,14 @@ class _Lane:
 
     @property
     def partition(self) -> Partition:
-        return self.task.task.topic, self.task.task.partition
+        return self.task.task.place
+
+    @property
+    def range(self) -> OffsetRange:
+        """What is to be read."""
+        task = self.task.task
+        start, end = task.start_offset, self.end_offset
+        return OffsetRange(task.topic, task.partition, start, end, task.part)
 
 
 @dataclass(slots=True)
@@ -111,22 +119,38 @@ def close_readers() -> None:
         _readers.popitem()[1].close()
 
 
-def fold_tasks(tasks: Iterable[FoldTask], config: FoldConfig) -> Iterator[str]:
+def fold_units(units: Iterable[Sequence[FoldTask]], config: FoldConfig) -> Iterator[str]:
     """The lines of tasks, and after those of each a head: the function of ``mapPartitions``.
 
     An error becomes a head too, the last one: an exception would come back as Java's text of a
     Python traceback.
+
+    Args:
+        units: What is read together of shared partitions, any other task by itself.
+        config: Of the tasks.
     """
-    found = list(tasks)
-    if not found:
-        return
     try:
-        for folded, lines in fold_ranges(found, config):
-            yield from lines
-            yield _head(folded)
+        for together in _side_by_side(units):
+            for folded, lines in fold_ranges(together, config):
+                yield from lines
+                yield _head(folded)
     except ShardMergeError as error:
         final = isinstance(error, ContractError)
         yield _head(TaskFailure(error.message, error.hint, final=final))
+
+
+def _side_by_side(units: Iterable[Sequence[FoldTask]]) -> Iterator[list[FoldTask]]:
+    """The tasks, so that those that come together need each partition once."""
+    found: list[FoldTask] = []
+    partitions: set[Partition] = set()
+    for unit in units:
+        if (whole := unit[0].task.place.whole) in partitions:
+            yield found
+            found, partitions = [], set()
+        found += unit
+        partitions.add(whole)
+    if found:
+        yield found
 
 
 def read_head(text: str) -> Folded | TaskFailure | None:
@@ -146,7 +170,7 @@ def _head(value: Folded | TaskFailure) -> str:
 def fold_ranges(
     tasks: Sequence[FoldTask], config: FoldConfig
 ) -> Iterator[tuple[Folded, list[str]]]:
-    """What becomes of tasks of different partitions, and their lines.
+    """What becomes of tasks of different partitions, or parts of one, and their lines.
 
     Raises:
         ContractError: A range's start does not exist any more.
@@ -174,11 +198,8 @@ def _prepared(task: RangeTask) -> RangeTask:
 
 
 def _read(lanes: Sequence[_Lane], reader: RowReader, config: FoldConfig) -> dict[Partition, _Read]:
-    starts = {lane.partition: lane.task.task.start_offset for lane in lanes}
-    cursor = reader.open(
-        [OffsetRange(*p, starts[p], lane.end_offset) for lane in lanes for p in [lane.partition]]
-    )
     rows = row_format(config.registry)
+    cursor = open_ranges(reader, [lane.range for lane in lanes], rows)
     read = {
         lane.partition: _Read(
             RowFold(lane.task.task.stream, lane.task.task.bindings, lane.refusals, rows),
@@ -253,6 +274,7 @@ def _folded(lane: _Lane, read: _Read) -> tuple[Folded, list[str]] | None:
         hold=end.hold if end else None,
         truncated=end.truncated if end else False,
         read_bytes=read.size,
+        part=task.part,
     )
     return Folded(lane.task.number, result, keys[0] if keys else (), len(lines), len(keys)), lines
 

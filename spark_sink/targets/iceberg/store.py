@@ -19,7 +19,7 @@ from typing import TypeVar
 
 from shardmerge.schemas.errors import TargetError
 from shardmerge.schemas.names import TargetTable
-from shardmerge.spark_sink.barrier import Partition
+from shardmerge.spark_sink.partitions import Partition
 from shardmerge.spark_sink.ranges import Advance
 from shardmerge.spark_sink.targets.interface import taken_over
 
@@ -83,7 +83,7 @@ class IcebergStore:
         return _epoch_of(self.catalog.load(self._control))
 
     def offsets(self) -> Mapping[Partition, int]:
-        """(topic, partition) → next offset to apply."""
+        """Partition → next offset to apply."""
         return {
             partition: offset
             for state in self.states().values()

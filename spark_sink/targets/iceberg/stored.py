@@ -11,11 +11,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from shardmerge.schemas.errors import ContractError, TargetError
-from shardmerge.spark_sink.barrier import Partition
+from shardmerge.schemas.names import ShardId
+from shardmerge.spark_sink.partitions import Partition
 from shardmerge.spark_sink.ranges import Advance, RangeResult
 from shardmerge.spark_sink.targets.interface import JournalEntry, taken_over
 
-_FORMAT = 1
+_FORMAT, _SHARED_FORMAT = 1, 2
+"""The second has offsets of parts of shared topics too: who does not know them must stop."""
 
 
 def state_key(pipeline: str) -> str:
@@ -29,7 +31,7 @@ class StoredState:
 
     Attributes:
         epoch: Of the last writer that changed it, or fenced it.
-        offsets: (topic, partition) → next offset to apply.
+        offsets: Partition → next offset to apply.
         rows: Row events applied.
         done: ``version.ordinal`` of executed statements.
         refused: The same of refused ones → why.
@@ -59,22 +61,21 @@ class StoredState:
         """
         offsets, rows = dict(self.offsets), self.rows
         for move in moves:
-            partition = (move.topic, move.partition)
-            stored = offsets.get(partition)
+            stored = offsets.get(move.place)
             if stored is not None and stored != move.start_offset:
                 raise TargetError(
-                    f"another writer moved {move.topic}/{move.partition}: its offset is"
+                    f"another writer moved {move.place}: its offset is"
                     f" {stored}, expected {move.start_offset}",
                     hint="only one sink may run per pipeline; it starts again from the stored"
                     " offsets",
                 )
-            offsets[partition] = move.next_offset
+            offsets[move.place] = move.next_offset
             rows += move.rows
         return replace(self, offsets=offsets, rows=rows)
 
     def stands_behind(self, moves: Iterable[RangeResult | Advance]) -> bool:
         """Whether every offset is where its move ends."""
-        return all(self.offsets.get((m.topic, m.partition)) == m.next_offset for m in moves)
+        return all(self.offsets.get(move.place) == move.next_offset for move in moves)
 
     def journalled(self, statement: str, entry: JournalEntry) -> StoredState:
         """With a statement's end."""
@@ -87,12 +88,19 @@ class StoredState:
 def to_json(state: StoredState) -> str:
     """Equal states give equal texts."""
     offsets: dict[str, dict[str, int]] = {}
-    for (topic, partition), offset in sorted(state.offsets.items()):
-        offsets.setdefault(topic, {})[str(partition)] = offset
-    document = {
-        "format": _FORMAT, "epoch": state.epoch, "offsets": offsets, "rows": state.rows,
+    shared: list[list[str | int]] = []
+    for (topic, number, shard), offset in sorted(state.offsets.items()):
+        if shard is None:
+            offsets.setdefault(topic, {})[str(number)] = offset
+        else:
+            shared.append([topic, number, shard.source, shard.database, shard.table, offset])
+    document: dict[str, object] = {
+        "format": _SHARED_FORMAT if shared else _FORMAT,
+        "epoch": state.epoch, "offsets": offsets, "rows": state.rows,
         "done": sorted(state.done, key=_order), "refused": dict(sorted(state.refused.items())),
     }  # fmt: skip
+    if shared:
+        document["shared"] = shared
     return json.dumps(document, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -106,14 +114,18 @@ def from_json(text: str | None) -> StoredState:
         return StoredState()
     try:
         document = json.loads(text)
-        if document["format"] != _FORMAT:
+        if document["format"] not in (_FORMAT, _SHARED_FORMAT):
             raise ValueError(f"format {document['format']!r}")
         return StoredState(
             document["epoch"],
             {
-                (topic, int(partition)): offset
+                Partition(topic, int(partition)): offset
                 for topic, of_topic in document["offsets"].items()
                 for partition, offset in of_topic.items()
+            }
+            | {
+                Partition(topic, number, ShardId(*shard)): offset
+                for topic, number, *shard, offset in document.get("shared", ())
             },
             document["rows"],
             frozenset(document["done"]),

@@ -27,10 +27,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
 from shardmerge.schemas.errors import TargetError
-from shardmerge.spark_sink.barrier import Partition
+from shardmerge.schemas.names import ShardId
+from shardmerge.spark_sink.dealing import Cursor, open_ranges
 from shardmerge.spark_sink.failpoints import reach
 from shardmerge.spark_sink.keyless import KeylessBatch
-from shardmerge.spark_sink.range_reader import OffsetRange, RangeCursor
+from shardmerge.spark_sink.partitions import Partition
+from shardmerge.spark_sink.range_reader import OffsetRange
 from shardmerge.spark_sink.ranges import Advance, RangeResult, RangeTask
 from shardmerge.spark_sink.row_batches import Batch, RefusedRow, TextOf
 from shardmerge.spark_sink.row_fold import RowFold
@@ -55,12 +57,13 @@ class _Lane:
 
     @property
     def partition(self) -> Partition:
-        return self.task.topic, self.task.partition
+        return self.task.place
 
     @property
     def range(self) -> OffsetRange:
         """What is not applied yet."""
-        return OffsetRange(*self.partition, self.result.next_offset, self.task.end_offset)
+        task, start = self.task, self.result.next_offset
+        return OffsetRange(task.topic, task.partition, start, task.end_offset, task.part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +90,8 @@ class _NotTogether(Exception):
 def apply_tasks(tasks: Iterable[RangeTask], config: ApplyConfig) -> Iterator[RangeResult]:
     """Apply ranges: the function of ``RDD.mapPartitions``.
 
-    Neighbours of one target are applied together, unless they are of one partition. Also called
+    Neighbours of one target are applied together, unless they are of one partition and not read
+    together. Also called
     directly by the driver for a batch too small to be worth a job.
 
     Raises:
@@ -106,18 +110,21 @@ def apply_tasks(tasks: Iterable[RangeTask], config: ApplyConfig) -> Iterator[Ran
 
 def _neighbours(tasks: Iterable[RangeTask]) -> Iterator[list[RangeTask]]:
     found: list[RangeTask] = []
-    partitions: set[Partition] = set()
+    readings: dict[Partition, int] = {}
+    places: set[Partition] = set()
     for task in tasks:
-        partition = (task.topic, task.partition)
+        whole = task.place.whole
         if found and (
-            partition in partitions
+            task.place in places
+            or readings.get(whole, task.reading) != task.reading
             or task.stream.target != found[0].stream.target
             or task.writer_epoch != found[0].writer_epoch
         ):
             yield found
-            found, partitions = [], set()
+            found, readings, places = [], {}, set()
         found.append(task)
-        partitions.add(partition)
+        readings[whole] = task.reading
+        places.add(task.place)
     if found:
         yield found
 
@@ -126,7 +133,8 @@ def apply_together(tasks: Sequence[RangeTask], connection: TaskConnection) -> li
     """Apply the rows of ranges, each up to its end, a gate or a row that cannot be applied.
 
     Args:
-        tasks: Of one target and different partitions; one at least.
+        tasks: Of one target and different partitions, or parts of one that are read together; one
+            at least.
         connection: What is kept open over tasks.
 
     Returns:
@@ -143,7 +151,15 @@ def apply_together(tasks: Sequence[RangeTask], connection: TaskConnection) -> li
         _Lane(
             task,
             RangeResult(
-                task.topic, task.partition, task.start_offset, task.start_offset, None, 0, 0, 0
+                task.topic,
+                task.partition,
+                task.start_offset,
+                task.start_offset,
+                None,
+                0,
+                0,
+                0,
+                part=task.part,
             ),
         )
         for task in tasks
@@ -180,7 +196,7 @@ def _apply(lanes: Sequence[_Lane], connection: TaskConnection) -> None:
         RefusedRow: A row of the only lane cannot be applied.
         _NotTogether: A row of one of several lanes cannot be applied.
     """
-    cursor = connection.reader.open([lane.range for lane in lanes])
+    cursor = open_ranges(connection.reader, [lane.range for lane in lanes], connection.rows)
     while not all(lane.done for lane in lanes):
         rounds = _read(lanes, cursor, connection)
         _commit([r for r in rounds if r.next_offset > r.start], connection)
@@ -201,7 +217,7 @@ def _apply(lanes: Sequence[_Lane], connection: TaskConnection) -> None:
             r.lane.done = not cursor.is_reading(r.lane.partition)
 
 
-def _read(lanes: Sequence[_Lane], cursor: RangeCursor, connection: TaskConnection) -> list[_Round]:
+def _read(lanes: Sequence[_Lane], cursor: Cursor, connection: TaskConnection) -> list[_Round]:
     config = connection.config
     folds = {
         lane.partition: RowFold(
@@ -257,15 +273,11 @@ def _commit(rounds: Sequence[_Round], connection: TaskConnection) -> None:
         try:
             with session.transaction():
                 control.fence(task.writer_epoch)
-                if (
-                    uncertain
-                    and control.offset_of(task.topic, task.partition) == rounds[0].next_offset
-                ):
+                if uncertain and control.offset_of(task.place) == rounds[0].next_offset:
                     return
                 connection.write(task.stream.target, batches)
                 reach("rows-written")
-                for r in rounds:
-                    control.advance(_advance(r))
+                control.advance_all(_advance(r) for r in rounds)
                 reach("offsets-moved")
         except TargetError as error:
             if attempt == _ATTEMPTS or not _repeats(error):
@@ -284,11 +296,11 @@ def _commit(rounds: Sequence[_Round], connection: TaskConnection) -> None:
 
 
 def _batches(rounds: Sequence[_Round], text_of: TextOf | None) -> list[Batch | KeylessBatch]:
-    by_topic: dict[str, list[RowFold]] = {}
+    by_shard: dict[ShardId, list[RowFold]] = {}
     for r in rounds:
-        by_topic.setdefault(r.lane.task.topic, []).append(r.fold)
+        by_shard.setdefault(r.lane.task.stream.shard, []).append(r.fold)
     return [
-        batch for first, *others in by_topic.values() for batch in first.batches(others, text_of)
+        batch for first, *others in by_shard.values() for batch in first.batches(others, text_of)
     ]
 
 
@@ -306,4 +318,5 @@ def _advance(current: _Round) -> Advance:
         task.stream.target,
         current.fold.rows,
         *current.counts,
+        part=task.part,
     )

@@ -10,7 +10,13 @@ from py4j.protocol import Py4JJavaError
 
 from shardmerge.schemas.names import TargetTable
 from shardmerge.spark_sink.range_reader import LARGE_FETCH_WAIT_MS
-from shardmerge.spark_sink.ranges import RangeResult, RangeTask, TaskFailure
+from shardmerge.spark_sink.ranges import (
+    RangeResult,
+    RangeTask,
+    TaskFailure,
+    by_reading,
+    offsets_in,
+)
 from shardmerge.spark_sink.settings import SinkSettings
 from shardmerge.spark_sink.spark_session import SparkStart, start_spark
 
@@ -47,8 +53,7 @@ class BatchRunner:
         Raises:
             ConfigError: Spark could not be started.
         """
-        size = sum(task.end_offset - task.start_offset for task in tasks)
-        if size < self._min_records:
+        if offsets_in(tasks) < self._min_records:
             # Tasks of one target are neighbours: they are applied together.
             yield from run_tasks([sorted(tasks, key=_target)], self._config)
             return
@@ -76,26 +81,24 @@ class BatchRunner:
 def units_of(tasks: Sequence[RangeTask], cores: int) -> list[tuple[RangeTask, ...]]:
     """What is applied together when there is a lot, largest first: the partitions of a topic.
 
-    They are parts of one shard, whose rows lie side by side in the target. A topic that would keep
-    one core busy while the others have nothing left is cut into several units.
+    They are parts of one shard, whose rows lie side by side in the target, or of the shards of a
+    shared topic. A topic that would keep one core busy while the others have nothing left is cut
+    into several units, but not what is read together.
     """
-    by_topic: dict[str, list[RangeTask]] = {}
-    for task in tasks:
-        by_topic.setdefault(task.topic, []).append(task)
-    share = _records(tasks) / (_SHARES_PER_CORE * cores)
+    by_topic: dict[str, list[tuple[RangeTask, ...]]] = {}
+    for reading in by_reading(tasks):
+        by_topic.setdefault(reading[0].topic, []).append(reading)
+    share = offsets_in(tasks) / (_SHARES_PER_CORE * cores)
     units: list[tuple[RangeTask, ...]] = []
-    todo = [tuple(unit) for unit in by_topic.values()]
+    todo = list(by_topic.values())
     while todo:
-        unit = todo.pop()
-        if len(unit) > 1 and _records(unit) > share:
-            todo += [unit[::2], unit[1::2]]
+        readings = todo.pop()
+        unit = tuple(task for reading in readings for task in reading)
+        if len(readings) > 1 and offsets_in(unit) > share:
+            todo += [readings[::2], readings[1::2]]
         else:
             units.append(unit)
-    return sorted(units, key=_records, reverse=True)
-
-
-def _records(unit: Sequence[RangeTask]) -> int:
-    return sum(task.end_offset - task.start_offset for task in unit)
+    return sorted(units, key=offsets_in, reverse=True)
 
 
 def _target(task: RangeTask) -> TargetTable:

@@ -6,7 +6,8 @@ Theory of operation of a transaction that applies rows (``fence``, then ``advanc
    ``take_epoch`` needs it exclusively. So once it returned, no transaction of an earlier epoch
    is open, and none can begin.
 2. ``advance`` moves the partition's offset from where the rows begin to where they end, if it
-   stands exactly there. Two writers of one partition meet at this row.
+   stands exactly there. Two writers of one partition meet at this row. A shared topic has a row
+   for each of its shards, in a table of its own.
 
 After a lost acknowledgement of COMMIT the stored offset tells whether it took effect
 (``offset_of``, which waits for a transaction that is still committing).
@@ -14,10 +15,11 @@ After a lost acknowledgement of COMMIT the stored offset tells whether it took e
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from shardmerge.schemas.errors import TargetError
-from shardmerge.schemas.names import TargetTable, quote_identifier
+from shardmerge.schemas.names import ShardId, TargetTable, quote_identifier
+from shardmerge.spark_sink.partitions import Partition
 from shardmerge.spark_sink.ranges import Advance
 from shardmerge.spark_sink.targets.interface import taken_over
 
@@ -37,6 +39,25 @@ _TABLES = {
         changed_at TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3)
             ON UPDATE CURRENT_TIMESTAMP(3),
         PRIMARY KEY (pipeline, topic, partition_number)
+    )""",
+    "shared_offsets": """(
+        pipeline VARCHAR(64) NOT NULL,
+        topic VARCHAR(249) NOT NULL,
+        partition_number INT NOT NULL,
+        shard_source VARCHAR(128) NOT NULL,
+        shard_database VARCHAR(64) NOT NULL,
+        shard_table VARCHAR(64) NOT NULL,
+        next_offset BIGINT NOT NULL,
+        target_database VARCHAR(64) NOT NULL,
+        target_table VARCHAR(64) NOT NULL,
+        row_events BIGINT NOT NULL,
+        rows_written BIGINT NOT NULL,
+        rows_deleted BIGINT NOT NULL,
+        changed_at TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3)
+            ON UPDATE CURRENT_TIMESTAMP(3),
+        PRIMARY KEY (
+            pipeline, topic, partition_number, shard_source, shard_database, shard_table
+        )
     )""",
     "writer_epoch": """(
         pipeline VARCHAR(64) NOT NULL PRIMARY KEY,
@@ -59,6 +80,8 @@ _TABLES = {
         PRIMARY KEY (pipeline, target_database, target_table, version, ordinal)
     )""",
 }
+_SHARD = "shard_source, shard_database, shard_table"
+_MOST_TOGETHER = 500
 # Names are compared byte by byte, and utf8mb4 keys of 255 characters fit from MySQL 5.7 on.
 _OPTIONS = "ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
 
@@ -116,28 +139,38 @@ class ControlStore:
         )
         return int(rows[0][0]) if rows else 0
 
-    def offsets(self) -> dict[tuple[str, int], int]:
-        """(topic, partition) → next offset to apply, of every partition that was ever applied."""
-        return {
-            (topic, partition): int(offset)
-            for topic, partition, offset in self._session.query(
+    def offsets(self) -> dict[Partition, int]:
+        """Partition → next offset to apply, of every one that was ever applied."""
+        found = {
+            Partition(topic, number): int(offset)
+            for topic, number, offset in self._session.query(
                 f"SELECT topic, partition_number, next_offset FROM {self.table('offsets')}"
                 " WHERE pipeline = %s",
+                (self._pipeline,),
+            )
+        }
+        return found | {
+            Partition(topic, number, ShardId(*shard)): int(offset)
+            for topic, number, *shard, offset in self._session.query(
+                f"SELECT topic, partition_number, {_SHARD}, next_offset"
+                f" FROM {self.table('shared_offsets')} WHERE pipeline = %s",
                 (self._pipeline,),
             )
         }
 
     def rows(self) -> dict[TargetTable, int]:
         """Target → row events applied to it since the control tables were made."""
-        return {
-            TargetTable(database, table): int(count)
+        found: dict[TargetTable, int] = {}
+        for name in ("offsets", "shared_offsets"):
             for database, table, count in self._session.query(
                 "SELECT target_database, target_table, SUM(row_events)"
-                f" FROM {self.table('offsets')} WHERE pipeline = %s"
+                f" FROM {self.table(name)} WHERE pipeline = %s"
                 " GROUP BY target_database, target_table",
                 (self._pipeline,),
-            )
-        }
+            ):
+                target = TargetTable(database, table)
+                found[target] = found.get(target, 0) + int(count)
+        return found
 
     def executed_statements(self, target: TargetTable) -> int:
         """How many statements the sink has executed on the target: tells when keys may differ."""
@@ -163,12 +196,11 @@ class ControlStore:
         if current != epoch:
             raise taken_over(current, epoch)
 
-    def offset_of(self, topic: str, partition: int) -> int | None:
+    def offset_of(self, partition: Partition) -> int | None:
         """Within a transaction: the partition's stored offset, locked; None without one."""
+        table, where, place = self._place(partition)
         rows = self._session.query(
-            f"SELECT next_offset FROM {self.table('offsets')} WHERE pipeline = %s AND topic = %s"
-            " AND partition_number = %s FOR UPDATE",
-            (self._pipeline, topic, partition),
+            f"SELECT next_offset FROM {table} WHERE {where} FOR UPDATE", place
         )
         return int(rows[0][0]) if rows else None
 
@@ -178,46 +210,38 @@ class ControlStore:
         Raises:
             TargetError: The offset is not where the move starts.
         """
-        place = (self._pipeline, move.topic, move.partition)
+        table, where, place = self._place(move.place)
+        counts = (move.rows, move.written, move.deleted)
+        target = (move.target.database, move.target.table)
         changed = self._session.execute(
-            f"UPDATE {self.table('offsets')} SET next_offset = %s, target_database = %s,"
+            f"UPDATE {table} SET next_offset = %s, target_database = %s,"
             " target_table = %s, row_events = row_events + %s, rows_written = rows_written + %s,"
-            " rows_deleted = rows_deleted + %s"
-            " WHERE pipeline = %s AND topic = %s AND partition_number = %s AND next_offset = %s",
-            (
-                move.next_offset,
-                move.target.database,
-                move.target.table,
-                move.rows,
-                move.written,
-                move.deleted,
-                *place,
-                move.start_offset,
-            ),
+            f" rows_deleted = rows_deleted + %s WHERE {where} AND next_offset = %s",
+            (move.next_offset, *target, *counts, *place, move.start_offset),
         )
         if changed == 1:
             return
-        stored = self.offset_of(move.topic, move.partition)
+        stored = self.offset_of(move.place)
         if stored is not None:
-            raise TargetError(
-                f"another writer moved {move.topic}/{move.partition}: its offset is {stored},"
-                f" expected {move.start_offset}",
-                hint="only one sink may run per pipeline; it starts again from the stored offsets",
-            )
-        self._session.execute(
-            f"INSERT INTO {self.table('offsets')} (pipeline, topic, partition_number, next_offset,"
-            " target_database, target_table, row_events, rows_written, rows_deleted)"
-            " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)",
-            (
-                *place,
-                move.next_offset,
-                move.target.database,
-                move.target.table,
-                move.rows,
-                move.written,
-                move.deleted,
-            ),
-        )
+            raise _moved(move, stored)
+        self._insert([move])
+
+    def advance_all(self, moves: Iterable[Advance]) -> None:
+        """As ``advance``, for several; shards of a shared topic without rows by one statement.
+
+        Raises:
+            TargetError: An offset is not where its move starts.
+        """
+        idle: dict[tuple[str, int, int, int, TargetTable], list[Advance]] = {}
+        for move in moves:
+            if move.part is None or move.rows:
+                self.advance(move)
+                continue
+            same = (move.topic, move.partition, move.start_offset, move.next_offset, move.target)
+            idle.setdefault(same, []).append(move)
+        for group in idle.values():
+            for first in range(0, len(group), _MOST_TOGETHER):
+                self._pass_over(group[first : first + _MOST_TOGETHER])
 
     def move(self, epoch: int, moves: Iterable[Advance]) -> None:
         """Set offsets of partitions, forward or back, in one transaction.
@@ -230,3 +254,74 @@ class ControlStore:
             self.fence(epoch)
             for one in moves:
                 self.advance(one)
+
+    def _pass_over(self, moves: Sequence[Advance]) -> None:
+        """Move shards that stand at one offset of a partition, and had no row, to another one."""
+        first, table = moves[0], self.table("shared_offsets")
+        by_shard = {move.part: move for move in moves}
+        shards = ", ".join(["(%s, %s, %s)"] * len(moves))
+        where = (
+            f"pipeline = %s AND topic = %s AND partition_number = %s AND ({_SHARD}) IN ({shards})"
+        )
+        place: list[object] = [self._pipeline, first.topic, first.partition]
+        for move in moves:
+            assert move.part is not None
+            place += [move.part.source, move.part.database, move.part.table]
+        stored = {
+            ShardId(*shard): int(offset)
+            for *shard, offset in self._session.query(
+                f"SELECT {_SHARD}, next_offset FROM {table} WHERE {where} FOR UPDATE", place
+            )
+        }
+        for shard, offset in stored.items():
+            if offset != first.start_offset:
+                raise _moved(by_shard[shard], offset)
+        if stored:
+            self._session.execute(
+                f"UPDATE {table} SET next_offset = %s WHERE {where} AND next_offset = %s",
+                (first.next_offset, *place, first.start_offset),
+            )
+        if new := [move for move in moves if move.part not in stored]:
+            self._insert(new)
+
+    def _place(self, partition: Partition) -> tuple[str, str, tuple[object, ...]]:
+        """The table of a partition's offset, a condition of its row, and the condition's values."""
+        where = "pipeline = %s AND topic = %s AND partition_number = %s"
+        place = (self._pipeline, partition.topic, partition.number)
+        shard = partition.shard
+        if shard is None:
+            return self.table("offsets"), where, place
+        where += "".join(f" AND {column} = %s" for column in _SHARD.split(", "))
+        return (
+            self.table("shared_offsets"),
+            where,
+            (*place, shard.source, shard.database, shard.table),
+        )
+
+    def _insert(self, moves: Sequence[Advance]) -> None:
+        """The first rows of partitions, of one table."""
+        is_part = moves[0].part is not None
+        values: list[object] = []
+        for move in moves:
+            values += [self._pipeline, move.topic, move.partition]
+            if move.part is not None:
+                values += [move.part.source, move.part.database, move.part.table]
+            values += [move.next_offset, move.target.database, move.target.table]
+            values += [move.rows, move.written, move.deleted]
+        row = f"({', '.join(['%s'] * (len(values) // len(moves)))})"
+        self._session.execute(
+            f"INSERT INTO {self.table('shared_offsets' if is_part else 'offsets')}"
+            f" (pipeline, topic, partition_number, {_SHARD + ', ' if is_part else ''}next_offset,"
+            " target_database, target_table, row_events, rows_written, rows_deleted)"
+            f" VALUES {', '.join([row] * len(moves))}",
+            values,
+        )
+
+
+def _moved(move: Advance, stored: int) -> TargetError:
+    whose = f" of {move.part}" if move.part is not None else ""
+    return TargetError(
+        f"another writer moved {move.place}{whose}: its offset is {stored},"
+        f" expected {move.start_offset}",
+        hint="only one sink may run per pipeline; it starts again from the stored offsets",
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from shardmerge.schemas.errors import TargetError
+from shardmerge.spark_sink.dealing import open_ranges
 from shardmerge.spark_sink.range_reader import OffsetRange
 from shardmerge.spark_sink.ranges import RangeTask
 from shardmerge.spark_sink.row_batches import RefusedRow
@@ -32,8 +33,8 @@ def find_refused(
     Reads the range again; every probe is rolled back. When the whole range is accepted now, the
     error was not a row's: it is returned as it is, to be tried again.
     """
-    wanted = OffsetRange(task.topic, task.partition, start, end)
-    cursor = connection.reader.open([wanted])
+    wanted = OffsetRange(task.topic, task.partition, start, end, task.part)
+    cursor = open_ranges(connection.reader, [wanted], connection.rows)
     records: list[tuple[int, bytes]] = []
     while cursor.is_open:
         for some in cursor.read():

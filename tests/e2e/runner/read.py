@@ -14,6 +14,7 @@ from shardmerge.schemas import topics
 from shardmerge.schemas.names import ShardId
 from shardmerge.schemas.pipeline import Pipeline
 from shardmerge.spark_sink.offsets import OffsetReader
+from shardmerge.spark_sink.partitions import Partition
 
 from .compare import FoundColumn, FoundIndex
 
@@ -87,9 +88,9 @@ def row_ends(pipeline: Pipeline, shards: Sequence[ShardId]) -> dict[ShardId, int
     """Where the row topics end (read committed); shards without a row have none."""
     reader = _offset_reader(pipeline.kafka.bootstrap_servers)
     counts = reader.partitions({topics.row_topic(shard) for shard in shards})
-    ends = reader.stable_ends((t, number) for t, count in counts.items() for number in range(count))
+    ends = reader.stable_ends(Partition(t, n) for t, count in counts.items() for n in range(count))
     return {
-        shard: sum(end for (topic, _), end in ends.items() if topic == topics.row_topic(shard))
+        shard: sum(end for where, end in ends.items() if where.topic == topics.row_topic(shard))
         for shard in shards
     }
 

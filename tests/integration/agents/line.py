@@ -30,6 +30,7 @@ from shardmerge.schemas.pipeline import parse_pipeline
 from shardmerge.schemas.record_format import RecordFormat
 from shardmerge.schemas.routing import Mode
 from shardmerge.spark_sink.offsets import OffsetReader
+from shardmerge.spark_sink.partitions import Partition
 
 HERE = Path(__file__).parent
 ROOT = Path(__file__).resolve().parents[3]
@@ -317,7 +318,7 @@ class Line:
     def readable(self) -> bool:
         """Whether every commit of the sources has its marker: nothing stands behind an open one."""
         offsets = OffsetReader(self.servers)
-        written = [(source, 0) for source in self._producers]
+        written = [Partition(source, 0) for source in self._producers]
         return offsets.stable_ends(written) == offsets.high_watermarks(written)
 
     # --- what must come out ---

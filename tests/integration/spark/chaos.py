@@ -279,7 +279,8 @@ class Chaos:
         return self._applied() >= self._events and self._executed() >= self._statements
 
     def _applied(self) -> int:
-        return self._number("SELECT SUM(row_events) FROM {}.offsets")
+        table = "shared_offsets" if self.line.shared else "offsets"
+        return self._number(f"SELECT SUM(row_events) FROM {{}}.{table}")
 
     def _executed(self) -> int:
         return self._number("SELECT COUNT(*) FROM {}.ddl_journal WHERE state = 'done'")

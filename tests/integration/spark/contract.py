@@ -26,6 +26,7 @@ from shardmerge.schemas.position import SourcePosition
 from shardmerge.schemas.render.dialects import dialect_of
 from shardmerge.schemas.row_statements import filling, removal
 from shardmerge.schemas.spark_catalog import SparkCatalog
+from shardmerge.spark_sink.partitions import Partition
 from shardmerge.spark_sink.ranges import Advance, RangeResult, RangeTask, Segment, TaskFailure
 from shardmerge.spark_sink.settings import SinkSettings
 from shardmerge.spark_sink.spark_session import SparkStart, start_spark
@@ -293,7 +294,7 @@ class Writer:
     def task(self, *segments: Segment, stop: SourcePosition | None = None) -> RangeTask:
         """From the stored offset to the topic's end."""
         topic = self.contract.topic
-        start = self.target.state.offsets().get((topic.topic, 0), 0)
+        start = self.target.state.offsets().get(Partition(topic.topic, 0), 0)
         segments = segments or (topic.segment(self.contract.schema),)
         task = topic.task(*segments, stop=stop, start=start)
         return replace(task, writer_epoch=self.epoch)

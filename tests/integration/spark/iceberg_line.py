@@ -72,8 +72,15 @@ def sink(kind: IcebergKind, pipeline: Pipeline) -> Iterator[Callable[[], bool]]:
 class IcebergLine(Line):
     """A source of two shards, the coordinator's own decisions, an Iceberg target."""
 
-    def __init__(self, stack: LocalStack, kind: IcebergKind, origin: Origin = NO_ORIGIN) -> None:
-        super().__init__(stack)
+    def __init__(
+        self,
+        stack: LocalStack,
+        kind: IcebergKind,
+        origin: Origin = NO_ORIGIN,
+        *,
+        shared: bool = False,
+    ) -> None:
+        super().__init__(stack, shared=shared)
         self.kind, self.origin = kind, origin
         self.pipeline: Pipeline = replace(
             self.pipeline, target=kind.settings(self.pipeline.target.control_database)

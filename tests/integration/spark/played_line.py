@@ -1,4 +1,7 @@
-"""A pipeline whose sources and coordinator are played: what the driver's tests stand on."""
+"""A pipeline whose sources and coordinator are played: what the driver's tests stand on.
+
+Its shards have row topics of their own, or share one, as Debezium's transformation makes it.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,8 @@ import itertools
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,7 +36,7 @@ from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline import Connect, Kafka, Pipeline, Sink, Source, Target
 from shardmerge.schemas.position import SourcePosition
 from shardmerge.schemas.routing import RoutingRule
-from shardmerge.schemas.topics import TopicSpec, row_topic
+from shardmerge.schemas.topics import RowTopics, TopicSpec
 from shardmerge.schemas.types import ColumnType
 from shardmerge.spark_sink.driver import Driver
 from shardmerge.spark_sink.intake import Intake
@@ -52,17 +56,28 @@ QUIET_ROUNDS = 20
 
 
 class Line:
-    """One pipeline with one source: what Debezium and the coordinator would write."""
+    """One pipeline with one source: what Debezium and the coordinator would write.
 
-    def __init__(self, stack: LocalStack, *routes: RoutingRule) -> None:
+    A second one is there for who asks for it, see ``other_source``.
+
+    Attributes:
+        shared: The row topic of all shards; "" when each has its own.
+    """
+
+    def __init__(self, stack: LocalStack, *routes: RoutingRule, shared: bool = False) -> None:
         name = f"driver{os.getpid()}x{next(_numbers)}"
         self.source, self.target = f"{name}s", TargetTable(name, "t")
+        self.shared = f"all_{name}" if shared else ""
+        sources = (self.source, f"{name}o")
         self.pipeline = Pipeline(
             name,
             Kafka(stack.bootstrap_servers),
             Connect(stack.connect_url),
-            (Source(self.source, "127.0.0.1", stack.ports.source1, USER, PASSWORD, 1),),
-            routes,
+            tuple(
+                Source(source, "127.0.0.1", stack.ports.source1, USER, PASSWORD, number)
+                for number, source in enumerate(sources, 1)
+            ),
+            self._routes(routes),
             Target("127.0.0.1", stack.ports.target, USER, PASSWORD, f"{name}_control"),
             Sink(retry_interval_s=1),
         )
@@ -70,10 +85,15 @@ class Line:
         self.session = MySqlSession(self.address)
         create_topics(stack.bootstrap_servers, topics.own_topics(self.pipeline))
         self._ddl = Producer({"bootstrap.servers": stack.bootstrap_servers, "acks": "all"})
-        self.connector = Producer(
-            {"bootstrap.servers": stack.bootstrap_servers, "transactional.id": name}
+        self.connector, self._other = (
+            Producer({"bootstrap.servers": stack.bootstrap_servers, "transactional.id": source})
+            for source in sources
         )
         self.connector.init_transactions()
+        self._other.init_transactions()
+        self._other_offset = 0
+        self._changed = False
+        self._made: set[str] = set()
         self._pos = itertools.count(100, 10)
         self._offset = 0
         self._versions: dict[TargetTable, int] = {}
@@ -81,9 +101,34 @@ class Line:
 
     def shard(self, table: str, partitions: int = 1) -> ShardId:
         shard = ShardId(self.source, "app", table)
-        topic = TopicSpec(row_topic(shard), partitions, 1)
-        create_topics(self.pipeline.kafka.bootstrap_servers, [topic])
+        topic = self.topic_of(shard)
+        if topic not in self._made:
+            specs = [TopicSpec(topic, partitions, 1)]
+            create_topics(self.pipeline.kafka.bootstrap_servers, specs)
+            self._made.add(topic)
         return shard
+
+    def topic_of(self, shard: ShardId) -> str:
+        return RowTopics(self.pipeline.routes).topic_of(shard)
+
+    def _routes(self, routes: tuple[RoutingRule, ...]) -> tuple[RoutingRule, ...]:
+        if not self.shared:
+            return routes
+        given = routes or (RoutingRule(".*", "app", ".*", "", ""),)
+        return tuple(replace(rule, row_topic=self.shared) for rule in given)
+
+    @contextmanager
+    def other_source(self) -> Iterator[None]:
+        """What is written meanwhile is of the second source, in a transaction of its own."""
+        self._swap()
+        yield
+        self._swap()
+
+    def _swap(self) -> None:
+        one, other = (source.name for source in self.pipeline.sources)
+        self.source = other if self.source == one else one
+        self.connector, self._other = self._other, self.connector
+        self._offset, self._other_offset = self._other_offset, self._offset
 
     def start(self, runner: BatchRunner | None = None) -> Driver:
         """A driver that takes over, as a process that starts."""
@@ -92,7 +137,8 @@ class Line:
         control = ControlStore(session, self.pipeline.target.control_database, self.pipeline.name)
         control.prepare()
         epoch = control.take_epoch()
-        tail = TopicTail(bootstrap, [topics.ddl(self.pipeline).name, self.source])
+        sources = [source.name for source in self.pipeline.sources]
+        tail = TopicTail(bootstrap, [topics.ddl(self.pipeline).name, *sources])
         publisher = ProgressPublisher(bootstrap, topics.sink_progress(self.pipeline).name)
         journal = Journal(session, control, self.pipeline.name, epoch)
         statements = StatementRunner(lambda: self._journal(epoch))
@@ -132,7 +178,7 @@ class Line:
 
     def route(self, *routes: RoutingRule) -> None:
         """Another pipeline file, for the next driver."""
-        self.pipeline = replace(self.pipeline, routes=routes)
+        self.pipeline = replace(self.pipeline, routes=self._routes(routes))
 
     def close(self) -> None:
         for _, close in self.drivers:
@@ -149,12 +195,14 @@ class Line:
 
     def commit(self) -> None:
         self.connector.commit_transaction()
-        self._offset += 1  # the marker
+        self._offset += self._changed  # the marker
+        self._changed = False
 
     def change(self) -> int:
         """A record in the schema-change topic; returns its offset. Within a transaction."""
         self.connector.produce(self.source, b"{}")
         self._offset += 1
+        self._changed = True
         return self._offset - 1
 
     def rows(self, shard: ShardId, *images: dict[str, Any], partition: int = 0) -> None:
@@ -172,7 +220,11 @@ class Line:
             "file": "binlog.000001", "pos": next(self._pos), "row": 0,
         }  # fmt: skip
         value = json.dumps({**record, "source": source}).encode()
-        self.connector.produce(row_topic(shard), value, b"k", partition)
+        self.put(self.topic_of(shard), value, partition)
+
+    def put(self, topic: str, value: bytes | None, partition: int = 0) -> None:
+        """Any record. Within a transaction."""
+        self.connector.produce(topic, value, b"k", partition)
         self.connector.poll(0)
 
     def here(self) -> SourcePosition:

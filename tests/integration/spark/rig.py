@@ -19,6 +19,7 @@ from shardmerge.schemas.events import Binding, ShardColumn, StatementKind, Targe
 from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.position import BEGINNING, SourcePosition
+from shardmerge.spark_sink.partitions import Partition
 from shardmerge.spark_sink.range_reader import row_consumer
 from shardmerge.spark_sink.ranges import RangeResult, RangeTask, Segment, ShardStream
 from shardmerge.spark_sink.targets.mysql.apply_ranges import apply_together
@@ -188,7 +189,7 @@ class Rig:
     ) -> RangeTask:
         """The task from the stored offset to the topic's end."""
         if start is None:
-            start = self.control.offsets().get((self.topic, 0), 0)
+            start = self.control.offsets().get(Partition(self.topic, 0), 0)
         bindings = {
             c.id: Binding(c.id, c.column.name, writable=c.column.generated is None)
             for s in segments

@@ -14,6 +14,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from shardmerge.schemas.errors import ContractError, TargetError
 from shardmerge.schemas.events import Binding
 from shardmerge.schemas.position import SourcePosition
+from shardmerge.spark_sink.partitions import Partition
 from shardmerge.spark_sink.ranges import RangeTask
 from shardmerge.spark_sink.targets.mysql import bulk
 from shardmerge.spark_sink.targets.mysql import connection as connections
@@ -58,7 +59,7 @@ def test_a_range_is_applied_once_with_its_offset(rig: Rig) -> None:
     assert result.hold is None
     assert result.next_position is None
     assert (result.next_offset, result.rows) == (rig.end_offset(), 14)
-    assert rig.control.offsets() == {(rig.topic, 0): result.next_offset}
+    assert rig.control.offsets() == {Partition(rig.topic, 0): result.next_offset}
     assert rig.control.rows() == {rig.target: 14}
     expected = {n: f"a{n}" for n in range(10) if n not in (4, 5)} | {3: "b3", 50: "a5"}
     assert dict(rig.rows()) == expected
@@ -495,7 +496,7 @@ def test_partitions_are_applied_together_in_one_transaction(
     assert len(commits) == 1
     assert [(r.next_offset, r.rows) for r in results] == [(4, 3), (4, 4), (4, 4), (3, 3)]
     assert (sum(r.written for r in results), sum(r.deleted for r in results)) == (11, 1)
-    assert rig.control.offsets() == {(r.topic, r.partition): r.next_offset for r in results}
+    assert rig.control.offsets() == {r.place: r.next_offset for r in results}
     assert rig.control.rows() == {rig.target: 14}
     assert dict(rig.rows()) == {n: f"a{n}" for n in range(12) if n != 1} | {2: "b2"}
     with pytest.raises(TargetError, match="another writer moved"):

@@ -14,10 +14,12 @@ from .played_line import Line
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.parametrize("shared", [False, True], ids=["own topics", "one topic"])
 def test_sinks_that_die_between_any_two_steps_apply_everything_once(
-    stack: LocalStack, tmp_path: Path
+    stack: LocalStack, tmp_path: Path, shared: bool
 ) -> None:
-    with closing(Line(stack)) as line, closing(Chaos(line, tmp_path, seed=1)) as chaos:
+    line = Line(stack, shared=shared)
+    with closing(line), closing(Chaos(line, tmp_path, seed=1)) as chaos:
         for place in (
             "rows-written:1", "offsets-moved:2", "committed:1", "statement-begun:2",
             "statement-executed:2", "statement-done:1", "rows-changed:1", "shard-emptied:1",

@@ -19,9 +19,9 @@ from shardmerge.spark_sink.targets.mysql.session import MySqlSession
 from tests.integration.spark.played_line import Line, rest, until
 
 
-@pytest.fixture
-def line(stack: LocalStack) -> Iterator[Line]:
-    line = Line(stack)
+@pytest.fixture(params=[False, True], ids=["own topics", "one topic"])
+def line(stack: LocalStack, request: pytest.FixtureRequest) -> Iterator[Line]:
+    line = Line(stack, shared=request.param)
     yield line
     line.close()
 
@@ -92,11 +92,13 @@ def test_a_debt_is_paid_when_the_last_row_before_it_is_applied(line: Line) -> No
     line.begin()
     offset, place = line.change(), line.here()
     line.commit()
+    line.decide(one, offset, place, "id")
     line.begin()
     line.rows(two, {"id": 1, "a": 1})
     line.connector.flush()
+    offset, place = line.change(), line.here()
     drop = line.statement("ALTER TABLE TARGET DROP COLUMN `a`", StatementKind.CONTRACTING, a="")
-    line.decide(one, offset, place, "id", drop)
+    line.decide(two, offset, place, "id", drop)
     rest(driver)
     assert line.columns() == ["id", "a"]
     line.commit()

@@ -38,6 +38,7 @@ from tests.integration.registry_proxy import RegistryProxy
 NAME = f"av-{os.getpid()}"
 SHARDS = (("source1", "line-shop", "t-1"), ("source2", "line-shop", "t-2"))
 ROUTE = '[[routes]]\ndatabase = "line-shop"\ntable = "t-\\\\d+"\ntarget = "line_merged.t"\n'
+SHARED = 'row_topic = "line.t"\n'
 BOUND_S = 90
 REGISTRY_PASSWORD = "pa:ss word"
 
@@ -52,16 +53,19 @@ def registry(stack: LocalStack) -> Iterator[RegistryProxy]:
         yield proxy
 
 
-@pytest.fixture
-def pipeline(stack: LocalStack, tmp_path: Path, registry: RegistryProxy) -> Iterator[Pipeline]:
+@pytest.fixture(params=["", SHARED], ids=["own topics", "one topic"])
+def pipeline(
+    stack: LocalStack, tmp_path: Path, registry: RegistryProxy, request: pytest.FixtureRequest
+) -> Iterator[Pipeline]:
+    name = f"{NAME}-one" if request.param else NAME
     text = stack.pipeline_text(
-        NAME, ROUTE, row_format="avro", record_format="avro-registry",
+        name, ROUTE + request.param, row_format="avro", record_format="avro-registry",
         schema_registry=registry.url, schema_registry_user=registry_proxy.USER,
         schema_registry_password=REGISTRY_PASSWORD,
     )  # fmt: skip
     parsed = parse_pipeline(text, {})
     sources = tuple(
-        replace(s, name=f"{NAME}-{n}", databases="line-shop", server_id=6101 + n)
+        replace(s, name=f"{name}-{n}", databases="line-shop", server_id=6101 + n)
         for n, s in enumerate(parsed.sources)
     )
     target = replace(parsed.target, control_database="line_control")

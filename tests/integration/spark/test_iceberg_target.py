@@ -29,6 +29,7 @@ from shardmerge.schemas.names import ShardId
 from shardmerge.schemas.pipeline import Kafka
 from shardmerge.schemas.render.spark_types import spark_type
 from shardmerge.spark_sink.failpoints import SETTING
+from shardmerge.spark_sink.partitions import Partition
 from shardmerge.spark_sink.ranges import RangeResult, TaskFailure
 from shardmerge.spark_sink.settings import SinkSettings
 from shardmerge.spark_sink.targets.iceberg import journal
@@ -292,7 +293,7 @@ def test_moves_and_changes_of_rows_without_an_answer_are_looked_up(
         unanswered.append(True)
         writer.journal.change_rows(f"DELETE FROM {contract.target.sql}")
     assert contract.rows() == []
-    assert writer.target.state.offsets() == {(contract.topic.topic, 0): 0}
+    assert writer.target.state.offsets() == {Partition(contract.topic.topic, 0): 0}
     assert writer.target.state.rows() == {contract.target: 1}
 
 
@@ -553,10 +554,11 @@ def test_compacting_and_expiring_keep_rows_and_offsets(
 # --- the driver's loop
 
 
+@pytest.mark.parametrize("shared", [False, True], ids=["own topics", "one topic"])
 def test_shards_that_add_rename_and_drop_at_their_own_time_end_equal(
-    stack: LocalStack, kind: IcebergKind
+    stack: LocalStack, kind: IcebergKind, shared: bool
 ) -> None:
-    line = IcebergLine(stack, kind)
+    line = IcebergLine(stack, kind, shared=shared)
     a, b = line.shard("a"), line.shard("b")
     first = table("create table t (id int primary key, x int, gone varchar(9))")
     line.begin()
@@ -602,10 +604,11 @@ def test_shards_that_add_rename_and_drop_at_their_own_time_end_equal(
     line.session.close()
 
 
+@pytest.mark.parametrize("shared", [False, True], ids=["own topics", "one topic"])
 def test_the_rows_of_one_shard_are_emptied_filled_and_removed(
-    stack: LocalStack, kind: IcebergKind
+    stack: LocalStack, kind: IcebergKind, shared: bool
 ) -> None:
-    line = IcebergLine(stack, kind, ORIGIN)
+    line = IcebergLine(stack, kind, ORIGIN, shared=shared)
     a, b = line.shard("a", 2), line.shard("b")
     first = table("create table t (id int primary key, x int)")
     line.begin()

@@ -19,6 +19,7 @@ from shardmerge.connectors.local.stack import LocalStack, Ports
 from shardmerge.schemas.errors import TargetError
 from shardmerge.schemas.names import ShardId
 from shardmerge.schemas.row_statements import copying
+from shardmerge.spark_sink.partitions import Partition
 from shardmerge.spark_sink.ranges import RangeResult, TaskFailure
 from shardmerge.spark_sink.targets.interface import JournalEntry
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress
@@ -163,11 +164,11 @@ def test_rows_and_their_offsets_commit_together(contract: Contract) -> None:
     end = contract.topic.end_offset()
     assert (result.start_offset, result.next_offset, result.next_position) == (0, end, None)
     assert (result.rows, result.written, result.deleted, result.hold) == (8, 4, 2, None)
-    assert writer.target.state.offsets() == {(contract.topic.topic, 0): end}
+    assert writer.target.state.offsets() == {Partition(contract.topic.topic, 0): end}
     assert writer.target.state.rows() == {contract.target: 8}
     contract.topic.produce([contract.delete(id=0, v="v0", n=0), contract.insert(id=9, v="", n=0)])
     again = contract.start()
-    assert again.target.state.offsets() == {(contract.topic.topic, 0): end}
+    assert again.target.state.offsets() == {Partition(contract.topic.topic, 0): end}
     assert again.apply().rows == 2
     assert contract.rows() == [(1, None, -1), (3, "v3", 3), (4, "v4", 4), (9, "", 0)]
     assert again.target.state.rows() == {contract.target: 10}
@@ -179,7 +180,8 @@ def test_a_range_without_rows_moves_its_offset(contract: Contract) -> None:
     contract.topic.produce([None])
 
     assert writer.apply().rows == 0
-    assert writer.target.state.offsets() == {(contract.topic.topic, 0): contract.topic.end_offset()}
+    end = contract.topic.end_offset()
+    assert writer.target.state.offsets() == {Partition(contract.topic.topic, 0): end}
 
 
 def test_the_same_task_is_not_applied_twice(contract: Contract) -> None:
@@ -304,9 +306,9 @@ def test_offsets_move_forward_and_back_in_one_step(contract: Contract) -> None:
 
     with pytest.raises(TargetError, match="another writer moved"):
         writer.move((0, end, 0), (0, 1, 2))
-    assert writer.target.state.offsets() == {(topic, 0): end}
+    assert writer.target.state.offsets() == {Partition(topic, 0): end}
     writer.move((0, end, 1), (1, 0, 7))
-    assert writer.target.state.offsets() == {(topic, 0): 1, (topic, 1): 7}
+    assert writer.target.state.offsets() == {Partition(topic, 0): 1, Partition(topic, 1): 7}
     assert writer.target.state.rows() == {contract.target: 3}
     assert writer.apply().rows == 2
     contract.start()

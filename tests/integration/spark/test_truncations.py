@@ -15,9 +15,9 @@ from shardmerge.spark_sink.driver import Driver
 from tests.integration.spark.played_line import Line, rest, until
 
 
-@pytest.fixture
-def line(stack: LocalStack) -> Iterator[Line]:
-    with closing(Line(stack)) as line:
+@pytest.fixture(params=[False, True], ids=["own topics", "one topic"])
+def line(stack: LocalStack, request: pytest.FixtureRequest) -> Iterator[Line]:
+    with closing(Line(stack, shared=request.param)) as line:
         yield line
 
 

@@ -131,6 +131,17 @@ def test_shards_that_cannot_be_merged_are_found() -> None:
     assert keyless.fault and "by which this kind of target finds a row" in keyless.text
 
 
+def test_shards_may_share_a_topic_that_their_route_gives_them() -> None:
+    rules = [
+        RoutingRule(".*", "app", r"t.*", "m", "t", row_topic="m.t"),
+        RoutingRule(".*", "app", "u é", "m", "u", row_topic="m.u"),
+    ]
+    tables = [SourceTable("app", name, has_key=True) for name in ("t_1", "t é", "t_é", "u é")]
+    (missed,) = shard_findings([SOURCE], {"s1": tables}, rules, 2)
+    assert missed.where == "shard s1/app.u é" and missed.fault
+    assert "m.u" in missed.text and "s1.app.u__" in missed.text
+
+
 def test_the_catalog_of_an_iceberg_target_is_told_and_no_server_asked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

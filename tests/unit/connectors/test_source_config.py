@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from shardmerge.connectors.avro_names import avro_name
+from shardmerge.connectors.signals import signal_database
 from shardmerge.connectors.source_config import (
     connector_config,
     connector_name,
@@ -153,6 +154,34 @@ def test_columns_that_a_route_leaves_out_are_not_read() -> None:
     assert re.fullmatch(found, "app.t_12.card_number")
     assert not re.fullmatch(found, "app.t_12.a_secret")
     assert "column.exclude.list" not in config()
+
+
+def test_shards_that_share_a_topic_are_moved_there_and_nothing_else_is() -> None:
+    rule = RoutingRule(".*", "(?P<db>app|.*)", r"t_\d+", "m", "t", row_topic="m.t")
+    own = RoutingRule(".*", "app", "u", "m", "u")
+    away = dataclasses.replace(rule, source="s8", row_topic="m.away")
+    pipeline = dataclasses.replace(PIPELINE, routes=(own, away, rule))
+    made = config(pipeline, name="s7")
+    assert made["transforms"] == "rows3"
+    moved = {k.removeprefix("transforms.rows3."): v for k, v in made.items() if "rows3." in k}
+    pattern = moved.pop("topic.regex")
+    assert moved == {
+        "type": "io.debezium.transforms.ByLogicalTableRouter",
+        "topic.replacement": "m.t",
+        "key.enforce.uniqueness": "true",
+        "logical.table.cache.size": "4096",
+    }
+    assert re.fullmatch(pattern, "s7.app.t_1")
+    signals = topics.row_topic(
+        ShardId("s7", signal_database(pipeline, source(name="s7")), "signals")
+    )
+    wide = dataclasses.replace(rule, table=".*")
+    everything = config(dataclasses.replace(pipeline, routes=(wide,)), name="s7")
+    pattern = everything["transforms.rows1.topic.regex"]
+    assert re.fullmatch(pattern, "s7.app.t_1")
+    for topic in ("s7", "s8.app.t_1", "__debezium-heartbeat.s7", signals, "m.t", "s7.app._t_gho"):
+        assert not re.fullmatch(pattern, topic)
+    assert "transforms" not in config()
 
 
 def formatted(row_format: str, **kafka: Any) -> dict[str, str]:

@@ -279,3 +279,43 @@ def test_a_wrong_row_format_is_refused(text: str, reason: str) -> None:
 def test_a_wrong_setting_of_the_sink_is_refused(setting: str, reason: str) -> None:
     with pytest.raises(ConfigError, match=reason):
         parse_pipeline(f"{GOOD}\n[sink]\n{setting}\n", ENV)
+
+
+SHARED = GOOD.replace('target = "merged.t"', 'target = "merged.t"\nrow_topic = "shop.orders"')
+
+
+def test_the_shards_of_a_route_can_share_a_row_topic() -> None:
+    assert parse_pipeline(GOOD, ENV).routes[0].row_topic == ""
+    assert parse_pipeline(SHARED, ENV).routes[0].row_topic == "shop.orders"
+    more = '[[routes]]\ndatabase = "o"\ntable = "t"\ntarget = "merged.t"\nrow_topic = "o.t"\n'
+    assert [rule.row_topic for rule in parse_pipeline(SHARED + more, ENV).routes] == [
+        "shop.orders", "o.t",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("shop orders", "must be letters"),
+        ("x" * 250, "249 at most"),
+        ("__x", "not begin with '__'"),
+        ("demo", "a name that topics of 'demo' have"),
+        ("demo.ddl", "a name that topics of 'demo' have"),
+        ("s1", "a name that topics of 's1' have"),
+        ("s1.app.t_1", "a name that topics of 's1' have"),
+    ],
+)
+def test_a_row_topic_that_is_another_topic_is_refused(name: str, reason: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(reason)):
+        parse_pipeline(SHARED.replace("shop.orders", name), ENV)
+
+
+def test_a_row_topic_has_one_target() -> None:
+    more = '[[routes]]\ndatabase = "o"\ntable = "t"\ntarget = "m.o"\nrow_topic = "shop.orders"\n'
+    with pytest.raises(ConfigError, match=r"is that of merged\.t and of m\.o"):
+        parse_pipeline(SHARED + more, ENV)
+    many = SHARED.replace("t_.*", "(?P<n>t_.*)").replace("merged.t", r"merged.\\g<n>")
+    with pytest.raises(ConfigError, match="row_topic is one topic, and target"):
+        parse_pipeline(many, ENV)
+    with pytest.raises(ConfigError, match="longer than 128 characters"):
+        parse_pipeline(SHARED.replace('"s1"', '"' + "s" * 129 + '"'), ENV)

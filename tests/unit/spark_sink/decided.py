@@ -18,10 +18,11 @@ from shardmerge.schemas.position import SourcePosition
 from shardmerge.schemas.types import ColumnType
 from shardmerge.spark_sink.applied import Applied, RowProgress, Watermarks
 from shardmerge.spark_sink.decisions import Decisions, StatementKey
+from shardmerge.spark_sink.partitions import Partition
 
 TARGET = TargetTable("merged", "t")
 A, B, C = (ShardId("s1", "app", name) for name in "abc")
-A_ROWS, B_ROWS = ("s1.app.a", 0), ("s1.app.b", 0)
+A_ROWS, B_ROWS = Partition("s1.app.a", 0), Partition("s1.app.b", 0)
 EXPANDING, CONTRACTING, SWITCHING, ROWS = StatementKind
 
 
@@ -85,11 +86,11 @@ def key(version: int, ordinal: int = 0) -> StatementKey:
 
 
 def rows(
-    applied: dict[tuple[str, int], Applied] | None = None,
-    ends: dict[tuple[str, int], int] | None = None,
+    applied: dict[Partition, Applied] | None = None,
+    ends: dict[Partition, int] | None = None,
     seen: int = 100,
 ) -> RowProgress:
     """Everything applied to ``ends`` where ``applied`` says nothing else."""
     ends = {A_ROWS: 10, B_ROWS: 10} if ends is None else ends
     stands = {partition: Applied(end) for partition, end in ends.items()} | (applied or {})
-    return RowProgress(stands, Watermarks(seen, {topic: 1 for topic, _ in ends}, ends))
+    return RowProgress(stands, Watermarks(seen, {partition.topic: 1 for partition in ends}, ends))

@@ -5,10 +5,11 @@ import pytest
 from shardmerge.schemas.errors import BarrierRegressed, ContractError
 from shardmerge.spark_sink.barrier import Barrier, Barriers
 from shardmerge.spark_sink.decisions import Decisions
+from shardmerge.spark_sink.partitions import Partition
 
 from .decided import A_ROWS, A, decision, folded, ignored
 
-S1 = ("s1", 0)
+S1 = Partition("s1", 0)
 
 
 def _barriers(watermark: int, end: int = 10) -> Barriers:
@@ -73,7 +74,7 @@ def test_changes_beyond_the_barrier_are_not_waited_for():
 
 def test_a_source_with_a_barrier_to_settle_wants_no_other():
     barriers = _barriers(watermark=3)
-    other = ("s2.app.a", 0)
+    other = Partition("s2.app.a", 0)
     barriers.check({other: 4})
     assert barriers.wanting({A_ROWS: "s1", other: "s2"}) == (other,)
 

@@ -8,6 +8,7 @@ from shardmerge.schemas.errors import ContractError
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.position import BEGINNING
 from shardmerge.spark_sink.decisions import Decisions
+from shardmerge.spark_sink.partitions import Stream
 
 from .decided import TARGET, A, B, at, decision, folded, ignored
 
@@ -97,7 +98,7 @@ def test_two_targets_count_their_versions_apart():
 def test_two_shards_of_one_topic_are_both_named():
     dotted = ShardId("s1", "app", "a b"), ShardId("s1", "app", "a_b")
     known = folded(decision(1, dotted[0], 1), decision(2, dotted[1], 2))
-    assert [shard for _, shard in known.topics["s1.app.a_b"]] == list(dotted)
+    assert [shard for _, shard in known.streams[Stream("s1.app.a_b")]] == list(dotted)
 
 
 def test_nothing_is_known_at_first():

@@ -11,6 +11,7 @@ import pytest
 from shardmerge.schemas.errors import TargetError
 from shardmerge.schemas.events import StatementKind, TargetStatement
 from shardmerge.schemas.names import ShardId, TargetTable
+from shardmerge.spark_sink.partitions import Partition
 from shardmerge.spark_sink.ranges import Advance
 from shardmerge.spark_sink.targets.iceberg import journal as module
 from shardmerge.spark_sink.targets.iceberg.journal import IcebergJournal
@@ -156,18 +157,18 @@ def world(monkeypatch: pytest.MonkeyPatch) -> _World:
 
 def test_offsets_move_together_or_not_at_all(world: _World) -> None:
     world.move((0, 0, 9), (1, 0, 5))
-    assert world.offsets == {("topic", 0): 9, ("topic", 1): 5}
+    assert world.offsets == {Partition("topic", 0): 9, Partition("topic", 1): 5}
 
     with pytest.raises(TargetError, match="another writer moved topic/1"):
         world.move((0, 9, 3), (1, 4, 6))
 
-    assert world.offsets == {("topic", 0): 9, ("topic", 1): 5}
+    assert world.offsets == {Partition("topic", 0): 9, Partition("topic", 1): 5}
     world.catalog.between = [world.others]
     world.move((0, 9, 3), (1, 5, 6))
-    assert world.offsets == {("topic", 0): 3, ("topic", 1): 6}
+    assert world.offsets == {Partition("topic", 0): 3, Partition("topic", 1): 6}
     world.catalog.unanswered = True
     world.move((0, 3, 9))
-    assert world.offsets == {("topic", 0): 9, ("topic", 1): 6}
+    assert world.offsets == {Partition("topic", 0): 9, Partition("topic", 1): 6}
 
 
 def test_rows_and_the_entry_of_their_statement_are_one_commit(world: _World) -> None:

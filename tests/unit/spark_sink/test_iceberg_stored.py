@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardmerge.schemas.errors import ContractError, TargetError
-from shardmerge.schemas.names import TargetTable
+from shardmerge.schemas.names import ShardId, TargetTable
+from shardmerge.spark_sink.partitions import Partition
 from shardmerge.spark_sink.ranges import Advance, RangeResult
 from shardmerge.spark_sink.targets.iceberg.stored import (
     StoredState,
@@ -19,10 +20,16 @@ from shardmerge.spark_sink.targets.interface import JournalEntry
 
 TABLE = TargetTable("m", "t")
 STATEMENTS = st.builds(statement_key, st.integers(1, 10**6), st.integers(0, 99))
+NAMES, NUMBERS = st.text(max_size=9), st.integers(0, 99)
 STATES = st.builds(
     StoredState,
     st.integers(0, 10**6),
-    st.dictionaries(st.tuples(st.text(max_size=9), st.integers(0, 99)), st.integers(0, 2**62)),
+    st.one_of(
+        [
+            st.dictionaries(st.builds(Partition, NAMES, NUMBERS, shard), st.integers(0, 2**62))
+            for shard in (st.none(), st.builds(ShardId, NAMES, NAMES, NAMES))
+        ]
+    ),
     st.integers(0, 2**62),
     st.frozensets(STATEMENTS),
     st.dictionaries(STATEMENTS, st.text()),
@@ -37,6 +44,15 @@ def result(start: int, end: int, rows: int = 1, partition: int = 0) -> RangeResu
 def test_a_state_is_read_as_it_was_written(state: StoredState) -> None:
     assert from_json(to_json(state)) == state
     assert to_json(from_json(to_json(state))) == to_json(state)
+
+
+def test_a_state_with_parts_of_shared_topics_is_not_read_by_who_does_not_know_them() -> None:
+    shard = ShardId("s1", "app", "t")
+    own = StoredState(offsets={Partition("topic", 0): 7})
+    shared = StoredState(offsets={Partition("topic", 0): 7, Partition("all", 1, shard): 9})
+    assert '"format":1' in to_json(own) and "shared" not in to_json(own)
+    assert '"format":2' in to_json(shared)
+    assert from_json(to_json(shared)) == shared
 
 
 def test_a_table_without_a_state_has_an_empty_one() -> None:
@@ -59,9 +75,10 @@ def test_a_later_writer_takes_over_and_an_older_one_is_refused() -> None:
 
 def test_offsets_move_only_from_where_they_stand() -> None:
     state = StoredState().advanced([result(7, 9, rows=2), result(0, 4, partition=1)])
-    assert state.offsets == {("topic", 0): 9, ("topic", 1): 4} and state.rows == 3
+    assert state.offsets == {Partition("topic", 0): 9, Partition("topic", 1): 4}
+    assert state.rows == 3
 
-    assert state.advanced([result(9, 12)]).offsets["topic", 0] == 12
+    assert state.advanced([result(9, 12)]).offsets[Partition("topic", 0)] == 12
     with pytest.raises(TargetError, match="its offset is 9, expected 7"):
         state.advanced([result(7, 9)])
 
@@ -76,7 +93,7 @@ def test_offsets_move_back_too() -> None:
 
     moved = state.advanced(moves)
 
-    assert moved.offsets == {("topic", 0): 3, ("topic", 1): 5} and moved.rows == 3
+    assert moved.offsets == {Partition("topic", 0): 3, Partition("topic", 1): 5} and moved.rows == 3
     assert moved.stands_behind(moves)
     with pytest.raises(TargetError, match="its offset is 3, expected 9"):
         moved.advanced(moves)

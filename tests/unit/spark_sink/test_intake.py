@@ -12,7 +12,9 @@ from shardmerge.schemas.errors import ContractError
 from shardmerge.schemas.events import Decision
 from shardmerge.schemas.names import ShardId
 from shardmerge.schemas.pipeline import Connect, Kafka, Pipeline, Source, Target
+from shardmerge.schemas.routing import RoutingRule
 from shardmerge.spark_sink.intake import Intake
+from shardmerge.spark_sink.partitions import Partition
 
 from .decided import A, B, decision
 
@@ -30,14 +32,15 @@ PIPELINE = Pipeline(
 class Offsets:
     """Every topic has one partition with ten rows."""
 
-    def __init__(self) -> None:
+    def __init__(self, *missing: str) -> None:
         self.asked: list[str] = []
+        self.missing = missing
 
     def partitions(self, topics: Collection[str]) -> dict[str, int]:
         self.asked = sorted(topics)
-        return dict.fromkeys(topics, 1)
+        return dict.fromkeys((t for t in topics if t not in self.missing), 1)
 
-    def high_watermarks(self, partitions: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
+    def high_watermarks(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
         return dict.fromkeys(partitions, 10)
 
     stable_ends = high_watermarks
@@ -85,3 +88,30 @@ def test_a_shard_that_was_taken_out_counts_again_with_its_next_change() -> None:
     assert not target.lives(A)
     intake.decisions.add(decision(3, A, 30))
     assert target.lives(A)
+
+
+def test_shards_of_a_shared_topic_follow_their_sources_barriers() -> None:
+    route = RoutingRule(".*", "app", "a", "merged", "t", row_topic="merged.t")
+    sources = (*PIPELINE.sources, replace(PIPELINE.sources[0], name="s2"))
+    offsets = Offsets("s1.app.a", "s2.app.a")
+    pipeline = replace(PIPELINE, routes=(route,), sources=sources)
+    intake = Intake(pipeline, cast(Any, offsets), cast(Any, None))
+    for record in (decision(1, A, 10, offset=0), decision(2, GONE, 10, offset=0)):
+        intake.decisions.add(record)
+    for source in ("s1", "s2"):
+        intake.barriers.tails[source].record(0)
+    intake.observe()
+    one, two = (Partition("merged.t", 0, shard) for shard in (A, GONE))
+    assert intake.partitions == {one: "s1", two: "s2"}
+    intake.barriers.tails["s2"].reached(10)
+    intake.settle()
+    assert intake.barriers.safe_ends == {two: 10}
+    intake.barriers.tails["s1"].reached(10)
+    intake.settle()
+    assert intake.barriers.safe_ends == {one: 10, two: 10}
+    assert not intake.watermarks.strays
+
+    offsets.missing = ("s1.app.a",)
+    intake.decisions.add(decision(3, A, 20, offset=1))
+    intake.observe()
+    assert intake.watermarks.strays == {GONE}, "it has rows in a topic of its own"

@@ -9,8 +9,12 @@ from shardmerge.schemas.events import Binding
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.position import BEGINNING
 from shardmerge.schemas.routing import RoutingRule, RowsPolicy
+from shardmerge.schemas.topics import RowTopics
 from shardmerge.spark_sink.applied import Applied, RowProgress, Watermarks
-from shardmerge.spark_sink.plan import SinkState, plan, share_fairly
+from shardmerge.spark_sink.decisions import Decisions
+from shardmerge.spark_sink.partitions import Partition
+from shardmerge.spark_sink.plan import SinkState, plan
+from shardmerge.spark_sink.readings import NEAR, share_fairly
 from shardmerge.spark_sink.statements import Refused, StatementState
 from shardmerge.spark_sink.truncations import Truncation
 
@@ -47,7 +51,7 @@ def _state(applied=None, executed=MADE, ends=None, resting=(), **more):
 
 
 def _ranges(batch):
-    return {(t.topic, t.partition): (t.start_offset, t.end_offset) for t in batch.tasks}
+    return {t.place: (t.start_offset, t.end_offset) for t in batch.tasks}
 
 
 def test_every_partition_is_planned_to_its_safe_end():
@@ -183,13 +187,13 @@ def test_a_resting_shard_is_left_alone():
 
 
 def test_a_topic_without_a_known_shard_is_left_alone():
-    assert plan(KNOWN, _state(ends={("s1.app.z", 0): 5}), 100).tasks == ()
+    assert plan(KNOWN, _state(ends={Partition("s1.app.z", 0): 5}), 100).tasks == ()
 
 
 def test_a_topic_of_two_shards_is_left_alone():
     one, two = ShardId("s1", "app", "a b"), ShardId("s1", "app", "a_b")
     known = folded(decision(1, one, 1, CREATE), decision(2, two, 2))
-    assert plan(known, _state(ends={("s1.app.a_b", 0): 5}), 100).tasks == ()
+    assert plan(known, _state(ends={Partition("s1.app.a_b", 0): 5}), 100).tasks == ()
 
 
 def test_a_shard_of_two_targets_is_left_alone():
@@ -237,7 +241,7 @@ def test_rows_of_a_shard_wait_at_the_gate_of_a_change_of_its_rows():
     assert {task.topic: task.stream.stop for task in done.tasks}[A_ROWS[0]] is None
 
 
-OTHER = ("s1.app.a", 1)
+OTHER = Partition("s1.app.a", 1)
 EMPTIED = Truncation(TARGET, A, A_ROWS, 5, at(70), seen=2)
 
 
@@ -272,3 +276,39 @@ def test_the_route_says_whether_the_rows_of_a_truncated_shard_stay(policy):
     rules = (RoutingRule(".*", ".*", ".*", "merged", "t", on_truncate=policy),)
     tasks = plan(KNOWN, _state(routes=rules), 100).tasks
     assert {task.stream.keeps_truncated for task in tasks} == {policy is RowsPolicy.KEEP}
+
+
+SHARED = RowTopics([RoutingRule(".*", "app", "[ab]", "merged", "t", row_topic="merged.t")])
+
+
+def _shared(applied, ends, **more):
+    known = Decisions(SHARED)
+    known.add(decision(1, A, 10, CREATE, snapshot=True))
+    known.add(decision(2, B, 10, snapshot=True))
+    parts = [Partition("merged.t", 0, shard) for shard in (A, B)]
+    watermarks = Watermarks(1, {"merged.t": 2}, {Partition("merged.t", 0): 99}, SHARED, **more)
+    state = _state(
+        {part: Applied(offset) for part, offset in zip(parts, applied, strict=True)},
+        ends=dict(zip(parts, ends, strict=True)),
+        watermarks=watermarks,
+    )
+    return plan(known, state, 50), *parts
+
+
+def test_shards_of_one_topic_are_read_from_where_each_stands_and_counted_once():
+    batch, a, b = _shared((3, 0), (60, 40))
+    assert _ranges(batch) == {a: (3, 50), b: (0, 40)}
+    assert {task.reading for task in batch.tasks} == {0}
+    assert {task.part for task in batch.tasks} == {A, B}
+    assert {task.stream.partitions for task in batch.tasks} == {2}
+
+
+def test_a_shard_far_behind_is_read_beside_the_others():
+    batch, a, b = _shared((2 * NEAR, 0), (2 * NEAR + 9, 2 * NEAR + 9))
+    assert _ranges(batch) == {a: (2 * NEAR, 2 * NEAR + 9), b: (0, 41)}
+    assert len({task.reading for task in batch.tasks}) == 2
+
+
+def test_a_shard_whose_rows_are_elsewhere_too_is_not_read():
+    batch, a, _ = _shared((0, 0), (9, 9), strays={B})
+    assert _ranges(batch) == {a: (0, 9)}

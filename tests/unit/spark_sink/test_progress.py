@@ -5,7 +5,11 @@ from dataclasses import replace
 import pytest
 
 from shardmerge.schemas.names import ShardId, TargetTable
-from shardmerge.spark_sink.applied import Applied
+from shardmerge.schemas.routing import RoutingRule
+from shardmerge.schemas.topics import RowTopics
+from shardmerge.spark_sink.applied import Applied, RowProgress, Watermarks
+from shardmerge.spark_sink.decisions import Decisions
+from shardmerge.spark_sink.partitions import Partition
 from shardmerge.spark_sink.plan import SinkState, plan
 from shardmerge.spark_sink.progress import Standing, progress_of, since
 from shardmerge.spark_sink.ranges import RowHold
@@ -130,3 +134,37 @@ def test_a_running_statement_tells_what_the_target_says_of_it():
     known = folded(decision(1, A, 10, ADD))
     [running] = _progress(known, standing=Standing(stage="altering table, for 9 s")).open
     assert (running.state, running.detail) == ("executing", "altering table, for 9 s")
+
+
+SHARED = RowTopics([RoutingRule(".*", "app", "[ab]", "merged", "t", row_topic="merged.t")])
+WHOLE = Partition("merged.t", 0)
+
+
+def _shared(known, applied, **watermarks):
+    read = Watermarks(100, {"merged.t": 1}, {WHOLE: 10}, SHARED, **watermarks)
+    return _progress(known, executed=(), progress=RowProgress(applied, read))
+
+
+def test_shards_of_one_topic_tell_each_its_own_offset():
+    known = Decisions(SHARED)
+    known.add(decision(1, A, 10))
+    known.add(decision(2, B, 10))
+    one, two = (Partition("merged.t", 0, shard) for shard in (A, B))
+    record = _shared(known, {one: Applied(10), two: Applied(4)})
+    assert [(s.shard, s.offset, s.parked) for s in record.shards] == [(A, 10, 0), (B, 4, 6)]
+    assert [s.waiting for s in record.shards] == ["", ""]
+
+
+def test_a_shard_whose_rows_are_elsewhere_tells_where():
+    known = Decisions(SHARED)
+    known.add(decision(1, A, 10))
+    [stray] = _shared(known, {}, strays={A}).shards
+    assert "to come in merged.t" in stray.waiting and "rows in s1.app.a" in stray.waiting
+    assert "keeps the row_topic" in stray.hint
+
+    odd = RowTopics([RoutingRule(".*", "app", "a é", "merged", "t", row_topic="merged.t")])
+    known = Decisions(odd)
+    shard = ShardId("s1", "app", "a é")
+    known.add(decision(1, shard, 10))
+    [missed] = _shared(known, {}, strays={shard}).shards
+    assert "goes by the name s1.app.a__" in missed.waiting

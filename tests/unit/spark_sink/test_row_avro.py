@@ -310,6 +310,37 @@ def test_a_row_of_another_table_is_refused_by_the_compiled_decoder_and_held() ->
     assert "belongs to" in f.end.hold.reason
 
 
+def test_the_shard_of_a_record_is_found_without_reading_its_rows() -> None:
+    registry = Registry()
+    rows = AvroRows(registry)
+    number = registry.add(schema({"id": "int", "v": ["null", "string"]}))
+    names = (SHARD.source, SHARD.database, SHARD.table)
+    for op in "cudt":
+        assert rows.names_of(registry.record(number, op, {"id": 1, "v": "x"})) == names
+    other = registry.record(number, "c", {"id": 1, "v": None}, source={"table": "tä" * 99})
+    assert rows.names_of(other) == (*names[:2], "tä" * 99)
+    whole = registry.record(number, "c", {"id": 1, "v": "x"})
+    place = whole.index(SHARD.table.encode(), whole.index(SHARD.database.encode()))
+    for end in range(place + 1):
+        assert rows.names_of(whole[:end]) is None, "what is cut off names nobody"
+
+
+def test_a_record_in_avro_that_does_not_say_whose_it_is_names_nobody() -> None:
+    registry = Registry()
+    rows = AvroRows(registry)
+    number = registry.add(schema({"id": "int"}))
+    good = registry.record(number, "c", {"id": 1})
+    assert rows.names_of(b"{}") is None
+    assert rows.names_of(b"\0" + (9).to_bytes(4, "big") + good[5:]) is None
+    unnamed = registry.add({"type": "record", "name": "x", "fields": []})
+    assert rows.names_of(b"\0" + unnamed.to_bytes(4, "big")) is None
+    registry.away = True
+    later = registry.add(schema({"id": "long"}))
+    assert rows.names_of(registry.record(later, "c", {"id": 1})) is None
+    registry.away = False
+    assert rows.names_of(registry.record(later, "c", {"id": 1})) is not None
+
+
 def test_a_value_of_another_type_than_the_column_has_is_refused() -> None:
     registry = Registry()
     number = registry.add(schema({"id": "int", "b": "string"}))

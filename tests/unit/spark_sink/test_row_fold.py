@@ -612,3 +612,19 @@ def test_a_condition_that_cannot_be_asked_holds_the_shard(where: str, reason: st
     assert f.end is not None and f.end.hold is not None
     assert reason in f.end.hold.reason
     assert f.end.hold.hint
+
+
+@pytest.mark.parametrize("live", [True, False])
+def test_of_a_shared_topic_no_row_of_unknown_origin_is_passed_by(live: bool) -> None:
+    """Nor compared with gates: its position is in nobody knows whose binlog."""
+    known = replace(segment(id=INT), passed_over=not live)
+    stream = ShardStream(
+        SHARD, TargetTable("m", "t"), (known,), at(500), partitions=2, is_part=True
+    )
+    bad = json.dumps({"op": "c", "after": {}, "source": {"file": "binlog.000009", "pos": 1}})
+    for value in (bad.encode(), row("c", {"id": 2}, at(900), table="u"), b"{"):
+        folded = RowFold(stream, {"id#1": Binding("id#1", "id")})
+        assert folded.add_all([3, 4], [row("c", {"id": 1}, at(10)), value]) is False
+        assert folded.end is not None and folded.end.hold is not None
+        assert (folded.end.offset, folded.end.position) == (4, at(10))
+        assert folded.end.hold.shard == SHARD and folded.end.hold.reason

@@ -4,6 +4,7 @@ import pytest
 
 from shardmerge.schemas.events import Binding
 from shardmerge.spark_sink.applied import Applied
+from shardmerge.spark_sink.partitions import Partition
 from shardmerge.spark_sink.statements import (
     Refused,
     StatementState,
@@ -67,7 +68,7 @@ def test_others_wait_for_the_rows_before_each_shards_gate(waiting):
 
 def test_several_shards_in_the_way_are_counted():
     target = _target(decision(1, A, 10), decision(2, B, 20, DROP))
-    late = rows({A_ROWS: Applied(4), ("s1.app.b", 0): Applied(3)})
+    late = rows({A_ROWS: Applied(4), Partition("s1.app.b", 0): Applied(3)})
     assert _states(target, progress=late)[key(2)][1].endswith("and 1 more shards")
 
 
@@ -199,11 +200,11 @@ def test_bindings_are_those_of_executed_statements_in_version_order():
 def test_a_change_of_a_shards_rows_waits_for_those_before_its_gate_and_for_nobody_elses():
     target = _target(decision(1, A, 10), decision(2, B, 20, rows_statement(B)))
     assert _states(target, progress=BEHIND)[key(2)][0] is StatementState.READY
-    late = rows({("s1.app.b", 0): Applied(3)})
+    late = rows({Partition("s1.app.b", 0): Applied(3)})
     state, detail = _states(target, progress=late)[key(2)]
     assert state is StatementState.DEBT
     assert detail == f"waits for rows of {B} before {at(20)} (s1.app.b/0@3)"
-    standing = rows({("s1.app.b", 0): Applied(3, at(20))})
+    standing = rows({Partition("s1.app.b", 0): Applied(3, at(20))})
     assert _states(target, progress=standing)[key(2)][0] is StatementState.READY
 
 
