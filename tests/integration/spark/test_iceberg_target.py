@@ -1,17 +1,11 @@
-"""Iceberg tables as a target: crashes, other writers, every type, upkeep, the driver's loop."""
+"""Iceberg tables as a target: what is held, every type, upkeep, the driver's loop."""
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
-import signal
-import subprocess
-import sys
-import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from time import monotonic
@@ -21,29 +15,20 @@ import pytest
 
 from shardmerge.connectors.local.mysql import PASSWORD, USER
 from shardmerge.connectors.local.stack import LocalStack
-from shardmerge.connectors.topics_admin import create_topics
 from shardmerge.schemas import topics
 from shardmerge.schemas.errors import TargetError
-from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId
 from shardmerge.schemas.pipeline import Kafka
-from shardmerge.schemas.render.spark_types import spark_type
-from shardmerge.spark_sink.failpoints import SETTING
-from shardmerge.spark_sink.partitions import Partition
 from shardmerge.spark_sink.ranges import RangeResult, TaskFailure
 from shardmerge.spark_sink.settings import SinkSettings
-from shardmerge.spark_sink.targets.iceberg import journal
-from shardmerge.spark_sink.targets.iceberg.batches import IcebergBatches
 from shardmerge.spark_sink.targets.iceberg.maintenance import Maintenance
-from shardmerge.spark_sink.targets.iceberg.staging import stage
-from shardmerge.spark_sink.targets.iceberg.tables import IcebergTable, Moved, Uncertain
 from shardmerge.spark_sink.targets.iceberg.target import IcebergTarget
 from shardmerge.spark_sink.targets.interface import JournalEntry
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 from tests.strategies import table
 
-from . import values
-from .contract import ORIGIN, ROOT, Contract, IcebergKind, Writer
+from . import iceberg_values, values
+from .contract import ORIGIN, Contract, IcebergKind
 from .iceberg_line import IcebergLine, ReadLine
 
 # py4j leaves sockets to the collector.
@@ -52,249 +37,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 DONE = JournalEntry("done")
-
-
-@pytest.fixture(scope="module")
-def warehouse() -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="iceberg-", dir=ROOT / ".local"))
-    yield folder / "warehouse"
-    shutil.rmtree(folder, ignore_errors=True)
-
-
-@pytest.fixture(scope="module")
-def kind(warehouse: Path) -> Iterator[IcebergKind]:
-    kind = IcebergKind(warehouse)
-    yield kind
-    kind.spark.stop()
-
-
-@pytest.fixture
-def contract(kind: IcebergKind, stack: LocalStack) -> Iterator[Contract]:
-    contract = Contract(kind, stack)
-    contract.topic.make_topic()
-    yield contract
-    contract.clean()
-
-
-# --- crashes and other writers
-
-
-@pytest.mark.parametrize(
-    "place",
-    ["rows-read", "rows-written", "committed", "statement-begun", "statement-executed"],
-)
-def test_a_writer_killed_at_any_place_loses_and_repeats_nothing(
-    place: str, contract: Contract, warehouse: Path
-) -> None:
-    first = contract.start()
-    first.execute(1, contract.create())
-    contract.topic.produce([contract.insert(id=n, v="a", n=n) for n in range(10)])
-    first.apply()
-    contract.topic.produce(
-        [
-            contract.insert(id=10, v="b", n=0),
-            contract.delete(id=3, v="a", n=3),
-            contract.topic.event("u", {"id": 4, "v": "c", "n": 4}),
-        ]
-    )
-    before = contract.rows()
-
-    bootstrap = contract.topic.stack.bootstrap_servers
-    script = [sys.executable, "-m", "tests.integration.spark.killed_writer"]
-    killed = subprocess.run(
-        [*script, str(warehouse), bootstrap, contract.name], cwd=ROOT,
-        env={**os.environ, "PYTHONSAFEPATH": "", "PYTHONPATH": _paths(), SETTING: f"{place}:1"},
-        check=False, capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
-    assert killed.returncode == -signal.SIGKILL, killed.stderr[-2_000:]
-    assert "applying" in killed.stdout
-
-    if place in ("rows-read", "rows-written"):
-        assert contract.rows() == before
-    writer = contract.start()
-    [result] = writer.run(writer.task())
-    assert isinstance(result, RangeResult)
-    assert writer.execute(2, contract.add("w int")) == DONE
-    expected = {n: (n, "a", n) for n in range(10)} | {4: (4, "c", 4), 10: (10, "b", 0)}
-    del expected[3]
-    assert contract.rows() == [(*expected[n], None) for n in sorted(expected)]
-    # Not one event was counted twice: what was committed was not applied again.
-    assert writer.target.state.rows() == {contract.target: 13}
-    assert set(writer.journal.load()) == {(contract.target, 1, 0), (contract.target, 2, 0)}
-    assert writer.epoch == 3
-
-
-def _paths() -> str:
-    return os.pathsep.join([p for p in sys.path if p] + [str(ROOT)])
-
-
-def test_a_commit_that_comes_between_is_not_carried_over(
-    contract: Contract, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    writer = contract.start()
-    writer.execute(1, contract.create())
-    contract.topic.produce([contract.insert(id=1, v="a", n=1)])
-    stage = IcebergBatches._stage
-
-    def staging(*arguments: Any, **named: Any) -> None:
-        stage(*arguments, **named)
-        values = f"lake.{contract.target.sql} VALUES (5, 'other', 5)"
-        contract.kind.execute(f"INSERT INTO {values}")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(IcebergBatches, "_stage", staging)
-        [failure] = writer.run(writer.task())
-    assert isinstance(failure, TaskFailure) and not failure.final
-    assert contract.rows() == [(5, "other", 5)]
-    assert writer.target.state.offsets() == {}
-    writer.apply()
-    assert contract.rows() == [(1, "a", 1), (5, "other", 5)]
-
-
-def test_a_writer_that_is_replaced_while_it_merges_publishes_nothing(
-    contract: Contract, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    older = contract.start()
-    older.execute(1, contract.create())
-    contract.topic.produce([contract.insert(id=1, v="a", n=1)])
-    stage = IcebergBatches._stage
-    newer: list[Writer] = []
-
-    def staging(*arguments: Any, **named: Any) -> None:
-        stage(*arguments, **named)
-        newer.append(contract.start())
-
-    with monkeypatch.context() as patch:
-        patch.setattr(IcebergBatches, "_stage", staging)
-        [failure] = older.run(older.task())
-    assert isinstance(failure, TaskFailure) and "another writer took over" in failure.message
-    assert contract.rows() == []
-    newer[0].apply()
-    assert contract.rows() == [(1, "a", 1)]
-
-
-@pytest.mark.parametrize("took_effect", [True, False])
-def test_a_commit_without_an_answer_is_looked_up(
-    contract: Contract, monkeypatch: pytest.MonkeyPatch, *, took_effect: bool
-) -> None:
-    writer = contract.start()
-    writer.execute(1, contract.create())
-    contract.topic.produce([contract.insert(id=1, v="a", n=1)])
-    commit, unanswered = IcebergTable.commit, [True, True]
-
-    def committing(table: IcebergTable, properties: Any, **what: Any) -> None:
-        lost = unanswered and unanswered.pop()
-        if took_effect or not lost:
-            commit(table, properties, **what)
-        if lost:
-            raise Uncertain
-
-    with monkeypatch.context() as patch:
-        patch.setattr(IcebergTable, "commit", committing)
-        assert writer.apply().rows == 1
-        unanswered[:] = [True]
-        assert writer.execute(2, contract.add("w int")) == DONE
-    assert contract.rows() == [(1, "a", 1, None)]
-    assert writer.target.state.rows() == {contract.target: 1}
-
-
-def test_a_reading_that_is_stale_cannot_be_committed(contract: Contract, kind: IcebergKind) -> None:
-    writer = contract.start()
-    writer.execute(1, contract.create())
-    catalog = kind.iceberg()
-    stale, fresh = catalog.load(contract.target), catalog.load(contract.target)
-    fresh.commit({"a": "1"})
-
-    with pytest.raises(Moved):
-        stale.commit({"a": "2"})
-    assert catalog.load(contract.target).property("a") == "1"
-
-
-def test_a_commit_between_rows_and_their_statement_is_seen(
-    contract: Contract, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    writer = contract.start()
-    writer.execute(1, contract.create())
-    contract.topic.produce([contract.insert(id=1, v="a", n=1)])
-    writer.apply()
-    others = [5, 6]
-
-    def staging(session: Any, *arguments: Any) -> None:
-        stage(session, *arguments)
-        if others:
-            row = f"({others.pop()}, 'other', 5)"
-            contract.kind.execute(f"INSERT INTO lake.{contract.target.sql} VALUES {row}")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(journal, "stage", staging)
-        writer.journal.change_rows(f"DELETE FROM {contract.target.sql}")
-    assert others == [] and contract.rows() == []
-
-
-def test_a_writer_that_is_replaced_while_it_changes_rows_changes_none(
-    contract: Contract, kind: IcebergKind, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    older = contract.start()
-    older.execute(1, contract.create())
-    contract.topic.produce([contract.insert(id=1, v="a", n=1)])
-    older.apply()
-
-    def staging(session: Any, *arguments: Any) -> None:
-        stage(session, *arguments)
-        contract.start()
-
-    with monkeypatch.context() as patch:
-        patch.setattr(journal, "stage", staging)
-        with pytest.raises(TargetError, match="another writer took over") as raised:
-            older.journal.change_rows(f"DELETE FROM {contract.target.sql}")
-    assert not raised.value.retryable and not raised.value.statement
-    assert contract.rows() == [(1, "a", 1)]
-
-
-def test_batches_and_statements_stage_side_by_side(
-    contract: Contract, kind: IcebergKind, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    writer = contract.start()
-    writer.execute(1, contract.create())
-    contract.topic.produce([contract.insert(id=1, v="a", n=1)])
-    writer.apply()
-    in_session = []
-
-    def staging(session: Any, *arguments: Any) -> None:
-        kind.session.conf.set("spark.wap.id", "of a batch")
-        stage(session, *arguments)
-        in_session.append(kind.session.conf.get("spark.wap.id"))
-        kind.session.conf.unset("spark.wap.id")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(journal, "stage", staging)
-        writer.journal.change_rows(f"DELETE FROM {contract.target.sql}")
-    assert in_session == ["of a batch"] and contract.rows() == []
-
-
-def test_moves_and_changes_of_rows_without_an_answer_are_looked_up(
-    contract: Contract, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    writer = contract.start()
-    writer.execute(1, contract.create())
-    contract.topic.produce([contract.insert(id=1, v="a", n=1)])
-    writer.apply()
-    end, commit, unanswered = contract.topic.end_offset(), IcebergTable.commit, [True]
-
-    def committing(table: IcebergTable, properties: Any, **what: Any) -> None:
-        commit(table, properties, **what)
-        if unanswered:
-            unanswered.clear()
-            raise Uncertain
-
-    with monkeypatch.context() as patch:
-        patch.setattr(IcebergTable, "commit", committing)
-        writer.move((0, end, 0))
-        unanswered.append(True)
-        writer.journal.change_rows(f"DELETE FROM {contract.target.sql}")
-    assert contract.rows() == []
-    assert writer.target.state.offsets() == {Partition(contract.topic.topic, 0): 0}
-    assert writer.target.state.rows() == {contract.target: 1}
 
 
 def test_a_column_that_another_one_dropped_holds_the_rows(contract: Contract) -> None:
@@ -394,7 +136,7 @@ def test_every_type_has_its_boundary_values(
 
     assert isinstance(result, RangeResult) and result.hold is None, result
     names = every.columns()
-    sql = ", ".join(_shown(every.schema, name) for name in names)
+    sql = ", ".join(iceberg_values.shown(every.schema, name) for name in names)
     session = contract.kind.session  # type: ignore[attr-defined]
     found = session.sql(f"SELECT {sql} FROM lake.{every.target.sql} ORDER BY id").collect()
     got = {row["id"]: row.asDict() for row in found}
@@ -409,112 +151,13 @@ def test_every_type_has_its_boundary_values(
                 assert got[row["id"]][name] == wanted, (row["id"], name)
 
 
-def _shown(schema: TableSchema, name: str) -> str:
-    column = schema.column(name)
-    assert column is not None
-    if spark_type(column.type) == "timestamp":
-        return f"unix_micros(`{name}`) AS `{name}`"
-    if spark_type(column.type) == "binary":
-        return f"hex(`{name}`) AS `{name}`"
-    return f"`{name}`"
-
-
 @pytest.fixture(scope="module", params=["json", "avro"])
 def source_rows(
     stack: LocalStack, request: pytest.FixtureRequest
 ) -> Iterator[tuple[str, Kafka, list[dict[str, Any]]]]:
-    """The row topic of a table of every type, how to read it, and its rows as Iceberg's."""
-    from shardmerge.connectors.connect_rest import ConnectRest
-    from shardmerge.connectors.source_config import connector_config, connector_name
-    from shardmerge.schemas.pipeline import parse_pipeline
-
-    from .rig import Rig
-
-    row_format: str = request.param
-    name = f"lakes{os.getpid()}{row_format}"
-    session = MySqlSession(MySqlAddress("127.0.0.1", stack.ports.source1, USER, PASSWORD))
-    session.execute("CREATE DATABASE lake_types")
-    session.execute(f"CREATE TABLE lake_types.t ({values.definitions()})")
-    session.execute(values.insert("lake_types.t", 1, snapshot=True))
-    text = stack.pipeline_text(
-        f"pipeline-{name}",
-        '[[routes]]\ndatabase = "lake_types"\ntable = "t"\ntarget = "m.t"\n',
-        row_format=row_format,
-        schema_registry=stack.registry_url if row_format == "avro" else "",
-    )
-    pipeline = parse_pipeline(text, {})
-    source = replace(pipeline.sources[0], name=name, databases="lake_types", server_id=6002)
-    pipeline = replace(pipeline, sources=(source,))
-    create_topics(stack.bootstrap_servers, topics.own_topics(pipeline))
-    rest_client = ConnectRest(stack.connect_url)
-    connector = connector_name(pipeline, source)
-    rest_client.create_or_update(connector, connector_config(pipeline, source))
-    rest_client.wait_running(connector)
-    rig = Rig(stack, "unused")
-    rig.topic = f"{name}.lake_types.t"
-    _wait(rig, values.ROWS)
-    session.execute(values.insert("lake_types.t", 1000))
-    _wait(rig, 2 * values.ROWS)
-    schema = table(f"create table t ({values.definitions()})")
-    sql = ", ".join(_of_source(schema, c.name) for c in schema.columns)
-    rows = session.query(f"SELECT {sql} FROM lake_types.t ORDER BY id")
-    shown = [
-        {c.name: _value(c.type.name, spark_type(c.type), cell) for c, cell in zip(
-            schema.columns, row, strict=True)}
-        for row in rows
-    ]  # fmt: skip
-    yield rig.topic, pipeline.kafka, shown
-    rest_client.delete(connector)
-    session.execute("DROP DATABASE lake_types")
-    session.close()
-
-
-def _of_source(schema: TableSchema, name: str) -> str:
-    column = schema.column(name)
-    assert column is not None
-    kind = column.type.name
-    if kind in ("float", "double"):
-        return f"`{name}` + 0e0"
-    if kind == "timestamp":
-        return f"CAST(UNIX_TIMESTAMP(`{name}`) * 1000000 AS SIGNED)"
-    if kind == "bit":
-        return f"CAST(`{name}` AS UNSIGNED)"
-    if spark_type(column.type) == "binary":
-        return f"HEX(`{name}`)"
-    if kind == "json":
-        return f"CAST(`{name}` AS CHAR)"
-    return f"`{name}`"
-
-
-def _value(kind: str, spark: str, cell: Any) -> Any:
-    """A value of PyMySQL as Spark shows it."""
-    if cell is None:
-        return None
-    if kind == "time":
-        assert isinstance(cell, timedelta)
-        return cell // timedelta(microseconds=1)
-    if spark.startswith("decimal"):
-        return Decimal(cell)
-    if kind == "decimal":
-        return f"{cell:f}"
-    assert isinstance(cell, int | float | str | date | datetime), (kind, cell)
-    return cell
-
-
-def _wait(rig: Any, count: int) -> None:
-    from time import monotonic, sleep
-
-    from confluent_kafka import KafkaException
-
-    deadline = monotonic() + 90
-    while True:
-        assert monotonic() < deadline, "the rows did not come from the connector"
-        try:
-            if rig.end_offset() > count:
-                return
-        except KafkaException:  # the connector makes the topic with its first row
-            pass
-        sleep(0.2)
+    """See ``iceberg_values``."""
+    with iceberg_values.source_rows(stack, request.param) as rows:
+        yield rows
 
 
 # --- upkeep

@@ -10,72 +10,15 @@ import pytest
 
 from shardmerge.schemas.events import Binding, ShardColumn
 from shardmerge.schemas.model import Column
-from shardmerge.schemas.names import ShardId, TargetTable
+from shardmerge.schemas.names import TargetTable
 from shardmerge.schemas.position import BEGINNING, SourcePosition
 from shardmerge.schemas.types import ColumnType
-from shardmerge.spark_sink.keyless import KeylessBatch
 from shardmerge.spark_sink.ranges import Segment, ShardStream
-from shardmerge.spark_sink.row_batches import Batch, Block, RefusedRow
-from shardmerge.spark_sink.row_envelope import RowRecord
+from shardmerge.spark_sink.row_batches import RefusedRow
 from shardmerge.spark_sink.row_fold import RowFold
-from shardmerge.spark_sink.row_format import JsonRows
 from shardmerge.spark_sink.segment_plan import Refusal
 
-SHARD = ShardId("s1", "app", "t")
-INT, TEXT = ColumnType("int"), ColumnType("varchar", 20)
-
-
-def at(pos: int, row: int = 0, file: int = 1) -> SourcePosition:
-    return SourcePosition(0, f"binlog.{file:06d}", pos, row)
-
-
-def segment(
-    start: SourcePosition = BEGINNING, /, key: str = "id", live: bool = True, **columns: Any
-):
-    """``name=type`` or ``name=(identity, type)``."""
-    shard_columns = tuple(
-        ShardColumn(*((f"{name}#1", Column(name, spec)) if isinstance(spec, ColumnType)
-                      else (spec[0], Column(name, spec[1]))))
-        for name, spec in columns.items()
-    )  # fmt: skip
-    return Segment(start, shard_columns, tuple(key.split()), live)
-
-
-def fold(*segments: Segment, stop: SourcePosition | None = None, unbound: str = "", **options: Any):
-    bindings = {
-        c.id: Binding(c.id, c.id.partition("#")[0])
-        for s in segments
-        for c in s.columns
-        if c.id != unbound
-    }
-    bindings.update(options.pop("bindings", {}))
-    stream = ShardStream(
-        SHARD, TargetTable("m", "t"), segments, stop, where=options.pop("where", "")
-    )
-    return RowFold(stream, bindings, **options)
-
-
-def row(
-    op: str, image: object, place: SourcePosition, table: str = "t", before: object = None
-) -> bytes:
-    source = {
-        "name": "s1", "db": "app", "table": table,
-        "file": place.file, "pos": place.pos, "row": place.row,
-    }  # fmt: skip
-    side = "before" if op == "d" else "after"
-    return json.dumps({"op": op, "before": before, side: image, "source": source}).encode()
-
-
-def rows_of(block: Block | None) -> list[dict[str, str | None]]:
-    if block is None:
-        return []
-    return [dict(zip(block.names, cells, strict=True)) for cells in zip(*block.cells, strict=True)]
-
-
-def only(batches: list[Batch | KeylessBatch]) -> Batch:
-    (batch,) = batches
-    assert isinstance(batch, Batch)
-    return batch
+from .row_events import INT, SHARD, TEXT, at, fold, from_where, only, row, rows_of, segment
 
 
 def test_the_last_change_of_a_key_wins_and_rows_are_sorted_by_key() -> None:
@@ -126,14 +69,6 @@ def test_a_truncation_ends_the_fold_unless_the_rows_stay(keeps: bool) -> None:
         assert f.end.truncated
 
 
-def from_where(key: str = "id _from") -> Segment:
-    """A segment whose target has the origin column ``_from``."""
-    plain = segment(key=key, id=INT, v=TEXT)
-    text = Column("_from", ColumnType("varchar", 194), nullable=False)
-    found: Segment = replace(plain, columns=(*plain.columns, ShardColumn("@shard", text)))
-    return found
-
-
 def test_origin_columns_tell_the_rows_shard() -> None:
     f = fold(from_where(), bindings={"@shard": Binding("@shard", "_from")})
     f.add(0, row("c", {"id": 1, "v": "a"}, at(1)))
@@ -143,17 +78,6 @@ def test_origin_columns_tell_the_rows_shard() -> None:
     assert batch.key == ("id", "_from")
     assert rows_of(batch.upserts[0]) == [{"id": "1", "v": "a", "_from": "s1/app.t"}]
     assert rows_of(batch.deletes) == [{"id": "2", "_from": "s1/app.t"}]
-
-
-def test_origin_columns_tell_which_of_equal_rows_without_a_key_is_taken_away() -> None:
-    f = fold(from_where(key=""), bindings={"@shard": Binding("@shard", "_from")})
-    f.add(0, row("d", {"id": 1, "v": "a"}, at(1)))
-    f.add(1, row("c", {"id": 2, "v": "b"}, at(2)))
-    (batch,) = f.batches()
-    assert isinstance(batch, KeylessBatch)
-    assert rows_of(batch.removed) == [{"id": "1", "v": "a", "_from": "s1/app.t"}]
-    assert batch.types == ("int", "varchar", "varchar")
-    assert rows_of(batch.added) == [{"id": "2", "v": "b", "_from": "s1/app.t"}]
 
 
 def test_a_row_belongs_to_the_last_segment_that_starts_at_or_before_it() -> None:
@@ -364,55 +288,6 @@ def test_a_refused_row_is_held_when_it_comes_again() -> None:
     assert (f.end.hold.reason, f.end.hold.position) == ("too long", at(110))
 
 
-def test_rows_without_a_key_are_summed_up() -> None:
-    f = fold(segment(key="", id=INT, v=TEXT))
-    one, two, three = ({"id": n, "v": "x"} for n in (1, 2, 3))
-    changes: list[tuple[str, object, object]] = [
-        ("c", one, None), ("c", one, None), ("c", two, None), ("d", two, None),
-        ("d", three, None), ("u", one, three), ("d", three, None),
-    ]  # fmt: skip
-    for offset, (op, image, before) in enumerate(changes):
-        assert f.add(offset, row(op, image, at(100 + offset), before=before))
-
-    (batch,) = f.batches()
-    assert isinstance(batch, KeylessBatch)
-    assert rows_of(batch.added) == [{"id": "1", "v": "x"}] * 3
-    assert rows_of(batch.removed) == [{"id": "3", "v": "x"}]
-    assert (batch.removed_counts, batch.types) == ((3,), ("int", "varchar"))
-    assert f.rows == 7
-
-
-def test_a_key_that_comes_or_goes_begins_another_batch() -> None:
-    f = fold(segment(key="", id=INT), segment(at(200), id=INT), segment(at(300), key="", id=INT))
-    for offset, pos in enumerate((100, 200, 300, 310)):
-        assert f.add(offset, row("c", {"id": offset}, at(pos)))
-
-    keyless, keyed, again = f.batches()
-    assert isinstance(keyless, KeylessBatch)
-    assert isinstance(keyed, Batch)
-    assert isinstance(again, KeylessBatch)
-    assert rows_of(again.added) == [{"id": "2"}, {"id": "3"}]
-
-
-def test_rows_without_a_key_and_without_an_order_hold_their_shard() -> None:
-    stream = ShardStream(
-        SHARD, TargetTable("m", "t"), (segment(key="", id=INT),), None, partitions=2
-    )
-    f = RowFold(stream, {"id#1": Binding("id#1", "id")})
-    assert not f.add(0, row("c", {"id": 1}, at(100)))
-    assert f.end is not None
-    assert f.end.hold is not None
-    assert "no primary key" in f.end.hold.reason
-
-
-def test_an_update_without_a_key_needs_the_row_before() -> None:
-    f = fold(segment(key="", id=INT))
-    assert not f.add(0, row("u", {"id": 1}, at(100)))
-    assert f.end is not None
-    assert f.end.hold is not None
-    assert f.end.hold.hint == "set binlog_row_image=FULL"
-
-
 def test_a_column_that_rows_behind_a_hold_lack_is_filled_in() -> None:
     added = (ShardColumn("n#1", Column("n", INT, nullable=False)),)
     f = fold(replace(segment(id=INT), added=added), bindings={"n#1": Binding("n#1", "n")})
@@ -424,109 +299,6 @@ def test_a_column_that_rows_behind_a_hold_lack_is_filled_in() -> None:
     assert rows_of(batch.deletes) == [{"id": "2"}]
 
 
-def test_records_may_come_many_at_a_time() -> None:
-    places = [at(100), at(150), at(199, 9), at(200), at(4, file=2), at(210)]
-    ops: list[tuple[str, dict[str, object]]] = [
-        ("c", {"id": 1}), ("u", {"id": 1}), ("d", {"id": 2}),
-        ("c", {"id": 3, "v": "x"}), ("u", {"id": 1, "v": "y"}), ("d", {"id": 3, "v": "x"}),
-    ]  # fmt: skip
-    values = [row(op, image, place) for (op, image), place in zip(ops, places, strict=True)]
-    with_tombstones = [v for value in values for v in (value, None)]
-    segments = segment(id=INT), segment(at(200), id=INT, v=TEXT)
-    one, many = fold(*segments), fold(*segments)
-
-    for offset, value in enumerate(with_tombstones):
-        assert one.add(offset, value)
-    assert many.add_all(range(len(with_tombstones)), with_tombstones)
-
-    assert one.rows == many.rows == 6
-    assert one.counts() == many.counts() == (1, 2)
-    assert one.batches() == many.batches()
-    assert rows_of(only(many.batches()).upserts[0]) == [{"id": "1", "v": "y"}]
-
-
-@pytest.mark.parametrize(
-    "bad",
-    [
-        row("c", {"id": 3, "w": "x"}, at(130)),
-        row("c", {"id": 3}, at(130)),
-        row("d", {"id": 3}, at(130)),
-        row("c", None, at(130)),
-        row("c", {"id": 3, "v": "x"}, at(130), "other"),
-        row("c", {"id": [3], "v": "x"}, at(130)),
-        b"\xff",
-        b'{"op": "c"}',
-    ],
-)
-def test_many_records_stop_before_the_one_that_cannot_be_applied(bad: bytes) -> None:
-    f = fold(segment(id=INT, v=TEXT))
-    good = [row("c", {"id": n, "v": "x"}, at(100 + n)) for n in range(9)]
-
-    assert not f.add_all([10, 11, 12, 13, 14], [*good[:3], bad, good[4]])
-
-    assert f.end is not None
-    assert f.end.hold is not None
-    assert (f.end.offset, f.rows, f.counts()) == (13, 3, (3, 0))
-    assert not f.add_all([15], good[5:6])
-
-
-def test_a_value_of_another_type_among_many_is_refused_by_its_offset() -> None:
-    f = fold(segment(id=INT, v=INT))
-    values = [row("c", {"id": n, "v": "bad" if n in (2, 3) else n}, at(100 + n)) for n in range(5)]
-    assert f.add_all([7, 8, 9, 10, 11], values)
-
-    with pytest.raises(RefusedRow) as refused:
-        f.batches()
-    assert refused.value.offset == 9
-
-
-def test_rows_with_an_embedded_schema_and_rows_without_are_one_stream() -> None:
-    f = fold(segment(id=INT, v=TEXT))
-    plain = [row("c", {"id": n, "v": "x"}, at(100 + n)) for n in range(6)]
-    values = [
-        json.dumps({"schema": {"type": "struct"}, "payload": json.loads(value)}).encode()
-        if n in (1, 2, 3)
-        else value
-        for n, value in enumerate(plain)
-    ]
-    assert f.add_all(range(6), values)
-    assert (f.rows, f.counts()) == (6, (6, 0))
-
-
-def wrapped(value: bytes) -> bytes:
-    return json.dumps({"schema": {"type": "struct"}, "payload": json.loads(value)}).encode()
-
-
-def test_rows_with_embedded_schemas_take_the_short_way_too() -> None:
-    looked_at: list[bytes] = []
-
-    class Watched(JsonRows):
-        def decode(self, value: bytes) -> RowRecord:
-            looked_at.append(value)
-            return super().decode(value)
-
-    f = fold(segment(id=INT, v=TEXT), rows=Watched())
-    # A snapshot, changes of the binlog, rows of an incremental snapshot among them, a tombstone.
-    values = [wrapped(row("r", {"id": n, "v": "r"}, at(100))) for n in range(3)]
-    values += [wrapped(row("c", {"id": 3, "v": "c"}, at(200)))]
-    values += [wrapped(row("u", {"id": 3, "v": "u"}, at(210), before={"id": 3, "v": "c"}))]
-    values += [wrapped(row("r", {"id": 2, "v": "again"}, at(210)))]
-    deleted = [wrapped(row("d", {"id": 1, "v": "r"}, at(220))), None]
-    assert f.add_all(range(8), [*values, *deleted])
-    assert not f.add(8, wrapped(row("t", None, at(300))))
-
-    assert f.end is not None
-    assert (f.end.truncated, f.end.position) == (True, at(300))
-    assert len(looked_at) == 2  # the first row, and the TRUNCATE
-    batch = only(f.batches())
-    assert rows_of(batch.deletes) == [{"id": "1"}]
-    assert rows_of(batch.upserts[0]) == [
-        {"id": "0", "v": "r"},
-        {"id": "2", "v": "again"},
-        {"id": "3", "v": "u"},
-    ]
-
-
 def test_a_column_may_have_any_name() -> None:
     columns: dict[str, Any] = {'say "hi"': TEXT, "back\\slash": TEXT, "ä\u2028": TEXT}
     f = fold(segment(id=INT, **columns))
@@ -534,42 +306,6 @@ def test_a_column_may_have_any_name() -> None:
 
     assert f.add_all(range(3), [row("c", {**image, "id": n}, at(100 + n)) for n in range(3)])
     assert rows_of(only(f.batches()).upserts[0])[2] == {"id": "2", **dict.fromkeys(columns, "x")}
-
-
-def test_partitions_of_one_shard_give_one_sorted_batch() -> None:
-    segments = segment(id=INT), segment(at(200), id=INT, v=TEXT)
-    folds = [fold(*segments), fold(*segments), fold(*segments)]
-    for number, f in enumerate(folds[:2]):
-        for key in range(number, 6, 2):
-            assert f.add(key, row("d" if key == 4 else "c", {"id": key}, at(100 + key)))
-    assert folds[1].add(9, row("c", {"id": 7, "v": "x"}, at(200)))
-
-    batch = only(folds[0].batches(folds[1:]))
-
-    assert [[r["id"] for r in rows_of(b)] for b in batch.upserts] == [
-        ["0", "1", "2", "3", "5"],
-        ["7"],
-    ]
-    assert rows_of(batch.deletes) == [{"id": "4"}]
-
-
-def test_partitions_with_several_batches_each_are_written_one_after_the_other() -> None:
-    segments = segment(id=INT, v=INT), segment(at(200), key="v", id=INT, v=INT)
-    folds = [fold(*segments), fold(*segments)]
-    for number, f in enumerate(folds):
-        assert f.add(0, row("c", {"id": number, "v": 5}, at(100)))
-        assert f.add(1, row("d", {"id": number, "v": 5 + number}, at(200)))
-
-    batches = folds[0].batches(folds[1:])
-    assert [b.key for b in batches if isinstance(b, Batch)] == [("id",), ("v",)] * 2
-
-
-def test_an_update_without_a_key_checks_the_row_before_too() -> None:
-    f = fold(segment(key="", id=INT))
-    assert not f.add(0, row("u", {"id": 1}, at(100), before={"other": 1}))
-    assert f.end is not None
-    assert f.end.hold is not None
-    assert "unknown: other" in f.end.hold.reason
 
 
 def test_rows_that_the_condition_does_not_want_are_deleted_or_never_written() -> None:
@@ -585,21 +321,6 @@ def test_rows_that_the_condition_does_not_want_are_deleted_or_never_written() ->
     assert rows_of(batch.upserts[0]) == [{"id": "3", "v": "in"}, {"id": "4", "v": None}]
     assert rows_of(batch.deletes) == [{"id": "1"}, {"id": "2"}, {"id": "5"}]
     assert f.rows == 6
-
-
-def test_rows_without_a_key_are_added_and_removed_only_where_the_condition_wants_them() -> None:
-    f = fold(segment(key="", v=TEXT), where="v <> 'out'")
-    changes = [
-        ("c", None, "a"), ("c", None, "out"), ("u", "b", "out"), ("u", "out", "c"),
-        ("d", None, "out"), ("d", None, "d"),
-    ]  # fmt: skip
-    for offset, (op, before, v) in enumerate(changes):
-        earlier = {"v": before} if before else None
-        f.add(offset, row(op, {"v": v}, at(100 + offset), before=earlier))
-    [batch] = f.batches()
-    assert isinstance(batch, KeylessBatch)
-    assert {r["v"] for r in rows_of(batch.removed)} == {"b", "d"}
-    assert {r["v"] for r in rows_of(batch.added)} == {"a", "c"}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,81 @@
+"""Streams and row events of one shard, and what their fold gives."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+from shardmerge.schemas.events import Binding, ShardColumn
+from shardmerge.schemas.model import Column
+from shardmerge.schemas.names import ShardId, TargetTable
+from shardmerge.schemas.position import BEGINNING, SourcePosition
+from shardmerge.schemas.types import ColumnType
+from shardmerge.spark_sink.keyless import KeylessBatch
+from shardmerge.spark_sink.ranges import Segment, ShardStream
+from shardmerge.spark_sink.row_batches import Batch, Block
+from shardmerge.spark_sink.row_fold import RowFold
+
+SHARD = ShardId("s1", "app", "t")
+INT, TEXT = ColumnType("int"), ColumnType("varchar", 20)
+
+
+def at(pos: int, row: int = 0, file: int = 1) -> SourcePosition:
+    return SourcePosition(0, f"binlog.{file:06d}", pos, row)
+
+
+def segment(
+    start: SourcePosition = BEGINNING, /, key: str = "id", live: bool = True, **columns: Any
+):
+    """``name=type`` or ``name=(identity, type)``."""
+    shard_columns = tuple(
+        ShardColumn(*((f"{name}#1", Column(name, spec)) if isinstance(spec, ColumnType)
+                      else (spec[0], Column(name, spec[1]))))
+        for name, spec in columns.items()
+    )  # fmt: skip
+    return Segment(start, shard_columns, tuple(key.split()), live)
+
+
+def fold(*segments: Segment, stop: SourcePosition | None = None, unbound: str = "", **options: Any):
+    bindings = {
+        c.id: Binding(c.id, c.id.partition("#")[0])
+        for s in segments
+        for c in s.columns
+        if c.id != unbound
+    }
+    bindings.update(options.pop("bindings", {}))
+    stream = ShardStream(
+        SHARD, TargetTable("m", "t"), segments, stop, where=options.pop("where", "")
+    )
+    return RowFold(stream, bindings, **options)
+
+
+def row(
+    op: str, image: object, place: SourcePosition, table: str = "t", before: object = None
+) -> bytes:
+    source = {
+        "name": "s1", "db": "app", "table": table,
+        "file": place.file, "pos": place.pos, "row": place.row,
+    }  # fmt: skip
+    side = "before" if op == "d" else "after"
+    return json.dumps({"op": op, "before": before, side: image, "source": source}).encode()
+
+
+def rows_of(block: Block | None) -> list[dict[str, str | None]]:
+    if block is None:
+        return []
+    return [dict(zip(block.names, cells, strict=True)) for cells in zip(*block.cells, strict=True)]
+
+
+def only(batches: list[Batch | KeylessBatch]) -> Batch:
+    (batch,) = batches
+    assert isinstance(batch, Batch)
+    return batch
+
+
+def from_where(key: str = "id _from") -> Segment:
+    """A segment whose target has the origin column ``_from``."""
+    plain = segment(key=key, id=INT, v=TEXT)
+    text = Column("_from", ColumnType("varchar", 194), nullable=False)
+    found: Segment = replace(plain, columns=(*plain.columns, ShardColumn("@shard", text)))
+    return found

@@ -1,0 +1,95 @@
+"""What rows of a table without a primary key come to: what is added, what is removed."""
+
+from __future__ import annotations
+
+from shardmerge.schemas.events import Binding
+from shardmerge.schemas.names import TargetTable
+from shardmerge.spark_sink.keyless import KeylessBatch
+from shardmerge.spark_sink.ranges import ShardStream
+from shardmerge.spark_sink.row_batches import Batch
+from shardmerge.spark_sink.row_fold import RowFold
+
+from .row_events import INT, SHARD, TEXT, at, fold, from_where, row, rows_of, segment
+
+
+def test_rows_without_a_key_are_summed_up() -> None:
+    f = fold(segment(key="", id=INT, v=TEXT))
+    one, two, three = ({"id": n, "v": "x"} for n in (1, 2, 3))
+    changes: list[tuple[str, object, object]] = [
+        ("c", one, None), ("c", one, None), ("c", two, None), ("d", two, None),
+        ("d", three, None), ("u", one, three), ("d", three, None),
+    ]  # fmt: skip
+    for offset, (op, image, before) in enumerate(changes):
+        assert f.add(offset, row(op, image, at(100 + offset), before=before))
+
+    (batch,) = f.batches()
+    assert isinstance(batch, KeylessBatch)
+    assert rows_of(batch.added) == [{"id": "1", "v": "x"}] * 3
+    assert rows_of(batch.removed) == [{"id": "3", "v": "x"}]
+    assert (batch.removed_counts, batch.types) == ((3,), ("int", "varchar"))
+    assert f.rows == 7
+
+
+def test_a_key_that_comes_or_goes_begins_another_batch() -> None:
+    f = fold(segment(key="", id=INT), segment(at(200), id=INT), segment(at(300), key="", id=INT))
+    for offset, pos in enumerate((100, 200, 300, 310)):
+        assert f.add(offset, row("c", {"id": offset}, at(pos)))
+
+    keyless, keyed, again = f.batches()
+    assert isinstance(keyless, KeylessBatch)
+    assert isinstance(keyed, Batch)
+    assert isinstance(again, KeylessBatch)
+    assert rows_of(again.added) == [{"id": "2"}, {"id": "3"}]
+
+
+def test_rows_without_a_key_and_without_an_order_hold_their_shard() -> None:
+    stream = ShardStream(
+        SHARD, TargetTable("m", "t"), (segment(key="", id=INT),), None, partitions=2
+    )
+    f = RowFold(stream, {"id#1": Binding("id#1", "id")})
+    assert not f.add(0, row("c", {"id": 1}, at(100)))
+    assert f.end is not None
+    assert f.end.hold is not None
+    assert "no primary key" in f.end.hold.reason
+
+
+def test_an_update_without_a_key_needs_the_row_before() -> None:
+    f = fold(segment(key="", id=INT))
+    assert not f.add(0, row("u", {"id": 1}, at(100)))
+    assert f.end is not None
+    assert f.end.hold is not None
+    assert f.end.hold.hint == "set binlog_row_image=FULL"
+
+
+def test_an_update_without_a_key_checks_the_row_before_too() -> None:
+    f = fold(segment(key="", id=INT))
+    assert not f.add(0, row("u", {"id": 1}, at(100), before={"other": 1}))
+    assert f.end is not None
+    assert f.end.hold is not None
+    assert "unknown: other" in f.end.hold.reason
+
+
+def test_rows_without_a_key_are_added_and_removed_only_where_the_condition_wants_them() -> None:
+    f = fold(segment(key="", v=TEXT), where="v <> 'out'")
+    changes = [
+        ("c", None, "a"), ("c", None, "out"), ("u", "b", "out"), ("u", "out", "c"),
+        ("d", None, "out"), ("d", None, "d"),
+    ]  # fmt: skip
+    for offset, (op, before, v) in enumerate(changes):
+        earlier = {"v": before} if before else None
+        f.add(offset, row(op, {"v": v}, at(100 + offset), before=earlier))
+    [batch] = f.batches()
+    assert isinstance(batch, KeylessBatch)
+    assert {r["v"] for r in rows_of(batch.removed)} == {"b", "d"}
+    assert {r["v"] for r in rows_of(batch.added)} == {"a", "c"}
+
+
+def test_origin_columns_tell_which_of_equal_rows_without_a_key_is_taken_away() -> None:
+    f = fold(from_where(key=""), bindings={"@shard": Binding("@shard", "_from")})
+    f.add(0, row("d", {"id": 1, "v": "a"}, at(1)))
+    f.add(1, row("c", {"id": 2, "v": "b"}, at(2)))
+    (batch,) = f.batches()
+    assert isinstance(batch, KeylessBatch)
+    assert rows_of(batch.removed) == [{"id": "1", "v": "a", "_from": "s1/app.t"}]
+    assert batch.types == ("int", "varchar", "varchar")
+    assert rows_of(batch.added) == [{"id": "2", "v": "b", "_from": "s1/app.t"}]
