@@ -97,6 +97,11 @@ class SchemaChangeTail:
             self.undecided = [o for o in self.undecided if not decisions.is_decided(self.source, o)]
 
 
+def open_transaction(partition: Partition, offset: int) -> str:
+    """What the rows of a partition wait for, where nothing can be read from the offset on."""
+    return f"the end of the transaction that is open at {partition}@{offset}"
+
+
 def missing(barrier: Barrier, tail: SchemaChangeTail, decisions: Decisions) -> Missing | None:
     """What is missing before the barrier's ends are safe; None when nothing is."""
     tail.settle(decisions)

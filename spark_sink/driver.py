@@ -424,10 +424,10 @@ class Driver:
     def _publish(self, targets: Iterable[TargetPlan]) -> None:
         holds = {held.hold.shard: held.hold for held in self._holds.values()}
         missing = {source: str(what) for source, what in self._intake.barriers.missing.items()}
-        rows = self._row_progress()
+        rows, unreadable = self._row_progress(), self._intake.unreadable
         for target in targets:
             if self._publisher.is_due(target.target):
-                standing = Standing(holds, missing, self._stage(target.target))
+                standing = Standing(holds, missing, unreadable, self._stage(target.target))
                 count = self._rows.get(target.target, 0)
                 self._publisher.offer(
                     progress_of(self._intake.decisions, target, rows, standing, count)

@@ -7,19 +7,20 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Mapping
 
 from shardmerge.schemas import topics
 from shardmerge.schemas.errors import ContractError
 from shardmerge.schemas.events import Decision
-from shardmerge.schemas.names import ShardId
 from shardmerge.schemas.pipeline import Pipeline
 from shardmerge.schemas.record_format import AVRO, RecordFormat
 
 from .applied import Watermarks
-from .barrier import Barrier, Barriers
+from .barrier import Barrier, Barriers, open_transaction
 from .decisions import Decisions
+from .listing import Listing, Wanted
 from .offsets import OffsetReader, TailEnd, TailRecord, TopicTail
-from .partitions import Partition, Stream, partitions_of
+from .partitions import Partition
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +41,8 @@ class Intake:
         decisions: Everything decided, as far as read.
         barriers: Per source, with the ends that are safe.
         watermarks: The latest reading of the row topics' ends.
-        partitions: Every partition of rows that is read → the source of its rows.
+        unreadable: Partition as Kafka has it → where a transaction is open, behind which there are
+            rows; all before it is safe already.
     """
 
     def __init__(
@@ -53,16 +55,13 @@ class Intake:
         self.decisions = Decisions(topics.RowTopics(pipeline.routes))
         self.barriers = Barriers(source.name for source in pipeline.sources)
         self.watermarks = Watermarks()
-        self.partitions: dict[Partition, str] = {}
+        self.unreadable: dict[Partition, int] = {}
         self._offsets = offsets
         self._tail = tail
         self._format = format_
         self._ddl_topic = topics.ddl(pipeline).name
         self._ddl_read_to = 0
-        self._listed_at, self._listed_seen = 0.0, -1
-        self._whole: set[Partition] = set()
-        self._missed: set[ShardId] = set()
-        self._own: dict[Partition, ShardId] = {}  # where a shard that shares a topic has none
+        self._listing, self._listed_at = Listing(), 0.0
         self._missing_since: dict[str, float] = {}
 
     def load(self) -> None:
@@ -120,55 +119,48 @@ class Intake:
         Raises:
             StackError: Kafka does not answer: the next call tries again.
         """
-        now, seen = time.monotonic(), self.decisions.seen
-        known = self.watermarks
-        counts, unread = known.partitions, known.unread
-        if seen != self._listed_seen or now - self._listed_at >= _RELIST_S:
-            # A source is removed when the pipeline file has it no more.
-            unread = self.decisions.unread(self.barriers.tails.keys())
-            wanted = [stream for stream in self.decisions.streams if stream not in unread]
-            own = {
-                topics.row_topic(stream.shard): stream.shard
-                for stream in wanted
-                if stream.shard is not None
-            }
-            listed = self._offsets.partitions({*own, *(stream.topic for stream in wanted)})
-            counts = {stream.topic: listed.get(stream.topic, 0) for stream in wanted}
-            self._own = {
-                partition: own[topic]
-                for topic in own.keys() & listed.keys() - counts.keys()
-                for partition in partitions_of(Stream(topic), listed[topic])
-            }
-            self.partitions = {
-                partition: self.decisions.streams[stream][0][1].source
-                for stream in wanted
-                for partition in partitions_of(stream, counts[stream.topic])
-            }
-            self._missed = {
-                shard
-                for stream in wanted
-                for _, shard in self.decisions.streams[stream]
-                if self.decisions.topics.misses(shard)
-            }
-            self._whole = {partition.whole for partition in self.partitions}
-            self._listed_at, self._listed_seen = now, seen
-        asked = self._offsets.high_watermarks({*self._whole, *self._own})
-        watermarks = {partition: asked[partition] for partition in self._whole}
+        self._list()
+        listing = self._listing
+        asked = self._offsets.high_watermarks({*listing.whole, *listing.own})
+        watermarks = {partition: asked[partition] for partition in listing.whole}
         self.barriers.check(watermarks)
-        strays = frozenset(shard for own, shard in self._own.items() if asked[own]) | self._missed
-        topics_ = self.decisions.topics
-        number = known.number + 1
-        self.watermarks = Watermarks(seen, counts, watermarks, topics_, unread, strays, number)
-        wanting = self.barriers.wanting(self.partitions)
+        self.watermarks = Watermarks(
+            self.decisions.seen,
+            listing.counts,
+            watermarks,
+            self.decisions.topics,
+            listing.unread,
+            strays=listing.missed | {shard for own, shard in listing.own.items() if asked[own]},
+            number=self.watermarks.number + 1,
+        )
+        wanting = self.barriers.wanting(listing.partitions)
         stable = self._offsets.stable_ends({partition.whole for partition in wanting})
         ends = {partition: stable[partition.whole] for partition in wanting}
+        for partition in wanting:
+            if ends[partition] <= self.barriers.safe_ends.get(partition, 0):
+                self.unreadable[partition.whole] = ends[partition]
+            else:
+                self.unreadable.pop(partition.whole, None)
         by_source: dict[str, dict[Partition, int]] = {}
         for partition in self.barriers.grown(ends):
-            by_source.setdefault(self.partitions[partition], {})[partition] = ends[partition]
+            by_source.setdefault(listing.partitions[partition], {})[partition] = ends[partition]
         barriers = self._offsets.high_watermarks(Partition(source, 0) for source in by_source)
         for source, source_ends in by_source.items():
             watermark = barriers[Partition(source, 0)]
             self.barriers.take(Barrier(source, watermark, source_ends))
+
+    @property
+    def partitions(self) -> Mapping[Partition, str]:
+        """Every partition of rows that is read → the source of its rows."""
+        return self._listing.partitions
+
+    def _list(self) -> None:
+        """Have a list of topics that is not too old, and knows all shards that were decided."""
+        now = time.monotonic()
+        if self._listing.seen != self.decisions.seen or now - self._listed_at >= _RELIST_S:
+            wanted = Wanted.of(self.decisions, self.barriers.tails.keys())
+            listed = self._offsets.partitions(wanted.topics)
+            self._listing, self._listed_at = wanted.listing(self.decisions, listed), now
 
     def settle(self) -> None:
         """See which ends are safe by now: their schema changes have all their decisions."""
@@ -178,9 +170,10 @@ class Intake:
     def _report_missing(self) -> None:
         """Say in the log who is waited for, when it takes long."""
         now = time.monotonic()
-        lacking = self.barriers.missing
+        lacking = {source: str(what) for source, what in self.barriers.missing.items()}
+        lacking |= {str(p): open_transaction(p, offset) for p, offset in self.unreadable.items()}
         self._missing_since = {s: t for s, t in self._missing_since.items() if s in lacking}
-        for source, what in lacking.items():
-            if now - self._missing_since.setdefault(source, now) >= _LOUD_S:
-                log.warning("barrier waits", extra={"source": source, "for": str(what)})
-                self._missing_since[source] = now
+        for who, what in lacking.items():
+            if now - self._missing_since.setdefault(who, now) >= _LOUD_S:
+                log.warning("rows wait", extra={"of": who, "for": what})
+                self._missing_since[who] = now

@@ -10,9 +10,10 @@ from shardmerge.schemas.names import ShardId
 from shardmerge.schemas.topics import row_topic
 
 from .applied import RowProgress
+from .barrier import open_transaction
 from .decisions import Decisions
 from .gates import Stop
-from .partitions import stream_of
+from .partitions import Partition, stream_of
 from .plan import TargetPlan
 from .ranges import RowHold
 from .statements import OpenStatement, StatementState
@@ -25,11 +26,13 @@ class Standing:
     Attributes:
         holds: Rows that could not be applied, by shard.
         missing: Source → what its barrier waits for, where it does.
+        unreadable: Partition as Kafka has it → where a transaction is open in it.
         stage: What the target says of the statement that it executes.
     """
 
     holds: Mapping[ShardId, RowHold] = field(default_factory=dict)
     missing: Mapping[str, str] = field(default_factory=dict)
+    unreadable: Mapping[Partition, int] = field(default_factory=dict)
     stage: str = ""
 
 
@@ -129,7 +132,17 @@ def _shard(
         return ShardProgress(shard, offset, reason, hint, stop.position)
     if shard.source in standing.missing and rows.is_parked(shard):
         return ShardProgress(shard, offset, f"waits for {standing.missing[shard.source]}")
+    for partition in rows.partitions_of(shard):
+        if partition.whole in standing.unreadable and rows.is_parked(shard):
+            what = open_transaction(partition, standing.unreadable[partition.whole])
+            return ShardProgress(shard, offset, f"waits for {what}", _OPEN_TRANSACTION_HINT)
     return ShardProgress(shard, offset)
+
+
+_OPEN_TRANSACTION_HINT = (
+    "see whether the source's connector runs; kafka-transactions.sh find-hanging tells of one that "
+    "nobody will end"
+)
 
 
 def contradiction(decisions: Decisions, shard: ShardId) -> str:

@@ -35,6 +35,7 @@ class Offsets:
     def __init__(self, *missing: str) -> None:
         self.asked: list[str] = []
         self.missing = missing
+        self.stable = 10
 
     def partitions(self, topics: Collection[str]) -> dict[str, int]:
         self.asked = sorted(topics)
@@ -43,7 +44,8 @@ class Offsets:
     def high_watermarks(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
         return dict.fromkeys(partitions, 10)
 
-    stable_ends = high_watermarks
+    def stable_ends(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        return dict.fromkeys(partitions, self.stable)
 
 
 def observed(*decisions: Decision) -> tuple[Intake, list[str]]:
@@ -115,3 +117,30 @@ def test_shards_of_a_shared_topic_follow_their_sources_barriers() -> None:
     intake.decisions.add(decision(3, A, 20, offset=1))
     intake.observe()
     assert intake.watermarks.strays == {GONE}, "it has rows in a topic of its own"
+
+
+def test_rows_behind_a_transaction_that_stays_open_are_told_of(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr("shardmerge.spark_sink.intake.time.monotonic", lambda: now[0])
+    offsets, place = Offsets(), Partition("s1.app.a", 0)
+    offsets.stable = 4
+    intake = Intake(PIPELINE, cast(Any, offsets), cast(Any, None))
+    intake.decisions.add(decision(1, A, 10, offset=0))
+    intake.barriers.tails["s1"].record(0)
+    intake.barriers.tails["s1"].reached(10)
+    intake.observe()
+    assert intake.unreadable == {}, "there is something to read before it"
+    intake.settle()
+    for _ in range(2):
+        intake.observe()
+        intake.settle()
+        assert intake.unreadable == {place: 4}
+        now[0] += 6
+    intake.settle()
+    told = "the end of the transaction that is open at s1.app.a/0@4"
+    assert [record.__dict__["for"] for record in caplog.records] == [told] * 2, "every 5 s"
+    offsets.stable = 10
+    intake.observe()
+    assert intake.unreadable == {}

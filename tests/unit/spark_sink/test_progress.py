@@ -96,6 +96,15 @@ def test_a_missing_decision_is_shown_with_the_rows_that_wait_for_it():
     assert idle.waiting == ""
 
 
+def test_a_transaction_that_stays_open_is_shown_with_the_rows_behind_it():
+    known, standing = folded(decision(1, A, 10)), Standing(unreadable={Partition("s1.app.a", 0): 4})
+    [shard] = _progress(known, progress=BEHIND, standing=standing).shards
+    assert shard.waiting == "waits for the end of the transaction that is open at s1.app.a/0@4"
+    assert "kafka-transactions.sh" in shard.hint
+    [idle] = _progress(known, standing=standing).shards
+    assert idle.waiting == ""
+
+
 def test_two_shards_of_one_topic_tell_each_other():
     one, two = ShardId("s1", "app", "a b"), ShardId("s1", "app", "a_b")
     record = _progress(folded(decision(1, one, 1), decision(2, two, 2)))
