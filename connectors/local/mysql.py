@@ -72,7 +72,7 @@ def mysql_spec(
         data: The data directory.
         port: On 127.0.0.1.
         server_id: Unique among servers and connectors.
-        binlog: True for a source (rows, full images, no GTID), False for a target.
+        binlog: True for a source (rows, full images, GTIDs), False for a target.
         buffer_pool: InnoDB's buffer pool size.
     """
     options = [
@@ -90,7 +90,10 @@ def mysql_spec(
             "--log-bin=binlog",
             "--binlog-format=ROW",
             "--binlog-row-image=FULL",
-            "--gtid-mode=OFF",
+            # Without GTIDs a connector that is restarted right behind a DDL may not find out which
+            # part of its schema history it has passed, and then fails for good (Debezium 3.6.1).
+            "--gtid-mode=ON",
+            "--enforce-gtid-consistency=ON",
         ]
     else:
         options += ["--skip-log-bin"]
