@@ -83,6 +83,16 @@ def source_findings(source: Source, variables: Mapping[str, str]) -> list[Findin
                 "come; set it to ''",
             )
         )
+    if variables.get("gtid_mode", "ON").upper() != "ON":
+        found.append(
+            Finding(
+                where,
+                f"gtid_mode is {variables['gtid_mode']}: a connector that is restarted right "
+                "behind a DDL may mistake its place in its schema history, and then fails for "
+                "good (Debezium 3.6.1)",
+                fault=False,
+            )
+        )
     if variables.get("server_id") == str(source.server_id):
         found.append(
             Finding(

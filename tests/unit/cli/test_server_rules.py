@@ -29,6 +29,7 @@ GOOD = {
     "binlog_format": "ROW",
     "binlog_row_image": "FULL",
     "binlog_row_value_options": "",
+    "gtid_mode": "ON",
     "server_id": "1",
     "version": "8.0.15",
     "sql_mode": "STRICT_TRANS_TABLES",
@@ -52,6 +53,7 @@ def test_good_servers_have_no_findings() -> None:
         ("binlog_format", "MIXED", "binlog_format is MIXED, it must be ROW", True),
         ("binlog_row_image", "MINIMAL", "it must be FULL", True),
         ("binlog_row_value_options", "PARTIAL_JSON", "PARTIAL_JSON", True),
+        ("gtid_mode", "OFF_PERMISSIVE", "gtid_mode is OFF_PERMISSIVE", False),
         ("server_id", "54101", "server_id 54101 is the server's own", True),
         ("version", "10.11.6-MariaDB", "it is mariadb 10.11.6-MariaDB", True),
         ("version", "5.7.40-log", "the pipeline file says 8.0", True),
@@ -72,6 +74,10 @@ def test_a_binlog_that_is_kept_for_days_or_for_ever_is_no_finding() -> None:
     kept = {**GOOD, "binlog_expire_logs_seconds": "0"}
     assert source_findings(SOURCE, kept) == []
     assert source_findings(SOURCE, {**kept, "expire_logs_days": "7"}) == []
+
+
+def test_a_server_without_the_setting_has_gtids_of_its_own_kind() -> None:
+    assert source_findings(SOURCE, {k: v for k, v in GOOD.items() if k != "gtid_mode"}) == []
 
 
 def test_modes_that_the_pipeline_file_tells_are_no_finding() -> None:
