@@ -30,7 +30,7 @@ from .delivery import GapCheck
 from .logs import logging_config
 from .recovery import App, Table, TableManager
 from .settings import AgentSettings, from_env
-from .standstill import Standstill, limit
+from .standstill import Standstill, guard_requests, limit
 from .web.consumer import ViewReader
 from .web.server import StatusWeb
 from .web.view import StatusView
@@ -146,6 +146,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     worker.spinner = None
     standstill.watch()
+    guard_requests(standstill.check)
     worker.execute_from_commandline()
     return 0
 

@@ -342,7 +342,11 @@ class Line:
                 for r, c in zip(log, changes, strict=True)
                 if isinstance(c, SchemaChange) and c.id.source == name
             ]
-            assert sorted(set(written)) == sorted(set(expected))
+            missing, besides = set(expected) - set(written), set(written) - set(expected)
+            assert not missing and not besides, (
+                f"{name}: missing {[codec.decode(v) for v in missing]},"
+                f" besides {[codec.decode(v) for v in besides]}"
+            )
         decided: dict[bytes, bytes] = {}
         for partition in sorted({r.partition for r in log}):
             records = [r for r in log if r.partition == partition]

@@ -65,7 +65,7 @@ def test_a_stopped_stack_leaves_no_process_and_keeps_its_data(own_stack: LocalSt
 def test_the_servers_are_what_the_line_needs(stack: LocalStack) -> None:
     text = "SELECT CONCAT_WS('/', @@log_bin, @@binlog_format, @@binlog_row_image, @@gtid_mode)"
 
-    assert query(stack.ports.source1, text) == ["1/ROW/FULL/OFF"]
+    assert query(stack.ports.source1, text) == ["1/ROW/FULL/ON"]
     assert query(stack.ports.target, "SELECT @@log_bin") == [0]
     for port in (stack.ports.source1, stack.ports.source2, stack.ports.target):
         assert query(port, "SELECT LOCATE('STRICT_TRANS_TABLES', @@sql_mode) > 0") == [1]

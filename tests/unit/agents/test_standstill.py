@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import pytest
+from aiokafka.conn import AIOKafkaConnection
 
-from shardmerge.agents.standstill import EXIT_CODE, Standstill, limit
+from shardmerge.agents.standstill import EXIT_CODE, Standstill, guard_requests, limit
 
 
 @pytest.mark.parametrize(("stood", "ended"), [(0.0, []), (3.8, []), (3.9, [EXIT_CODE])])
@@ -17,3 +18,20 @@ def test_a_process_ends_that_stood_still_for_longer_than_it_may(
 
 def test_the_limit_leaves_room_for_the_last_heartbeat() -> None:
     assert limit(session_timeout_s=6, heartbeat_interval_s=2) < 4
+
+
+def test_no_request_leaves_a_process_that_stood_still(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[object] = []
+    monkeypatch.setattr(AIOKafkaConnection, "send", lambda _, request: sent.append(request))
+    places: list[str] = []
+
+    def check(place: str) -> None:
+        places.append(place)
+        if len(places) > 1:
+            raise SystemExit(EXIT_CODE)
+
+    guard_requests(check)
+    AIOKafkaConnection.send(None, "first")
+    with pytest.raises(SystemExit):
+        AIOKafkaConnection.send(None, "second")
+    assert (sent, places) == (["first"], ["before-request"] * 2)
