@@ -29,7 +29,13 @@ from . import coordinator, tracker
 from .answers import Step
 from .effects import Effects, Rows, Send, SourceRecord
 from .state import TargetState
-from .store import TargetStates, TrackedTables, tracked_puts
+from .store import (
+    TargetStates,
+    TrackedTables,
+    last_statement,
+    last_statement_puts,
+    tracked_puts,
+)
 
 
 def server_context(source: Source) -> ServerContext:
@@ -78,14 +84,18 @@ class TrackerFold:
                 f"{record.topic}@{record.offset} is of source {event.source!r}",
                 hint="each connector's topic.prefix must be its source's name in the pipeline file",
             )
-        result = tracker.track(self._tables.over(rows), event, self._rules, context)
+        last = last_statement(rows, event.source)
+        result = tracker.track(self._tables.over(rows), event, self._rules, context, last)
         sends = [
             Send(self._schema_log, str(c.target).encode(), codec.encode(c), _change_headers(c))
             for c in result.changes
         ]
         if result.ignored is not None:
             sends.append(_decision_send(self._ddl, result.ignored))
-        return Effects(tracked_puts(result.puts), tuple(sends))
+        puts = tracked_puts(result.puts)
+        if result.last != last:
+            puts |= last_statement_puts(event.source, result.last)
+        return Effects(puts, tuple(sends))
 
     def _forward(self, rows: Rows, record: SourceRecord) -> Effects:
         """A command into the schema-log; ``set-schema`` also tells the tracker."""

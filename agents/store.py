@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Generic, TypeVar
 
+from shardmerge.schemas import plain
 from shardmerge.schemas.names import ShardId, TargetTable
 
 from . import coordinator, state_rows, tracked
 from .effects import Rows
 from .state import TargetState
-from .tracked import Tracked
+from .tracked import LastStatement, Tracked
 
 T = TypeVar("T")
 
@@ -74,6 +75,17 @@ class TrackedTables(Mapping[ShardId, Tracked]):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
+
+
+def last_statement(rows: Rows, source: str) -> LastStatement | None:
+    """The source's last statement; None: none yet."""
+    data = rows.get(tracked.last_key(source))
+    return None if data is None else plain.load(LastStatement, data)
+
+
+def last_statement_puts(source: str, last: LastStatement | None) -> dict[bytes, bytes | None]:
+    """A source's last statement as rows."""
+    return {} if last is None else {tracked.last_key(source): plain.dump(last)}
 
 
 def tracked_puts(puts: Mapping[ShardId, Tracked | None]) -> dict[bytes, bytes | None]:

@@ -1,4 +1,4 @@
-"""What the tracker knows of each source table, and its bytes. Pure."""
+"""What the tracker knows of each source and of its tables, and the bytes of it. Pure."""
 
 from __future__ import annotations
 
@@ -27,12 +27,26 @@ class DatabaseDefaults:
     collation: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class LastStatement:
+    """The last statement of a source that was executed on the tracked tables.
+
+    Attributes:
+        place: Its GTID, or else its position.
+        records: Digests of its records: a statement on several tables comes in several.
+    """
+
+    place: str
+    records: tuple[str, ...]
+
+
 Tracked: TypeAlias = TableSchema | Unknown | DatabaseDefaults
 
 _KINDS: dict[bytes, type[Tracked]] = {b"T": TableSchema, b"U": Unknown, b"D": DatabaseDefaults}
 """First byte of the stored form."""
 
 _PREFIX = b"table/"
+_LAST = b"last/"
 
 
 def database_id(source: str, database: str) -> ShardId:
@@ -72,3 +86,8 @@ def from_bytes(data: bytes) -> Tracked:
             hint="it was written by another version of shardmerge: run that version or a newer one",
         )
     return plain.load(kind, data[1:])
+
+
+def last_key(source: str) -> bytes:
+    """The row key of a source's ``LastStatement``; its bytes are ``plain.dump``'s."""
+    return _LAST + source.encode()

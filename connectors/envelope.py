@@ -76,6 +76,8 @@ class SchemaChangeEvent:
         table: The table that Debezium assigns it to; "" for none (CREATE INDEX, DROP INDEX, …).
         tables: Empty for statements that change no columns.
         ts_ms: When Debezium emitted the record, ms since 1970.
+        gtid: Of the statement's transaction, which it has on every server; "" when the source
+            gives none.
     """
 
     source: str
@@ -87,6 +89,7 @@ class SchemaChangeEvent:
     table: str
     tables: tuple[TableChange, ...]
     ts_ms: int
+    gtid: str = ""
 
     def named_shards(self) -> tuple[ShardId, ...]:
         """The tables that the record names outside of its DDL text, in its order."""
@@ -150,6 +153,7 @@ def _read(offset: int, document: Mapping[str, Any]) -> SchemaChangeEvent:
         table=_text(source, "table", optional=True),
         tables=tuple(_table_change(_record(c, "table change")) for c in changes),
         ts_ms=_integer(document, "ts_ms") if document.get("ts_ms") is not None else 0,
+        gtid=_text(source, "gtid", optional=True),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -12,8 +13,11 @@ from typing import Any
 
 import pytest
 
+from shardmerge.agents.tracked import LastStatement, Tracked
+from shardmerge.agents.tracker import track
 from shardmerge.connectors.connect_rest import ConnectRest
 from shardmerge.connectors.deploy import deploy_connectors
+from shardmerge.connectors.envelope import schema_change_event
 from shardmerge.connectors.exactly_once import check_connector, check_worker
 from shardmerge.connectors.local.artifacts import resolve
 from shardmerge.connectors.local.connect import connect_spec
@@ -22,6 +26,9 @@ from shardmerge.connectors.local.stack import LocalStack, Ports
 from shardmerge.connectors.source_config import connector_config, connector_name
 from shardmerge.connectors.watchdog import Watchdog
 from shardmerge.schemas.errors import StackError
+from shardmerge.schemas.grammar import ServerContext
+from shardmerge.schemas.model import TableSchema
+from shardmerge.schemas.names import ShardId
 
 from .conftest import Play
 
@@ -263,6 +270,42 @@ def test_a_killed_worker_loses_and_repeats_nothing(
         rest.wait_running(name)
 
         assert topic.ids(2 * ROWS - 1) == list(range(1, 2 * ROWS))
+
+
+def test_a_statement_that_a_restarted_connector_repeats_is_executed_once(
+    play: Play, rest: ConnectRest
+) -> None:
+    """Debezium reads the last transaction anew if the server has GTIDs."""
+    statements = ["ALTER TABLE t ADD COLUMN a INT", "RENAME TABLE t TO v", "ALTER TABLE v DROP a"]
+    given: list[dict[str, Any]] = []
+    with play.sql() as run, play.reader(play.source) as ddl:
+        run("CREATE TABLE t (id INT PRIMARY KEY)")
+        (name,) = deploy_connectors(play.pipeline, rest)
+        for statement in statements:
+            if given:
+                rest.restart(name)
+                rest.wait_running(name)
+            else:
+                wait_for_snapshot(play)
+            run(statement)
+            while not given or given[-1]["ddl"] != statement:
+                given.append(ddl.next())
+
+    texts = [record["ddl"] for record in given]
+    assert len(texts) > len(set(texts)), f"nothing was repeated: {texts}"
+    schemas: dict[ShardId, Tracked] = {}
+    last: LastStatement | None = None
+    for record in given:
+        value = json.dumps(record).encode()
+        event = schema_change_event(play.source, record["offset"], None, value)
+        result = track(schemas, event, (), ServerContext(), last)
+        last = result.last
+        schemas = {s: v for s, v in {**schemas, **result.puts}.items() if v is not None}
+    tables = {s.table: v for s, v in schemas.items() if s.database == play.database and s.table}
+    table = tables.pop("v")
+    assert not tables
+    assert isinstance(table, TableSchema), table
+    assert [column.name for column in table.columns] == ["id"]
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from shardmerge.agents.tracked import Tracked, Unknown
+from shardmerge.agents.tracked import LastStatement, Tracked, Unknown
 from shardmerge.agents.tracker import TrackResult, kept, told, track
 from shardmerge.connectors.envelope import ColumnImage, SchemaChangeEvent, TableChange
 from shardmerge.schemas.events import ChangeId, CommandKind, OperatorCommand, Outcome
@@ -27,6 +27,7 @@ class Source:
         self.context = context or ServerContext()
         self.schemas: dict[ShardId, Tracked] = {}
         self.offset = -1
+        self.last: LastStatement | None = None
 
     def run(
         self,
@@ -35,13 +36,17 @@ class Source:
         snapshot: bool = False,
         table: str = "",
         database: str = "shop",
+        pos: int | None = None,
+        gtid: str = "",
     ) -> TrackResult:
         self.offset += 1
-        position = SourcePosition(0, "binlog.000001", 100 + self.offset, 0)
+        pos = 100 + self.offset if pos is None else pos
+        position = SourcePosition(0, "binlog.000001", pos, 0)
         event = SchemaChangeEvent(
-            "s1", self.offset, database, ddl, position, snapshot, table, tables, 5
+            "s1", self.offset, database, ddl, position, snapshot, table, tables, 5, gtid
         )
-        result = track(self.schemas, event, self.rules, self.context)
+        result = track(self.schemas, event, self.rules, self.context, self.last)
+        self.last = result.last
         for shard, value in result.puts.items():
             if value is None:
                 self.schemas.pop(shard, None)
@@ -105,6 +110,42 @@ def test_a_snapshot_describes_and_is_never_executed():
     (change,) = described.changes
     assert change.snapshot
     assert [(e.name, e.before) for e in change.lineage] == [("ID", "ID"), ("X", "")]
+
+
+def test_a_statement_that_a_restarted_connector_gives_again_is_ignored(source):
+    assert source.run("ALTER TABLE tbl00 ADD a INT", pos=500).changes
+    again = source.run("ALTER TABLE tbl00 ADD a INT", pos=500)
+    assert (again.puts, again.changes) == ({}, ())
+    assert again.ignored is not None and "restarted" in again.ignored.reason
+    (change,) = source.run("ALTER TABLE tbl00 DROP a", pos=600).changes
+    assert not change.error
+    (change,) = source.run("ALTER TABLE tbl00 ADD a INT", pos=700).changes
+    assert not change.error, "the same text at another place is another statement"
+
+
+def test_a_statement_on_several_tables_is_given_again_in_parts(source):
+    source.run("CREATE TABLE tbl01 (ID INT PRIMARY KEY)")
+    pairs = [("tbl00", "old00"), ("tbl01", "old01")]
+    first, second = [f"RENAME TABLE {a} TO {b}" for a, b in pairs]
+    assert source.run(first, pos=500, gtid="u:7").changes
+    assert source.run(first, pos=500, gtid="u:7").changes == ()
+    assert source.run(second, pos=500, gtid="u:7").changes
+    for ddl in (first, second):
+        assert source.run(ddl, pos=500, gtid="u:7").changes == ()
+    assert sorted(s.table for s in source.schemas) == ["old00", "old01"]
+
+
+def test_a_transaction_is_the_same_on_another_server(source):
+    assert source.run("ALTER TABLE tbl00 ADD a INT", pos=500, gtid="u:7").changes
+    assert not source.run("ALTER TABLE tbl00 ADD a INT", pos=160, gtid="u:7").changes
+
+
+def test_a_snapshot_behind_a_statement_is_no_repetition(source):
+    source.run("ALTER TABLE tbl00 ADD a INT", pos=500)
+    described = "CREATE TABLE tbl00 (ID INT PRIMARY KEY)"
+    for _ in range(2):
+        assert source.run(described, pos=500, snapshot=True).changes
+    assert not source.run("ALTER TABLE tbl00 ADD a INT", pos=500).changes
 
 
 def test_a_database_default_is_inherited_by_new_tables():
