@@ -5,7 +5,9 @@ into Kafka while agents and sink stand still (the reference: Debezium's own rate
 then the same with everything running, until the sink has committed the last row. In the end the
 target is compared with the union of the shards.
 
-    python benchmarks/backlog.py [--events 400000] [--partitions 4]
+Two sources keep two cores busy by themselves; of one, a connector's single thread is what limits.
+
+    python benchmarks/backlog.py [--events 400000] [--partitions 4] [--sources 1|2]
 """
 
 from __future__ import annotations
@@ -16,10 +18,10 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from shardmerge.cli.keeper import AGENTS, SINK
 from shardmerge.cli.line import Line
@@ -34,7 +36,9 @@ from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSessi
 
 ROOT = Path(__file__).resolve().parents[1]
 ROUTES = (RoutingRule(".*", "app", r"tbl\d+", "merged", "tbl"),)
-SHARDS = {"s1": "tbl00", "s2": "tbl01"}
+SHARDS_OF = {1: (("s1", "tbl00"), ("s1", "tbl01")), 2: (("s1", "tbl00"), ("s2", "tbl01"))}
+"""Number of sources → source and table of each shard."""
+Shards: TypeAlias = Sequence[tuple[str, str]]
 COLUMNS = """
     id BIGINT UNSIGNED NOT NULL PRIMARY KEY, customer INT NOT NULL,
     status ENUM('new','paid','sent','back') NOT NULL, amount DECIMAL(12,2) NOT NULL,
@@ -49,12 +53,12 @@ STILL_S = 3.0
 PATIENCE_S = 900.0
 
 
-def write(line: Line, events: int, first: int) -> None:
-    """A backlog of so many row changes, half in each source; keys from ``first`` on."""
-    for number, (source, table) in enumerate(SHARDS.items()):
+def write(line: Line, shards: Shards, events: int, first: int) -> None:
+    """A backlog of so many row changes, half of each shard; keys from ``first`` on."""
+    for number, (source, table) in enumerate(shards):
         start = number * KEYS_PER_SHARD + first
-        inserts = int(events * INSERTED / len(SHARDS))
-        updates, deletes = (int(events * share / len(SHARDS)) for share in (UPDATED, DELETED))
+        inserts = int(events * INSERTED / len(shards))
+        updates, deletes = (int(events * share / len(shards)) for share in (UPDATED, DELETED))
         with line.connect(source) as connection, connection.cursor() as cursor:
             for at in range(start, start + inserts, ROWS_PER_STATEMENT):
                 rows = ", ".join(
@@ -76,10 +80,9 @@ def write(line: Line, events: int, first: int) -> None:
             )
 
 
-def partitions(line: Line, reader: OffsetReader) -> list[Partition]:
+def partitions(shards: Shards, reader: OffsetReader) -> list[Partition]:
     """Of the shards' row topics."""
-    shards = (ShardId(source, "app", table) for source, table in SHARDS.items())
-    counts = reader.partitions([row_topic(shard) for shard in shards])
+    counts = reader.partitions([row_topic(ShardId(s, "app", table)) for s, table in shards])
     return [Partition(topic, number) for topic, count in counts.items() for number in range(count)]
 
 
@@ -125,12 +128,12 @@ def applied(line: Line) -> dict[Any, int]:
         session.close()
 
 
-def differing(line: Line) -> int:
+def differing(line: Line, shards: Shards) -> int:
     """Rows that are not the same in the target and in the union of the shards."""
     sql = "SELECT id, CONCAT_WS('|', customer, status, amount, quantity, email, note, created," \
         " changed, due, score, flag) FROM {}"  # fmt: skip
     rows: set[tuple[Any, ...]] = set()
-    for source, table in SHARDS.items():
+    for source, table in shards:
         with line.connect(source) as connection, connection.cursor() as cursor:
             cursor.execute(sql.format(f"app.{table}"))
             rows |= set(cursor.fetchall())
@@ -146,43 +149,49 @@ def main() -> int:
     )
     parser.add_argument("--events", type=int, default=400_000)
     parser.add_argument("--partitions", type=int, default=4, help="of each shard's topic")
+    parser.add_argument("--sources", type=int, default=2, choices=(1, 2))
     arguments = parser.parse_args()
+    shards = SHARDS_OF[arguments.sources]
     (ROOT / ".local").mkdir(exist_ok=True)
     directory = Path(tempfile.mkdtemp(prefix="backlog-", dir=ROOT / ".local"))
     line = Line(directory, routes=ROUTES, row_partitions=arguments.partitions)
 
     def prepare() -> None:
-        for source, table in SHARDS.items():
+        for source, table in shards:
             with line.connect(source) as connection, connection.cursor() as cursor:
-                cursor.execute("CREATE DATABASE app")
+                cursor.execute("CREATE DATABASE IF NOT EXISTS app")
                 cursor.execute(f"CREATE TABLE app.{table} ({COLUMNS})")
 
     try:
         line.start(prepare=prepare)
         reader = OffsetReader(line.pipeline.kafka.bootstrap_servers)
-        write(line, 2_000 * len(SHARDS), 90_000_000)  # everything has begun before the clock does
+        write(
+            line, shards, 2_000 * len(shards), 90_000_000
+        )  # everything has begun before the clock does
         worked_off(lambda: applied(line), time.perf_counter())
         line.pause_connectors()
-        write(line, arguments.events, 0)
+        write(line, shards, arguments.events, 0)
         with standing_still(line):
             line.resume_connectors()
             alone = worked_off(
-                lambda: reader.high_watermarks(partitions(line, reader)), time.perf_counter()
+                lambda: reader.high_watermarks(partitions(shards, reader)), time.perf_counter()
             )
         worked_off(lambda: applied(line), time.perf_counter())
         line.wait_ready()
         line.pause_connectors()
-        write(line, arguments.events, 10_000_000)
+        write(line, shards, arguments.events, 10_000_000)
         line.resume_connectors()
         whole = worked_off(lambda: applied(line), time.perf_counter())
-        print(f"backlog: {arguments.events:,} row changes in two sources, {arguments.partitions}"
-              " partitions per shard\n")  # fmt: skip
+        print(
+            f"backlog: {arguments.events:,} row changes in {arguments.sources} source(s),"
+            f" {arguments.partitions} partitions per shard\n"
+        )
         print(f"{'way':<46}{'seconds':>9}{'events/s':>11}{'ratio':>8}")
         for way, seconds in (("Debezium alone, MySQL to Kafka", alone),
                              ("the whole line, MySQL to target", whole)):  # fmt: skip
             rate = arguments.events / seconds
             print(f"{way:<46}{seconds:>9.2f}{rate:>11,.0f}{alone / seconds:>8.2f}")
-        if wrong := differing(line):
+        if wrong := differing(line, shards):
             sys.exit(f"target and shards differ in {wrong} rows")
         print("the target is the union of the shards")
     finally:

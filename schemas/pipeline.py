@@ -144,6 +144,8 @@ class Sink:
         spark_min_records: A batch below this runs in the driver: an empty Spark job alone
             costs more than applying it.
         poll_interval_ms: Pause after a batch that found nothing to do.
+        gather_ms: Most time that rows wait for others, so that batches get larger, while many
+            come; few never wait. 0: none ever does.
         retry_interval_s: Pause before a statement that the target refused is tried again.
         lock_wait_timeout_s: Bound of a DDL statement's wait for metadata locks.
         online_ddl: Whether the target's DDL must not lock out its readers and writers: what the
@@ -155,6 +157,7 @@ class Sink:
     max_batch_s: int = 20
     spark_min_records: int = 5_000
     poll_interval_ms: int = 50
+    gather_ms: int = 200
     retry_interval_s: int = 10
     lock_wait_timeout_s: int = 30
     online_ddl: bool = False
@@ -163,6 +166,8 @@ class Sink:
         for name in ("max_batch_records", "max_batch_mb", "max_batch_s", "retry_interval_s"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"[sink]: {name} must be 1 or more, not {getattr(self, name)}")
+        if self.gather_ms < 0:
+            raise ConfigError(f"[sink]: gather_ms must be 0 or more, not {self.gather_ms}")
 
 
 @dataclass(frozen=True, slots=True)

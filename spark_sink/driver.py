@@ -34,6 +34,7 @@ from .applied import Applied, CatchUp, RowProgress, moved_streams
 from .batch_size import BatchSize
 from .decisions import StatementKey
 from .failpoints import reach
+from .gathering import gathering_s
 from .intake import Intake
 from .partitions import Partition
 from .plan import BatchPlan, SinkState, TargetPlan, plan
@@ -74,6 +75,9 @@ class Driver:
         control, journal, runner: Of the pipeline's target; nothing else uses them.
         statements: Its threads are started as needed.
         epoch: The writer epoch that was taken.
+
+    Attributes:
+        gathering_s: How long rows may gather before the next ``step``.
     """
 
     def __init__(
@@ -110,6 +114,7 @@ class Driver:
         self._truncations: dict[ShardId, Truncation] = {}
         self._rows: dict[TargetTable, int] = {}
         self._stages: dict[TargetTable, tuple[float, str]] = {}
+        self.gathering_s = 0.0
 
     def load(self) -> None:
         """Take the state from the target and the decisions from the topic.
@@ -325,7 +330,9 @@ class Driver:
                 results.append(result)
                 size_bytes += result.read_bytes
                 moved |= self._take(result)
-        self._size.took(offsets_moved(results), size_bytes, time.monotonic() - started)
+        records, seconds = offsets_moved(results), time.monotonic() - started
+        self._size.took(records, size_bytes, seconds)
+        self.gathering_s = gathering_s(records, seconds, self._sink.gather_ms / 1000)
         return moved
 
     def _take(self, result: RangeResult) -> bool:

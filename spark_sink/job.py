@@ -113,7 +113,7 @@ def _turn(driver: Driver, poll_interval_s: float, stopped: Stopped) -> None:
     moved, checked_at = True, time.monotonic()
     while not stopped.requested:
         try:
-            moved = driver.step(0 if moved else poll_interval_s)
+            moved = driver.step(driver.gathering_s if moved else poll_interval_s)
             if not moved and time.monotonic() - checked_at > _CHECK_S:
                 driver.check_writer()
                 checked_at = time.monotonic()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from operator import itemgetter
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from msgspec.structs import astuple
@@ -24,9 +25,9 @@ class RefusedRow(Exception):
         self.refusal = refusal
 
 
-TextOf: TypeAlias = Callable[[Sequence[Form], Sequence[Cells], Sequence[bool]], str]
-"""Forms, cells and whether there are NULLs, by column → the rows as text that a target loads."""
-TEXT_FROM_ROWS = 300
+LinesOf: TypeAlias = Callable[[Sequence[Form], Sequence[Cells], Sequence[bool]], list[str]]
+"""Forms, cells and whether there are NULLs, by column → rows as lines that a target loads."""
+LINES_FROM_ROWS = 300
 """Fewer rows are not worth a load: they stay cells."""
 
 
@@ -36,10 +37,11 @@ class Block:
 
     Attributes:
         names: Target columns; ``forms`` and ``cells`` follow their order.
-        cells: One list per column, all of length ``rows``; where there is ``text``, those of the
-            primary key only, the others are empty.
-        has_nulls: Whether there is a NULL, by column.
-        text: The rows as ``TextOf`` writes them; "" where nobody asked for it, or they are few.
+        cells: One list per column, all of length ``rows``; where there are ``lines``, those of
+            the primary key only, the others are empty.
+        has_nulls: Whether there is a NULL, by column; not known of lines.
+        lines: The rows as ``LinesOf`` writes them; none where nobody asked for them, or the rows
+            are few.
     """
 
     names: tuple[str, ...]
@@ -47,7 +49,7 @@ class Block:
     cells: tuple[Cells, ...]
     has_nulls: tuple[bool, ...]
     rows: int
-    text: str = ""
+    lines: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,58 +75,147 @@ Change: TypeAlias = tuple[int, int, Any, bool]
 
 
 class Changes(dict[Any, Change]):
-    """Key → its last change."""
+    """Key → its last change, of those that are not settled.
+
+    An image is some twenty objects all over the memory, its line is one: ``settle`` makes lines of
+    images while they are in the processor's cache, and no others have to be kept.
+
+    Attributes:
+        lines: Of settled rows to write: number of the segment → key → line.
+        deletes: Settled rows to delete.
+    """
+
+    __slots__ = ("deletes", "lines")
+
+    def __init__(self, changes: Mapping[Any, Change] = MappingProxyType({})) -> None:
+        super().__init__(changes)
+        self.lines: dict[int, dict[Any, str]] = {}
+        self.deletes: dict[Any, Change] = {}
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether some of it is."""
+        return bool(self.lines or self.deletes)
 
     def counts(self) -> tuple[int, int]:
-        """Rows to write, keys to delete."""
+        """Rows to write, keys to delete, of what is settled or not."""
         deleted = sum(map(_is_deleted, self.values()))
-        return len(self) - deleted, deleted
+        upserted = len(self) - deleted
+        for lines in self.lines.values():
+            upserted += len(lines) - len(lines.keys() & self.keys())
+        deleted += len(self.deletes) - len(self.deletes.keys() & self.keys())
+        return upserted, deleted
 
     def first_offset(self) -> int:
-        """The lowest offset that is left."""
+        """The lowest offset of what is not settled."""
         return min(change[0] for change in self.values())
 
+    def settle(self, plan_of: PlanOf, lines_of: LinesOf) -> None:
+        """Make lines of all images.
 
-def batch_of(
-    changes: Sequence[Changes],
-    plan_of: Callable[[int], SegmentPlan],
-    text_of: TextOf | None = None,
-) -> Batch:
+        Raises:
+            RefusedRow: A value cannot be converted; the images are as they were then.
+        """
+        deletes = {key: change for key, change in self.items() if change[3]}
+        for key in deletes:
+            del self[key]
+        _forget(deletes, *self.lines.values())
+        self.deletes.update(deletes)
+        numbers = set(map(_number, self.values()))
+        upserts: dict[int, dict[Any, Change]] = {
+            n: self if len(numbers) == 1 else {k: c for k, c in self.items() if c[1] == n}
+            for n in sorted(numbers)
+        }
+        made = {n: _lines([*rows.values()], plan_of(n), lines_of) for n, rows in upserts.items()}
+        for number, rows in upserts.items():
+            _forget(rows, self.deletes, *(v for n, v in self.lines.items() if n != number))
+            self.lines.setdefault(number, {}).update(zip(rows, made[number], strict=True))
+        self.clear()
+
+
+PlanOf: TypeAlias = Callable[[int], SegmentPlan]
+"""The plan of a segment's number."""
+
+
+def _forget(keys: Mapping[Any, object], *among: dict[Any, Any]) -> None:
+    for known in among:
+        for key in known.keys() & keys.keys():
+            del known[key]
+
+
+def batch_of(changes: Sequence[Changes], plan_of: PlanOf, lines_of: LinesOf | None = None) -> Batch:
     """The batch of changes whose segments have one key, and no key in common.
 
     Args:
-        changes: At least one, none of them empty.
+        changes: At least one, none of them empty; settled only where there is ``lines_of``.
         plan_of: The plan of a segment's number.
-        text_of: For upserts; None: cells will do.
+        lines_of: For upserts; None: cells will do.
 
     Raises:
         RefusedRow: A value cannot be converted.
     """
-    deletes: list[Change] = []
-    upserts: dict[int, list[Change]] = {}
-    for change in _sorted(changes):
-        if change[3]:
-            deletes.append(change)
-        else:
-            upserts.setdefault(change[1], []).append(change)
-    first = next(iter(changes[0].values()))[1]
-    return Batch(
-        plan_of(first).key_names,
-        _deletes(deletes, plan_of) if deletes else None,
-        tuple(
-            _upserts(rows, plan_of(n), text_of if len(rows) >= TEXT_FROM_ROWS else None)
-            for n, rows in sorted(upserts.items())
-        ),
+    many = sum(some.counts()[0] for some in changes) >= LINES_FROM_ROWS
+    if lines_of is not None and (many or any(some.is_settled for some in changes)):
+        for some in changes:
+            some.settle(plan_of, lines_of)
+        deletes = list(_sorted([some.deletes for some in changes]))
+        numbers = sorted({n for some in changes for n, lines in some.lines.items() if lines})
+        upserts = tuple(
+            _loaded([some.lines[n] for some in changes if n in some.lines], plan_of(n))
+            for n in numbers
+        )
+        first = numbers[0] if numbers else deletes[0][1]
+    else:
+        rows: dict[int, list[Change]] = {}
+        deletes = []
+        for change in _sorted(changes):
+            if change[3]:
+                deletes.append(change)
+            else:
+                rows.setdefault(change[1], []).append(change)
+        upserts = tuple(_cells(some, plan_of(n)) for n, some in sorted(rows.items()))
+        first = min(change[1] for change in changes[0].values())
+    return Batch(plan_of(first).key_names, _deletes(deletes, plan_of) if deletes else None, upserts)
+
+
+def _cells(rows: Sequence[Change], plan: SegmentPlan) -> Block:
+    return block_of(rows, plan.columns, (*plan.origin, *plan.fills))
+
+
+def _lines(rows: Sequence[Change], plan: SegmentPlan, lines_of: LinesOf) -> list[str]:
+    """A line for each row."""
+    found: list[str] = []
+    # Their values stay in the cache from column to column, and into the lines.
+    for first in range(0, len(rows), _CACHED_ROWS):
+        block = _cells(rows[first : first + _CACHED_ROWS], plan)
+        found += lines_of(block.forms, block.cells, block.has_nulls)
+    return found
+
+
+def _loaded(lines: Sequence[Mapping[Any, str]], plan: SegmentPlan) -> Block:
+    """The block of lines by key, with the cells of the key: what a delete by key needs."""
+    items = [item for some in lines for item in some.items()]
+    with suppress(TypeError):
+        items.sort(key=_first)
+    keys = list(map(_first, items))
+    fills = dict((*plan.origin, *plan.fills))
+    own = {column.target: column for column in plan.columns}
+    names = (*own, *fills)
+    parts = [name for name in plan.key_names if name in own]
+    values = [keys] if len(parts) == 1 else list(zip(*keys, strict=True))
+    cells = {name: own[name].encoder.encode(part) for name, part in zip(parts, values, strict=True)}
+    cells |= {n: [fills[n].cell] * len(keys) for n in plan.key_names if n in fills}
+    return Block(
+        names,
+        (*(column.encoder.form for column in own.values()), *(f.form for f in fills.values())),
+        tuple(cells.get(name, []) for name in names),
+        (False,) * len(names),
+        len(keys),
+        list(map(_second, items)),
     )
 
 
-def _upserts(rows: Sequence[Change], plan: SegmentPlan, text_of: TextOf | None) -> Block:
-    return block_of(
-        rows, plan.columns, (*plan.origin, *plan.fills), text_of=text_of, key=plan.key_names
-    )
-
-
-def _sorted(changes: Sequence[Changes]) -> Iterator[Change]:
+def _sorted(changes: Sequence[Mapping[Any, Change]]) -> Iterator[Change]:
     by_key = [item for some in changes for item in some.items()]
     # Keys of several types are not sorted: one of them does not fit, and is found when it is
     # converted.
@@ -133,7 +224,7 @@ def _sorted(changes: Sequence[Changes]) -> Iterator[Change]:
     return map(_second, by_key)
 
 
-def _deletes(rows: Sequence[Change], plan_of: Callable[[int], SegmentPlan]) -> Block:
+def _deletes(rows: Sequence[Change], plan_of: PlanOf) -> Block:
     """Key columns of deleted rows; their segments may name them differently."""
     plan = plan_of(rows[0][1])
     if all(row[1] == rows[0][1] for row in rows):
@@ -160,9 +251,6 @@ def block_of(
     rows: Sequence[Change],
     columns: Sequence[WrittenColumn],
     fills: Sequence[tuple[str, Fill]] = (),
-    *,
-    text_of: TextOf | None = None,
-    key: Collection[str] = (),
 ) -> Block:
     """The cells of rows, one or more; ``fills`` are of every row.
 
@@ -170,41 +258,30 @@ def block_of(
         rows: In the order that they are written in.
         columns: Of the target, from the rows' images.
         fills: Further ones.
-        text_of: Makes the block's ``text``; None: it has all cells instead.
-        key: Columns that keep their cells beside a text.
 
     Raises:
         RefusedRow: A value cannot be converted; it is the one with the lowest offset.
     """
-    names = (*(c.target for c in columns), *(name for name, _ in fills))
-    forms = (*(c.encoder.form for c in columns), *(fill.form for _, fill in fills))
-    cells: list[Cells] = [[] for _ in names]
-    kept = [n for n, name in enumerate(names) if text_of is None or name in key]
-    has_nulls = [False] * len(names)
-    texts: list[str] = []
-    # Few enough rows that their values stay in the processor's cache from column to column, and
-    # into the text.
-    for first in range(0, len(rows), _CACHED_ROWS):
-        some_rows = rows[first : first + _CACHED_ROWS]
-        values = tuple(zip(*(astuple(row[2]) for row in some_rows), strict=True))
-        some: list[Cells] = []
-        nulls: list[bool] = []
-        for column in columns:
-            try:
-                found, has_null = column.encoder.encode_column(values[column.place])
-            except UnfitValue:
-                raise _first_refused(rows, columns) from None
-            some.append(found)
-            nulls.append(has_null)
-        for _, fill in fills:
-            some.append([fill.cell] * len(some_rows))
-            nulls.append(fill.cell is None)
-        for number in kept:
-            cells[number] += some[number]
-        if text_of is not None:
-            texts.append(text_of(forms, some, nulls))
-        has_nulls = [a or b for a, b in zip(has_nulls, nulls, strict=True)]
-    return Block(names, forms, tuple(cells), tuple(has_nulls), len(rows), "".join(texts))
+    cells: list[Cells] = []
+    has_nulls: list[bool] = []
+    values = tuple(zip(*(astuple(row[2]) for row in rows), strict=True))
+    for column in columns:
+        try:
+            found, has_null = column.encoder.encode_column(values[column.place])
+        except UnfitValue:
+            raise _first_refused(rows, columns) from None
+        cells.append(found)
+        has_nulls.append(has_null)
+    for _, fill in fills:
+        cells.append([fill.cell] * len(rows))
+        has_nulls.append(fill.cell is None)
+    return Block(
+        (*(c.target for c in columns), *(name for name, _ in fills)),
+        (*(c.encoder.form for c in columns), *(fill.form for _, fill in fills)),
+        tuple(cells),
+        tuple(has_nulls),
+        len(rows),
+    )
 
 
 _CACHED_ROWS = 1_000
@@ -228,4 +305,4 @@ def _first_refused(rows: Sequence[Change], columns: Sequence[WrittenColumn]) -> 
     raise AssertionError("a column was refused, none of its values is")
 
 
-_first, _second, _is_deleted = itemgetter(0), itemgetter(1), itemgetter(3)
+_first, _second, _number, _is_deleted = itemgetter(0), itemgetter(1), itemgetter(1), itemgetter(3)

@@ -30,7 +30,7 @@ from shardmerge.schemas.position import BEGINNING, SourcePosition
 from .columns import UnfitValue
 from .keyless import KeylessBatch, KeylessChanges
 from .ranges import RowHold, ShardStream
-from .row_batches import Batch, Change, Changes, TextOf, batch_of
+from .row_batches import Batch, Change, Changes, LinesOf, RefusedRow, batch_of
 from .row_envelope import (
     DELETE,
     TRUNCATE,
@@ -60,6 +60,8 @@ class Stop:
     truncated: bool = False
 
 
+SETTLED_ROWS = 1_000
+"""So many images, of a kilobyte or so each, stay in the processor's cache."""
 UNNAMED = Refusal(
     "a record in the row topic of several shards does not say which shard it is of",
     "mend or remove the record's producer: every shard of the topic stands before it",
@@ -74,6 +76,7 @@ class RowFold:
         bindings: Identity → target column.
         refusals: Rows known not to be applicable, by offset.
         rows: The records' format.
+        lines_of: Makes lines of many rows, for a target that loads them.
 
     Attributes:
         rows: Row events taken.
@@ -86,8 +89,12 @@ class RowFold:
         bindings: Mapping[str, Binding],
         refusals: Mapping[int, Refusal] | None = None,
         rows: RowFormat = JSON_ROWS,
+        lines_of: LinesOf | None = None,
     ) -> None:
         self._format = rows
+        self._lines_of = lines_of
+        # A condition is asked of images; what does not fit is found in them, at the end.
+        self._settles = lines_of is not None and not stream.where
         self.rows = 0
         self.end: Stop | None = None
         self._stream = stream
@@ -118,36 +125,48 @@ class RowFold:
     def add_all(self, offsets: Sequence[int], values: Sequence[bytes | None]) -> bool:
         """Take records; False when the fold has ended before the last of them."""
         self._unasked = bool(self._stream.where)
-        taken = 0
-        while self.end is None:
+        taken, end = 0, len(values)
+        while taken < end and self.end is None:
             if self._short is not None:
-                taken = self._take_alike(self._short, offsets, values, taken)
-            if taken == len(values):
-                return True
+                stop = min(end, taken + SETTLED_ROWS)
+                taken = self._take_alike(self._short, offsets, values, range(taken, stop))
+                if self._settles and len(self._last) >= SETTLED_ROWS:
+                    self._settle()
+                if taken == stop:
+                    continue
             value = values[taken]
             if value is not None and not self._examine(offsets[taken], value):
                 break
             taken += 1
-        return taken == len(values)
+        return taken == end
+
+    def _settle(self) -> None:
+        """Make lines of what was kept last, while it is in the processor's cache."""
+        assert self._lines_of is not None
+        try:
+            self._last.settle(self._plan_of, self._lines_of)
+        except RefusedRow:
+            # A later change of its key may take its place yet.
+            self._settles = False
 
     def _take_alike(
         self,
         plan: SegmentPlan,
         offsets: Sequence[int],
         values: Sequence[bytes | None],
-        taken: int,
+        places: range,
     ) -> int:
-        """Take records from the place ``taken`` on, up to the first that has to be examined."""
+        """Take records up to the first that has to be examined; returns its place, or the end."""
         decoder = plan.decoder
         decode = decoder.decode_wrapped if self._wrapped else decoder.decode
         decode_image, key_of = decoder.decode_image, decoder.key_of
         if decode is None or decode_image is None or key_of is None:
-            return taken
+            return places.start
         number, file = self._number, self._file
         low, high = self._low[0], self._high[0]
-        last, wrapped, place, tombstones = self._last, self._wrapped, taken, 0
+        last, wrapped, place, tombstones = self._last, self._wrapped, places.start, 0
         try:
-            for place in range(taken, len(values)):
+            for place in places:
                 value = values[place]
                 if value is None:
                     tombstones += 1
@@ -166,10 +185,10 @@ class RowFold:
                 else:
                     break
             else:
-                place = len(values)
+                place = places.stop
         except (*UNDECODABLE, TypeError):
             pass  # looked at again, where the reason is told
-        self.rows += place - taken - tombstones
+        self.rows += place - places.start - tombstones
         return place
 
     def _examine(self, offset: int, value: bytes) -> bool:
@@ -216,14 +235,11 @@ class RowFold:
         counts = [group.counts() for group in self._groups]
         return sum(count[0] for count in counts), sum(count[1] for count in counts)
 
-    def batches(
-        self, others: Sequence[RowFold] = (), text_of: TextOf | None = None
-    ) -> list[Batch | KeylessBatch]:
+    def batches(self, others: Sequence[RowFold] = ()) -> list[Batch | KeylessBatch]:
         """What has to be written, in order.
 
         Args:
             others: Folds of other partitions of this stream: they have no key in common.
-            text_of: Makes the text of many rows, for a target that loads it.
 
         Raises:
             RefusedRow: A value cannot be converted.
@@ -235,11 +251,11 @@ class RowFold:
         keyed = [group for group in changes if isinstance(group, Changes)]
         if len(keyed) == len(folds) and len({fold._signature for fold in folds}) == 1:
             # One run through the target's primary key instead of one per partition.
-            return [batch_of(keyed, self._plan_of, text_of)]
+            return [batch_of(keyed, self._plan_of, self._lines_of)]
         return [
             group.batch(self._plan_of(group.number))
             if isinstance(group, KeylessChanges)
-            else batch_of([group], self._plan_of, text_of)
+            else batch_of([group], self._plan_of, self._lines_of)
             for fold in folds
             for group in fold._groups
         ]

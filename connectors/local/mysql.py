@@ -13,6 +13,7 @@ from shardmerge.schemas.errors import StackError
 
 from .artifacts import Artifacts
 from .files import exclusive_lock, tail
+from .huge_pages import HUGE_PAGES
 from .processes import HealthCheck, ProcessSpec, is_listening
 
 USER = "shardmerge"
@@ -101,7 +102,7 @@ def mysql_spec(
         name=name,
         argv=tuple(options),
         ports=(port,),
-        env=_environment(artifacts),
+        env={**_environment(artifacts), **HUGE_PAGES},
         health=server_health(port),
         start_timeout_s=60,
         stop_timeout_s=30,

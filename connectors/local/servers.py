@@ -41,6 +41,7 @@ from .artifacts import (
 )
 from .debs import Wanted, loader_command, unpack_package
 from .files import exclusive_lock, tail
+from .huge_pages import HUGE_PAGES
 from .mysql import PASSWORD, USER, mysql_spec, prepare_data, server_health
 from .processes import ProcessSpec, Supervisor
 from .system_libraries import provide_libraries
@@ -263,7 +264,7 @@ def _spec(program: Program, directory: Path, data: Path, port: int) -> ProcessSp
             f"--init-file={directory / 'init.sql'}",
         ),
         ports=(port,),
-        env=program.env,
+        env={**program.env, **HUGE_PAGES},
         health=server_health(port),
         start_timeout_s=60,
         stop_timeout_s=30,

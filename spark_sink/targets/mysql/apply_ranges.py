@@ -34,11 +34,11 @@ from shardmerge.spark_sink.keyless import KeylessBatch
 from shardmerge.spark_sink.partitions import Partition
 from shardmerge.spark_sink.range_reader import OffsetRange
 from shardmerge.spark_sink.ranges import Advance, RangeResult, RangeTask
-from shardmerge.spark_sink.row_batches import Batch, RefusedRow, TextOf
+from shardmerge.spark_sink.row_batches import Batch, RefusedRow
 from shardmerge.spark_sink.row_fold import RowFold
 from shardmerge.spark_sink.segment_plan import Refusal
 
-from .bulk import load_text
+from .bulk import load_lines
 from .connection import ApplyConfig, TaskConnection, kept_connection
 from .refused_rows import find_refused
 from .session import DEADLOCK, LOCK_WAIT_TIMEOUT, LOST
@@ -219,9 +219,10 @@ def _apply(lanes: Sequence[_Lane], connection: TaskConnection) -> None:
 
 def _read(lanes: Sequence[_Lane], cursor: Cursor, connection: TaskConnection) -> list[_Round]:
     config = connection.config
+    lines_of = load_lines if connection.session.can_load else None
     folds = {
         lane.partition: RowFold(
-            lane.task.stream, lane.task.bindings, lane.refusals, connection.rows
+            lane.task.stream, lane.task.bindings, lane.refusals, connection.rows, lines_of
         )
         for lane in lanes
         if not lane.done
@@ -261,7 +262,7 @@ def _commit(rounds: Sequence[_Round], connection: TaskConnection) -> None:
     if not rounds:
         return
     try:
-        batches = _batches(rounds, load_text if connection.session.can_load else None)
+        batches = _batches(rounds)
     except RefusedRow:
         if len(rounds) > 1:
             raise _NotTogether from None
@@ -295,13 +296,11 @@ def _commit(rounds: Sequence[_Round], connection: TaskConnection) -> None:
             return
 
 
-def _batches(rounds: Sequence[_Round], text_of: TextOf | None) -> list[Batch | KeylessBatch]:
+def _batches(rounds: Sequence[_Round]) -> list[Batch | KeylessBatch]:
     by_shard: dict[ShardId, list[RowFold]] = {}
     for r in rounds:
         by_shard.setdefault(r.lane.task.stream.shard, []).append(r.fold)
-    return [
-        batch for first, *others in by_shard.values() for batch in first.batches(others, text_of)
-    ]
+    return [batch for first, *others in by_shard.values() for batch in first.batches(others)]
 
 
 def _repeats(error: TargetError) -> bool:

@@ -10,11 +10,11 @@ from shardmerge.schemas.errors import TargetError
 from shardmerge.schemas.names import TargetTable, quote_identifier
 from shardmerge.spark_sink.columns import Cells, Form
 from shardmerge.spark_sink.keyless import KeylessBatch
-from shardmerge.spark_sink.row_batches import TEXT_FROM_ROWS, Batch, Block
+from shardmerge.spark_sink.row_batches import LINES_FROM_ROWS, Batch, Block
 
 from .session import MySqlSession
 
-LOAD_FROM_ROWS = TEXT_FROM_ROWS
+LOAD_FROM_ROWS = LINES_FROM_ROWS
 """Below this a REPLACE statement is as fast as LOAD DATA, and cheaper to set up."""
 _STATEMENT_CHARACTERS = 1 << 20
 _STATEMENT_ROWS = 1_000
@@ -101,7 +101,7 @@ def write_keyless(session: MySqlSession, table: TargetTable, batch: KeylessBatch
 
 
 def _put(session: MySqlSession, table: TargetTable, block: Block, *, replace: bool) -> None:
-    if block.text or (block.rows >= LOAD_FROM_ROWS and session.can_load):
+    if block.lines or (block.rows >= LOAD_FROM_ROWS and session.can_load):
         session.load(*load_data(table, block, replace=replace))
     else:
         _write(session, table, block, replace=replace)
@@ -166,37 +166,31 @@ def load_data(table: TargetTable, block: Block, *, replace: bool) -> tuple[str, 
         f" LINES TERMINATED BY '\\n' ({', '.join(targets)})"
         + (f" SET {', '.join(sets)}" if sets else "")
     )
-    return sql, (block.text or load_text(block.forms, block.cells, block.has_nulls)).encode()
+    lines = block.lines or load_lines(block.forms, block.cells, block.has_nulls)
+    return sql, ("\n".join(lines) + "\n").encode()
 
 
-def load_text(forms: Sequence[Form], all_cells: Sequence[Cells], nullable: Sequence[bool]) -> str:
-    """The rows as LOAD DATA reads them: a ``TextOf``."""
+def load_lines(
+    forms: Sequence[Form], all_cells: Sequence[Cells], nullable: Sequence[bool]
+) -> list[str]:
+    """Rows, one at least, as LOAD DATA reads them: a ``LinesOf``."""
     columns: list[Sequence[str]] = []
-    nulls, rows = 0, len(all_cells[0])
-    for cells, has_nulls in zip(all_cells, nullable, strict=True):
+    for form, cells, has_nulls in zip(forms, all_cells, nullable, strict=True):
+        if form is Form.TEXT:
+            # Texts that need escaping are rare: four looks at all of them are quicker than one at
+            # each.
+            text = "".join(filter(None, cells))
+            if "\\" in text or "\t" in text or "\n" in text or "\0" in text:
+                columns.append([_NULL if c is None else c.translate(_LOAD_ESCAPES) for c in cells])
+                continue
         if has_nulls:
-            nulls += cells.count(None)
-            columns.append([r"\N" if c is None else c for c in cells])
+            columns.append([_NULL if c is None else c for c in cells])
         else:
             columns.append(cast("list[str]", cells))
-    text = _joined(columns)
-    # Texts that need escaping are rare: counting what they would add is quicker than a look at
-    # each of them.
-    if (
-        text.count("\t") == rows * (len(columns) - 1)
-        and text.count("\n") == rows
-        and text.count("\\") == nulls
-        and "\0" not in text
-    ):
-        return text
-    for number, (form, cells) in enumerate(zip(forms, all_cells, strict=True)):
-        if form is Form.TEXT:
-            columns[number] = [r"\N" if c is None else c.translate(_LOAD_ESCAPES) for c in cells]
-    return _joined(columns)
+    return list(map("\t".join, zip(*columns, strict=True)))
 
 
-def _joined(columns: Sequence[Sequence[str]]) -> str:
-    return "\n".join(map("\t".join, zip(*columns, strict=True))) + "\n"
+_NULL = r"\N"
 
 
 def _literals(form: Form, cells: Cells) -> Sequence[str]:

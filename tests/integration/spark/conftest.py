@@ -30,7 +30,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Both ways of writing."""
     few = 1 if request.param == "load data" else 10**9
     monkeypatch.setattr(bulk, "LOAD_FROM_ROWS", few)
-    monkeypatch.setattr(row_batches, "TEXT_FROM_ROWS", few)
+    monkeypatch.setattr(row_batches, "LINES_FROM_ROWS", few)
     return str(request.param)
 
 

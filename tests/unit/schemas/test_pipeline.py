@@ -272,6 +272,7 @@ def test_a_wrong_row_format_is_refused(text: str, reason: str) -> None:
     ("setting", "reason"),
     [
         ("max_batch_s = 0", "max_batch_s must be 1 or more"),
+        ("gather_ms = -1", "gather_ms must be 0 or more"),
         ("online_ddl = 1", "online_ddl must be of type bool"),
         ("max_batch_mb = true", "max_batch_mb must be of type int"),
     ],

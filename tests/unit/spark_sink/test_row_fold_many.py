@@ -6,10 +6,9 @@ import json
 
 import pytest
 
-from shardmerge.spark_sink.row_batches import TEXT_FROM_ROWS, Batch, RefusedRow
+from shardmerge.spark_sink.row_batches import Batch, RefusedRow
 from shardmerge.spark_sink.row_envelope import RowRecord
 from shardmerge.spark_sink.row_format import JsonRows
-from shardmerge.spark_sink.targets.mysql.bulk import load_text
 
 from .row_events import INT, TEXT, at, fold, only, row, rows_of, segment
 
@@ -143,33 +142,3 @@ def test_partitions_with_several_batches_each_are_written_one_after_the_other() 
 
     batches = folds[0].batches(folds[1:])
     assert [b.key for b in batches if isinstance(b, Batch)] == [("id",), ("v",)] * 2
-
-
-def test_many_rows_become_the_text_that_their_cells_would_become() -> None:
-    columns = segment(id=INT, v=TEXT)
-    f = fold(columns)
-    count = 2 * TEXT_FROM_ROWS + 2_000  # several pieces of text
-    for number in range(count):
-        image = {"id": count - number, "v": None if number % 7 == 0 else f"a\t{number}"}
-        assert f.add(number, row("c", image, at(number)))
-
-    [cells] = only(f.batches()).upserts
-    [loaded] = only(f.batches((), load_text)).upserts
-
-    assert cells.text == ""
-    assert loaded.text == load_text(cells.forms, cells.cells, cells.has_nulls)
-    assert (loaded.names, loaded.forms, loaded.rows) == (cells.names, cells.forms, count)
-    assert loaded.has_nulls == cells.has_nulls == (False, True)
-    # What a delete by key needs.
-    assert loaded.cells == (cells.cells[0], [])
-
-
-def test_few_rows_stay_cells() -> None:
-    f = fold(segment(id=INT, v=TEXT))
-    for number in range(TEXT_FROM_ROWS - 1):
-        assert f.add(number, row("c", {"id": number, "v": "x"}, at(number)))
-
-    [block] = only(f.batches((), load_text)).upserts
-
-    assert block.text == ""
-    assert len(block.cells[1]) == TEXT_FROM_ROWS - 1
