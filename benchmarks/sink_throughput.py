@@ -46,7 +46,7 @@ from shardmerge.spark_sink.offsets import OffsetReader
 from shardmerge.spark_sink.partitions import Partition
 from shardmerge.spark_sink.range_reader import RangeCursor
 from shardmerge.spark_sink.ranges import RangeResult, RangeTask, Segment, ShardStream
-from shardmerge.spark_sink.row_batches import Block
+from shardmerge.spark_sink.row_blocks import Block
 from shardmerge.spark_sink.row_fold import RowFold
 from shardmerge.spark_sink.settings import SinkSettings
 from shardmerge.spark_sink.targets.mysql import apply_ranges, batches, bulk, connection

@@ -15,7 +15,7 @@ from typing import Any
 
 from msgspec.json import Encoder
 
-from .row_batches import Block, Change, block_of
+from .row_blocks import Block, Change, block_of
 from .segment_plan import SegmentPlan
 
 

@@ -1,4 +1,4 @@
-"""Folded changes → what is written: one list of cells per target column. Pure."""
+"""Folded changes → what is written: cells by column, or lines for a load. Pure."""
 
 from __future__ import annotations
 
@@ -9,47 +9,12 @@ from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from msgspec.structs import astuple
+from .columns import Cells
+from .row_blocks import Block, Change, LinesOf, block_of
+from .segment_plan import SegmentPlan
 
-from .columns import Cells, Form, UnfitValue
-from .fills import Fill
-from .segment_plan import Refusal, SegmentPlan, WrittenColumn
-
-
-class RefusedRow(Exception):
-    """The row at ``offset`` cannot be applied; the rows before it can."""
-
-    def __init__(self, offset: int, refusal: Refusal) -> None:
-        super().__init__(offset, refusal)
-        self.offset = offset
-        self.refusal = refusal
-
-
-LinesOf: TypeAlias = Callable[[Sequence[Form], Sequence[Cells], Sequence[bool]], list[str]]
-"""Forms, cells and whether there are NULLs, by column → rows as lines that a target loads."""
 LINES_FROM_ROWS = 300
 """Fewer rows are not worth a load: they stay cells."""
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """Rows with the same target columns, column by column.
-
-    Attributes:
-        names: Target columns; ``forms`` and ``cells`` follow their order.
-        cells: One list per column, all of length ``rows``; where there are ``lines``, those of
-            the primary key only, the others are empty.
-        has_nulls: Whether there is a NULL, by column; not known of lines.
-        lines: The rows as ``LinesOf`` writes them; none where nobody asked for them, or the rows
-            are few.
-    """
-
-    names: tuple[str, ...]
-    forms: tuple[Form, ...]
-    cells: tuple[Cells, ...]
-    has_nulls: tuple[bool, ...]
-    rows: int
-    lines: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +33,6 @@ class Batch:
     key: tuple[str, ...]
     deletes: Block | None
     upserts: tuple[Block, ...]
-
-
-Change: TypeAlias = tuple[int, int, Any, bool]
-"""Offset, number of the segment, image (see ``RowDecoder``), whether the row was deleted."""
 
 
 class Changes(dict[Any, Change]):
@@ -247,62 +208,7 @@ def _deletes(rows: Sequence[Change], plan_of: PlanOf) -> Block:
     return Block(order, blocks[0].forms, tuple(merged), nulls, len(rows))
 
 
-def block_of(
-    rows: Sequence[Change],
-    columns: Sequence[WrittenColumn],
-    fills: Sequence[tuple[str, Fill]] = (),
-) -> Block:
-    """The cells of rows, one or more; ``fills`` are of every row.
-
-    Args:
-        rows: In the order that they are written in.
-        columns: Of the target, from the rows' images.
-        fills: Further ones.
-
-    Raises:
-        RefusedRow: A value cannot be converted; it is the one with the lowest offset.
-    """
-    cells: list[Cells] = []
-    has_nulls: list[bool] = []
-    values = tuple(zip(*(astuple(row[2]) for row in rows), strict=True))
-    for column in columns:
-        try:
-            found, has_null = column.encoder.encode_column(values[column.place])
-        except UnfitValue:
-            raise _first_refused(rows, columns) from None
-        cells.append(found)
-        has_nulls.append(has_null)
-    for _, fill in fills:
-        cells.append([fill.cell] * len(rows))
-        has_nulls.append(fill.cell is None)
-    return Block(
-        (*(c.target for c in columns), *(name for name, _ in fills)),
-        (*(c.encoder.form for c in columns), *(fill.form for _, fill in fills)),
-        tuple(cells),
-        tuple(has_nulls),
-        len(rows),
-    )
-
-
 _CACHED_ROWS = 1_000
-
-
-def _first_refused(rows: Sequence[Change], columns: Sequence[WrittenColumn]) -> RefusedRow:
-    """The row with the lowest offset that has a value that does not fit."""
-    for offset, _, image, _ in sorted(rows, key=_first):
-        values = astuple(image)
-        for column in columns:
-            try:
-                column.encoder.encode([values[column.place]])
-            except UnfitValue as error:
-                return RefusedRow(
-                    offset,
-                    Refusal(
-                        f"column {column.image}: {error.message}",
-                        "check the connector's value modes and the shard's tracked schema",
-                    ),
-                )
-    raise AssertionError("a column was refused, none of its values is")
 
 
 _first, _second, _number, _is_deleted = itemgetter(0), itemgetter(1), itemgetter(1), itemgetter(3)

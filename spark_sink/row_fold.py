@@ -30,7 +30,8 @@ from shardmerge.schemas.position import BEGINNING, SourcePosition
 from .columns import UnfitValue
 from .keyless import KeylessBatch, KeylessChanges
 from .ranges import RowHold, ShardStream
-from .row_batches import Batch, Change, Changes, LinesOf, RefusedRow, batch_of
+from .row_batches import Batch, Changes, batch_of
+from .row_blocks import Change, LinesOf, RefusedRow
 from .row_envelope import (
     DELETE,
     TRUNCATE,

@@ -17,7 +17,8 @@ from msgspec.json import Encoder as JsonEncoder
 from shardmerge.schemas.events import ShardColumn
 from shardmerge.spark_sink.columns import Cells, Form
 from shardmerge.spark_sink.ranges import Segment, ShardStream
-from shardmerge.spark_sink.row_batches import Batch, Block
+from shardmerge.spark_sink.row_batches import Batch
+from shardmerge.spark_sink.row_blocks import Block
 
 from .layout import Field
 

@@ -34,7 +34,8 @@ from shardmerge.spark_sink.keyless import KeylessBatch
 from shardmerge.spark_sink.partitions import Partition
 from shardmerge.spark_sink.range_reader import OffsetRange
 from shardmerge.spark_sink.ranges import Advance, RangeResult, RangeTask
-from shardmerge.spark_sink.row_batches import Batch, RefusedRow
+from shardmerge.spark_sink.row_batches import Batch
+from shardmerge.spark_sink.row_blocks import RefusedRow
 from shardmerge.spark_sink.row_fold import RowFold
 from shardmerge.spark_sink.segment_plan import Refusal
 

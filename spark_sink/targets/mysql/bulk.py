@@ -10,7 +10,8 @@ from shardmerge.schemas.errors import TargetError
 from shardmerge.schemas.names import TargetTable, quote_identifier
 from shardmerge.spark_sink.columns import Cells, Form
 from shardmerge.spark_sink.keyless import KeylessBatch
-from shardmerge.spark_sink.row_batches import LINES_FROM_ROWS, Batch, Block
+from shardmerge.spark_sink.row_batches import LINES_FROM_ROWS, Batch
+from shardmerge.spark_sink.row_blocks import Block
 
 from .session import MySqlSession
 

@@ -6,7 +6,7 @@ from shardmerge.schemas.errors import TargetError
 from shardmerge.spark_sink.dealing import open_ranges
 from shardmerge.spark_sink.range_reader import OffsetRange
 from shardmerge.spark_sink.ranges import RangeTask
-from shardmerge.spark_sink.row_batches import RefusedRow
+from shardmerge.spark_sink.row_blocks import RefusedRow
 from shardmerge.spark_sink.row_fold import RowFold
 from shardmerge.spark_sink.segment_plan import Refusal
 

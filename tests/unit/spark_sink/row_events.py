@@ -13,7 +13,8 @@ from shardmerge.schemas.position import BEGINNING, SourcePosition
 from shardmerge.schemas.types import ColumnType
 from shardmerge.spark_sink.keyless import KeylessBatch
 from shardmerge.spark_sink.ranges import Segment, ShardStream
-from shardmerge.spark_sink.row_batches import Batch, Block
+from shardmerge.spark_sink.row_batches import Batch
+from shardmerge.spark_sink.row_blocks import Block
 from shardmerge.spark_sink.row_fold import RowFold
 
 SHARD = ShardId("s1", "app", "t")

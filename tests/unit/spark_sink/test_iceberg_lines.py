@@ -14,7 +14,8 @@ from shardmerge.schemas.position import BEGINNING
 from shardmerge.schemas.types import ColumnType
 from shardmerge.spark_sink.columns import Cells, Form, encoder
 from shardmerge.spark_sink.ranges import Segment, ShardStream
-from shardmerge.spark_sink.row_batches import Batch, Block
+from shardmerge.spark_sink.row_batches import Batch
+from shardmerge.spark_sink.row_blocks import Block
 from shardmerge.spark_sink.targets.iceberg.layout import Field
 from shardmerge.spark_sink.targets.iceberg.lines import (
     Unwritable,

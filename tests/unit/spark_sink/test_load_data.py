@@ -6,7 +6,7 @@ import pytest
 
 from shardmerge.schemas.names import TargetTable
 from shardmerge.spark_sink.columns import Form
-from shardmerge.spark_sink.row_batches import Block
+from shardmerge.spark_sink.row_blocks import Block
 from shardmerge.spark_sink.targets.mysql.bulk import load_data
 
 

@@ -14,7 +14,7 @@ from shardmerge.schemas.names import TargetTable
 from shardmerge.schemas.position import BEGINNING, SourcePosition
 from shardmerge.schemas.types import ColumnType
 from shardmerge.spark_sink.ranges import Segment, ShardStream
-from shardmerge.spark_sink.row_batches import RefusedRow
+from shardmerge.spark_sink.row_blocks import RefusedRow
 from shardmerge.spark_sink.row_fold import RowFold
 from shardmerge.spark_sink.segment_plan import Refusal
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from shardmerge.spark_sink import row_batches, row_fold
 from shardmerge.spark_sink.columns import Cells, Form
-from shardmerge.spark_sink.row_batches import LINES_FROM_ROWS, Block, RefusedRow
+from shardmerge.spark_sink.row_batches import LINES_FROM_ROWS
+from shardmerge.spark_sink.row_blocks import Block, RefusedRow
 from shardmerge.spark_sink.row_fold import RowFold
 from shardmerge.spark_sink.targets.mysql.bulk import load_lines
 

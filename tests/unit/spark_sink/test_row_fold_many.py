@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from shardmerge.spark_sink.row_batches import Batch, RefusedRow
+from shardmerge.spark_sink.row_batches import Batch
+from shardmerge.spark_sink.row_blocks import RefusedRow
 from shardmerge.spark_sink.row_envelope import RowRecord
 from shardmerge.spark_sink.row_format import JsonRows
 
