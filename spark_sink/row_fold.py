@@ -212,7 +212,7 @@ class RowFold:
             return self._hold(
                 offset, "the record's source block names no binlog position", "as Debezium does"
             )
-        if self._stream.segments[self._number].passed_over:
+        if self._stream.segments[self._number % len(self._starts)].passed_over:
             self._short = None
             return True
         if refusal := self._refuse(offset, record):

@@ -170,6 +170,16 @@ def test_a_composite_key_keeps_the_order_of_the_key() -> None:
     assert [r["b"] for r in rows_of(batch.upserts[0])] == ["y", "z"]
 
 
+def test_rows_with_a_doubled_backtick_may_be_followed_by_any_other() -> None:
+    columns: dict[str, Any] = {"id": INT, "a`b": INT}
+    f = fold(segment(**columns))
+    for number in range(2):
+        assert f.add(number, row("c", {"id": number, "a``b": 2}, at(100 + number)))
+    assert not f.add(2, row("t", None, at(102)))
+    assert f.end is not None
+    assert f.end.truncated
+
+
 def test_a_backtick_in_a_name_may_be_doubled_in_some_images() -> None:
     columns: dict[str, Any] = {"i`d": INT}
     f = fold(*(segment(start, key="i`d", **columns) for start in (BEGINNING, at(200))))
