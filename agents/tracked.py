@@ -10,6 +10,7 @@ from shardmerge.schemas import plain
 from shardmerge.schemas.errors import ContractError
 from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId
+from shardmerge.schemas.position import SourcePosition
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +34,12 @@ class LastStatement:
 
     Attributes:
         place: Its GTID, or else its position.
+        position: Where it stands.
         records: Digests of its records: a statement on several tables comes in several.
     """
 
     place: str
+    position: SourcePosition
     records: tuple[str, ...]
 
 

@@ -89,7 +89,10 @@ def track(
         return TrackResult({}, (), _ignored(event, _REPEATED), last)
     tracking = Tracking(schemas, event, context)
     try:
-        tracking.run()
+        if last is not None and event.position < last.position and not event.snapshot:
+            tracking.cannot_tell(_went_back(last, event))
+        else:
+            tracking.run()
     except Exception as defect:  # whatever it is, only the shards that it concerns shall stand
         tracking = Tracking(schemas, event, context)
         tracking.cannot_tell(defect_of_ours(defect))
@@ -103,8 +106,17 @@ def _with(last: LastStatement | None, event: SchemaChangeEvent) -> LastStatement
     place = event.gtid or str(event.position)
     digest = _digest(event.database, event.table, event.ddl)
     if last is None or last.place != place:
-        return LastStatement(place, (digest,))
+        return LastStatement(place, event.position, (digest,))
     return last if digest in last.records else replace(last, records=(*last.records, digest))
+
+
+def _went_back(last: LastStatement, event: SchemaChangeEvent) -> SourceError:
+    return SourceError(
+        f"the binlog of {event.source} went back from {last.position} to {event.position}",
+        hint="the connector reads another server, or the server's binlog was begun anew: rows and "
+        "statements have no order any more. Pause the connector, raise the epoch of the source in "
+        "the pipeline file, deploy it, and take a new snapshot of the source",
+    )
 
 
 def _digest(*texts: str) -> str:

@@ -24,6 +24,10 @@ _NOT_A_SNAPSHOT = (None, "", "false", False, "incremental")
 """Values of ``source.snapshot`` of records that were read from the binlog. A DDL statement that is
 executed while an incremental snapshot runs is a change, not a description."""
 
+EPOCH_FIELD = "shardmerge_epoch"
+"""Beside ``op`` and ``source`` of every record of a source whose epoch is not 0, as text; the
+connector is told to put it there (``source_config``)."""
+
 _HINT = (
     "the topic must hold what the Debezium MySQL connector writes in the pipeline file's "
     "row_format; check the connector's configuration and who else writes to the topic"
@@ -146,7 +150,7 @@ def _read(offset: int, document: Mapping[str, Any]) -> SchemaChangeEvent:
         offset=offset,
         database=_text(document, "databaseName", optional=True),
         ddl=_text(document, "ddl"),
-        position=source_position(source),
+        position=source_position(source, epoch_of(document)),
         # After a restart behind an incremental snapshot Debezium marks what it reads from the
         # binlog as a snapshot's (measured, 3.6.1); what a snapshot reads comes from no server.
         snapshot=source.get("snapshot") not in _NOT_A_SNAPSHOT and not source.get("server_id"),
@@ -157,13 +161,28 @@ def _read(offset: int, document: Mapping[str, Any]) -> SchemaChangeEvent:
     )
 
 
-def source_position(source: Mapping[str, Any]) -> SourcePosition:
+def source_position(source: Mapping[str, Any], epoch: int) -> SourcePosition:
     """The position in a ``source`` block; the same for schema changes and rows.
 
     Raises:
         KeyError, TypeError: A field is missing or of another type.
     """
-    return SourcePosition(0, _text(source, "file"), _integer(source, "pos"), source.get("row") or 0)
+    row = source.get("row") or 0
+    return SourcePosition(epoch, _text(source, "file"), _integer(source, "pos"), row)
+
+
+def epoch_of(document: Mapping[str, Any]) -> int:
+    """The epoch that an envelope names; 0 when it names none.
+
+    Raises:
+        TypeError: It is no text of digits.
+    """
+    text = document.get(EPOCH_FIELD)
+    if text is None:
+        return 0
+    if not isinstance(text, str) or not text.isdecimal():
+        raise TypeError(f"{EPOCH_FIELD!r} is not a text of digits")
+    return int(text)
 
 
 def _table_change(change: Mapping[str, Any]) -> TableChange:

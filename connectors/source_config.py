@@ -16,6 +16,7 @@ from shardmerge.schemas.pipeline import CCOMPAT, Kafka, Pipeline, Source
 from shardmerge.schemas.topics import MAX_ROW_BYTES, row_topic, shared_pattern, unnamed
 
 from .avro_names import ADJUSTMENT
+from .envelope import EPOCH_FIELD
 from .signals import signal_config, signal_database
 
 _CLASSES: Mapping[str, str] = {
@@ -181,7 +182,7 @@ def connector_config(pipeline: Pipeline, source: Source) -> dict[str, str]:
         **_SIZES,
         **_LATENCY,
         **signal_config(pipeline, source),
-        **_shared_topics(pipeline, source),
+        **_transforms({**_shared_topics(pipeline, source), **_epoch(source)}),
     }
     if left_out := _left_out(pipeline, source):
         config["column.exclude.list"] = ",".join(left_out)
@@ -192,30 +193,50 @@ def connector_config(pipeline: Pipeline, source: Source) -> dict[str, str]:
     return config
 
 
-def _shared_topics(pipeline: Pipeline, source: Source) -> dict[str, str]:
+def _transforms(found: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    """Transformations by name, in their order."""
+    settings = {
+        f"transforms.{name}.{key}": value
+        for name, keys in found.items()
+        for key, value in keys.items()
+    }
+    return {"transforms": ",".join(found), **settings} if found else {}
+
+
+def _epoch(source: Source) -> dict[str, dict[str, str]]:
+    """The transformation that writes the source's epoch into every record."""
+    if source.epoch == 0:
+        return {}
+    return {
+        "epoch": {
+            "type": "org.apache.kafka.connect.transforms.InsertField$Value",
+            "static.field": EPOCH_FIELD,
+            "static.value": str(source.epoch),
+        }
+    }
+
+
+def _shared_topics(pipeline: Pipeline, source: Source) -> dict[str, dict[str, str]]:
     """The transformations that move rows to topics of several shards, one for each such route.
 
     Nothing else has a topic that they match: schema changes have the source's name, the
     heartbeats begin otherwise, and what the connector writes for itself is left where it is.
     """
     signals = row_topic(ShardId(source.name, signal_database(pipeline, source), SIGNAL_TABLE))
-    found: dict[str, str] = {}
-    names: list[str] = []
+    found: dict[str, dict[str, str]] = {}
     for number, rule in enumerate(pipeline.routes, 1):
         if not (pattern := shared_pattern(rule, source.name)):
             continue
-        names.append(name := f"rows{number}")
-        head = f"transforms.{name}"
-        found |= {
-            f"{head}.type": "io.debezium.transforms.ByLogicalTableRouter",
-            f"{head}.topic.regex": f"(?!{re.escape(signals)}$){pattern}",
-            f"{head}.topic.replacement": rule.row_topic,
+        found[f"rows{number}"] = {
+            "type": "io.debezium.transforms.ByLogicalTableRouter",
+            "topic.regex": f"(?!{re.escape(signals)}$){pattern}",
+            "topic.replacement": rule.row_topic,
             # Two shards' rows of one key are two keys: nobody's compaction makes one of them.
-            f"{head}.key.enforce.uniqueness": "true",
+            "key.enforce.uniqueness": "true",
             # By default it makes the schemas of all but 16 tables anew for every record.
-            f"{head}.logical.table.cache.size": "4096",
+            "logical.table.cache.size": "4096",
         }
-    return {"transforms": ",".join(names), **found} if names else {}
+    return found
 
 
 def _left_out(pipeline: Pipeline, source: Source) -> list[str]:

@@ -26,6 +26,7 @@ TARGETS = {
     "iceberg": ((1, 9), 1),
 }
 """Kinds of target: the oldest version and the newest major version that their DDL is known of."""
+MAX_EPOCH = 999_999
 MAX_SHARED_SOURCE = 128
 """Characters of a source's name where rows of several sources share a topic: part of a key."""
 CCOMPAT = "/apis/ccompat/"
@@ -49,6 +50,8 @@ class Source:
         flavour: ``mysql`` or ``mariadb``; with ``version`` and ``sql_mode`` it tells the DDL
             grammar how the server reads a statement.
         snapshot_mode: Debezium's ``snapshot.mode``.
+        epoch: Raised by one whenever the connector is pointed to another server, or the server's
+            binlog is begun anew: positions of two binlogs have no order of their own.
     """
 
     name: str
@@ -64,6 +67,13 @@ class Source:
     sql_mode: str = ""
     charset: str = "utf8mb4"
     snapshot_mode: str = "initial"
+    epoch: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.epoch <= MAX_EPOCH:
+            raise ConfigError(
+                f"source {self.name}: epoch must be 0 to {MAX_EPOCH}, not {self.epoch}"
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,8 @@ class SourcePosition:
     Kafka's.
 
     Attributes:
-        epoch: Counts fail-overs of the source to another server; higher is later.
+        epoch: Counts fail-overs of the source to another server (``Source.epoch``); higher is
+            later.
         file: Binlog file name, such as ``binlog.000007``. Empty before the first file.
         pos: Byte offset of the event's start in that file.
         row: Row number within a rows event, from 0.

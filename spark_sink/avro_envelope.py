@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from shardmerge.connectors.avro_wire import HEAD_BYTES
+from shardmerge.connectors.envelope import EPOCH_FIELD
 
 from .avro_code import NUMBER, Code, Unreadable, fields_of, kind_of
 
@@ -23,6 +24,7 @@ def envelope_reader(
     ops: frozenset[str],
     columns: tuple[str, ...],
     make: Mapping[str, Callable[..., Any]],
+    epoch: int = 0,
 ) -> Callable[[bytes], Any]:
     """A record's value → its envelope.
 
@@ -34,6 +36,7 @@ def envelope_reader(
         columns: What an image must have, in the order in which it is made.
         make: ``Image`` of the columns' values, ``Source`` of ``file`` and ``pos``, ``Envelope`` of
             ``op``, ``source``, ``before`` (where it stands: record and place, or None), ``after``.
+        epoch: That records must name.
 
     Raises:
         Unreadable: Rows of this schema are not such rows.
@@ -45,6 +48,10 @@ def envelope_reader(
     code.values |= make
     code.put(f"p = {HEAD_BYTES}")
     missing = {"op", "source", "before", "after"}
+    if EPOCH_FIELD in fields:
+        missing.add(EPOCH_FIELD)
+    elif epoch:
+        raise Unreadable("no epoch")
     for name, field in fields.items():
         if not missing:
             break  # only times follow
@@ -61,6 +68,10 @@ def envelope_reader(
                 code.read(field, "op")
                 with code.block(f"if op not in {code.value(ops)}:"):
                     code.put("raise ValueError('another operation')")
+            case _ if name == EPOCH_FIELD:
+                code.read(field, "epoch")
+                with code.block(f"if epoch != {code.value(str(epoch) if epoch else None)}:"):
+                    code.put("raise ValueError('another epoch')")
             case _:
                 code.skip(field)
     code.put("return Envelope(op, source, before, after)")

@@ -7,7 +7,7 @@ from shardmerge.schemas.position import SourcePosition
 from .dealing import open_ranges
 from .partitions import Partition
 from .range_reader import OffsetRange, RowReader
-from .row_envelope import UndecodableRow, position_of
+from .row_envelope import UndecodableRow
 from .row_format import JSON_ROWS, RowFormat
 
 _BLOCK = 1_000
@@ -66,7 +66,7 @@ def _position(value: bytes | None, rows: RowFormat) -> SourcePosition | None:
     if value is None:
         return None
     try:
-        source = rows.decode(value).source
-        return None if source.get("snapshot") == "incremental" else position_of(source)
+        record = rows.decode(value)
+        return None if record.source.get("snapshot") == "incremental" else record.position
     except (UndecodableRow, KeyError, TypeError):
         return None

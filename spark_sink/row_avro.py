@@ -50,7 +50,7 @@ class AvroRows:
         self._nulls_are_lost = nulls_are_lost
         self._schemas: dict[bytes, AvroSchema] = {}
         self._names: dict[bytes, Callable[[bytes], Names]] = {}
-        self._decoders: dict[tuple[ShardId, Shape, tuple[str, ...]], RowDecoder] = {}
+        self._decoders: dict[tuple[ShardId, Shape, tuple[str, ...], int], RowDecoder] = {}
 
     def decode(self, value: bytes) -> RowRecord:
         """See ``RowFormat``."""
@@ -80,13 +80,16 @@ class AvroRows:
         """See ``RowFormat``."""
         return encoder(column_type, base64=False)
 
-    def decoder(self, shard: ShardId, columns: Shape, key: tuple[str, ...]) -> RowDecoder:
+    def decoder(
+        self, shard: ShardId, columns: Shape, key: tuple[str, ...], epoch: int
+    ) -> RowDecoder:
         """See ``RowFormat``."""
-        found = self._decoders.get((shard, columns, key))
+        found = self._decoders.get((shard, columns, key, epoch))
         if found is None:
             if len(self._decoders) >= _MOST_DECODERS:
                 self._decoders.clear()
-            found = self._decoders[shard, columns, key] = _decoder(self, shard, columns, key)
+            found = _decoder(self, shard, columns, key, epoch)
+            self._decoders[shard, columns, key, epoch] = found
         return found
 
     def loses(self, column: Column) -> str:
@@ -139,7 +142,9 @@ class _Envelope(Struct, gc=False):
     after: Any
 
 
-def _decoder(rows: AvroRows, shard: ShardId, columns: Shape, key: tuple[str, ...]) -> RowDecoder:
+def _decoder(
+    rows: AvroRows, shard: ShardId, columns: Shape, key: tuple[str, ...], epoch: int
+) -> RowDecoder:
     fields = {name: f"c{number}" for number, (name, _) in enumerate(columns)}
     image: Any = defstruct("Image", [(field, Any) for field in fields.values()], gc=False)
     names = tuple(fields)
@@ -161,6 +166,7 @@ def _decoder(rows: AvroRows, shard: ShardId, columns: Shape, key: tuple[str, ...
                 ops=UPSERTS | {DELETE},
                 columns=names,
                 make=make,
+                epoch=epoch,
             )
             images[value[:HEAD_BYTES]] = image_reader(schema.expanded, names, image)
             envelopes[value[:HEAD_BYTES]] = envelope

@@ -17,6 +17,7 @@ from typing import Any, Literal, TypeAlias, Union
 from msgspec import Raw, Struct, defstruct
 from msgspec.json import Decoder
 
+from shardmerge.connectors.envelope import EPOCH_FIELD
 from shardmerge.schemas.names import ShardId
 
 from .row_envelope import DELETE, UPSERTS
@@ -53,6 +54,7 @@ def row_decoder(
     shard: ShardId,
     columns: Shape,
     key: tuple[str, ...],
+    epoch: int,
 ) -> RowDecoder:
     """The decoder for a shard's rows with exactly these columns.
 
@@ -62,6 +64,7 @@ def row_decoder(
         shard: Named by the ``source`` block.
         columns: Of the row image.
         key: Names of the primary key's columns.
+        epoch: Of the source: of any other it refuses rows.
     """
     fields = [f"c{number}" for number in range(len(columns))]
     types: list[Any] = [_optional(kinds) for _, kinds in columns]
@@ -85,10 +88,12 @@ def row_decoder(
         [
             ("op", literal[(*sorted(UPSERTS), DELETE)]),
             ("source", source),
+            ("epoch", literal[str(epoch)]) if epoch else ("epoch", None, None),
             ("before", Raw, Raw(b"null")),
             ("after", image | None, None),
         ],
         gc=False,
+        rename={"epoch": EPOCH_FIELD},
     )
     wrapped = _struct("Wrapped", ["payload"], [envelope])
     return RowDecoder(

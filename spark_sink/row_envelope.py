@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 from msgspec import DecodeError, Struct
 from msgspec.json import Decoder
 
+from shardmerge.connectors.envelope import epoch_of
 from shardmerge.schemas.errors import SourceError
 from shardmerge.schemas.names import ShardId
 from shardmerge.schemas.position import SourcePosition
@@ -39,6 +40,7 @@ class RowRecord(NamedTuple):
         source: Debezium's ``source`` block.
         before: The row before an update or a delete.
         wrapped: The value has Connect's embedded schema.
+        epoch: Of the source, see ``Source``.
     """
 
     op: str
@@ -46,6 +48,16 @@ class RowRecord(NamedTuple):
     source: Mapping[str, Any]
     before: dict[str, Any] | None = None
     wrapped: bool = False
+    epoch: int = 0
+
+    @property
+    def position(self) -> SourcePosition:
+        """Where the row stands.
+
+        Raises:
+            UndecodableRow: ``file`` or ``pos`` is missing.
+        """
+        return position_of(self.source, self.epoch)
 
 
 def decode_row(value: bytes) -> RowRecord:
@@ -75,7 +87,8 @@ def row_record(envelope: Any, *, wrapped: bool = False) -> RowRecord:
     try:
         op = envelope["op"]
         image = envelope["before" if op == DELETE else "after"] if op != TRUNCATE else None
-        return RowRecord(str(op), image, envelope["source"], envelope.get("before"), wrapped)
+        before, epoch = envelope.get("before"), epoch_of(envelope)
+        return RowRecord(str(op), image, envelope["source"], before, wrapped, epoch)
     except (KeyError, TypeError):
         raise UndecodableRow(
             "the record is no Debezium row envelope: op, source or the row image is missing",
@@ -83,7 +96,7 @@ def row_record(envelope: Any, *, wrapped: bool = False) -> RowRecord:
         ) from None
 
 
-def position_of(source: Mapping[str, Any], epoch: int = 0) -> SourcePosition:
+def position_of(source: Mapping[str, Any], epoch: int) -> SourcePosition:
     """The place in the binlog that a ``source`` block names.
 
     Raises:

@@ -39,7 +39,6 @@ from .row_envelope import (
     UPSERTS,
     RowRecord,
     UndecodableRow,
-    position_of,
     shard_of,
 )
 from .row_format import JSON_ROWS, RowFormat
@@ -108,7 +107,7 @@ class RowFold:
         self._identity = (stream.shard.source, stream.shard.database, stream.shard.table)
         # The place of the last row and the bounds of its segment within its binlog file.
         self._number = -1
-        self._file: str | None = None
+        self._file: tuple[int, str] | None = None
         self._low: tuple[float, float] = (0, 0)
         self._high: tuple[float, float] = (0, 0)
         self._position = BEGINNING
@@ -163,7 +162,7 @@ class RowFold:
         decode_image, key_of = decoder.decode_image, decoder.key_of
         if decode is None or decode_image is None or key_of is None:
             return places.start
-        number, file = self._number, self._file
+        number, file = self._number, self._file[1] if self._file else None
         low, high = self._low[0], self._high[0]
         last, wrapped, place, tombstones = self._last, self._wrapped, places.start, 0
         try:
@@ -199,10 +198,10 @@ class RowFold:
             if self._stream.is_part and self._names_another(source):
                 # Of whatever source: its position tells nothing here.
                 return self._hold(offset, UNNAMED.reason, UNNAMED.hint)
-            if source["file"] != self._file or not (
+            if (record.epoch, source["file"]) != self._file or not (
                 self._low <= (source["pos"], source["row"]) < self._high
             ):
-                self._position = position_of(source)
+                self._position = record.position
                 if not self._locate(offset):
                     return False
         except (UndecodableRow, StackError) as error:
@@ -216,13 +215,13 @@ class RowFold:
             self._short = None
             return True
         if refusal := self._refuse(offset, record):
-            self._position = position_of(source)
+            self._position = record.position
             return self._hold(offset, refusal.reason, refusal.hint)
         if record.op == TRUNCATE:
             self._short = None
             if self._stream.keeps_truncated:
                 return True
-            self.end = Stop(offset, position_of(source), truncated=True)
+            self.end = Stop(offset, record.position, truncated=True)
             return False
         try:
             self._take(offset, record)
@@ -312,11 +311,12 @@ class RowFold:
         following = [segment.start for segment in segments[number + 1 : number + 2]]
         if stop is not None:
             following.append(stop)
-        self._number, self._file, self._short = number, position.file, None
+        self._number = 2 * position.epoch * len(segments) + number
+        self._file, self._short = _file_of(position), None
         start = segments[number].start
-        self._low = (start.pos, start.row) if start.file == position.file else (-1, -1)
+        self._low = (start.pos, start.row) if _file_of(start) == self._file else (-1, -1)
         self._high = min(
-            ((p.pos, p.row) for p in following if p.file == position.file),
+            ((p.pos, p.row) for p in following if _file_of(p) == self._file),
             default=(float("inf"), 0),
         )
         return True
@@ -339,7 +339,8 @@ class RowFold:
                     f"operation {record.op!r} without a row image", "set binlog_row_image=FULL"
                 )
             if image.keys() != plan.image:
-                other = (self._number + len(self._starts)) % (2 * len(self._starts))
+                variant, segment = divmod(self._number, len(self._starts))
+                other = (variant ^ 1) * len(self._starts) + segment
                 if image.keys() != self._plan_of(other).image:
                     return _differing(image, plan.image)
                 self._number = other
@@ -369,12 +370,18 @@ class RowFold:
         return None
 
     def _plan_of(self, number: int) -> SegmentPlan:
-        """The plan of a segment; from their count on with the names that images quote."""
+        """The plan of a segment; from their count on with the names that images quote.
+
+        After twice their count follow those of rows of the source's next epoch.
+        """
         plan = self._plans.get(number)
         if plan is None:
-            naming, segment = divmod(number, len(self._starts))
+            variant, segment = divmod(number, len(self._starts))
+            epoch, naming = divmod(variant, 2)
             of_segment = self._stream.segments[segment]
-            plan = plan_segment(self._stream, of_segment, self._bindings, naming, self._format)
+            plan = plan_segment(
+                self._stream, of_segment, self._bindings, naming, self._format, epoch=epoch
+            )
             self._plans[number] = plan
         return plan
 
@@ -418,6 +425,11 @@ class RowFold:
         hold = RowHold(self._stream.shard, self._position, offset, reason, hint)
         self.end = Stop(offset, self._position, hold)
         return False
+
+
+def _file_of(position: SourcePosition) -> tuple[int, str]:
+    """The binlog file: another server's may have the same name."""
+    return position.epoch, position.file
 
 
 def _offset(item: tuple[Any, Change]) -> int:

@@ -37,7 +37,9 @@ class RowFormat(Protocol):
         """The encoder of a column's values; raises ``UnfitValue`` for an unknown type."""
         ...
 
-    def decoder(self, shard: ShardId, columns: Shape, key: tuple[str, ...]) -> RowDecoder:
+    def decoder(
+        self, shard: ShardId, columns: Shape, key: tuple[str, ...], epoch: int
+    ) -> RowDecoder:
         """The quick decoder of rows with exactly these columns; see ``row_decoder``."""
         ...
 
@@ -65,9 +67,11 @@ class JsonRows:
         """See ``RowFormat``."""
         return encoder(column_type)
 
-    def decoder(self, shard: ShardId, columns: Shape, key: tuple[str, ...]) -> RowDecoder:
+    def decoder(
+        self, shard: ShardId, columns: Shape, key: tuple[str, ...], epoch: int
+    ) -> RowDecoder:
         """See ``RowFormat``."""
-        return row_decoder(shard, columns, key)
+        return row_decoder(shard, columns, key, epoch)
 
     def loses(self, column: Column) -> str:
         """See ``RowFormat``."""

@@ -86,6 +86,8 @@ def plan_segment(
     bindings: Mapping[str, Binding],
     naming: int,
     rows: RowFormat = JSON_ROWS,
+    *,
+    epoch: int = 0,
 ) -> SegmentPlan:
     """Prepare a segment of rows.
 
@@ -95,6 +97,7 @@ def plan_segment(
         bindings: Identity → target column.
         naming: Which spelling of names images use.
         rows: The format of the records.
+        epoch: Of the source, of the rows.
     """
     shard = stream.shard
     columns: list[WrittenColumn] = []
@@ -153,7 +156,10 @@ def plan_segment(
         names,
         frozenset(names),
         rows.decoder(
-            shard, tuple(shape), tuple(rows.image_names(c.column.name)[naming] for c in keys)
+            shard,
+            tuple(shape),
+            tuple(rows.image_names(c.column.name)[naming] for c in keys),
+            epoch,
         ),
         tuple(bound.get(k.lower(), "") for k in segment.key),
         tuple((c.id, c.column.type.name, c.column.type.scale) for c in keys),

@@ -37,11 +37,12 @@ class Source:
         table: str = "",
         database: str = "shop",
         pos: int | None = None,
+        epoch: int = 0,
         gtid: str = "",
     ) -> TrackResult:
         self.offset += 1
         pos = 100 + self.offset if pos is None else pos
-        position = SourcePosition(0, "binlog.000001", pos, 0)
+        position = SourcePosition(epoch, "binlog.000001", pos, 0)
         event = SchemaChangeEvent(
             "s1", self.offset, database, ddl, position, snapshot, table, tables, 5, gtid
         )
@@ -138,6 +139,21 @@ def test_a_statement_on_several_tables_is_given_again_in_parts(source):
 def test_a_transaction_is_the_same_on_another_server(source):
     assert source.run("ALTER TABLE tbl00 ADD a INT", pos=500, gtid="u:7").changes
     assert not source.run("ALTER TABLE tbl00 ADD a INT", pos=160, gtid="u:7").changes
+
+
+def test_statements_of_another_server_need_another_epoch(source):
+    assert source.run("ALTER TABLE tbl00 ADD a INT", pos=500).changes
+    (change,) = source.run("ALTER TABLE tbl00 ADD b INT", pos=300).changes
+    assert "went back from binlog.000001:500 to binlog.000001:300" in change.error
+    assert "raise the epoch" in change.hint
+    (change,) = source.run("ALTER TABLE tbl00 ADD c INT", pos=400).changes
+    assert "went back" in change.error, "until the table is described anew"
+    source = Source()
+    source.run(CREATE)
+    source.run("ALTER TABLE tbl00 ADD a INT", pos=500)
+    (change,) = source.run("ALTER TABLE tbl00 ADD b INT", pos=300, epoch=1).changes
+    assert not change.error
+    assert change.position > SourcePosition(0, "binlog.999999", 4, 0)
 
 
 def test_a_snapshot_behind_a_statement_is_no_repetition(source):

@@ -73,6 +73,13 @@ def test_every_form_of_table_id_is_read(text, database, table):
     assert (found.database, found.table) == (database, table)
 
 
+def test_the_epoch_of_the_source_stands_beside_its_block():
+    assert read(record(shardmerge_epoch="3")).position.epoch == 3
+    for bad in (3, "three", ""):
+        with pytest.raises(ContractError, match="shardmerge_epoch"):
+            read(record(shardmerge_epoch=bad))
+
+
 def test_a_dropped_table_has_no_columns():
     change = {"type": "DROP", "id": '"shop"."tbl00"', "table": None}
     assert read(record(tableChanges=[change])).tables[0].columns == ()

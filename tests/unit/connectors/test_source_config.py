@@ -184,6 +184,19 @@ def test_shards_that_share_a_topic_are_moved_there_and_nothing_else_is() -> None
     assert "transforms" not in config()
 
 
+def test_an_epoch_is_written_into_every_record() -> None:
+    rule = RoutingRule(".*", "app", r"t_\d+", "m", "t", row_topic="m.t")
+    pipeline = dataclasses.replace(PIPELINE, routes=(rule,))
+    made = config(pipeline, name="s7", epoch=2)
+    assert made["transforms"] == "rows1,epoch"
+    assert {k: v for k, v in made.items() if k.startswith("transforms.epoch.")} == {
+        "transforms.epoch.type": "org.apache.kafka.connect.transforms.InsertField$Value",
+        "transforms.epoch.static.field": "shardmerge_epoch",
+        "transforms.epoch.static.value": "2",
+    }
+    assert config(epoch=2)["transforms"] == "epoch"
+
+
 def formatted(row_format: str, **kafka: Any) -> dict[str, str]:
     if row_format == "avro":
         kafka.setdefault("avro_converter", "confluent")

@@ -21,8 +21,8 @@ SHARD = ShardId("s1", "app", "t")
 INT, TEXT = ColumnType("int"), ColumnType("varchar", 20)
 
 
-def at(pos: int, row: int = 0, file: int = 1) -> SourcePosition:
-    return SourcePosition(0, f"binlog.{file:06d}", pos, row)
+def at(pos: int, row: int = 0, file: int = 1, epoch: int = 0) -> SourcePosition:
+    return SourcePosition(epoch, f"binlog.{file:06d}", pos, row)
 
 
 def segment(
@@ -54,12 +54,16 @@ def fold(*segments: Segment, stop: SourcePosition | None = None, unbound: str = 
 def row(
     op: str, image: object, place: SourcePosition, table: str = "t", before: object = None
 ) -> bytes:
+    """A record's value; the epoch is written as the connector writes it."""
     source = {
         "name": "s1", "db": "app", "table": table,
         "file": place.file, "pos": place.pos, "row": place.row,
     }  # fmt: skip
     side = "before" if op == "d" else "after"
-    return json.dumps({"op": op, "before": before, side: image, "source": source}).encode()
+    envelope = {"op": op, "before": before, side: image, "source": source}
+    if place.epoch:
+        envelope["shardmerge_epoch"] = str(place.epoch)
+    return json.dumps(envelope).encode()
 
 
 def rows_of(block: Block | None) -> list[dict[str, str | None]]:

@@ -156,7 +156,7 @@ def test_the_compiled_decoder_gives_what_the_general_one_gives(data: st.DataObje
     registry = Registry()
     number = registry.add(schema(columns))
     rows = AvroRows(registry)
-    decoder = rows.decoder(SHARD, shape(columns), (names[0],))
+    decoder = rows.decoder(SHARD, shape(columns), (names[0],), 0)
     assert decoder.decode is not None
     assert decoder.decode_image is not None
     for op in "crud":
@@ -346,7 +346,7 @@ def test_a_value_of_another_type_than_the_column_has_is_refused() -> None:
     number = registry.add(schema({"id": "int", "b": "string"}))
     rows = AvroRows(registry)
     columns = (("id", frozenset({int})), ("b", frozenset({bytes})))
-    decode = rows.decoder(SHARD, columns, ("id",)).decode
+    decode = rows.decoder(SHARD, columns, ("id",), 0).decode
     assert decode is not None
 
     with pytest.raises(DecodeError, match="column b"):
@@ -394,3 +394,33 @@ def test_rows_whose_nulls_the_converter_loses_are_held(
             lost and nulls_are_lost
         )
         assert (f.end is None) is not (lost and nulls_are_lost)
+
+
+def test_rows_of_another_epoch_are_looked_at_as_a_whole() -> None:
+    registry = Registry()
+    rows = AvroRows(registry)
+    plain = schema({"id": "int"})
+    field = {"name": "shardmerge_epoch", "type": ["null", "string"], "default": None}
+    numbered = {**plain, "fields": [*plain["fields"], field]}
+    without, with_it = registry.add(plain), registry.add(numbered)
+    records = {
+        None: registry.record(with_it, "c", {"id": 1}, shardmerge_epoch=None),
+        "1": registry.record(with_it, "c", {"id": 1}, shardmerge_epoch="1"),
+        "2": registry.record(with_it, "c", {"id": 1}, shardmerge_epoch="2"),
+    }
+    columns = (("id", frozenset({int})),)
+    for epoch, own in ((0, None), (1, "1"), (2, "2")):
+        decode = rows.decoder(SHARD, columns, ("id",), epoch).decode
+        assert decode is not None
+        for named, record in records.items():
+            assert rows.decode(record).epoch == int(named or 0)
+            if named == own:
+                assert decode(record).op == "c"
+            else:
+                with pytest.raises(DecodeError):
+                    decode(record)
+    plain_record = registry.record(without, "c", {"id": 1})
+    decode = rows.decoder(SHARD, columns, ("id",), 1).decode
+    assert decode is not None
+    with pytest.raises(DecodeError):
+        decode(plain_record)

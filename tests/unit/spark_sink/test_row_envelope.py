@@ -49,13 +49,13 @@ def test_what_is_no_envelope_is_undecodable(value: bytes) -> None:
 def test_the_source_block_tells_place_and_shard() -> None:
     source = decode_row(record("t", None, None)).source
 
-    assert position_of(source) == SourcePosition(0, "binlog.000007", 4, 2)
+    assert position_of(source, 0) == SourcePosition(0, "binlog.000007", 4, 2)
     assert shard_of(source) == ShardId("s1", "app", "t")
 
 
 def test_a_source_block_without_a_place_is_undecodable() -> None:
     with pytest.raises(UndecodableRow):
-        position_of({"file": "binlog.1"})
+        position_of({"file": "binlog.1"}, 0)
 
 
 def test_a_backtick_in_a_name_may_be_doubled_in_images() -> None:

@@ -1,0 +1,134 @@
+"""A source whose replica takes over: the same connector reads on, in the source's next epoch."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pymysql
+import pytest
+
+from shardmerge.agents.tracked import LastStatement, Tracked
+from shardmerge.agents.tracker import track
+from shardmerge.connectors.connect_rest import ConnectRest
+from shardmerge.connectors.deploy import deploy_connectors
+from shardmerge.connectors.envelope import schema_change_event
+from shardmerge.connectors.local.mysql import PASSWORD, USER
+from shardmerge.connectors.local.stack import LocalStack, Ports
+from shardmerge.schemas.grammar import ServerContext
+from shardmerge.schemas.model import TableSchema
+from shardmerge.schemas.names import ShardId
+from shardmerge.schemas.pipeline import Pipeline, parse_pipeline
+from shardmerge.schemas.position import SourcePosition
+from shardmerge.spark_sink.row_envelope import decode_row
+
+from .conftest import Reader
+
+ROOT = Path(__file__).resolve().parents[3]
+ROUTE = '[[routes]]\ndatabase = "app"\ntable = "t"\ntarget = "merged.t"'
+
+
+@pytest.fixture
+def own_stack() -> Iterator[LocalStack]:
+    """Servers of which nobody else's transactions are known."""
+    directory = Path(tempfile.mkdtemp(prefix="failover-", dir=ROOT / ".local"))
+    stack = LocalStack(directory, Ports.free(), cache=ROOT / ".local" / "cache")
+    for name in ("kafka", "connect", "source1", "source2"):
+        stack.start(name)
+    yield stack
+    stack.clean()
+
+
+@contextmanager
+def server(port: int) -> Iterator[Callable[[str], Any]]:
+    """Runs statements, each committed by itself; gives the first value of the last row."""
+    connection = pymysql.connect(
+        host="127.0.0.1", port=port, user=USER, password=PASSWORD, autocommit=True
+    )
+    with connection, connection.cursor() as cursor:
+
+        def run(sql: str) -> Any:
+            cursor.execute(sql)
+            rows = cursor.fetchall()
+            return rows[-1][0] if rows else None
+
+        yield run
+
+
+def of_source1(stack: LocalStack) -> Pipeline:
+    """The pipeline with the first of its sources alone."""
+    parsed = parse_pipeline(stack.pipeline_text("failover", ROUTE), {})
+    return replace(parsed, sources=(replace(parsed.sources[0], databases="app"),))
+
+
+def test_a_replica_that_takes_over_is_read_on_behind_its_predecessor(
+    own_stack: LocalStack,
+) -> None:
+    ports, pipeline = own_stack.ports, of_source1(own_stack)
+    source = pipeline.sources[0]
+    rest = ConnectRest(own_stack.connect_url)
+    rows = Reader(own_stack.bootstrap_servers, f"{source.name}.app.t")
+    ddl = Reader(own_stack.bootstrap_servers, source.name)
+    with server(ports.source1) as old, server(ports.source2) as new, rows, ddl:
+        new(
+            f"CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = {ports.source1},"
+            f" MASTER_USER = '{USER}', MASTER_PASSWORD = '{PASSWORD}', MASTER_AUTO_POSITION = 1"
+        )
+        new("START SLAVE")
+        for _ in range(3):  # its binlog is longer than the replica's will be
+            old("FLUSH BINARY LOGS")
+        old("CREATE DATABASE app")
+        old("CREATE TABLE app.t (id INT PRIMARY KEY)")
+        deploy_connectors(pipeline, rest)
+        records = [ddl.next()]
+        while not records[-1]["ddl"].startswith("CREATE TABLE `t`"):
+            records.append(ddl.next())
+        old("ALTER TABLE app.t ADD a INT")
+        old("INSERT INTO app.t VALUES (1, 1)")
+        events = [rows.next()]
+        executed = old("SELECT @@GLOBAL.gtid_executed")
+        assert new(f"SELECT WAIT_FOR_EXECUTED_GTID_SET('{executed}', 60)") == 0
+        new("STOP SLAVE")
+        own_stack.kill("source1")
+
+        new("INSERT INTO app.t VALUES (2, 2)")
+        taken_over = replace(source, port=ports.source2, epoch=1)
+        deploy_connectors(replace(pipeline, sources=(taken_over,)), rest)
+        new("ALTER TABLE app.t ADD b INT")
+        new("INSERT INTO app.t VALUES (3, 3, 3)")
+        events += [rows.next(), rows.next()]
+        while records[-1]["ddl"] != "ALTER TABLE app.t ADD b INT":
+            records.append(ddl.next())
+    rest.close()
+
+    assert [event["after"]["id"] for event in events] == [1, 2, 3]
+    assert events[0]["source"]["file"] > events[-1]["source"]["file"], "the test shows nothing"
+    places = [decode_row(json.dumps(event).encode()).position for event in events]
+    assert places == sorted(places)
+    assert [place.epoch for place in places] == [0, 1, 1]
+    known, changed = folded(source.name, records)
+    table = known[ShardId(source.name, "app", "t")]
+    assert isinstance(table, TableSchema), table
+    assert [column.name for column in table.columns] == ["id", "a", "b"]
+    assert places[1] < changed[-1] < places[2]
+
+
+def folded(
+    source: str, records: list[dict[str, Any]]
+) -> tuple[dict[ShardId, Tracked], list[SourcePosition]]:
+    """What the tracker makes of schema-change records: tables, and where statements stand."""
+    schemas: dict[ShardId, Tracked] = {}
+    last: LastStatement | None = None
+    places = []
+    for record in records:
+        event = schema_change_event(source, record["offset"], None, json.dumps(record).encode())
+        result = track(schemas, event, (), ServerContext(), last)
+        last = result.last
+        schemas = {s: v for s, v in {**schemas, **result.puts}.items() if v is not None}
+        places.append(event.position)
+    return schemas, places
