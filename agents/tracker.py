@@ -84,9 +84,11 @@ def track(
         context: How the event's server reads a statement.
         last: The source's last statement before the event; None: none yet.
     """
-    now = last if event.snapshot else _with(last, event)
-    if now == last and not event.snapshot:
-        return TrackResult({}, (), _ignored(event, _REPEATED), last)
+    now = last
+    if not event.snapshot:
+        now = _with(last, event)
+        if now == last:
+            return TrackResult({}, (), _ignored(event, _REPEATED), last)
     tracking = Tracking(schemas, event, context)
     try:
         if last is not None and event.position < last.position and not event.snapshot:

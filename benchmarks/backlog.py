@@ -165,9 +165,8 @@ def main() -> int:
     try:
         line.start(prepare=prepare)
         reader = OffsetReader(line.pipeline.kafka.bootstrap_servers)
-        write(
-            line, shards, 2_000 * len(shards), 90_000_000
-        )  # everything has begun before the clock does
+        # Everything has begun before the clock does.
+        write(line, shards, 2_000 * len(shards), 90_000_000)
         worked_off(lambda: applied(line), time.perf_counter())
         line.pause_connectors()
         write(line, shards, arguments.events, 0)

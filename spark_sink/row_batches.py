@@ -7,14 +7,18 @@ from contextlib import suppress
 from dataclasses import dataclass
 from operator import itemgetter
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from .columns import Cells
-from .row_blocks import Block, Change, LinesOf, block_of
+from .row_blocks import Block, Change, LinesOf, block_of, names_and_forms
 from .segment_plan import SegmentPlan
+
+T = TypeVar("T")
 
 LINES_FROM_ROWS = 300
 """Fewer rows are not worth a load: they stay cells."""
+SETTLED_ROWS = 1_000
+"""So many images, of a kilobyte or so each, stay in the processor's cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +119,10 @@ def batch_of(changes: Sequence[Changes], plan_of: PlanOf, lines_of: LinesOf | No
     Raises:
         RefusedRow: A value cannot be converted.
     """
-    many = sum(some.counts()[0] for some in changes) >= LINES_FROM_ROWS
-    if lines_of is not None and (many or any(some.is_settled for some in changes)):
+    if lines_of is not None and (
+        any(some.is_settled for some in changes)
+        or sum(some.counts()[0] for some in changes) >= LINES_FROM_ROWS
+    ):
         for some in changes:
             some.settle(plan_of, lines_of)
         deletes = list(_sorted([some.deletes for some in changes]))
@@ -147,28 +153,26 @@ def _lines(rows: Sequence[Change], plan: SegmentPlan, lines_of: LinesOf) -> list
     """A line for each row."""
     found: list[str] = []
     # Their values stay in the cache from column to column, and into the lines.
-    for first in range(0, len(rows), _CACHED_ROWS):
-        block = _cells(rows[first : first + _CACHED_ROWS], plan)
+    for first in range(0, len(rows), SETTLED_ROWS):
+        block = _cells(rows[first : first + SETTLED_ROWS], plan)
         found += lines_of(block.forms, block.cells, block.has_nulls)
     return found
 
 
 def _loaded(lines: Sequence[Mapping[Any, str]], plan: SegmentPlan) -> Block:
     """The block of lines by key, with the cells of the key: what a delete by key needs."""
-    items = [item for some in lines for item in some.items()]
-    with suppress(TypeError):
-        items.sort(key=_first)
+    items = _by_key(lines)
     keys = list(map(_first, items))
+    names, forms = names_and_forms(plan.columns, (*plan.origin, *plan.fills))
     fills = dict((*plan.origin, *plan.fills))
     own = {column.target: column for column in plan.columns}
-    names = (*own, *fills)
     parts = [name for name in plan.key_names if name in own]
     values = [keys] if len(parts) == 1 else list(zip(*keys, strict=True))
     cells = {name: own[name].encoder.encode(part) for name, part in zip(parts, values, strict=True)}
     cells |= {n: [fills[n].cell] * len(keys) for n in plan.key_names if n in fills}
     return Block(
         names,
-        (*(column.encoder.form for column in own.values()), *(f.form for f in fills.values())),
+        forms,
         tuple(cells.get(name, []) for name in names),
         (False,) * len(names),
         len(keys),
@@ -177,12 +181,17 @@ def _loaded(lines: Sequence[Mapping[Any, str]], plan: SegmentPlan) -> Block:
 
 
 def _sorted(changes: Sequence[Mapping[Any, Change]]) -> Iterator[Change]:
-    by_key = [item for some in changes for item in some.items()]
+    return map(_second, _by_key(changes))
+
+
+def _by_key(parts: Sequence[Mapping[Any, T]]) -> list[tuple[Any, T]]:
+    """Keys and values of all parts, sorted."""
+    items = [item for part in parts for item in part.items()]
     # Keys of several types are not sorted: one of them does not fit, and is found when it is
     # converted.
     with suppress(TypeError):
-        by_key.sort(key=_first)
-    return map(_second, by_key)
+        items.sort(key=_first)
+    return items
 
 
 def _deletes(rows: Sequence[Change], plan_of: PlanOf) -> Block:
@@ -206,9 +215,6 @@ def _deletes(rows: Sequence[Change], plan_of: PlanOf) -> Block:
             merged[number].extend(block.cells[block.names.index(name)])
     nulls = tuple(None in cells for cells in merged)
     return Block(order, blocks[0].forms, tuple(merged), nulls, len(rows))
-
-
-_CACHED_ROWS = 1_000
 
 
 _first, _second, _number, _is_deleted = itemgetter(0), itemgetter(1), itemgetter(1), itemgetter(3)

@@ -79,12 +79,17 @@ def block_of(
     for _, fill in fills:
         cells.append([fill.cell] * len(rows))
         has_nulls.append(fill.cell is None)
-    return Block(
+    names, forms = names_and_forms(columns, fills)
+    return Block(names, forms, tuple(cells), tuple(has_nulls), len(rows))
+
+
+def names_and_forms(
+    columns: Sequence[WrittenColumn], fills: Sequence[tuple[str, Fill]]
+) -> tuple[tuple[str, ...], tuple[Form, ...]]:
+    """Those of a block, in its order: columns, then fills."""
+    return (
         (*(c.target for c in columns), *(name for name, _ in fills)),
         (*(c.encoder.form for c in columns), *(fill.form for _, fill in fills)),
-        tuple(cells),
-        tuple(has_nulls),
-        len(rows),
     )
 
 

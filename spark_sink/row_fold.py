@@ -30,7 +30,7 @@ from shardmerge.schemas.position import BEGINNING, SourcePosition
 from .columns import UnfitValue
 from .keyless import KeylessBatch, KeylessChanges
 from .ranges import RowHold, ShardStream
-from .row_batches import Batch, Changes, batch_of
+from .row_batches import SETTLED_ROWS, Batch, Changes, batch_of
 from .row_blocks import Change, LinesOf, RefusedRow
 from .row_envelope import (
     DELETE,
@@ -60,8 +60,6 @@ class Stop:
     truncated: bool = False
 
 
-SETTLED_ROWS = 1_000
-"""So many images, of a kilobyte or so each, stay in the processor's cache."""
 UNNAMED = Refusal(
     "a record in the row topic of several shards does not say which shard it is of",
     "mend or remove the record's producer: every shard of the topic stands before it",

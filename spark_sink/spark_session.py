@@ -10,19 +10,12 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from shardmerge.connectors.huge_pages import HUGE_PAGES
 from shardmerge.schemas.errors import ConfigError
 
 from .settings import SinkSettings
 
 _DRIVER_MEMORY = "512m"
-_TUNABLES = "GLIBC_TUNABLES"
-_HUGE_PAGES = (
-    "glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=67108864"
-    ":glibc.malloc.trim_threshold=536870912"
-)
-"""Of the workers' memory: records come and go by the hundred thousand, and a page fault for every
-five of them took a tenth of the time (measured, ``benchmarks/sink_throughput.py``). What is no
-glibc, or has no huge pages, passes over it."""
 
 
 class SparkStart:
@@ -109,8 +102,9 @@ def start_spark(settings: SinkSettings, conf: Mapping[str, str] | None = None) -
         builder = builder.config("spark.driver.host", "127.0.0.1").config(
             "spark.driver.bindAddress", "127.0.0.1"
         )
-    if _TUNABLES not in os.environ:
-        builder = builder.config(f"spark.executorEnv.{_TUNABLES}", _HUGE_PAGES)
+    for name, value in HUGE_PAGES.items():
+        if name not in os.environ:
+            builder = builder.config(f"spark.executorEnv.{name}", value)
     for key, value in (conf or {}).items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()

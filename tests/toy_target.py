@@ -75,7 +75,7 @@ class ToyTarget:
 
     def change_rows(self, sql: str) -> Iterator[None]:
         """Change rows by a statement that is none of a decision, step by step."""
-        raise NotImplementedError(sql)
+        raise Rejected(f"this target changes no rows by a statement: {sql}")
 
     def upsert(self, key: int, values: dict[str, object]) -> None:
         if self.schema is None:

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pymysql
 
+from shardmerge.connectors.huge_pages import HUGE_PAGES
 from shardmerge.schemas.errors import StackError
 
 from .artifacts import Artifacts
 from .files import exclusive_lock, tail
-from .huge_pages import HUGE_PAGES
 from .processes import HealthCheck, ProcessSpec, is_listening
 
 USER = "shardmerge"

@@ -28,6 +28,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from shardmerge.connectors.huge_pages import HUGE_PAGES
 from shardmerge.schemas.errors import StackError
 
 from .artifacts import (
@@ -41,7 +42,6 @@ from .artifacts import (
 )
 from .debs import Wanted, loader_command, unpack_package
 from .files import exclusive_lock, tail
-from .huge_pages import HUGE_PAGES
 from .mysql import PASSWORD, USER, mysql_spec, prepare_data, server_health
 from .processes import ProcessSpec, Supervisor
 from .system_libraries import provide_libraries

@@ -61,16 +61,16 @@ def server() -> Iterator[Server]:
 
 def client(server: Server, user: str = "", password: str = "") -> SchemaRegistry:
     return SchemaRegistry(
-        RegistryAddress(f"http://127.0.0.1:{server.server_port}/root/", user, password)
+        RegistryAddress(f"http://127.0.0.1:{server.server_port}/base/", user, password)
     )
 
 
 def test_a_schema_is_asked_for_once_with_the_user(server: Server) -> None:
-    server.answers["/root/schemas/ids/7"] = (200, json.dumps({"schema": SCHEMA}))
+    server.answers["/base/schemas/ids/7"] = (200, json.dumps({"schema": SCHEMA}))
     asking = client(server, "me", "geheim")
 
     assert [asking.schema_text(7), asking.schema_text(7)] == [SCHEMA, SCHEMA]
-    assert server.asked == [("/root/schemas/ids/7", "Basic bWU6Z2VoZWlt")]
+    assert server.asked == [("/base/schemas/ids/7", "Basic bWU6Z2VoZWlt")]
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_a_schema_is_asked_for_once_with_the_user(server: Server) -> None:
 def test_a_schema_that_is_not_there_or_no_avro_is_an_error(
     server: Server, answer: tuple[int, str]
 ) -> None:
-    server.answers["/root/schemas/ids/7"] = answer
+    server.answers["/base/schemas/ids/7"] = answer
     with pytest.raises(UnknownSchema, match="schema"):
         client(server).schema_text(7)
 
@@ -88,11 +88,11 @@ def test_a_schema_that_is_not_there_or_no_avro_is_an_error(
 def test_any_other_answer_can_be_asked_for_again(
     server: Server, answer: tuple[int, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    server.answers["/root/schemas/ids/7"] = answer
+    server.answers["/base/schemas/ids/7"] = answer
     asking = client(server)
     with pytest.raises(RegistryUnreachable):
         asking.schema_text(7)
-    server.answers["/root/schemas/ids/7"] = (200, json.dumps({"schema": SCHEMA}))
+    server.answers["/base/schemas/ids/7"] = (200, json.dumps({"schema": SCHEMA}))
     # It is left alone for a moment.
     with pytest.raises(RegistryUnreachable):
         asking.schema_text(7)
@@ -106,7 +106,7 @@ def test_any_other_answer_can_be_asked_for_again(
 @pytest.mark.parametrize("status", [401, 403])
 @pytest.mark.parametrize(("user", "told"), [("me", "the user 'me'"), ("", "without a user")])
 def test_a_user_who_is_refused_is_told(server: Server, status: int, user: str, told: str) -> None:
-    server.answers["/root/schemas/ids/7"] = (status, "")
+    server.answers["/base/schemas/ids/7"] = (status, "")
     asking = client(server, user, "geheim" if user else "")
 
     for _ in range(2):  # the second is not asked again
@@ -114,7 +114,7 @@ def test_a_user_who_is_refused_is_told(server: Server, status: int, user: str, t
             asking.schema_text(7)
         assert "schema_registry_user" in error.value.hint
         assert "geheim" not in str(error.value)
-    server.answers["/root/schemas/ids/7"] = (503, "")
+    server.answers["/base/schemas/ids/7"] = (503, "")
     asking = client(server, user, "geheim" if user else "")
     with pytest.raises(RegistryUnreachable, match="answers 503") as error:
         asking.schema_text(7)
@@ -127,20 +127,20 @@ def test_a_registry_that_is_not_there_is_unreachable() -> None:
 
 
 def test_a_schema_that_is_there_is_not_registered_again(server: Server) -> None:
-    server.answers["/root/subjects/a%2Fb"] = (200, json.dumps({"id": 7, "version": 1}))
+    server.answers["/base/subjects/a%2Fb"] = (200, json.dumps({"id": 7, "version": 1}))
     assert client(server).registered("a/b", SCHEMA) == 7
-    assert server.posted == [("/root/subjects/a%2Fb", {"schema": SCHEMA, "schemaType": "AVRO"})]
+    assert server.posted == [("/base/subjects/a%2Fb", {"schema": SCHEMA, "schemaType": "AVRO"})]
 
 
 def test_a_schema_that_is_not_there_is_registered(server: Server) -> None:
-    server.answers["/root/subjects/s/versions"] = (200, '{"id": 8}')
+    server.answers["/base/subjects/s/versions"] = (200, '{"id": 8}')
     assert client(server).registered("s", SCHEMA) == 8
-    assert [path for path, _ in server.posted] == ["/root/subjects/s", "/root/subjects/s/versions"]
+    assert [path for path, _ in server.posted] == ["/base/subjects/s", "/base/subjects/s/versions"]
 
 
 @pytest.mark.parametrize("status", [409, 422])
 def test_a_schema_that_the_registry_does_not_take_is_an_error(server: Server, status: int) -> None:
-    server.answers["/root/subjects/s/versions"] = (status, '{"message": "not BACKWARD"}')
+    server.answers["/base/subjects/s/versions"] = (status, '{"message": "not BACKWARD"}')
     with pytest.raises(RegistryRefuses, match="not BACKWARD") as error:
         client(server).registered("s", SCHEMA)
     assert "ours alone" in error.value.hint
@@ -150,6 +150,6 @@ def test_a_schema_that_the_registry_does_not_take_is_an_error(server: Server, st
 def test_any_other_answer_to_a_schema_can_be_asked_for_again(
     server: Server, answer: tuple[int, str]
 ) -> None:
-    server.answers["/root/subjects/s"] = answer
+    server.answers["/base/subjects/s"] = answer
     with pytest.raises(RegistryUnreachable):
         client(server).registered("s", SCHEMA)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from shardmerge.spark_sink import row_batches, row_fold
 from shardmerge.spark_sink.columns import Cells, Form
-from shardmerge.spark_sink.row_batches import LINES_FROM_ROWS
+from shardmerge.spark_sink.row_batches import LINES_FROM_ROWS, SETTLED_ROWS
 from shardmerge.spark_sink.row_blocks import Block, RefusedRow
 from shardmerge.spark_sink.row_fold import RowFold
 from shardmerge.spark_sink.targets.mysql.bulk import load_lines
@@ -33,7 +33,8 @@ def split(block: Block) -> list[dict[str, str]]:
 @pytest.fixture
 def early(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few rows are many."""
-    monkeypatch.setattr(row_fold, "SETTLED_ROWS", 2)
+    for module in (row_fold, row_batches):
+        monkeypatch.setattr(module, "SETTLED_ROWS", 2)
     monkeypatch.setattr(row_batches, "LINES_FROM_ROWS", 1)
 
 
@@ -44,7 +45,7 @@ def add_all(f: RowFold, values: Sequence[bytes], at_once: int) -> None:
 
 
 def test_many_rows_become_the_lines_that_their_cells_would_become() -> None:
-    count = 2 * row_fold.SETTLED_ROWS + 100
+    count = 2 * SETTLED_ROWS + 100
     values = [
         row("c", {"id": count - n, "v": None if n % 7 == 0 else f"a\t{n}"}, at(n))
         for n in range(count)
