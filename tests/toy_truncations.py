@@ -82,5 +82,6 @@ class _ToyFormat:
         place = row.position
         source = {"file": place.file, "pos": place.pos, "row": place.row}
         return SimpleNamespace(
+            position=place,
             source=source | {"snapshot": "incremental"} if row.reread else source
         )
