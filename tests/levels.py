@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ET
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,6 +33,7 @@ class Result:
     passed: int = 0
     failed: int = 0
     broken: str = ""
+    failures: tuple[str, ...] = ()  # a line each: which test, and what it said
 
 
 def check() -> Result:
@@ -97,7 +98,8 @@ def scenarios() -> Result:
         return Result(broken=f"make scenarios: exit {code} without a closing line")
     passed, failed = map(int, found[-1])
     broken = "" if (code == 0) == (failed == 0) else f"make scenarios: exit {code}"
-    return Result(passed, failed, broken)
+    failures = re.findall(r"^FAILED +(.*)$", log.read_text(encoding="utf-8"), re.MULTILINE)
+    return Result(passed, failed, broken, tuple(failures))
 
 
 LEVELS: dict[str, Callable[[], Result]] = {
@@ -117,9 +119,15 @@ def pytest(level: str, arguments: list[str], minutes: float, python: Path = PYTH
         sum(int(suite.get(name, "0")) for name in names)
         for names in (("tests",), ("failures", "errors"), ("skipped",))
     )
-    if code not in (0, 1) or (code == 1 and failed == 0):
-        return Result(total - failed - skipped, failed, f"pytest: exit {code}")
-    return Result(total - failed - skipped, failed)
+    broken = f"pytest: exit {code}" if code not in (0, 1) or (code == 1 and failed == 0) else ""
+    return Result(total - failed - skipped, failed, broken, tuple(_failures(suite)))
+
+
+def _failures(suite: ET.Element) -> Iterator[str]:
+    for case in suite.iter("testcase"):
+        for found in (*case.iter("failure"), *case.iter("error")):
+            said = " ".join((found.get("message") or "").split())
+            yield f"{case.get('classname')}::{case.get('name')}: {said[:300]}"
 
 
 def run(command: list[str], minutes: float, log: Path | None = None, quiet: bool = False) -> int:
@@ -197,6 +205,8 @@ def main(names: list[str]) -> int:
     for name, result in results.items():
         counts = f"{name:12} {result.passed:5} passed {result.failed:5} failed"
         print(f"{counts}   {result.broken}".rstrip())
+        for failure in result.failures:
+            print(f"    {failure}")
     passed = sum(r.passed for r in results.values())
     # A level that could not finish counts as a failure even when every test it ran passed.
     failed = sum(max(r.failed, 1 if r.broken else 0) for r in results.values())
