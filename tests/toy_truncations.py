@@ -82,6 +82,5 @@ class _ToyFormat:
         place = row.position
         source = {"file": place.file, "pos": place.pos, "row": place.row}
         return SimpleNamespace(
-            position=place,
-            source=source | {"snapshot": "incremental"} if row.reread else source
+            position=place, source=source | {"snapshot": "incremental"} if row.reread else source
         )
