@@ -37,6 +37,7 @@ from .diff_columns import (
     first_steps,
     merged_steps,
     opened_steps,
+    without_nulls,
 )
 from .diff_writer import StatementWriter
 from .events import ShardColumn, TargetStatement
@@ -250,6 +251,13 @@ class _Diff:
             )  # fmt: skip
             was = self.before.get(column_id)
             in_key = was is not None and was.name.lower() in self.key
+            parts = without_nulls(now) if column_id in self.to.partial else None
+            if parts is not None:
+                first, now = parts
+                for part in first:
+                    self.write.move(column_id, part, in_key=in_key)
+                others = [c for i, c in self.current.items() if i != column_id]
+                self.write.fill_nulls(now.before, others)
             self.write.move(column_id, now, in_key=in_key)
             self.current[column_id] = now.after
 

@@ -167,6 +167,28 @@ def merged_steps(before: Column, after: Column, *, dialect: Dialect) -> ColumnMo
     return replace(first, down=(*first.down, *later))
 
 
+def without_nulls(step: Step) -> tuple[tuple[Step, ...], Step] | None:
+    """A step of a partial column to NOT NULL, in parts; None for any other step.
+
+    Rows of shards that lack the column hold NULL in it, as they came. First it gets the default
+    that their later rows take, then the rows that are there get it too, then it is NOT NULL.
+
+    Returns:
+        What comes before the rows are filled, and what after that.
+    """
+    before, after = step.before, step.after
+    narrows = step.kind is StatementKind.CONTRACTING and before.nullable and not after.nullable
+    if not narrows or before.generated is not None or after.default in (None, NULL_DEFAULT):
+        return None
+    middle = replace(after, nullable=True)
+    optional = step.reason
+    if before.type == after.type:
+        optional = f"rows without {after.name} get a default instead of NULL"
+    first = () if middle == before else (replace(step, after=middle, reason=optional),)
+    reason = f"{after.name} is NOT NULL on every shard that has it"
+    return first, replace(step, before=middle, reason=reason)
+
+
 def first_steps(after: Column, dialect: Dialect) -> tuple[Column, tuple[Step, ...]]:
     """How a new column comes: its definition when it is added, and the steps from there.
 

@@ -12,7 +12,7 @@ from .expressions import column_names
 from .model import Check, Column, Index
 from .names import TargetTable
 from .render.dialect import CannotRender, Dialect, Texts
-from .row_statements import copying
+from .row_statements import copying, defaulting
 from .target_table import TargetSchema
 
 _EXPANDING = StatementKind.EXPANDING
@@ -177,6 +177,15 @@ class StatementWriter:
             others: The target's other columns.
         """
         self._statements.append(copying(self._table, gone, kept, others, overwrites=merge.forward))
+
+    def fill_nulls(self, column: Column, others: Sequence[Column]) -> None:
+        """Give a column's default to the rows that hold NULL, before it becomes NOT NULL.
+
+        Args:
+            column: Its definition by now.
+            others: The target's other columns.
+        """
+        self._statements.append(defaulting(self._table, column, others))
 
     def move(self, column_id: str, step: Step, *, in_key: bool) -> None:
         """One step of a column's definition."""

@@ -89,6 +89,22 @@ def copying(
     return TargetStatement(sql, StatementKind.ROWS, reason, subjects)
 
 
+def defaulting(target: TargetTable, column: Column, others: Sequence[Column]) -> TargetStatement:
+    """Gives a column's default to the rows, of all shards, that hold NULL in it.
+
+    Args:
+        target: The merged table.
+        column: Nullable, with a default that is not NULL.
+        others: The target's other columns; none changes.
+    """
+    name = quote_identifier(column.name)
+    changes = [f"{name} = DEFAULT", *_unchanged(others)]
+    sql = f"UPDATE {target.sql} SET {', '.join(changes)} WHERE {name} IS NULL"
+    reason = f"no shard that has {column.name} has NULL in it: rows of the others get its default"
+    subjects = (f"column:{column.name.lower()}",)
+    return TargetStatement(sql, StatementKind.ROWS, reason, subjects)
+
+
 def _unchanged(columns: Sequence[Column]) -> list[str]:
     """What keeps ON UPDATE CURRENT_TIMESTAMP from taking the statement for a row's change."""
     names = [quote_identifier(column.name) for column in columns if column.on_update]

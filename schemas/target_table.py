@@ -28,6 +28,7 @@ class TargetSchema:
             (``column:<name>``, ``index:<name>``, ``check:<name>``, lower-case; a check without a
             name has its expression) and sentence.
         refusal: Why this kind of target cannot have such a table at all; ``diff`` returns it.
+        partial: Identities that a shard lacks.
     """
 
     schema: TableSchema
@@ -35,6 +36,7 @@ class TargetSchema:
     ours: frozenset[str] = field(default=frozenset())
     notes: tuple[tuple[str, str], ...] = field(default=())
     refusal: CannotRender | None = None
+    partial: frozenset[str] = field(default=frozenset())
 
     def notes_on(self, subject: str) -> tuple[str, ...]:
         """The sentences on one subject."""
@@ -119,7 +121,8 @@ def target_schema(
             "give every shard the same primary key, or leave the table out of the routes",
         )
     ours = frozenset(c.id for c in columns.values() if c.needs_zero_value)
-    return TargetSchema(schema, placed, ours, tuple(fitting.notes), fitting.refusal)
+    partial = frozenset(c.id for c in columns.values() if c.partial)
+    return TargetSchema(schema, placed, ours, tuple(fitting.notes), fitting.refusal, partial)
 
 
 def _subject_of(check: Check) -> str:

@@ -8,7 +8,7 @@ from hypothesis import assume
 
 from shardmerge.schemas.apply import apply_alter, apply_create
 from shardmerge.schemas.changes import AlterTable, CreateTable
-from shardmerge.schemas.events import TargetStatement
+from shardmerge.schemas.events import StatementKind, TargetStatement
 from shardmerge.schemas.grammar import ServerContext, parse
 from shardmerge.schemas.joined import JoinedTable, ShardSchema
 from shardmerge.schemas.lattice import join_all, join_tables
@@ -26,6 +26,9 @@ def executed(
     schema: TableSchema | None, statement: TargetStatement, server: ServerContext = SERVER
 ) -> TableSchema:
     """The table after a statement, in the server's own reading of it."""
+    if statement.kind is StatementKind.ROWS:
+        assert schema is not None
+        return schema
     parsed = parse(statement.sql, server)
     if isinstance(parsed, CreateTable):
         assert schema is None

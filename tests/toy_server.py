@@ -14,7 +14,7 @@ from shardmerge.schemas.apply import AlterResult, apply_alter
 from shardmerge.schemas.changes import AlterTable
 from shardmerge.schemas.model import Column, DefaultKind, TableSchema
 from shardmerge.spark_sink.decisions import StatementKey
-from tests.toy_target import CONTEXT, FAMILIES, Rejected, ToyTarget, accepts
+from tests.toy_target import CONTEXT, FAMILIES, NULLS, Rejected, ToyTarget, accepts
 
 Cells = dict[str, object]
 """A whole row: a value for each column."""
@@ -137,6 +137,16 @@ class ServerTarget(ToyTarget):
             for number in self._rows_of(found["whose"]):
                 if self.cells[number] != self.cells[number] | values:
                     yield self._changed(number, values)
+        elif found := NULLS.fullmatch(sql):
+            name = found[1]
+            assert self.schema is not None
+            column = self.schema.column(name)
+            assert column is not None
+            for number, cells in self.cells.items():
+                if cells[name] is None:
+                    if name not in self.unwritten[number] and number not in self.orphans:
+                        raise Rejected(f"row {number} has NULL in {name}, and gets a default")
+                    yield self._changed(number, {name: filled(column)})
         elif found := _COPY.fullmatch(sql):
             come, to = found["come"], found["to"]
             for number, cells in self.cells.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 from shardmerge.schemas.apply import apply_alter, apply_create
@@ -13,6 +14,8 @@ from tests.toy_kafka import Place
 from tests.toy_truncations import Move
 
 CONTEXT = ServerContext()
+NULLS = re.compile(r"UPDATE \S+ SET `(\w+)` = DEFAULT WHERE `\1` IS NULL")
+"""Gives a column's default to rows without a value (``row_statements.defaulting``)."""
 SMALL, BIG = 7, 1 << 40
 FAMILIES = {"int": "number", "bigint": "number", "varchar": "text", "date": "date"}
 
@@ -56,6 +59,10 @@ class ToyTarget:
     def execute(self, key: StatementKey, sql: str) -> None:
         if key in self.executed:
             raise Rejected(f"statement {key} runs twice")
+        if found := NULLS.fullmatch(sql):
+            self.fill_nulls(found[1])
+            self.executed.add(key)
+            return
         statement = parse(sql, CONTEXT)
         if isinstance(statement, CreateTable):
             if self.schema is not None:
@@ -72,6 +79,12 @@ class ToyTarget:
         """Execute a statement; a crash can come at each step and leave it half done."""
         self.execute(key, sql)
         yield
+
+    def fill_nulls(self, name: str) -> None:
+        """Give a column's default to the rows without a value; no event may have written a NULL."""
+        for key, cells in self.cells.items():
+            if name in cells and cells[name] is None and key not in self.orphans:
+                raise Rejected(f"row {key} has NULL in {name}, and gets a default")
 
     def change_rows(self, sql: str) -> Iterator[None]:
         """Change rows by a statement that is none of a decision, step by step."""

@@ -21,7 +21,7 @@ from shardmerge.schemas.routing import Mode, RenamePolicy
 from shardmerge.spark_sink.decisions import Decisions, StatementKey
 from shardmerge.spark_sink.statements import bindings
 from tests.properties.barrier_machine import SETTINGS, BarrierMachine
-from tests.properties.barrier_world import COLUMNS, SHARDS, TARGET, VALUES, number_of
+from tests.properties.barrier_world import COLUMNS, SHARDS, TARGET, VALUES, number_of, numbers_of
 from tests.toy_target import CONTEXT, FAMILIES, Rejected, ToyTarget, accepts
 
 DEFINITIONS = ["INT", "INT NOT NULL", "INT NOT NULL DEFAULT 5", "INT DEFAULT 7", "BIGINT"]
@@ -65,6 +65,17 @@ class FillingTarget(ToyTarget):
             if found["clears"]:
                 cells[come] = None
         self.executed.add(key)
+
+    def fill_nulls(self, name: str) -> None:
+        assert self.schema is not None
+        column = self.schema.column(name)
+        assert column is not None
+        for key, cells in self.cells.items():
+            if cells[name] is None:
+                if name not in self.filled[key] and key not in self.orphans:
+                    raise Rejected(f"row {key} has NULL in {name}, and gets a default")
+                cells[name] = _default(column)
+                self.filled[key].add(name)
 
     def upsert(self, key: int, values: dict[str, object]) -> None:
         super().upsert(key, values)
@@ -185,6 +196,8 @@ class CopyMachine(BarrierMachine):
         for fixup in decision.fixups:
             source = self.sources[fixup.shard.source]
             self.may_differ[fixup.shard] |= set(source.rows.get(fixup.shard, ()))
+            # This world reads nothing again: what those rows hold is not the shard's any more.
+            self.target.orphans |= numbers_of(fixup.shard)
 
     def _check_cells(self, known: Decisions) -> None:
         """Every row of every shard that flows is in the target, under its columns' names."""
@@ -213,7 +226,7 @@ class CopyMachine(BarrierMachine):
         by_id = {c.id: c.column.name for c in self.state.columns}
         for copy in self.state.copies:
             old, new = by_id.get(copy.before), by_id.get(copy.after)
-            if old == name and new is not None:
+            if old is not None and new is not None and name in (old, new):
                 return cells[new] if cells[old] is None else cells[old]
         return cells[name]
 

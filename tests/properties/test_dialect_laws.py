@@ -80,7 +80,8 @@ def test_every_target_is_brought_to_the_decided_schema_by_statements_that_it_rea
     schema = old.schema
     for statement in statements:
         schema = executed(schema, statement, dialect.server)
-        assert statement.sql.count("ALTER TABLE") == 1
+        rows = statement.kind is StatementKind.ROWS
+        assert rows or statement.sql.count("ALTER TABLE") == 1
     assert compare_tables(schema, new.schema).is_equal, statements
     assert [c.name for c in schema.columns if not c.generated] == [
         c.column.name for c in new.columns if not c.column.generated
@@ -163,6 +164,8 @@ def test_tidb_gets_one_action_per_statement_and_columns_before_indexes(
         return
     actions = []
     for statement in statements:
+        if statement.kind is StatementKind.ROWS:
+            continue
         parsed = parse(statement.sql, dialect.server)
         assert isinstance(parsed, AlterTable) and len(parsed.actions) == 1
         actions.append(type(parsed.actions[0]).__name__)
