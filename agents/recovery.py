@@ -14,7 +14,9 @@ What is mended, and what happened without it:
    source partitions to their beginning.
 3. Faust reads uncommitted records unless it runs transactions itself. Debezium writes in
    transactions; ``ConsumerThread`` reads committed ones only.
-4. A changelog record whose send failed is only logged. ``Table`` keeps the futures of what it sent,
+4. A worker whose partitions are all taken away while it commits asks aiokafka to commit nothing,
+   which is an error there, and Faust ends the worker. ``ConsumerThread`` commits nothing then.
+5. A changelog record whose send failed is only logged. ``Table`` keeps the futures of what it sent,
    for ``delivery`` to await; ``producer.flush()`` gives up after 0.1 s and is no substitute.
 """
 
@@ -45,7 +47,7 @@ table was recovered from everything that was ever put, each change's record at h
 
 
 class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
-    """Reads committed records, and rewinds partitions that were never committed."""
+    """Reads committed records, rewinds partitions that were never committed, commits its own."""
 
     def _create_worker_consumer(self, transport: Any) -> Any:
         consumer = super()._create_worker_consumer(transport)
@@ -53,6 +55,12 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         consumer._isolation_level = "read_committed"
         consumer._fetch_max_wait_ms = FETCH_MAX_WAIT_MS
         return consumer
+
+    async def _commit(self, offsets: Mapping[Any, int]) -> bool:
+        assigned = self.assignment()
+        if not any(partition in assigned for partition in offsets):
+            return False
+        return bool(await super()._commit(offsets))
 
     async def seek_to_committed(self) -> Mapping[Any, int]:
         """Seek every source partition to where its consumption goes on.
