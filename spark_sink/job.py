@@ -82,6 +82,7 @@ def run(settings: SinkSettings, pipeline: Pipeline, stopped: Stopped) -> None:
     # without that their order, which everything here rests on, is lost.
     create_topics(bootstrap, topics.own_topics(pipeline))
     epoch = _take_over(target.state, stopped)
+    log.info("sink started", extra={"pipeline": pipeline.name, "writer_epoch": epoch})
     reach("epoch-taken")
     statements = StatementRunner(lambda: target.journal_of_thread(epoch))
     tailed = [topics.ddl(pipeline).name, *(source.name for source in pipeline.sources)]
@@ -98,8 +99,6 @@ def run(settings: SinkSettings, pipeline: Pipeline, stopped: Stopped) -> None:
         epoch=epoch,
     )
     try:
-        driver.load()
-        log.info("sink started", extra={"pipeline": pipeline.name, "writer_epoch": epoch})
         _turn(driver, pipeline.sink.poll_interval_ms / 1000, stopped)
     finally:
         statements.stop()
@@ -110,9 +109,12 @@ def run(settings: SinkSettings, pipeline: Pipeline, stopped: Stopped) -> None:
 
 
 def _turn(driver: Driver, poll_interval_s: float, stopped: Stopped) -> None:
-    moved, checked_at = True, time.monotonic()
+    loaded, moved, checked_at = False, True, time.monotonic()
     while not stopped.requested:
         try:
+            if not loaded:
+                driver.load()
+                loaded = True
             moved = driver.step(driver.gathering_s if moved else poll_interval_s)
             if not moved and time.monotonic() - checked_at > _CHECK_S:
                 driver.check_writer()
