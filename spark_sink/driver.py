@@ -141,6 +141,11 @@ class Driver:
             extra={"decisions": self._intake.decisions.seen, "partitions": len(self._applied)},
         )
 
+    @property
+    def runs_statements(self) -> bool:
+        """Whether a statement runs on a target now, beside the rounds."""
+        return bool(self._statements.busy)
+
     def step(self, wait_s: float) -> bool:
         """One round of the barrier.
 

@@ -205,6 +205,7 @@ class _Apt:
             "Dir::Log": f"{home}/log",
             "APT::Sandbox::User": "root",
             "Acquire::Languages": "none",
+            "Acquire::Retries": "3",
             "Debug::NoLocking": "true",
         }
         if sources:

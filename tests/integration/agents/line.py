@@ -112,8 +112,10 @@ class Line:
         mode: str = Mode.OPTIMISTIC,
         routes: str = _ROUTES,
         record_format: str = "avro",
+        session_timeout_s: int = 6,
     ) -> None:
         self.servers = broker.bootstrap_servers
+        self.session_timeout_s = session_timeout_s
         self.directory = broker.directory / f"line{number}"
         self.directory.mkdir()
         self.sources = (f"one{number}", f"two{number}")
@@ -204,7 +206,11 @@ class Line:
                 "--datadir", str(self.data(name)), "--web-port", str(port),
             ),
             ports=(port,),
-            env={"PYTHONSAFEPATH": "1", "SHARDMERGE_AGENTS_FAILPOINT": failpoint},
+            env={
+                "PYTHONSAFEPATH": "1",
+                "SHARDMERGE_AGENTS_FAILPOINT": failpoint,
+                "SHARDMERGE_AGENTS_SESSION_TIMEOUT_S": str(self.session_timeout_s),
+            },
             health=lambda: _health(port),
             start_timeout_s=PATIENCE_S,
         )  # fmt: skip
@@ -239,6 +245,13 @@ class Line:
     def log(self, name: str = "worker") -> str:
         """Everything a worker logged, restarts included."""
         return self.supervisor.log_path(name).read_text()
+
+    def stands_still(self, name: str) -> bool:
+        """Whether a worker has come to its failpoint that stops it."""
+        pid = self.supervisor.pid(name)
+        assert pid is not None, f"{name} has ended: {self.log(name)[-2000:]}"
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        return state == "T"
 
     def runs(self, name: str = "worker") -> bool:
         """Whether the worker's process is there."""

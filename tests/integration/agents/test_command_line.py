@@ -21,8 +21,9 @@ def test_a_held_shard_is_left_by_a_command_and_a_replay_includes_it(line: Line) 
     create = "CREATE TABLE {} (ID INT PRIMARY KEY, a INT)"
     line.execute(one, create.format("tbl00"), snapshot=True)
     line.execute(two, create.format("tbl01"), snapshot=True)
-    line.execute(two, "ALTER TABLE tbl01 MODIFY a DATE")
     line.start()
+    line.wait_decided(line.events())
+    line.execute(two, "ALTER TABLE tbl01 MODIFY a DATE")
     line.wait_decided(line.events())
     held = f"{two}/shop.tbl01"
 

@@ -13,7 +13,7 @@ from shardmerge.connectors.stored_record import StoredRecord
 from shardmerge.schemas import topics
 from tests.recorded import altered, changed
 
-from .line import PATIENCE_S, Line
+from .line import PATIENCE_S, Line, wait_for
 from .test_worker import describe, feed, statements
 
 
@@ -118,6 +118,7 @@ def test_what_operators_said_is_replayed_where_it_was_said(line: Line):
 
 def test_an_open_transaction_ends_what_is_read(line: Line):
     describe(line)
+    wait_for(line.readable, "the markers of the sources' commits")
     producer = Producer({"bootstrap.servers": line.servers, "transactional.id": "open"})
     producer.init_transactions(PATIENCE_S)
     producer.begin_transaction()

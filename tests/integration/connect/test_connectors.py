@@ -23,6 +23,7 @@ from shardmerge.connectors.local.artifacts import resolve
 from shardmerge.connectors.local.connect import connect_spec
 from shardmerge.connectors.local.processes import Supervisor
 from shardmerge.connectors.local.stack import LocalStack, Ports
+from shardmerge.connectors.reread_watch import RereadWatch
 from shardmerge.connectors.source_config import connector_config, connector_name
 from shardmerge.connectors.watchdog import Watchdog
 from shardmerge.schemas.errors import StackError
@@ -283,8 +284,11 @@ def test_a_statement_that_a_restarted_connector_repeats_is_executed_once(
         (name,) = deploy_connectors(play.pipeline, rest)
         for statement in statements:
             if given:
+                # Asked for, and carried out later: what it repeats tells that it was.
                 rest.restart(name)
-                rest.wait_running(name)
+                count = len(given)
+                while len(given) == count or given[-1]["ddl"] != given[count - 1]["ddl"]:
+                    given.append(ddl.next())
             else:
                 wait_for_snapshot(play)
             run(statement)
@@ -309,10 +313,10 @@ def test_a_statement_that_a_restarted_connector_repeats_is_executed_once(
 
 
 @contextmanager
-def watched(watchdog: Watchdog) -> Iterator[None]:
-    """Let a watchdog run beside what the test does."""
+def watched(watcher: Watchdog | RereadWatch) -> Iterator[None]:
+    """Let a watchdog, or a watch over requests, run beside what the test does."""
     stop = threading.Event()
-    thread = threading.Thread(target=watchdog.run, args=(stop,))
+    thread = threading.Thread(target=watcher.run, args=(stop,))
     thread.start()
     try:
         yield

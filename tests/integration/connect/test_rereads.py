@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -16,7 +17,7 @@ from shardmerge.connectors.local.mysql import PASSWORD, USER
 from shardmerge.connectors.local.stack import LocalStack
 from shardmerge.connectors.open_requests import Remedy
 from shardmerge.connectors.reread_watch import RereadWatch
-from shardmerge.connectors.signals import signal_database
+from shardmerge.connectors.signals import notice, signal_database
 from shardmerge.connectors.source_config import connector_name
 from shardmerge.schemas import topics
 from shardmerge.schemas.names import SIGNAL_TABLE
@@ -68,6 +69,12 @@ def test_a_snapshot_that_stands_goes_on_after_a_restart(
             wait_for(lambda: cursor.execute(f"SELECT * FROM {marks}") == 1)
             cursor.execute(f"TRUNCATE TABLE {marks}")
         run("UNLOCK TABLES")
+        # It has begun, and says so: the request is not lost.
+        with play.reader(topics.notifications(play.pipeline).name) as said:
+            while (begun := notice(json.dumps(said.next()).encode())) is None or (
+                begun.id != request
+            ):
+                continue
 
         assert applied(watch, bool) == [Remedy.RESTART]
         wait_until_done(play, request)

@@ -10,7 +10,7 @@ import random
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 
 import pymysql
@@ -21,6 +21,7 @@ from shardmerge.connectors.connect_rest import ConnectRest
 from shardmerge.connectors.deploy import deploy_connectors
 from shardmerge.connectors.local.mysql import PASSWORD, USER
 from shardmerge.connectors.local.stack import LocalStack
+from shardmerge.connectors.reread_watch import RereadWatch
 from shardmerge.connectors.signal_table import prepare_signal_table
 from shardmerge.connectors.signals import Notice, notice, signal_id, snapshot_signal
 from shardmerge.connectors.source_config import connector_config, connector_name
@@ -30,7 +31,7 @@ from shardmerge.schemas.errors import StackError
 from shardmerge.schemas.names import ShardId
 
 from .conftest import Play, Reader
-from .test_connectors import wait_for
+from .test_connectors import wait_for, watched
 
 
 def ask(play: Play, change_id: str, table: str = "t") -> str:
@@ -44,14 +45,19 @@ def ask(play: Play, change_id: str, table: str = "t") -> str:
 
 
 def wait_until_done(play: Play, request: str) -> list[Notice]:
-    """What the connector said until everything that it was asked for is read."""
-    said = []
+    """What the connector said until everything that it was asked for is read.
+
+    A scan that failed is no answer: whoever watches asks again.
+    """
+    said, is_read = [], True
     with play.reader(topics.notifications(play.pipeline).name) as reader:
         while True:
             found = notice(json.dumps(reader.next()).encode())
             if found is not None:
                 said.append(found)
-                if (found.id, found.type) == (request, "COMPLETED"):
+                if found.type == "TABLE_SCAN_COMPLETED":
+                    is_read = found.status != "SQL_EXCEPTION"
+                if (found.id, found.type) == (request, "COMPLETED") and is_read:
                     return said
 
 
@@ -206,6 +212,13 @@ def rows_of(play: Play) -> dict[int, dict[str, Any]]:
         return {row[0]: dict(zip(names, row, strict=True)) for row in cursor.fetchall()}
 
 
+@contextmanager
+def read_again(play: Play, rest: ConnectRest) -> Iterator[None]:
+    """As in production, what a connector leaves undone is asked for again."""
+    with closing(RereadWatch(play.pipeline, rest, shortest_s=10.0)) as watch, watched(watch):
+        yield
+
+
 def deploy_with_small_chunks(play: Play, rest: ConnectRest) -> str:
     """Make a connector that reads tables by 50 rows at a time, and wait for its first snapshot.
 
@@ -248,7 +261,7 @@ def test_rows_and_columns_that_change_while_the_table_is_read_stay_right(
     fill(play, count)
     deploy_with_small_chunks(play, rest)
     request = ""
-    with changing_rows(play, count), play.sql() as run:
+    with read_again(play, rest), changing_rows(play, count), play.sql() as run:
         for number in range(9):
             run(f"ALTER TABLE t ADD COLUMN c{number} INT NOT NULL DEFAULT {number}")
             if number % 4 == 0:
@@ -273,7 +286,7 @@ def test_a_connector_that_ends_in_the_middle_reads_on(
     with play.reader(play.topic("t")) as topic:
         while topic.next()["op"] != "c":
             continue  # the first snapshot
-        with changing_rows(play, count):
+        with read_again(play, rest), changing_rows(play, count):
             request = ask(play, f"{play.source}@1.0")
             read = 0
             while read < 100:

@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import re
 import shutil
-import socket
 import sys
 import tempfile
 import time
@@ -27,6 +26,7 @@ from random import Random
 import pymysql
 
 from shardmerge.connectors.local.servers import NAMES, running_server
+from shardmerge.connectors.local.stack import Ports
 
 from .known_differences import known_reason
 from .random_ddl import statement
@@ -148,10 +148,8 @@ def data_directory(otherwise: Path) -> Path:
 
 
 def free_port() -> int:
-    """A port of 127.0.0.1 that nothing uses."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port of 127.0.0.1 that nothing uses, and that no client's connection gets meanwhile."""
+    return Ports.free().web
 
 
 def main() -> int:

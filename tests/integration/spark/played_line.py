@@ -41,6 +41,7 @@ from shardmerge.schemas.types import ColumnType
 from shardmerge.spark_sink.driver import Driver
 from shardmerge.spark_sink.intake import Intake
 from shardmerge.spark_sink.offsets import OffsetReader, TopicTail
+from shardmerge.spark_sink.partitions import Partition
 from shardmerge.spark_sink.publisher import ProgressPublisher
 from shardmerge.spark_sink.settings import SinkSettings
 from shardmerge.spark_sink.statement_runs import StatementRunner
@@ -51,7 +52,7 @@ from shardmerge.spark_sink.targets.mysql.journal import Journal
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 
 _numbers = itertools.count()
-PATIENCE_S = 30.0
+PATIENCE_S = 120.0
 QUIET_ROUNDS = 20
 
 
@@ -93,6 +94,8 @@ class Line:
         self._other.init_transactions()
         self._other_offset = 0
         self._changed = False
+        self._offsets = OffsetReader(stack.bootstrap_servers)
+        self._written: set[Partition] = set()
         self._made: set[str] = set()
         self._pos = itertools.count(100, 10)
         self._offset = 0
@@ -194,13 +197,23 @@ class Line:
         self.connector.begin_transaction()
 
     def commit(self) -> None:
+        self.connector.flush()
+        before = self._offsets.high_watermarks(self._written)
         self.connector.commit_transaction()
+        # The broker writes the markers that end the transaction after it acknowledged the end.
+        deadline = time.monotonic() + PATIENCE_S
+        while any(
+            end <= before[place]
+            for place, end in self._offsets.high_watermarks(self._written).items()
+        ):
+            assert time.monotonic() < deadline, "the transaction does not end"
+        self._written.clear()
         self._offset += self._changed  # the marker
         self._changed = False
 
     def change(self) -> int:
         """A record in the schema-change topic; returns its offset. Within a transaction."""
-        self.connector.produce(self.source, b"{}")
+        self.put(self.source, b"{}")
         self._offset += 1
         self._changed = True
         return self._offset - 1
@@ -226,6 +239,7 @@ class Line:
         """Any record. Within a transaction."""
         self.connector.produce(topic, value, b"k", partition)
         self.connector.poll(0)
+        self._written.add(Partition(topic, partition))
 
     def here(self) -> SourcePosition:
         return SourcePosition(0, "binlog.000001", next(self._pos), 0)
@@ -296,8 +310,15 @@ def until(driver: Driver, holds: Callable[[], bool]) -> None:
         driver.step(0.02)
 
 
-def rest(driver: Driver) -> None:
-    """Turn the driver until nothing moves for a while."""
-    quiet = 0
+def rest(driver: Driver, *, but_for_statements: bool = False) -> None:
+    """Turn the driver until nothing moves for a while.
+
+    Args:
+        driver: It, with a state loaded.
+        but_for_statements: Whether a statement that runs, and does not end, is no movement.
+    """
+    quiet, deadline = 0, time.monotonic() + PATIENCE_S
     while quiet < QUIET_ROUNDS:
-        quiet = 0 if driver.step(0.02) else quiet + 1
+        assert time.monotonic() < deadline, "it does not come to rest"
+        moves = driver.step(0.02) or (driver.runs_statements and not but_for_statements)
+        quiet = 0 if moves else quiet + 1

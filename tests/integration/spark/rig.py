@@ -80,16 +80,18 @@ class Rig:
             self.session.execute(f"DROP DATABASE IF EXISTS `{database}`")
         self.session.close()
 
-    def new_session(self) -> MySqlSession:
+    def new_session(self, lock_wait_s: int = 5) -> MySqlSession:
         """Another session with the target."""
-        return MySqlSession(self.config.target, lock_wait_timeout_s=5)
+        return MySqlSession(self.config.target, lock_wait_timeout_s=lock_wait_s)
 
-    def journal(self, epoch: int | None = None, *, online: bool = False) -> Journal:
+    def journal(
+        self, epoch: int | None = None, *, online: bool = False, lock_wait_s: int = 5
+    ) -> Journal:
         """A journal on a session of its own, as a driver that starts has it."""
-        session = self.new_session()
+        session = self.new_session(lock_wait_s)
         control = ControlStore(session, self.config.control_database, self.config.pipeline)
         name = self.config.pipeline
-        return Journal(session, control, name, epoch or self.epoch, 5, online=online)
+        return Journal(session, control, name, epoch or self.epoch, lock_wait_s, online=online)
 
     def make_topic(self) -> None:
         """Make the row topic."""

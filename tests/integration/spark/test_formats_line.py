@@ -39,7 +39,7 @@ NAME = f"av-{os.getpid()}"
 SHARDS = (("source1", "line-shop", "t-1"), ("source2", "line-shop", "t-2"))
 ROUTE = '[[routes]]\ndatabase = "line-shop"\ntable = "t-\\\\d+"\ntarget = "line_merged.t"\n'
 SHARED = 'row_topic = "line.t"\n'
-BOUND_S = 90
+BOUND_S = 180
 REGISTRY_PASSWORD = "pa:ss word"
 
 
@@ -119,7 +119,7 @@ def wait(condition: Callable[[], bool], what: str) -> None:
         sleep(0.1)
 
 
-@pytest.mark.timeout(600)  # with the start of the stack, on a busy machine
+@pytest.mark.timeout(900)  # with the start of the stack, on a busy machine
 def test_the_target_equals_the_union_over_a_schema_change_and_a_registry_that_goes(
     stack: LocalStack,
     pipeline: Pipeline,

@@ -243,18 +243,19 @@ def test_a_transaction_that_holds_the_table_delays_the_statement(rig: Rig) -> No
 def test_the_server_is_asked_what_a_running_statement_does(rig: Rig) -> None:
     rig.journal().execute(rig.target, 1, 0, statement(create(rig)))
     text = statement(alter(rig, "ADD COLUMN w INT"))
-    reader, watching, other = rig.new_session(), rig.journal(), rig.journal()
+    reader, watching, other = rig.new_session(), rig.journal(), rig.journal(lock_wait_s=60)
     assert watching.stage(rig.target) == ""
     with reader.transaction():
         reader.query(f"SELECT * FROM {rig.target.sql}")
         thread = threading.Thread(target=other.execute, args=(rig.target, 2, 0, text))
         thread.start()
-        # It passes through other stages first ("Opening tables"); it waits for the lock for 5 s.
+        # It passes through other stages first ("Opening tables").
         stages = {""}
-        deadline = time.monotonic() + 4
+        deadline = time.monotonic() + 50
         while not any("metadata lock, for " in stage for stage in stages):
             assert time.monotonic() < deadline, stages
             stages.add(watching.stage(rig.target))
+            time.sleep(0.02)
     thread.join()
     reader.close()
     assert watching.stage(rig.target) == ""
@@ -282,7 +283,9 @@ def test_a_second_driver_waits_for_the_statement_of_the_first(rig: Rig) -> None:
     entries: list[JournalEntry] = []
     threads = [
         threading.Thread(
-            target=lambda: entries.append(rig.journal().execute(rig.target, 2, 0, text))
+            target=lambda: entries.append(
+                rig.journal(lock_wait_s=60).execute(rig.target, 2, 0, text)
+            )
         )
         for _ in range(2)
     ]

@@ -78,11 +78,13 @@ def test_rows_of_two_sources_alternate_and_come_to_the_target_once(line: Line) -
         insert(line, other, number + 2, number + 3)
     driver = line.start()
     until(driver, lambda: ids(line) == list(range(40)))
+    rest(driver)
     assert set(offsets(line)) == {str(one), str(other)}
     assert len(set(offsets(line).values())) == 1
     again = line.start()
     insert(line, one, 50)
     until(again, lambda: ids(line) == [*range(40), 50])
+    rest(again)
     assert len(set(offsets(line).values())) == 1, "also the offset of the shard that had nothing"
 
 
