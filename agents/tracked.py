@@ -29,6 +29,14 @@ class DatabaseDefaults:
 
 
 @dataclass(frozen=True, slots=True)
+class Parted:
+    """A table that a statement renamed, whose name the statement gives to another one."""
+
+    shard: ShardId
+    schema: TableSchema
+
+
+@dataclass(frozen=True, slots=True)
 class LastStatement:
     """The last statement of a source that was executed on the tracked tables.
 
@@ -36,11 +44,15 @@ class LastStatement:
         place: Its GTID, or else its position.
         position: Where it stands.
         records: Digests of its records: a statement on several tables comes in several.
+        given: Names that these records gave to tables, each as often as it was given.
+        parted: Tables whose names are to be given to others by records that have not come yet.
     """
 
     place: str
     position: SourcePosition
     records: tuple[str, ...]
+    given: tuple[str, ...] = ()
+    parted: tuple[Parted, ...] = ()
 
 
 Tracked: TypeAlias = TableSchema | Unknown | DatabaseDefaults

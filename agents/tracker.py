@@ -15,6 +15,10 @@ Theory of operation, for one event:
    and these before leaving ones, so that a renamed shard's columns are never dropped in between.
    An event that gives none gives an ``ignored`` decision with the reason.
 
+A RENAME of several tables comes in a record for each, which all name the tables that there are
+after it (measured). A table whose name another one gets by a later record (gh-ost and
+pt-online-schema-change end so) does not leave: that record changes it.
+
 A connector that is restarted right behind a statement reads the statement's transaction again if
 the server has GTIDs, and gives its records again (measured, Debezium 3.6.1). They are known by
 the statement's place, and ignored: a column would be added twice.
@@ -22,9 +26,11 @@ the statement's place, and ignored: a column would be added twice.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
+from typing import cast
 
 from shardmerge.connectors.envelope import SchemaChangeEvent
 from shardmerge.schemas.apply import apply_create
@@ -44,7 +50,7 @@ from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.routing import RoutingRule, route, rule_of
 
-from .tracked import LastStatement, Tracked
+from .tracked import LastStatement, Parted, Tracked
 from .tracking import Effect, Tracking, defect_of_ours
 
 _REPEATED = "the connector was restarted right behind the statement, and gave it again"
@@ -85,19 +91,29 @@ def track(
         last: The source's last statement before the event; None: none yet.
     """
     now = last
+    parted: tuple[Parted, ...] = ()
+    given: tuple[str, ...] = ()
     if not event.snapshot:
         now = _with(last, event)
         if now == last:
             return TrackResult({}, (), _ignored(event, _REPEATED), last)
-    tracking = Tracking(schemas, event, context)
+        parted = last.parted if last is not None else ()
+        given = now.given
+    left = parted if last is None or now is None or last.place != now.place else ()
+    before = _with_parted(schemas, parted)
+    tracking = Tracking(before, event, context, given, left)
     try:
         if last is not None and event.position < last.position and not event.snapshot:
             tracking.cannot_tell(_went_back(last, event))
         else:
             tracking.run()
     except Exception as defect:  # whatever it is, only the shards that it concerns shall stand
-        tracking = Tracking(schemas, event, context)
+        tracking = Tracking(before, event, context, given, left)
         tracking.cannot_tell(defect_of_ours(defect))
+    if now is not None and not event.snapshot:
+        waiting = [p for p in (*parted, *tracking.parted) if p not in left]
+        waiting = [p for p in waiting if tracking.puts.get(p.shard) is None]
+        now = replace(now, given=tuple(tracking.given), parted=tuple(waiting))
     changes = _schema_changes(tracking, rules)
     ignored = None if changes else _ignored(event, _why_ignored(tracking, rules))
     return TrackResult(tracking.puts, changes, ignored, now)
@@ -110,6 +126,16 @@ def _with(last: LastStatement | None, event: SchemaChangeEvent) -> LastStatement
     if last is None or last.place != place:
         return LastStatement(place, event.position, (digest,))
     return last if digest in last.records else replace(last, records=(*last.records, digest))
+
+
+def _with_parted(
+    schemas: Mapping[ShardId, Tracked], parted: Sequence[Parted]
+) -> Mapping[ShardId, Tracked]:
+    """The tables with those that only seem to be gone."""
+    if not parted:
+        return schemas
+    there: dict[ShardId, Tracked] = {p.shard: p.schema for p in parted}
+    return ChainMap(there, cast("MutableMapping[ShardId, Tracked]", schemas))
 
 
 def _went_back(last: LastStatement, event: SchemaChangeEvent) -> SourceError:

@@ -36,7 +36,7 @@ from shardmerge.schemas.grammar import ServerContext, concerned_tables, parse
 from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId
 
-from .tracked import DatabaseDefaults, Tracked, Unknown, database_id
+from .tracked import DatabaseDefaults, Parted, Tracked, Unknown, database_id
 
 _SERVER = ""
 """Stands for the server among its databases: no database has an empty name."""
@@ -56,10 +56,23 @@ class Effect:
 
 
 class Tracking:
-    """The working state of one event: tracked values before it, and what changed."""
+    """The working state of one event: tracked values before it, and what changed.
+
+    Args:
+        before: The tracked tables.
+        event: The event.
+        context: How its server reads a statement.
+        given: Names that earlier records of the same statement gave to tables.
+        left: Tables whose names an earlier statement gave to nobody after all.
+    """
 
     def __init__(
-        self, before: Mapping[ShardId, Tracked], event: SchemaChangeEvent, context: ServerContext
+        self,
+        before: Mapping[ShardId, Tracked],
+        event: SchemaChangeEvent,
+        context: ServerContext,
+        given: Sequence[str] = (),
+        left: Sequence[Parted] = (),
     ) -> None:
         self.before = before
         self.event = event
@@ -69,6 +82,11 @@ class Tracking:
         self.effects: dict[ShardId, Effect] = {}
         self.reason = ""
         """Why the statement concerns no table; "" when it does."""
+        self.given = list(given)
+        self.parted: list[Parted] = []
+        """Tables whose names a later record of the statement gives to others."""
+        for table in left:
+            self._end(table.shard, "RENAME TO another name")
 
     def run(self) -> None:
         """Read the statement, execute it on the tracked tables, compare with Debezium."""
@@ -213,7 +231,23 @@ class Tracking:
             self._put(new, moved, f"RENAME FROM {old.database}.{old.table}")
         else:
             self._lose(new, *_not_known(old, tracked))
-        self._end(old, f"RENAME TO {new.database}.{new.table}")
+        if isinstance(tracked, TableSchema) and self._is_given_again(old, new):
+            self.puts[old] = None
+            self.parted.append(Parted(old, tracked))
+            self.reason = f"the statement gives the name of {old} to another table"
+        else:
+            self._end(old, f"RENAME TO {new.database}.{new.table}")
+        self.given.append(new.table)
+
+    def _is_given_again(self, old: ShardId, new: ShardId) -> bool:
+        """Whether a later record of the statement gives the old name to another table.
+
+        The event names the tables that there are after the statement, without their databases.
+        """
+        if self.event.table == new.table:
+            return False
+        after = self.event.table.split(",")
+        return after.count(old.table) > self.given.count(old.table) + (old.table == new.table)
 
     # --- databases ---
 

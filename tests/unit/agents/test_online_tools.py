@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from shardmerge.schemas.events import SchemaChange
@@ -36,16 +38,32 @@ PT_OSC = (
 )
 
 
-def run(source: Source, statements: tuple[str, ...]) -> list[SchemaChange]:
-    return [change for ddl in statements for change in source.run(ddl).changes]
+def run(source: Source, statements: tuple[str, ...], *, apart: bool = True) -> list[SchemaChange]:
+    """Debezium gives a RENAME of several tables in a record for each, at one place."""
+    found: list[SchemaChange] = []
+    for number, ddl in enumerate(statements):
+        pairs = re.findall(r"`shop`.`(\w+)` TO `shop`.`(\w+)`", ddl)
+        if len(pairs) < 2 or not apart:
+            found += source.run(ddl).changes
+            continue
+        pos = 10_000 + 1_000 * source.offset + number
+        table = ",".join(sorted(new for _, new in pairs))
+        for old, new in pairs:
+            record = f"RENAME TABLE `{old}` TO `{new}`"
+            found += source.run(record, table=table, pos=pos).changes
+        source.offset = pos  # what follows stands behind it
+    return found
 
 
+@pytest.mark.parametrize("apart", [True, False])
 @pytest.mark.parametrize("statements", [GH_OST, PT_OSC], ids=["gh-ost", "pt-osc"])
-def test_a_run_is_one_change_of_the_shard(statements: tuple[str, ...]) -> None:
+def test_a_run_is_one_change_of_the_shard(statements: tuple[str, ...], apart: bool) -> None:
     source = Source(EVERYTHING)
     source.run("CREATE TABLE t (id INT PRIMARY KEY, a INT)")
 
-    (change,) = run(source, statements)
+    (change,) = run(source, statements, apart=apart)
+    assert source.last is not None
+    assert source.last.parted == ()
 
     assert change.shard == ShardId("s1", "shop", "t")
     assert names(change.before) == ["id", "a"]
@@ -77,3 +95,43 @@ def test_the_tables_of_the_tools_are_no_shards_unless_the_route_says_so(table: s
 @pytest.mark.parametrize("table", ["t_new", "renew", "_new", "t_gho", "_t_newer"])
 def test_other_tables_are_shards(table: str) -> None:
     assert len(route(EVERYTHING, ShardId("s1", "shop", table))) == 1
+
+
+def test_shards_that_swap_their_names_change_and_none_of_them_leaves() -> None:
+    source = Source(EVERYTHING)
+    source.run("CREATE TABLE a (id INT PRIMARY KEY, x INT)")
+    source.run("CREATE TABLE b (id INT PRIMARY KEY, y INT)")
+
+    swap = "RENAME TABLE `shop`.`a` TO `shop`.`_t_old`, `shop`.`b` TO `shop`.`a`, "
+    changes = run(source, (swap + "`shop`.`_t_old` TO `shop`.`b`",))
+
+    assert [(c.shard.table, names(c.before), names(c.after)) for c in changes] == [
+        ("a", ["id", "x"], ["id", "y"]),
+        ("b", ["id", "y"], ["id", "x"]),
+    ]
+
+
+def test_a_table_whose_name_nobody_gets_after_all_leaves_with_the_next_statement() -> None:
+    source = Source(EVERYTHING)
+    source.run("CREATE TABLE t (id INT PRIMARY KEY)")
+    assert source.run("RENAME TABLE t TO _t_del", table="_t_del,t", pos=900).changes == ()
+
+    (change,) = source.run("CREATE TABLE `_x_gho` (id INT)", pos=950).changes
+
+    assert (change.shard.table, change.after) == ("t", None)
+    assert source.last is not None
+    assert source.last.parted == ()
+
+
+@pytest.mark.parametrize(
+    ("ddl", "table"),
+    [("RENAME TABLE t TO u", "u"), ("RENAME TABLE t TO other.t", "t"),
+     ("RENAME TABLE t TO `t,u`", "t,u")],
+)  # fmt: skip
+def test_a_table_that_is_renamed_alone_leaves_at_once(ddl: str, table: str) -> None:
+    source = Source(EVERYTHING)
+    source.run("CREATE TABLE t (id INT PRIMARY KEY)")
+
+    changes = source.run(ddl, table=table).changes
+
+    assert [c.after for c in changes if c.shard.table == "t"] == [None]
