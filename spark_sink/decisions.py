@@ -66,15 +66,28 @@ class StatementKey:
 
 @dataclass(slots=True)
 class ShardGates:
-    """The gates of one shard in one target, in position order, which is version order too."""
+    """The gates of one shard in one target, in position order, which is version order too.
+
+    Attributes:
+        key_changes: Indices of the gates behind which rows have other message keys than before: the
+            primary key's columns have other names or types. So they can be in another partition
+            than earlier rows of the same key, and nothing orders the two but the gate.
+    """
 
     shard: ShardId
     gates: list[Gate] = field(default_factory=list)
+    key_changes: list[int] = field(default_factory=list)
     _versions: list[int] = field(default_factory=list)
     _reached: list[int] = field(default_factory=list)  # greatest effective version so far
+    _key: tuple[object, ...] | None = None
 
     def append(self, gate: Gate) -> None:
         """Add the gate of the shard's next decision."""
+        if gate.live:
+            key = _key_columns(gate)
+            if self.gates and (key is None or key != self._key):
+                self.key_changes.append(len(self.gates))
+            self._key = key
         self.gates.append(gate)
         self._versions.append(gate.version)
         self._reach(gate)
@@ -108,6 +121,14 @@ class ShardGates:
         effective = gate.effective_version
         reached = _NEVER if effective is None else effective
         self._reached.append(max(reached, self._reached[-1]) if self._reached else reached)
+
+
+def _key_columns(gate: Gate) -> tuple[object, ...] | None:
+    """The columns that message keys are made of; None when they are not known."""
+    if not gate.columns:
+        return None
+    columns = {item.column.name: item.column for item in gate.columns}
+    return tuple((name, columns[name].type) for name in gate.key)
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from shardmerge.schemas.routing import RoutingRule, RowsPolicy, rule_of
 
 from .applied import RowProgress, unapplied_before
 from .decisions import Decisions, Gate, ShardGates, StatementKey, TargetDecisions
-from .gates import Stop, first_stop
+from .gates import Stop, first_stop, key_stop
 from .partitions import Partition
 from .ranges import RangeTask, Segment, ShardStream
 from .readings import readings, share_fairly
@@ -176,7 +176,8 @@ def _plan_target(target: TargetDecisions, state: SinkState) -> TargetPlan:
     reached = frontier(target, executed)
     own, stops = rows_stops(target, open_now), {}
     for shard in target.shards.values():
-        if (stop := first_stop(shard, reached, own.get(shard.shard))) is not None:
+        waits = [w for w in (own.get(shard.shard), key_stop(shard, state.rows)) if w is not None]
+        if (stop := first_stop(shard, reached, min(waits, default=None))) is not None:
             stops[shard.shard] = stop
     return TargetPlan(target.target, reached, open_now, stops)
 

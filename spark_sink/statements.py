@@ -175,21 +175,22 @@ def frontier(target: TargetDecisions, executed: Collection[StatementKey]) -> int
 
 def rows_stops(
     target: TargetDecisions, open_now: Iterable[OpenStatement]
-) -> dict[ShardId, tuple[int, StatementKey]]:
-    """Per shard the first gate at which its rows wait for a change of its rows, and for which.
+) -> dict[ShardId, tuple[int, str]]:
+    """Per shard the first gate at which its rows wait for a change of its rows, and for what.
 
     Args:
         target: What is decided.
         open_now: The statements that are not executed (``open_statements``).
     """
-    found: dict[ShardId, tuple[int, StatementKey]] = {}
+    found: dict[ShardId, tuple[int, str]] = {}
     for key, statement in ((s.key, s.statement) for s in open_now):
         if statement.kind is not StatementKind.ROWS or statement.shard is None:
             continue  # no row waits for it
         shard = target.shards[statement.shard]
         index = rows_gate(shard, key.version)
-        if index is not None and index < found.get(shard.shard, (len(shard.gates), key))[0]:
-            found[shard.shard] = index, key
+        if index is not None and index < found.get(shard.shard, (len(shard.gates), ""))[0]:
+            what = f"waits for statement {key.version}.{key.ordinal}, which changes its rows"
+            found[shard.shard] = index, what
     return found
 
 

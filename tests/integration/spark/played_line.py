@@ -223,6 +223,11 @@ class Line:
         for image in images:
             self._row(shard, partition, {"op": "c", "after": image})
 
+    def deletions(self, shard: ShardId, *images: dict[str, Any], partition: int = 0) -> None:
+        """Rows that were deleted. Within a transaction."""
+        for image in images:
+            self._row(shard, partition, {"op": "d", "before": image})
+
     def truncation(self, shard: ShardId, partition: int = 0) -> None:
         """The event of a TRUNCATE TABLE. Within a transaction."""
         self._row(shard, partition, {"op": "t"})
@@ -252,9 +257,14 @@ class Line:
         columns: str,
         *statements: TargetStatement,
         hold: bool = False,
+        live: bool = True,
         releases: tuple[ShardId, ...] = (),
+        key: str = "id",
     ) -> None:
-        """Send a decision. ``columns``: names, all integers; identities are ``<name>#1``."""
+        """Send a decision. ``columns``: all integers, ``<name>`` or ``<name>=<name by now>``.
+
+        Identities are ``<name>#1``.
+        """
         version = self._versions[self.target] = self._versions.get(self.target, 0) + 1
         emitted = Outcome.EMIT if statements else Outcome.NOOP
         decision = Decision(
@@ -262,11 +272,12 @@ class Line:
             Outcome.HOLD if hold else emitted, statements,
             columns=tuple(
                 ShardColumn(
-                    name if name.startswith("@") else f"{name}#1", Column(name, ColumnType("int"))
+                    name if name.startswith("@") else f"{name}#1",
+                    Column(by_now or name, ColumnType("int")),
                 )
-                for name in columns.split()
+                for name, _, by_now in (text.partition("=") for text in columns.split())
             ),
-            key=("id",), releases=tuple(Release(shard, version) for shard in releases),
+            key=(key,), live=live, releases=tuple(Release(shard, version) for shard in releases),
         )  # fmt: skip
         self._ddl.produce(topics.ddl(self.pipeline).name, codec.encode(decision), b"k")
         self._ddl.flush()

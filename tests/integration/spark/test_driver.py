@@ -66,6 +66,21 @@ def test_rows_of_an_open_transaction_wait_and_arrive(line: Line) -> None:
     until(driver, lambda: line.content() == [(1, 10)])
 
 
+def test_rows_behind_a_renamed_key_wait_for_those_before_it_in_every_partition(line: Line) -> None:
+    [shard] = line.make("a", partitions=2)
+    line.begin()
+    line.rows(shard, {"id": 1, "a": 1}, {"id": 2, "a": 1}, partition=1)
+    offset, place = line.change(), line.here()
+    # The message keys have another text now: they may be anywhere.
+    line.deletions(shard, {"k": 1, "a": 1})
+    line.rows(shard, {"k": 2, "a": 2})
+    line.commit()
+    line.decide(shard, offset, place, "id=k a", key="k")
+    driver = line.start()
+    rest(driver)
+    assert line.content() == [(2, 2)]
+
+
 def test_a_held_shard_loses_nothing_and_delays_nobody(line: Line) -> None:
     held, flowing = line.make("a", "b")
     line.begin()

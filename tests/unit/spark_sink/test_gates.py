@@ -1,8 +1,16 @@
 from __future__ import annotations
 
-from shardmerge.spark_sink.gates import first_stop
+from dataclasses import replace
 
-from .decided import TARGET, A, B, at, decision, folded
+import pytest
+
+from shardmerge.schemas.model import Column
+from shardmerge.schemas.types import ColumnType
+from shardmerge.spark_sink.applied import Applied
+from shardmerge.spark_sink.gates import first_stop, key_stop
+from shardmerge.spark_sink.partitions import Partition
+
+from .decided import TARGET, A, B, at, column, decision, folded, rows
 
 
 def _gates(*records):
@@ -33,3 +41,38 @@ def test_a_released_gate_waits_for_the_version_that_released_it():
     assert stop is not None
     assert not stop.held
     assert first_stop(gates, frontier=3) is None
+
+
+OTHER = Partition("s1.app.a", 1)
+RENAMED = {
+    "columns": (replace(column("id"), column=Column("k", ColumnType("int"))),),
+    "key": ("k",),
+}
+WIDENED = {"columns": (replace(column("id"), column=Column("id", ColumnType("varchar", 9))),)}
+UNKNOWN = {"columns": ()}
+
+
+@pytest.mark.parametrize("changed", [RENAMED, WIDENED, UNKNOWN], ids=["name", "type", "unknown"])
+def test_rows_with_other_message_keys_wait_for_the_shards_earlier_rows(changed):
+    gates = _gates(decision(1, A, 10), decision(2, A, 20), replace(decision(3, A, 30), **changed))
+    behind = rows({OTHER: Applied(7)}, {Partition("s1.app.a", 0): 10, OTHER: 9})
+    two = replace(behind.watermarks, partitions={"s1.app.a": 2})
+    behind = replace(behind, watermarks=two)
+    stop = key_stop(gates, behind)
+    assert stop is not None
+    assert stop[0] == 2
+    assert stop[1].endswith(f"waits for rows of {A} before {at(30)} (s1.app.a/1@7)")
+    held = first_stop(gates, 99, stop)
+    assert held is not None
+    assert (held.position, held.held) == (at(30), False)
+    # Another partition stands at a row behind the gate, and this one too.
+    arrived = replace(behind, applied={**behind.applied, OTHER: Applied(7, at(30))})
+    assert key_stop(gates, arrived) is None
+
+
+def test_a_table_that_is_made_anew_with_the_same_key_has_the_same_message_keys():
+    gates = _gates(
+        decision(1, A, 10), decision(2, A, 20, live=False, columns=()), decision(3, A, 30),
+        decision(4, A, 40, columns=("id", "c")),
+    )  # fmt: skip
+    assert gates.key_changes == []

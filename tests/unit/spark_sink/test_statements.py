@@ -211,7 +211,8 @@ def test_a_change_of_a_shards_rows_waits_for_those_before_its_gate_and_for_nobod
 def test_only_the_rows_of_its_shard_wait_for_it():
     target = _target(decision(1, A, 10), decision(2, B, 20, rows_statement(B)), decision(3, A, 30))
     assert frontier(target, ()) == 4
-    assert rows_stops(target, _open(target)) == {B: (0, key(2))}
+    what = "waits for statement 2.0, which changes its rows"
+    assert rows_stops(target, _open(target)) == {B: (0, what)}
     assert rows_stops(target, _open(target, {key(2)})) == {}
 
 
@@ -221,7 +222,8 @@ def test_it_stands_where_the_gates_stand_that_its_version_opens():
         decision(4, B, 5, rows_statement(A), releases=(A,)),
     )  # fmt: skip
     assert rows_gate(target.shards[A], 4) == 1
-    assert rows_stops(target, _open(target)) == {A: (1, key(4))}
+    what = "waits for statement 4.0, which changes its rows"
+    assert rows_stops(target, _open(target)) == {A: (1, what)}
 
 
 def test_a_change_of_all_rows_is_a_debt_and_nobody_waits_for_it():
