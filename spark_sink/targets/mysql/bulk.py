@@ -84,9 +84,9 @@ def write_keyless(session: MySqlSession, table: TargetTable, batch: KeylessBatch
         TargetError: A row to remove is not in the target, or the target refuses one.
     """
     if batch.removed is not None:
-        block = batch.removed
+        block, is_mariadb = batch.removed, session.is_mariadb
         columns = [
-            _conditions(quote_identifier(name), form, kind, cells)
+            _conditions(quote_identifier(name), form, kind, cells, is_mariadb=is_mariadb)
             for name, form, kind, cells in zip(
                 block.names, block.forms, batch.types, block.cells, strict=True
             )
@@ -102,18 +102,42 @@ def write_keyless(session: MySqlSession, table: TargetTable, batch: KeylessBatch
 
 
 def _put(session: MySqlSession, table: TargetTable, block: Block, *, replace: bool) -> None:
-    if block.lines or (block.rows >= LOAD_FROM_ROWS and session.can_load):
+    if block.lines or (
+        session.can_load
+        and (block.rows >= LOAD_FROM_ROWS or _longest(block) > _packet_characters(session))
+    ):
         session.load(*load_data(table, block, replace=replace))
     else:
         _write(session, table, block, replace=replace)
 
 
-def _conditions(name: str, form: Form, kind: str, cells: Cells) -> Iterator[str]:
+def _longest(block: Block) -> int:
+    """No row has more characters: the longest cells of all columns, which may be of many rows."""
+    return sum(max(map(len, filter(None, cells)), default=0) for cells in block.cells)
+
+
+def _packet_characters(session: MySqlSession) -> int:
+    """So many characters of values fit a statement, as large as UTF-8 makes them.
+
+    LOAD DATA has no such bound: its data comes in pieces.
+    """
+    return session.max_packet // 5
+
+
+def _conditions(
+    name: str, form: Form, kind: str, cells: Cells, *, is_mariadb: bool
+) -> Iterator[str]:
     """For each cell the condition that a column has exactly this value."""
     literals = _literals(form, cells)
     for cell, literal in zip(cells, literals, strict=True):
         if cell is None:
             yield f"{name} IS NULL"
+        elif kind == "json" and is_mariadb:
+            # Its JSON is text, with blanks or without; a collation must not take 'a' for 'A'.
+            yield (
+                f"CAST(CONVERT(JSON_COMPACT({name}) USING utf8mb4) AS BINARY)"
+                f" = CAST(JSON_COMPACT({literal}) AS BINARY)"
+            )
         elif kind == "json":
             yield f"{name} = CAST({literal} AS JSON)"
         elif form is Form.TEXT:
@@ -138,7 +162,7 @@ def _delete(session: MySqlSession, table: TargetTable, key: Sequence[str], block
     if len(key) > 1:
         left = f"({left})"
         values = (f"({', '.join(row)})" for row in zip(*columns, strict=True))
-    for part in _parts(values):
+    for part in _parts(values, session):
         session.execute_strictly(f"DELETE FROM {table.sql} WHERE {left} IN ({part})")
 
 
@@ -146,7 +170,7 @@ def _write(session: MySqlSession, table: TargetTable, block: Block, *, replace: 
     columns = [_literals(f, c) for f, c in zip(block.forms, block.cells, strict=True)]
     names = ", ".join(quote_identifier(n) for n in block.names)
     verb = "REPLACE" if replace else "INSERT"
-    for part in _parts(f"({', '.join(row)})" for row in zip(*columns, strict=True)):
+    for part in _parts((f"({', '.join(row)})" for row in zip(*columns, strict=True)), session):
         session.execute_strictly(f"{verb} INTO {table.sql} ({names}) VALUES {part}")
 
 
@@ -205,12 +229,13 @@ def _literals(form: Form, cells: Cells) -> Sequence[str]:
     return ["NULL" if c is None else c for c in cells]
 
 
-def _parts(values: Iterator[str]) -> Iterator[str]:
-    """Join values into lists short enough for one statement."""
+def _parts(values: Iterator[str], session: MySqlSession) -> Iterator[str]:
+    """Join values into lists short enough for one statement, if each of them is."""
+    most = min(_STATEMENT_CHARACTERS, _packet_characters(session))
     part: list[str] = []
     size = 0
     for value in values:
-        if part and (size + len(value) > _STATEMENT_CHARACTERS or len(part) >= _STATEMENT_ROWS):
+        if part and (size + len(value) > most or len(part) >= _STATEMENT_ROWS):
             yield ", ".join(part)
             part, size = [], 0
         part.append(value)

@@ -19,6 +19,8 @@ SQL_MODE = "STRICT_TRANS_TABLES,STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,NO_ENGIN
 """Strict, but zero dates are values like others, and 0 in an AUTO_INCREMENT column is 0."""
 
 LOCK_WAIT_TIMEOUT, DEADLOCK = 1205, 1213
+PACKET_TOO_LARGE, RESULT_TOO_LARGE = 1153, 1301
+"""By max_allowed_packet, of which a connection keeps the value that it began with."""
 LOST = frozenset(
     {2002, 2003, 2006, 2013, 2014, 2055, 1053, 1152, 1158, 1159, 1160, 1161, 1184, 1927}
 )
@@ -66,12 +68,13 @@ class MySqlSession:
     Attributes:
         generation: Counts the connections made: who remembers something of a connection
             compares it.
+        max_packet: Bytes of the largest statement that the server takes (max_allowed_packet).
     """
 
     def __init__(self, address: MySqlAddress, *, lock_wait_timeout_s: int = 30) -> None:
         self.address = address
         self.generation = 0
-        self._can_load = False
+        self._can_load = self._is_mariadb = False
         self.max_packet = 4 << 20
         self._lock_wait_timeout_s = lock_wait_timeout_s
         self._connection: pymysql.Connection[Cursor] | None = None
@@ -87,6 +90,13 @@ class MySqlSession:
         if self._connection is None:
             self.execute("DO 0")
         return self._can_load
+
+    @property
+    def is_mariadb(self) -> bool:
+        """Whether the server is MariaDB; raises ``TargetError`` without an answer."""
+        if self._connection is None:
+            self.execute("DO 0")
+        return self._is_mariadb
 
     def close(self) -> None:
         """Close the connection; the next statement opens another one."""
@@ -169,6 +179,20 @@ class MySqlSession:
             # PyMySQL reports a connection found closed as InterfaceError(0, '').
             number, text = number or 2006, text or "the connection to the target was lost"
             self.close()
+        elif number in (PACKET_TOO_LARGE, RESULT_TOO_LARGE):
+            # The next connection has the value that the operator may have set.
+            self.close()
+        size = len(sql.encode())
+        # The server hangs up in the middle of what it does not take; a byte is the command.
+        if number in LOST | {PACKET_TOO_LARGE} and size + 1 >= self.max_packet:
+            raise TargetError(
+                f"a statement of {size} bytes, perhaps of one row, is larger than"
+                f" max_allowed_packet of the target, {self.max_packet} [{PACKET_TOO_LARGE}]",
+                number=PACKET_TOO_LARGE,
+                statement=sql[:2_000],
+                hint="raise max_allowed_packet on the target"
+                f" {self.address.host}:{self.address.port}",
+            ) from error
         raise TargetError(
             f"{text} [{number}]",
             number=number,
@@ -183,6 +207,8 @@ class MySqlSession:
         cursor.execute("SHOW WARNINGS")
         warnings = cursor.fetchall()
         level, number, text = warnings[0] if warnings else ("Warning", 0, "unknown warning")
+        if number == RESULT_TOO_LARGE:
+            self.close()
         raise TargetError(f"{text} [{number}, {level}]", number=int(number), statement=sql[:2_000])
 
     def _connected(self) -> pymysql.Connection[Cursor]:
@@ -207,9 +233,10 @@ class MySqlSession:
                 )
                 # No gap locks: tasks write keys side by side.
                 cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
-                cursor.execute("SELECT @@local_infile, @@max_allowed_packet")
-                (row,) = cursor.fetchall()
-                self._can_load, self.max_packet = bool(row[0]), int(row[1])
+                cursor.execute("SELECT @@local_infile, @@max_allowed_packet, VERSION()")
+                ((can_load, max_packet, version),) = cursor.fetchall()
+                self._can_load, self.max_packet = bool(can_load), int(max_packet)
+                self._is_mariadb = "mariadb" in version.lower()
         return self._connection
 
 

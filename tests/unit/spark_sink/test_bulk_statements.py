@@ -1,0 +1,127 @@
+"""Which statements batches become, with respect to what the server takes."""
+
+from __future__ import annotations
+
+import pytest
+
+from shardmerge.schemas.names import TargetTable
+from shardmerge.spark_sink.columns import Cells, Form
+from shardmerge.spark_sink.keyless import KeylessBatch
+from shardmerge.spark_sink.row_batches import Batch
+from shardmerge.spark_sink.row_blocks import Block
+from shardmerge.spark_sink.targets.mysql.bulk import TableShape, write_batch, write_keyless
+from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
+
+TABLE = TargetTable("d", "t")
+SHAPE = TableShape(("id", "v"), ("id",), other_unique=False)
+PACKET = 1 << 16
+
+
+class Recording(MySqlSession):
+    """Has no server: keeps what would be sent."""
+
+    def __init__(self, *, can_load: bool = True, is_mariadb: bool = False) -> None:
+        super().__init__(MySqlAddress("", 0, "", ""))
+        self.max_packet = PACKET
+        self.sent: list[str] = []
+        self.loaded: list[bytes] = []
+        self._loads, self._mariadb = can_load, is_mariadb
+
+    @property
+    def can_load(self) -> bool:
+        return self._loads
+
+    @property
+    def is_mariadb(self) -> bool:
+        return self._mariadb
+
+    def execute(self, sql: str, arguments: object = ()) -> int:
+        self.sent.append(sql)
+        return 1
+
+    def execute_strictly(self, sql: str) -> None:
+        self.sent.append(sql)
+
+    def load(self, sql: str, data: bytes) -> None:
+        self.loaded.append(data)
+
+
+def write(session: Recording, form: Form, *values: str) -> None:
+    cells: tuple[Cells, ...] = ([str(n) for n in range(len(values))], [*values])
+    block = Block(("id", "v"), (Form.NUMBER, form), cells, (False, False), len(values))
+    write_batch(session, TABLE, SHAPE, Batch(("id",), None, (block,)))
+
+
+def remove(session: Recording, value: str | None) -> str:
+    block = Block(("j",), (Form.TEXT,), ([value],), (value is None,), 1)
+    write_keyless(session, TABLE, KeylessBatch(block, (1,), ("json",), None))
+    [sql] = session.sent
+    return sql
+
+
+@pytest.mark.parametrize(
+    ("form", "value"),
+    [
+        (Form.HEX, "ab" * PACKET),
+        (Form.TEXT, "x" * PACKET),
+        (Form.TEXT, "\U0001f600" * (PACKET // 4)),
+    ],
+)
+def test_a_row_too_large_for_a_statement_is_loaded(form: Form, value: str) -> None:
+    session = Recording()
+
+    write(session, form, value)
+
+    assert session.sent == [] and session.loaded == [f"0\t{value}\n".encode()]
+
+
+@pytest.mark.parametrize("can_load", [True, False])
+@pytest.mark.parametrize(
+    ("form", "value"),
+    [(Form.HEX, "ab" * 500), (Form.TEXT, "\U0001f600" * 500), (Form.TEXT, "\\" * 1_000)],
+)
+def test_rows_that_fit_share_statements_that_the_server_takes(
+    form: Form, value: str, can_load: bool
+) -> None:
+    session = Recording(can_load=can_load)
+
+    write(session, form, *[value] * 100)
+
+    assert session.loaded == [] and len(session.sent) > 1
+    assert all(len(sql.encode()) < PACKET for sql in session.sent)
+    assert sum(sql.count("(") - 1 for sql in session.sent) == 100
+
+
+def test_a_large_row_has_a_statement_of_its_own_where_nothing_can_be_loaded() -> None:
+    session = Recording(can_load=False)
+
+    write(session, Form.HEX, "aa", "bb" * PACKET, "cc")
+
+    assert session.loaded == []
+    assert [len(sql) > PACKET for sql in session.sent] == [False, True, False]
+
+
+def test_keys_to_delete_share_statements_that_the_server_takes() -> None:
+    session = Recording()
+    keys: Cells = [f"{n}" + "\U0001f600" * 300 for n in range(200)]
+    deletes = Block(("id",), (Form.TEXT,), (keys,), (False,), len(keys))
+
+    write_batch(session, TABLE, SHAPE, Batch(("id",), deletes, ()))
+
+    assert len(session.sent) > 1
+    assert all(len(sql.encode()) < PACKET for sql in session.sent)
+
+
+def test_json_is_compared_as_the_server_can() -> None:
+    value = '{"a":"it\'s"}'
+    literal = '\'{"a":"it\\\'s"}\''
+
+    assert f"WHERE `j` = CAST({literal} AS JSON) LIMIT 1" in remove(Recording(), value)
+    on_mariadb = remove(Recording(is_mariadb=True), value)
+    assert "AS JSON" not in on_mariadb
+    assert f"JSON_COMPACT({literal})" in on_mariadb and "JSON_COMPACT(`j`)" in on_mariadb
+
+
+@pytest.mark.parametrize("is_mariadb", [True, False])
+def test_json_that_is_null_is_found(is_mariadb: bool) -> None:
+    assert "WHERE `j` IS NULL LIMIT 1" in remove(Recording(is_mariadb=is_mariadb), None)

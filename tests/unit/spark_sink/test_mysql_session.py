@@ -1,0 +1,114 @@
+"""What a session makes of the server's answers; the server is a script."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pymysql
+import pytest
+
+from shardmerge.schemas.errors import TargetError
+from shardmerge.spark_sink.targets.mysql.session import LOST, MySqlAddress, MySqlSession
+
+PACKET = 1 << 16
+
+
+class Scripted:
+    """A connection and its cursor: every statement of the test's raises ``error``."""
+
+    def __init__(
+        self, version: str, error: pymysql.Error | None, warnings: list[tuple[Any, ...]]
+    ) -> None:
+        self.version, self.error, self.warnings = version, error, warnings
+        self.rowcount, self.warning_count = 0, len(warnings)
+        self._rows: list[tuple[Any, ...]] = []
+
+    def cursor(self) -> Scripted:
+        return self
+
+    def __enter__(self) -> Scripted:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def execute(self, sql: str, _: object = None) -> None:
+        if not sql.startswith(("SET SESSION", "SELECT @@")) and self.error is not None:
+            raise self.error
+        asked = sql.startswith("SHOW WARNINGS")
+        self._rows = self.warnings if asked else [(1, PACKET, self.version)]
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        return self._rows
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture
+def connect(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Makes a session with a scripted server."""
+
+    def make(
+        version: str = "8.0.15",
+        error: pymysql.Error | None = None,
+        warnings: list[tuple[Any, ...]] | None = None,
+    ) -> MySqlSession:
+        server = Scripted(version, error, warnings or [])
+        monkeypatch.setattr(pymysql, "connect", lambda **_: server)
+        return MySqlSession(MySqlAddress("db", 3306, "", ""))
+
+    return make
+
+
+@pytest.mark.parametrize("number", [*sorted(LOST & {2006, 2013, 1160}), 0, 1153])
+def test_a_statement_larger_than_the_server_takes_is_refused(connect: Any, number: int) -> None:
+    session = connect(error=pymysql.OperationalError(number, "gone"))
+
+    with pytest.raises(TargetError, match="larger than max_allowed_packet") as raised:
+        session.execute_strictly(f"REPLACE INTO t VALUES ('{'ä' * (PACKET // 2)}')")
+
+    error = raised.value
+    assert (error.number, error.retryable) == (1153, False)
+    assert "raise max_allowed_packet" in error.hint and "db:3306" in error.hint
+    assert str(PACKET) in error.message and error.statement
+    assert not session.is_open
+
+
+def test_a_connection_lost_by_a_statement_that_fits_is_tried_again(connect: Any) -> None:
+    session = connect(error=pymysql.OperationalError(2006, "gone"))
+
+    with pytest.raises(TargetError, match="gone") as raised:
+        session.execute("x" * (PACKET - 2))
+
+    assert (raised.value.number, raised.value.retryable) == (2006, True)
+    assert not session.is_open
+
+
+def test_an_error_of_a_large_statement_that_the_server_read_stays_what_it_is(connect: Any) -> None:
+    session = connect(error=pymysql.IntegrityError(1062, "Duplicate entry"))
+
+    with pytest.raises(TargetError, match="Duplicate") as raised:
+        session.execute("x" * PACKET)
+
+    assert raised.value.number == 1062 and session.is_open
+
+
+def test_a_result_that_the_server_made_null_is_refused(connect: Any) -> None:
+    session = connect(warnings=[("Warning", 1301, "Result of unhex() was larger than …")])
+
+    with pytest.raises(TargetError, match="unhex") as raised:
+        session.load("LOAD DATA LOCAL INFILE '{path}' INTO TABLE t", b"0\n")
+
+    assert (raised.value.number, raised.value.retryable) == (1301, False)
+    assert not session.is_open  # the next connection has a raised max_allowed_packet
+
+
+@pytest.mark.parametrize(
+    ("version", "is_mariadb"),
+    [("8.0.15", False), ("10.11.6-MariaDB-0+deb12u1", True), ("8.0.11-TiDB-v8.5.0", False)],
+)
+def test_the_flavour_is_known_before_the_first_statement(
+    connect: Any, version: str, is_mariadb: bool
+) -> None:
+    assert connect(version).is_mariadb is is_mariadb
