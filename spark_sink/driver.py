@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from shardmerge.connectors.registry import RegistryAddress
@@ -44,6 +44,7 @@ from .range_reader import RowReader
 from .ranges import Advance, RangeResult, RowHold, TaskFailure, offsets_moved
 from .rewind import first_from
 from .row_avro import row_format
+from .row_topics import RowTopic, changed, gone, gone_error, live_topics
 from .statement_runs import RemovalResult, StatementResult, StatementRunner
 from .statements import Refused, bindings
 from .targets.interface import Batches, StatementJournal, WriterState, taken_over
@@ -54,6 +55,8 @@ log = logging.getLogger(__name__)
 _FAILURE_PAUSE_S = 1.0
 _STAGE_S = 2.0
 """How often the target is asked about a statement that runs long."""
+_GONE_S = 5.0
+"""How long Kafka must lack a topic before the sink ends: a broker may learn of one late."""
 
 
 @dataclass(slots=True)
@@ -112,6 +115,9 @@ class Driver:
         self._catch_up = CatchUp()
         self._holds: dict[Partition, _Held] = {}
         self._truncations: dict[ShardId, Truncation] = {}
+        self._row_topics: dict[str, RowTopic] = {}
+        self._compared: Mapping[str, RowTopic] | None = None
+        self._gone_since: dict[str, float] = {}
         self._rows: dict[TargetTable, int] = {}
         self._stages: dict[TargetTable, tuple[float, str]] = {}
         self.gathering_s = 0.0
@@ -133,6 +139,7 @@ class Driver:
                 refusals[key] = _Refusal(entry.error, now)
         self._load_offsets()
         self._rows = self._control.rows()
+        self._row_topics = dict(self._control.row_topics())
         self._intake.load()
         self._check_topics()
         self._check_journal()
@@ -164,6 +171,7 @@ class Driver:
         news = self._intake.read(0 if ended or self._statements.busy else wait_s)
         try:
             self._intake.observe()  # 1, 2
+            self._compare_row_topics()
         except StackError as error:
             log.warning("kafka does not answer", extra={"error": str(error)})
             return False
@@ -419,6 +427,30 @@ class Driver:
                 "another one merge the target again from a snapshot, as another pipeline",
             )
 
+    def _compare_row_topics(self) -> None:
+        """Be sure that every row topic is the one that the stored offsets are of.
+
+        Raises:
+            ContractError: One is not.
+            StackError: One is gone, for a moment until now: nothing is done without it.
+        """
+        there = self._intake.row_topics
+        if there is self._compared:
+            return
+        live = live_topics(self._intake.decisions) & self._intake.watermarks.partitions.keys()
+        if new := changed(self._row_topics, there, live):
+            # Before the first offset of theirs is stored.
+            self._control.keep_row_topics(self._epoch, new)
+            self._row_topics |= new
+        now, lacking = time.monotonic(), gone(self._row_topics, there, live)
+        self._gone_since = {name: self._gone_since.get(name, now) for name in lacking}
+        for name, since in self._gone_since.items():
+            if now - since >= _GONE_S:
+                raise gone_error(name, self._row_topics[name])
+        if lacking:
+            raise StackError(f"row topic {min(lacking)} is gone", hint="it is looked for again")
+        self._compared = there
+
     def _check_journal(self) -> None:
         """What is journalled must be decided, or the ddl topic is not the one it came from."""
         for target, keys in self._executed.items():
@@ -439,7 +471,14 @@ class Driver:
         rows, unreadable = self._row_progress(), self._intake.unreadable
         for target in targets:
             if self._publisher.is_due(target.target):
-                standing = Standing(holds, missing, unreadable, self._stage(target.target))
+                standing = Standing(
+                    holds,
+                    missing,
+                    unreadable,
+                    self._stage(target.target),
+                    is_busy=target.target in self._statements.busy,
+                    truncations=self._truncations,
+                )
                 count = self._rows.get(target.target, 0)
                 self._publisher.offer(
                     progress_of(self._intake.decisions, target, rows, standing, count)

@@ -21,11 +21,15 @@ from .decisions import Decisions
 from .listing import Listing, Wanted
 from .offsets import OffsetReader, TailEnd, TailRecord, TopicTail
 from .partitions import Partition
+from .row_topics import RowTopic
 
 log = logging.getLogger(__name__)
 
 _RELIST_S = 0.1
 """How old a list of topics may be before it is read again without a reason."""
+_DESCRIBE_SHARE = 20
+"""How many times as long as it takes to ask what topics are, it is not asked again: they may be
+thousands."""
 _LOUD_S = 5.0
 """How long a missing decision is waited for before the log says so."""
 
@@ -41,6 +45,7 @@ class Intake:
         decisions: Everything decided, as far as read.
         barriers: Per source, with the ends that are safe.
         watermarks: The latest reading of the row topics' ends.
+        row_topics: The row topics that there are, by the latest list; another object with each.
         unreadable: Partition as Kafka has it → where a transaction is open, behind which there are
             rows; all before it is safe already.
     """
@@ -55,6 +60,7 @@ class Intake:
         self.decisions = Decisions(topics.RowTopics(pipeline.routes))
         self.barriers = Barriers(source.name for source in pipeline.sources)
         self.watermarks = Watermarks()
+        self.row_topics: Mapping[str, RowTopic] = {}
         self.unreadable: dict[Partition, int] = {}
         self._offsets = offsets
         self._tail = tail
@@ -62,6 +68,7 @@ class Intake:
         self._ddl_topic = topics.ddl(pipeline).name
         self._ddl_read_to = 0
         self._listing, self._listed_at = Listing(), 0.0
+        self._describe_at = 0.0
         self._missing_since: dict[str, float] = {}
 
     def load(self) -> None:
@@ -159,8 +166,20 @@ class Intake:
         now = time.monotonic()
         if self._listing.seen != self.decisions.seen or now - self._listed_at >= _RELIST_S:
             wanted = Wanted.of(self.decisions, self.barriers.tails.keys())
-            listed = self._offsets.partitions(wanted.topics)
-            self._listing, self._listed_at = wanted.listing(self.decisions, listed), now
+            counts = self._offsets.partitions(wanted.topics)
+            self._listing, self._listed_at = wanted.listing(self.decisions, counts), now
+            self._describe()
+
+    def _describe(self) -> None:
+        """Know what the listed topics are: again after a while, and where their list is another."""
+        now = time.monotonic()
+        counts = {name: count for name, count in self._listing.counts.items() if count}
+        known = {name: topic.partitions for name, topic in self.row_topics.items()}
+        if known != counts or now >= self._describe_at:
+            found = self._offsets.described(counts)
+            self.row_topics = {name: found[name] for name in counts if name in found}
+            took = time.monotonic() - now
+            self._describe_at = now + max(_RELIST_S, _DESCRIBE_SHARE * took)
 
     def settle(self) -> None:
         """See which ends are safe by now: their schema changes have all their decisions."""

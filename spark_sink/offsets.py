@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass
 
 from confluent_kafka import (
@@ -11,13 +12,16 @@ from confluent_kafka import (
     KafkaError,
     KafkaException,
     Message,
+    TopicCollection,
     TopicPartition,
+    Uuid,
 )
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.admin import AdminClient, OffsetSpec, TopicDescription
 
 from shardmerge.schemas.errors import ContractError, StackError
 
 from .partitions import Partition
+from .row_topics import RowTopic
 
 _REQUEST_TIMEOUT_S = 5.0
 _CHUNK = 1_000
@@ -53,6 +57,31 @@ class OffsetReader:
             if known.error is not None:
                 raise StackError(f"the metadata of topic {topic}: {known.error.str()}")
             found[topic] = len(known.partitions)
+        return found
+
+    def described(self, topics: Collection[str]) -> dict[str, RowTopic]:
+        """Topic → its id and its number of partitions, of those topics that exist.
+
+        Raises:
+            StackError: Kafka does not answer.
+        """
+        names = sorted(topics)
+        found = {}
+        try:
+            asked: dict[str, Future[TopicDescription]] = {}
+            for first in range(0, len(names), _CHUNK):
+                chunk = TopicCollection(names[first : first + _CHUNK])
+                asked |= self._admin.describe_topics(chunk, request_timeout=_REQUEST_TIMEOUT_S)
+            for name, future in asked.items():
+                try:
+                    topic = future.result()
+                except KafkaException as error:
+                    if (told := error.args[0]).code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                        continue
+                    raise StackError(f"the metadata of topic {name}: {told.str()}") from error
+                found[name] = RowTopic(_topic_id(topic.topic_id), len(topic.partitions))
+        except KafkaException as error:
+            raise _unanswered(error) from error
         return found
 
     def high_watermarks(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
@@ -165,6 +194,14 @@ def _event(message: Message) -> TailRecord | TailEnd | None:
         raise StackError(f"reading {topic}: {error.str()}")
     # A broker that is away: the client tries again, and nothing advances meanwhile.
     return None
+
+
+def _topic_id(told: Uuid | None) -> str:
+    """A topic's id as text; "" of a broker before 2.8, which has none."""
+    if told is None:
+        return ""
+    halves = (told.get_most_significant_bits(), told.get_least_significant_bits())
+    return str(told) if any(halves) else ""
 
 
 def _unanswered(error: KafkaException) -> StackError:

@@ -9,7 +9,7 @@ from shardmerge.schemas.events import ShardProgress, SinkProgress, StatementProg
 from shardmerge.schemas.names import ShardId
 from shardmerge.schemas.topics import row_topic
 
-from .applied import RowProgress
+from .applied import RowProgress, unapplied_before
 from .barrier import open_transaction
 from .decisions import Decisions
 from .gates import Stop
@@ -17,6 +17,7 @@ from .partitions import Partition, stream_of
 from .plan import TargetPlan
 from .ranges import RowHold
 from .statements import OpenStatement, StatementState
+from .truncations import Truncation
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +29,18 @@ class Standing:
         missing: Source → what its barrier waits for, where it does.
         unreadable: Partition as Kafka has it → where a transaction is open in it.
         stage: What the target says of the statement that it executes.
+        is_busy: Whether a statement, or the removal of a truncated shard's rows, runs on the
+            target.
+        truncations: Shard → the first TRUNCATE that was met and is not carried out, in the order
+            in which those whose turn has come are.
     """
 
     holds: Mapping[ShardId, RowHold] = field(default_factory=dict)
     missing: Mapping[str, str] = field(default_factory=dict)
     unreadable: Mapping[Partition, int] = field(default_factory=dict)
     stage: str = ""
+    is_busy: bool = False
+    truncations: Mapping[ShardId, Truncation] = field(default_factory=dict)
 
 
 def progress_of(
@@ -49,13 +56,16 @@ def progress_of(
         row_count: Rows applied to the target so far.
     """
     shards = decisions.targets[plan.target].shards
+    running = _running(decisions, plan, rows, standing)
     return SinkProgress(
         target=plan.target,
         executed_version=plan.frontier - 1,
         rows=row_count,
         open=tuple(_statement(s, standing.stage) for s in plan.open),
         shards=tuple(
-            replace(_shard(s, decisions, plan, rows, standing), parked=rows.parked(s))
+            replace(
+                _shard(s, decisions, plan, rows, standing, running=running), parked=rows.parked(s)
+            )
             for s in sorted(shards)
         ),
     )
@@ -109,7 +119,13 @@ def _statement(open_statement: OpenStatement, stage: str) -> StatementProgress:
 
 
 def _shard(
-    shard: ShardId, decisions: Decisions, plan: TargetPlan, rows: RowProgress, standing: Standing
+    shard: ShardId,
+    decisions: Decisions,
+    plan: TargetPlan,
+    rows: RowProgress,
+    standing: Standing,
+    *,
+    running: OpenStatement | Truncation | None,
 ) -> ShardProgress:
     offset = sum(rows.at(partition).offset for partition in rows.partitions_of(shard))
     if reason := contradiction(decisions, shard):
@@ -127,6 +143,12 @@ def _shard(
             f"shardmerge command resume --shard {shard}",
         )
     stop = plan.stops.get(shard)
+    truncation = standing.truncations.get(shard)
+    if truncation is not None and (
+        stop is None or (not stop.held and truncation.position <= stop.position)
+    ):
+        what = _at_truncate(truncation, rows, running)
+        return ShardProgress(shard, offset, what, position=truncation.position)
     if stop is not None and (stop.held or rows.is_parked(shard)):
         reason, hint = _why(stop, plan)
         return ShardProgress(shard, offset, reason, hint, stop.position)
@@ -136,7 +158,59 @@ def _shard(
         if partition.whole in standing.unreadable and rows.is_parked(shard):
             what = open_transaction(partition, standing.unreadable[partition.whole])
             return ShardProgress(shard, offset, f"waits for {what}", _OPEN_TRANSACTION_HINT)
+    if running is not None and rows.is_parked(shard):
+        return ShardProgress(shard, offset, _behind(running))
     return ShardProgress(shard, offset)
+
+
+def _running(
+    decisions: Decisions, plan: TargetPlan, rows: RowProgress, standing: Standing
+) -> OpenStatement | Truncation | None:
+    """What runs on the target, whose rows wait for its end; None for nothing.
+
+    A statement that became ready while a truncated shard's rows are deleted counts as running.
+    """
+    if not standing.is_busy:
+        return None
+    for statement in plan.open:
+        if statement.state in (StatementState.READY, StatementState.EXECUTING):
+            return statement
+    paused = decisions.targets[plan.target].paused
+    ready = [
+        t
+        for t in standing.truncations.values()
+        if t.target == plan.target and not _unapplied_before(t, rows)
+    ]
+    # One may have been paused since its rows began to be deleted.
+    return min(ready, key=lambda t: t.shard in paused, default=None)
+
+
+def _unapplied_before(truncation: Truncation, rows: RowProgress) -> str:
+    place, seen = truncation.position, truncation.seen
+    return unapplied_before(truncation.shard, place, seen, rows, reading=truncation.reading)
+
+
+def _at_truncate(
+    truncation: Truncation, rows: RowProgress, running: OpenStatement | Truncation | None
+) -> str:
+    """Why a shard stands at its TRUNCATE."""
+    if running == truncation:
+        return "it was truncated: its rows in the target are being deleted"
+    if waits := _unapplied_before(truncation, rows):
+        return (
+            "it was truncated: its rows are deleted when those before that are applied, waits for "
+            f"{waits}"
+        )
+    return _behind(running) if running else "it was truncated: its rows are deleted next"
+
+
+def _behind(running: OpenStatement | Truncation) -> str:
+    """What rows wait for while something runs on their target."""
+    if isinstance(running, Truncation):
+        return f"waits while the rows of the truncated shard {running.shard} are being deleted"
+    key = running.key
+    name = f"{key.version}.{key.ordinal}"
+    return f"waits for the end of statement {name}, which executes on the target"
 
 
 _OPEN_TRANSACTION_HINT = (

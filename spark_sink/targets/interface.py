@@ -21,6 +21,7 @@ from shardmerge.schemas.events import TargetStatement
 from shardmerge.schemas.names import TargetTable
 from shardmerge.spark_sink.partitions import Partition
 from shardmerge.spark_sink.ranges import Advance, RangeResult, RangeTask, TaskFailure
+from shardmerge.spark_sink.row_topics import RowTopic
 
 State: TypeAlias = Literal["intent", "done", "refused"]
 StatementPlace: TypeAlias = tuple[TargetTable, int, int]
@@ -67,6 +68,19 @@ class WriterState(Protocol):
 
     def rows(self) -> dict[TargetTable, int]:
         """Target → row events applied to it."""
+        ...
+
+    def row_topics(self) -> Mapping[str, RowTopic]:
+        """Row topic → what it was when the pipeline first read it."""
+        ...
+
+    def keep_row_topics(self, epoch: int, row_topics: Mapping[str, RowTopic]) -> None:
+        """Store what row topics are, beside those that are stored.
+
+        Raises:
+            TargetError: Another writer took over, or the target cannot be written now
+                (``retryable``).
+        """
         ...
 
     def move(self, epoch: int, moves: Iterable[Advance]) -> None:

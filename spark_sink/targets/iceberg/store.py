@@ -1,8 +1,8 @@
 """The pipeline's epoch and offsets in Iceberg's tables.
 
 Each target table keeps its own state (``stored``). A control table without rows,
-``<control database>.<pipeline>``, keeps in its properties the writer epoch and which tables the
-pipeline has.
+``<control database>.<pipeline>``, keeps in its properties the writer epoch, which tables the
+pipeline has, and what its row topics were when they were first read.
 
 Fencing: ``take_epoch`` raises the control table's epoch, then that of every table. An older
 writer that goes on is refused by the first commit it tries: each is a compare-and-set that looks
@@ -21,6 +21,7 @@ from shardmerge.schemas.errors import TargetError
 from shardmerge.schemas.names import TargetTable
 from shardmerge.spark_sink.partitions import Partition
 from shardmerge.spark_sink.ranges import Advance
+from shardmerge.spark_sink.row_topics import RowTopic
 from shardmerge.spark_sink.targets.interface import taken_over
 
 from .layout import Field, Layout
@@ -30,6 +31,7 @@ from .tables import IcebergCatalog, IcebergTable, Moved, Uncertain
 T = TypeVar("T")
 _ATTEMPTS = 20
 _EPOCH, _TABLES = "shardmerge.epoch", "shardmerge.tables"
+_ROW_TOPICS = "shardmerge.row-topics"
 
 
 class IcebergStore:
@@ -93,6 +95,25 @@ class IcebergStore:
     def rows(self) -> dict[TargetTable, int]:
         """Target → row events applied to it."""
         return {table: state.rows for table, state in self.states().items()}
+
+    def row_topics(self) -> dict[str, RowTopic]:
+        """Row topic → what it was when the pipeline first read it."""
+        return _row_topics_of(self.catalog.load(self._control))
+
+    def keep_row_topics(self, epoch: int, row_topics: Mapping[str, RowTopic]) -> None:
+        """Store what row topics are, in one commit of the control table.
+
+        Raises:
+            TargetError: Another writer took over.
+        """
+
+        def keep() -> None:
+            control = self.catalog.load(self._control)
+            if (current := _epoch_of(control)) != epoch:
+                raise taken_over(current, epoch)
+            control.commit({_ROW_TOPICS: json.dumps({**_row_topics_of(control), **row_topics})})
+
+        repeated(keep)
 
     def move(self, epoch: int, moves: Iterable[Advance]) -> None:
         """Set offsets of one target's partitions, forward or back, in one commit."""
@@ -176,6 +197,11 @@ def repeated(action: Callable[[], T]) -> T:
 
 def _epoch_of(control: IcebergTable) -> int:
     return int(control.property(_EPOCH) or 0)
+
+
+def _row_topics_of(control: IcebergTable) -> dict[str, RowTopic]:
+    stored = json.loads(control.property(_ROW_TOPICS) or "{}")
+    return {topic: RowTopic(*facts) for topic, facts in stored.items()}
 
 
 def _tables_of(control: IcebergTable) -> list[TargetTable]:

@@ -1,8 +1,9 @@
-"""The sink's control tables in the target: offsets, writer epoch, DDL journal.
+"""The sink's control tables in the target: offsets, row topics, writer epoch, DDL journal.
 
 Theory of operation of a transaction that applies rows (``fence``, then ``advance``):
 
-1. ``fence`` reads the writer epoch under a shared lock, kept until the transaction ends.
+1. ``fence`` reads the writer epoch under a shared lock (TiDB: exclusive), kept until the
+   transaction ends.
    ``take_epoch`` needs it exclusively. So once it returned, no transaction of an earlier epoch
    is open, and none can begin.
 2. ``advance`` moves the partition's offset from where the rows begin to where they end, if it
@@ -15,12 +16,13 @@ After a lost acknowledgement of COMMIT the stored offset tells whether it took e
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from shardmerge.schemas.errors import TargetError
 from shardmerge.schemas.names import ShardId, TargetTable, quote_identifier
 from shardmerge.spark_sink.partitions import Partition
 from shardmerge.spark_sink.ranges import Advance
+from shardmerge.spark_sink.row_topics import RowTopic
 from shardmerge.spark_sink.targets.interface import taken_over
 
 from .session import MySqlSession
@@ -58,6 +60,15 @@ _TABLES = {
         PRIMARY KEY (
             pipeline, topic, partition_number, shard_source, shard_database, shard_table
         )
+    )""",
+    "row_topics": """(
+        pipeline VARCHAR(64) NOT NULL,
+        topic VARCHAR(255) NOT NULL,
+        topic_id VARCHAR(32) NOT NULL,
+        partitions INT NOT NULL,
+        changed_at TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3)
+            ON UPDATE CURRENT_TIMESTAMP(3),
+        PRIMARY KEY (pipeline, topic)
     )""",
     "writer_epoch": """(
         pipeline VARCHAR(64) NOT NULL PRIMARY KEY,
@@ -97,6 +108,7 @@ class ControlStore:
         self._session = session
         self._pipeline = pipeline
         self._database = control_database
+        self._fence_lock = ""
 
     def table(self, name: str) -> str:
         """The quoted, qualified name of a control table."""
@@ -172,6 +184,38 @@ class ControlStore:
                 found[target] = found.get(target, 0) + int(count)
         return found
 
+    def row_topics(self) -> dict[str, RowTopic]:
+        """Row topic → what it was when the pipeline first read it."""
+        return {
+            topic: RowTopic(topic_id, int(partitions))
+            for topic, topic_id, partitions in self._session.query(
+                f"SELECT topic, topic_id, partitions FROM {self.table('row_topics')}"
+                " WHERE pipeline = %s",
+                (self._pipeline,),
+            )
+        }
+
+    def keep_row_topics(self, epoch: int, row_topics: Mapping[str, RowTopic]) -> None:
+        """Store what row topics are, in one transaction.
+
+        Raises:
+            TargetError: Another writer took over, or the target cannot be written now
+                (``retryable``).
+        """
+        kept = list(row_topics.items())
+        with self._session.transaction():
+            self.fence(epoch)
+            for first in range(0, len(kept), _MOST_TOGETHER):
+                values: list[object] = []
+                for topic, (topic_id, partitions) in kept[first : first + _MOST_TOGETHER]:
+                    values += [self._pipeline, topic, topic_id, partitions]
+                rows = ", ".join(["(%s, %s, %s, %s)"] * (len(values) // 4))
+                self._session.execute(
+                    f"REPLACE INTO {self.table('row_topics')}"
+                    f" (pipeline, topic, topic_id, partitions) VALUES {rows}",
+                    values,
+                )
+
     def executed_statements(self, target: TargetTable) -> int:
         """How many statements the sink has executed on the target: tells when keys may differ."""
         rows = self._session.query(
@@ -188,13 +232,25 @@ class ControlStore:
             TargetError: It is not.
         """
         rows = self._session.query(
-            f"SELECT epoch FROM {self.table('writer_epoch')} WHERE pipeline = %s"
-            " LOCK IN SHARE MODE",
+            f"SELECT epoch FROM {self.table('writer_epoch')} WHERE pipeline = %s {self._lock()}",
             (self._pipeline,),
         )
         current = int(rows[0][0]) if rows else 0
         if current != epoch:
             raise taken_over(current, epoch)
+
+    def _lock(self) -> str:
+        """How ``fence`` locks: shared, so that tasks apply rows side by side.
+
+        TiDB has no shared lock. By default it refuses LOCK IN SHARE MODE (error 1235), and where it
+        is told to take it (``tidb_enable_noop_functions``), nothing is locked. There the lock is
+        exclusive: transactions of one round come one after the other.
+        """
+        if not self._fence_lock:
+            ((version,),) = self._session.query("SELECT VERSION()")
+            is_tidb = "tidb" in str(version).lower()
+            self._fence_lock = "FOR UPDATE" if is_tidb else "LOCK IN SHARE MODE"
+        return self._fence_lock
 
     def offset_of(self, partition: Partition) -> int | None:
         """Within a transaction: the partition's stored offset, locked; None without one."""

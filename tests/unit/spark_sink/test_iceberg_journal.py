@@ -13,6 +13,7 @@ from shardmerge.schemas.events import StatementKind, TargetStatement
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.spark_sink.partitions import Partition
 from shardmerge.spark_sink.ranges import Advance
+from shardmerge.spark_sink.row_topics import RowTopic
 from shardmerge.spark_sink.targets.iceberg import journal as module
 from shardmerge.spark_sink.targets.iceberg.journal import IcebergJournal
 from shardmerge.spark_sink.targets.iceberg.layout import Layout
@@ -238,3 +239,22 @@ def test_a_column_that_is_there_is_taken_when_it_fits(world: _World) -> None:
     assert world.catalog.tables[TARGET].layout == before
     assert world.execute(4, "ALTER TABLE `m`.`t` ADD COLUMN `n` int") == DONE
     assert world.catalog.tables[TARGET].layout != before
+
+
+def test_what_row_topics_were_is_kept_beside_what_others_store(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = _World(monkeypatch)
+    assert world.store().row_topics() == {}, "also of a control table that is older than this"
+    one, two = RowTopic("id", 3), RowTopic("", 1)
+    world.store().keep_row_topics(world.epoch, {"one": one})
+    world.catalog.between.append(
+        lambda: world.store().register(TargetTable("m", "other"), world.epoch)
+    )
+    world.store().keep_row_topics(world.epoch, {"two": two})
+    assert world.store().row_topics() == {"one": one, "two": two}
+    assert len(world.store().tables()) == 2
+    world.store().take_epoch()
+    with pytest.raises(TargetError, match="took over"):
+        world.store().keep_row_topics(world.epoch, {"two": one})
+    assert world.store().row_topics()["two"] == two

@@ -15,6 +15,7 @@ from shardmerge.schemas.pipeline import Connect, Kafka, Pipeline, Source, Target
 from shardmerge.schemas.routing import RoutingRule
 from shardmerge.spark_sink.intake import Intake
 from shardmerge.spark_sink.partitions import Partition
+from shardmerge.spark_sink.row_topics import RowTopic
 
 from .decided import A, B, decision
 
@@ -40,6 +41,9 @@ class Offsets:
     def partitions(self, topics: Collection[str]) -> dict[str, int]:
         self.asked = sorted(topics)
         return dict.fromkeys((t for t in topics if t not in self.missing), 1)
+
+    def described(self, topics: Collection[str]) -> dict[str, RowTopic]:
+        return {t: RowTopic(f"id of {t}", count) for t, count in self.partitions(topics).items()}
 
     def high_watermarks(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
         return dict.fromkeys(partitions, 10)
@@ -112,6 +116,7 @@ def test_shards_of_a_shared_topic_follow_their_sources_barriers() -> None:
     intake.settle()
     assert intake.barriers.safe_ends == {one: 10, two: 10}
     assert not intake.watermarks.strays
+    assert intake.row_topics == {"merged.t": RowTopic("id of merged.t", 1)}
 
     offsets.missing = ("s1.app.a",)
     intake.decisions.add(decision(3, A, 20, offset=1))

@@ -14,14 +14,17 @@ from shardmerge.spark_sink.plan import SinkState, plan
 from shardmerge.spark_sink.progress import Standing, progress_of, since
 from shardmerge.spark_sink.ranges import RowHold
 from shardmerge.spark_sink.statements import Refused
+from shardmerge.spark_sink.truncations import Truncation
 
 from .decided import (
     A_ROWS,
+    B_ROWS,
     CONTRACTING,
     EXPANDING,
     TARGET,
     A,
     B,
+    C,
     at,
     decision,
     folded,
@@ -103,6 +106,80 @@ def test_a_transaction_that_stays_open_is_shown_with_the_rows_behind_it():
     assert "kafka-transactions.sh" in shard.hint
     [idle] = _progress(known, standing=standing).shards
     assert idle.waiting == ""
+
+
+def test_rows_that_wait_while_a_debt_executes_tell_which_statement():
+    known = folded(decision(1, A, 10, DROP), decision(2, B, 10))
+    running = rows({A_ROWS: Applied(4, at(10)), B_ROWS: Applied(4, at(20))})
+    record = _progress(known, progress=running, standing=Standing(is_busy=True))
+    assert [(s.version, s.state) for s in record.open] == [(1, "executing")]
+    assert [s.waiting for s in record.shards] == [
+        "waits for the end of statement 1.0, which executes on the target"
+    ] * 2
+    assert [s.since_ms for s in since(record, None, 7).shards] == [7, 7]
+    idle = _progress(known, standing=Standing(is_busy=True))
+    assert [s.waiting for s in idle.shards] == ["", ""]
+
+
+def test_rows_that_wait_behind_a_debt_that_waits_itself_flow():
+    known = folded(decision(1, A, 10, DROP))
+    record = _progress(known, progress=BEHIND)
+    assert [s.state for s in record.open] == ["debt"]
+    assert [s.waiting for s in record.shards] == [""]
+
+
+EMPTIED = Truncation(TARGET, A, A_ROWS, 4, at(70), seen=2)
+OTHER = Partition("s1.app.a", 1)
+
+
+def _truncated(*records, busy=False, other=10, **more):
+    known = folded(decision(1, A, 10), decision(2, B, 10), *records)
+    ends = {A_ROWS: 10, OTHER: 10, B_ROWS: 10}
+    stands = {A_ROWS: Applied(4, at(70)), OTHER: Applied(other), B_ROWS: Applied(6)}
+    read = Watermarks(100, {"s1.app.a": 2, "s1.app.b": 1}, ends)
+    standing = Standing(is_busy=busy, truncations={A: EMPTIED}, **more)
+    return _progress(known, progress=RowProgress(stands, read), standing=standing).shards
+
+
+def test_a_shard_whose_rows_are_being_deleted_tells_it_and_so_do_those_that_wait_for_it():
+    a, b = _truncated(busy=True)
+    assert a.waiting == "it was truncated: its rows in the target are being deleted"
+    assert a.position == at(70)
+    assert b.waiting == "waits while the rows of the truncated shard s1/app.a are being deleted"
+
+
+def test_a_shard_that_stands_at_its_truncate_tells_what_it_waits_for():
+    a, b = _truncated(other=3)
+    assert (a.position, b.waiting) == (at(70), "")
+    assert a.waiting == (
+        "it was truncated: its rows are deleted when those before that are applied, waits for "
+        f"rows of s1/app.a before {at(70)} (s1.app.a/1@3)"
+    )
+
+
+def test_a_truncated_shard_waits_for_the_statement_that_executes_first():
+    a, b, _ = _truncated(decision(3, C, 10, ADD), busy=True)
+    assert a.waiting == b.waiting
+    assert a.waiting == "waits for the end of statement 3.0, which executes on the target"
+
+
+def test_a_truncate_comes_before_the_gate_behind_it_and_after_what_stops_the_shard_before():
+    (before, *_) = _truncated(decision(3, A, 50, ADD), other=3)
+    assert before.waiting == "waits for the target to reach version 3"
+    (behind, *_) = _truncated(decision(3, A, 90, ADD), other=3)
+    assert behind.waiting.startswith("it was truncated")
+    (held, *_) = _truncated(decision(3, A, 90, hold=True), busy=True)
+    assert held.waiting == "it conflicts"
+
+
+def test_only_one_shard_of_a_target_is_emptied_at_a_time():
+    known = folded(decision(1, A, 10), decision(2, B, 10))
+    met = {B: Truncation(TARGET, B, B_ROWS, 4, at(50), seen=2), A: EMPTIED}
+    stands = rows({A_ROWS: Applied(4, at(70)), B_ROWS: Applied(4, at(50))})
+    standing = Standing(is_busy=True, truncations=met)
+    a, b = _progress(known, progress=stands, standing=standing).shards
+    assert b.waiting == "it was truncated: its rows in the target are being deleted"
+    assert a.waiting == "waits while the rows of the truncated shard s1/app.b are being deleted"
 
 
 def test_two_shards_of_one_topic_tell_each_other():
