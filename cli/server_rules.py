@@ -22,6 +22,7 @@ from shardmerge.schemas.topics import RowTopics, row_topic
 _DAY_S = 86_400
 _READING_MODES = ("ANSI_QUOTES", "NO_BACKSLASH_ESCAPES", "PIPES_AS_CONCAT", "IGNORE_SPACE")
 """SQL modes that change what a statement means."""
+_NO_ZERO_DATES = ("NO_ZERO_DATE", "NO_ZERO_IN_DATE")
 _MIN_PACKET = 16 << 20
 
 
@@ -39,11 +40,19 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class SourceTable:
-    """A table of a source. ``has_key``: whether it has a primary key."""
+    """A table of a source.
+
+    Attributes:
+        has_key: Whether it has a primary key.
+        has_dates: Whether it has DATE or DATETIME columns.
+        text_keys: Text columns of its primary key whose collation calls different texts equal.
+    """
 
     database: str
     table: str
     has_key: bool
+    has_dates: bool = False
+    text_keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +222,80 @@ def shard_findings(
         if s.name in tables and not routed.get(s.name)
     ]
     return found
+
+
+def zero_date_findings(
+    source: Source, sql_mode: str, tables: Sequence[SourceTable], rules: Sequence[RoutingRule]
+) -> list[Finding]:
+    """Whether a source takes dates that Debezium has no value for.
+
+    Args:
+        source: Whose tables.
+        sql_mode: Of its server.
+        tables: The captured tables.
+        rules: The routing rules.
+    """
+    modes = {mode.strip().upper() for mode in sql_mode.split(",")}
+    lacking = [mode for mode in _NO_ZERO_DATES if mode not in modes]
+    # Without a strict mode the others only warn.
+    if not modes & {"STRICT_TRANS_TABLES", "STRICT_ALL_TABLES"}:
+        lacking.append("STRICT_TRANS_TABLES")
+    shards = [str(shard) for shard, table in _routed(source, tables, rules) if table.has_dates]
+    if not lacking or not shards:
+        return []
+    return [
+        Finding(
+            f"source {source.name}",
+            f"sql_mode lacks {', '.join(lacking)}: a zero date ('0000-00-00', '2026-00-01') in a "
+            "DATE or DATETIME column comes as NULL, in a NOT NULL column as 1970-01-01 (shards "
+            f"{_some(shards)})",
+            fault=False,
+        )
+    ]
+
+
+def key_findings(
+    source: Source,
+    tables: Sequence[SourceTable],
+    rules: Sequence[RoutingRule],
+    row_partitions: int,
+) -> list[Finding]:
+    """Keys that are two for Kafka, which goes by their bytes, and one for the target.
+
+    Args:
+        source: Whose tables.
+        tables: The captured tables.
+        rules: The routing rules.
+        row_partitions: Partitions of the row topics that Connect makes.
+    """
+    shards = [
+        f"{shard} ({', '.join(table.text_keys)})"
+        for shard, table in _routed(source, tables, rules)
+        if table.text_keys
+    ]
+    if not shards or row_partitions == 1:
+        return []
+    return [
+        Finding(
+            f"source {source.name}",
+            "text columns of primary keys whose collation is not binary: an UPDATE of a key to one "
+            "that only the collation calls equal ('a' to 'A') may be applied in the wrong order, "
+            f"as row_partitions is {row_partitions}; give row topics one partition or the columns "
+            f"a binary collation, or never change a key so (shards {_some(shards)})",
+            fault=False,
+        )
+    ]
+
+
+def _routed(
+    source: Source, tables: Sequence[SourceTable], rules: Sequence[RoutingRule]
+) -> list[tuple[ShardId, SourceTable]]:
+    shards = ((ShardId(source.name, t.database, t.table), t) for t in tables)
+    return [(shard, table) for shard, table in shards if route(rules, shard)]
+
+
+def _some(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
 
 def _missed(topics: RowTopics, shard: ShardId) -> str:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import pymysql
 from pymysql.cursors import Cursor
 
-from shardmerge.schemas.names import TargetTable
+from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline import Pipeline, Source, Target
 from shardmerge.schemas.render.dialects import dialect_of
+from shardmerge.schemas.routing import route
 
 from .server_rules import (
     Finding,
@@ -19,19 +20,25 @@ from .server_rules import (
     TargetFacts,
     catalog_finding,
     database_findings,
+    key_findings,
     shard_findings,
     source_findings,
     table_findings,
     target_findings,
+    zero_date_findings,
 )
 
 _TIMEOUT_S = 10
 _SYSTEM = ("information_schema", "mysql", "performance_schema", "sys")
+_DATES = ("date", "datetime")
+_TEXTS = ("char", "varchar", "tinytext", "text", "mediumtext", "longtext")
 
 
 def server_findings(pipeline: Pipeline) -> list[Finding]:
     """Everything that is wrong with the servers of a pipeline, unreachable ones included."""
     found: list[Finding] = []
+    routes, partitions = pipeline.routes, pipeline.connect.row_partitions
+    needs_keys = dialect_of(pipeline.target.kind, pipeline.target.version).needs_primary_key
     tables: dict[str, Sequence[SourceTable]] = {}
     for source in pipeline.sources:
         try:
@@ -41,31 +48,39 @@ def server_findings(pipeline: Pipeline) -> list[Finding]:
                 captured = tables[source.name] = _tables(cursor, source)
                 server = variables.get("character_set_server", "")
                 found += database_findings(source, _charsets(cursor, source), captured, server)
+                mode = variables.get("sql_mode", "")
+                found += zero_date_findings(source, mode, captured, routes)
+                if not needs_keys:  # there a key is its bytes
+                    found += key_findings(source, captured, routes, partitions)
         except pymysql.MySQLError as error:
             found.append(Finding(f"source {source.name}", _text(error)))
     found += shard_findings(
         pipeline.sources,
         tables,
-        pipeline.routes,
-        pipeline.connect.row_partitions,
-        needs_keys=dialect_of(pipeline.target.kind, pipeline.target.version).needs_primary_key,
+        routes,
+        partitions,
+        needs_keys=needs_keys,
     )
     if pipeline.target.catalog is not None:
         return [*found, catalog_finding(pipeline.target.catalog)]
     try:
         with _cursor(pipeline.target) as cursor:
             found += target_findings(pipeline.target, _variables(cursor))
-            for target in _targets(pipeline):
+            for target in _targets(pipeline, tables):
                 found += table_findings(_facts(cursor, target))
     except pymysql.MySQLError as error:
         found.append(Finding("target", _text(error)))
     return found
 
 
-def _targets(pipeline: Pipeline) -> list[TargetTable]:
-    """The targets whose names the routes tell without a shard."""
+def _targets(pipeline: Pipeline, tables: Mapping[str, Sequence[SourceTable]]) -> list[TargetTable]:
+    """The targets whose names the routes tell without a shard, and those of the shards found."""
     names = {(rule.target_database, rule.target_table) for rule in pipeline.routes}
-    return [TargetTable(*name) for name in sorted(names) if "\\g<" not in "".join(name)]
+    found = {TargetTable(*name) for name in names if "\\g<" not in "".join(name)}
+    for source, captured in tables.items():
+        for table in captured:
+            found.update(route(pipeline.routes, ShardId(source, table.database, table.table)))
+    return sorted(found)
 
 
 def _tables(cursor: Cursor, source: Source) -> list[SourceTable]:
@@ -79,12 +94,40 @@ def _tables(cursor: Cursor, source: Source) -> list[SourceTable]:
         " GROUP BY t.table_schema, t.table_name ORDER BY 1, 2",
         (_SYSTEM,),
     )
+    found = cursor.fetchall()
+    dates, text_keys = _columns(cursor)
     return [
-        SourceTable(database, table, bool(keys))
-        for database, table, keys in cursor.fetchall()
+        SourceTable(
+            database,
+            table,
+            bool(keys),
+            has_dates=(database, table) in dates,
+            text_keys=tuple(text_keys.get((database, table), ())) if keys else (),
+        )
+        for database, table, keys in found
         if re.fullmatch(source.databases, database)
         and (not source.tables or re.fullmatch(source.tables, f"{database}.{table}"))
     ]
+
+
+def _columns(
+    cursor: Cursor,
+) -> tuple[set[tuple[str, str]], dict[tuple[str, str], list[str]]]:
+    """The tables that have dates, and the text columns of keys whose collation is not binary."""
+    cursor.execute(
+        "SELECT table_schema, table_name, column_name, data_type, collation_name, column_key"
+        " FROM information_schema.columns WHERE table_schema NOT IN %s"
+        " AND (data_type IN %s OR column_key = 'PRI' AND data_type IN %s) ORDER BY 1, 2, 3",
+        (_SYSTEM, _DATES, _TEXTS),
+    )
+    dates: set[tuple[str, str]] = set()
+    text_keys: dict[tuple[str, str], list[str]] = {}
+    for database, table, column, kind, collation, key in cursor.fetchall():
+        if kind in _DATES:
+            dates.add((database, table))
+        elif kind in _TEXTS and key == "PRI" and not str(collation).endswith(("_bin", "binary")):
+            text_keys.setdefault((database, table), []).append(column)
+    return dates, text_keys
 
 
 def _charsets(cursor: Cursor, source: Source) -> dict[str, str]:

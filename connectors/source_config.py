@@ -86,6 +86,8 @@ _NOTHING_IS_SKIPPED: Mapping[str, str] = {
     "include.schema.changes": "true",
     # Stop rather than go on without what could not be read.
     "event.processing.failure.handling.mode": "fail",
+    # The default warns, and writes NULL for a value that it cannot convert.
+    "event.converting.failure.handling.mode": "fail",
     "inconsistent.schema.handling.mode": "fail",
     "schema.history.internal.skip.unparseable.ddl": "false",
     "errors.tolerance": "none",

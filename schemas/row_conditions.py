@@ -3,6 +3,10 @@
 A condition compares columns with literals or with each other; it is SQL, with SQL's logic of three
 values: a row counts when the condition is true, not when it is NULL. Numbers are compared as
 numbers, dates and moments as such (a TIMESTAMP in UTC), text to the byte: case and accents count.
+
+As in MySQL, numbers are compared exactly, or as doubles where a column is FLOAT or DOUBLE: a DOUBLE
+0.1 equals the literal 0.1, a FLOAT 0.1 does not. Debezium writes 1900 for the YEAR 0000, which is
+no other year; but its snapshots write 2000, and nobody can tell it from the year 2000.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
+from struct import Struct
 from typing import Any, TypeAlias
 
 import sqlglot
@@ -37,7 +42,9 @@ _KNOWN = (
     exp.Is, exp.Null, exp.Like, exp.Column, exp.Identifier, exp.Literal, exp.Neg, exp.Boolean,
 )  # fmt: skip
 _PARTS = frozenset(("this", "expression", "expressions", "low", "high", "is_string", "quoted"))
-_NUMBERS = frozenset(("decimal", "float", "double", "year"))
+_NUMBERS = frozenset(("decimal", "year"))
+_DOUBLES = frozenset(("float", "double"))
+_SINGLE = Struct("<f")
 _MOMENTS = frozenset(("date", "datetime", "timestamp"))
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d(?: \d\d:\d\d:\d\d(?:\.\d{1,6})?)?")
 
@@ -174,6 +181,8 @@ class _Compiler:
             for node in (left, right)
             if isinstance(node, exp.Column)
         }
+        if families == {"number", "double"}:
+            families = {"double"}
         if len(families) != 1:
             raise UnsupportedDDL(
                 f"where: {left.sql('mysql')} and {right.sql('mysql')} cannot be compared",
@@ -190,8 +199,14 @@ class _Compiler:
             return lambda _: literal
         column = self._column(node)
         place, text_of = column.place, column.text_of
+        if column.kind.name == "year":
+            read = _year
+        else:
+            read = _single if column.kind.name == "float" else _number
         if family == "number":
-            return lambda values: _number(values[place])
+            return lambda values: read(values[place])
+        if family == "double":
+            return lambda values: _double(read(values[place]))
         if family == "moment":
             return lambda values: _moment(text_of(values[place]))
         return lambda values: values[place]
@@ -205,6 +220,8 @@ class _Compiler:
 def _family(kind: ColumnType) -> str:
     if kind.is_integer or kind.name in _NUMBERS:
         return "number"
+    if kind.name in _DOUBLES:
+        return "double"
     if kind.name in _MOMENTS:
         return "moment"
     if kind.is_string or kind.name in ("enum", "set"):
@@ -217,13 +234,15 @@ def _literal(node: exp.Expr, family: str) -> Any:
     if negative:
         text = node.this
     if isinstance(text, exp.Literal):
-        if family == "number" and not text.is_string:
-            return -Decimal(text.this) if negative else Decimal(text.this)
+        if family in ("number", "double") and not text.is_string:
+            number = -Decimal(text.this) if negative else Decimal(text.this)
+            return number if family == "number" else float(number)
         if family == "text" and text.is_string and not negative:
             return text.this
         if family == "moment" and text.is_string and _MOMENT.fullmatch(text.this):
             return _moment(text.this)
-    form = {"number": "a number", "moment": "'YYYY-MM-DD' or 'YYYY-MM-DD HH:MM:SS'"}
+    form = {"moment": "'YYYY-MM-DD' or 'YYYY-MM-DD HH:MM:SS'"}
+    form |= dict.fromkeys(("number", "double"), "a number")
     raise UnsupportedDDL(
         f"where: {node.sql('mysql')} stands where {form.get(family, 'a text')} must"
     )
@@ -236,6 +255,22 @@ def _number(value: Any) -> Any:
         except InvalidOperation:
             return None
     return value
+
+
+def _double(value: Any) -> float | None:
+    return None if value is None else float(value)
+
+
+def _single(value: Any) -> float | None:
+    """A FLOAT as the server compares it: JSON has the shortest text that names it."""
+    if value is None:
+        return None
+    (widened,) = _SINGLE.unpack(_SINGLE.pack(value))
+    return float(widened)
+
+
+def _year(value: Any) -> Any:
+    return 0 if value == 1900 else value
 
 
 def _moment(text: str | None) -> str | None:

@@ -11,10 +11,12 @@ from shardmerge.cli.server_rules import (
     SourceTable,
     TargetFacts,
     database_findings,
+    key_findings,
     shard_findings,
     source_findings,
     table_findings,
     target_findings,
+    zero_date_findings,
 )
 from shardmerge.cli.servers import server_findings
 from shardmerge.schemas.names import TargetTable
@@ -191,3 +193,118 @@ def test_an_empty_database_of_another_charset_than_its_server_is_a_fault():
     assert found.fault
     assert "database empty has no table, and its charset is latin1" in found.text
     assert database_findings(SOURCE, {"a": "utf8"}, [], "utf8mb3") == []
+
+
+DATES = "STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE"
+
+
+@pytest.mark.parametrize(
+    ("mode", "text"),
+    [
+        ("STRICT_TRANS_TABLES,NO_ZERO_IN_DATE", "sql_mode lacks NO_ZERO_DATE"),
+        ("STRICT_ALL_TABLES,no_zero_date", "sql_mode lacks NO_ZERO_IN_DATE"),
+        ("", "sql_mode lacks NO_ZERO_DATE, NO_ZERO_IN_DATE, STRICT_TRANS_TABLES"),
+        ("NO_ZERO_IN_DATE,NO_ZERO_DATE", "sql_mode lacks STRICT_TRANS_TABLES"),
+    ],
+)
+def test_a_source_that_takes_zero_dates_is_told_where_a_shard_has_dates(
+    mode: str, text: str
+) -> None:
+    rules = [RoutingRule(".*", "app", r"t.*", "m", "t")]
+    tables = [
+        SourceTable("app", "t_0", has_key=True),
+        SourceTable("app", "t_1", has_key=True, has_dates=True),
+        SourceTable("app", "t_2", has_key=True, has_dates=True),
+        SourceTable("app", "other", has_key=True, has_dates=True),
+    ]
+    [found] = zero_date_findings(SOURCE, mode, tables, rules)
+    assert not found.fault and found.where == "source s1"
+    assert text + ":" in found.text and "1970-01-01" in found.text
+    assert "s1/app.t_1 and 1 more" in found.text
+    assert zero_date_findings(SOURCE, DATES, tables, rules) == []
+    assert zero_date_findings(SOURCE, mode, [tables[0], tables[3]], rules) == []
+
+
+def test_a_text_key_whose_collation_is_not_binary_is_told_with_several_partitions() -> None:
+    rules = [RoutingRule(".*", "app", r"t.*", "m", "t")]
+    tables = [
+        SourceTable("app", "t_0", has_key=True),
+        SourceTable("app", "t_1", has_key=True, text_keys=("code",)),
+        SourceTable("app", "other", has_key=True, text_keys=("code",)),
+    ]
+    [found] = key_findings(SOURCE, tables, rules, 2)
+    assert not found.fault and found.where == "source s1"
+    assert "s1/app.t_1 (code)" in found.text
+    assert "wrong order" in found.text and "row_partitions is 2" in found.text
+    assert key_findings(SOURCE, tables, rules, 1) == []
+    [several] = key_findings(SOURCE, [tables[1], replace(tables[1], table="t_2")], rules, 2)
+    assert "s1/app.t_1 (code) and 1 more" in several.text
+
+
+class _Server:
+    """A source, and the target too: answers by what a query asks for."""
+
+    def __init__(self) -> None:
+        self.looked_at: list[tuple[object, ...]] = []
+        self.rows: list[tuple[object, ...]] = []
+
+    def execute(self, sql: str, arguments: tuple[object, ...] = ()) -> None:
+        self.rows = []
+        if "SHOW GLOBAL VARIABLES" in sql:
+            self.rows = list(GOOD.items())
+        elif "VERSION()" in sql:
+            self.rows = [(GOOD["version"],)]
+        elif "table_constraints" in sql:
+            self.rows = [("app", f"{kind}_{n}", 1) for kind in ("a", "b") for n in (1, 2)]
+        elif "information_schema.columns" in sql:
+            self.rows = [
+                ("app", "a_1", "day", "date", None, ""),
+                ("app", "a_1", "code", "varchar", "utf8mb4_0900_ai_ci", "PRI"),
+                ("app", "b_1", "code", "varchar", "utf8mb4_bin", "PRI"),
+                ("app", "b_1", "name", "varchar", "utf8mb4_general_ci", ""),
+                ("app", "b_2", "state", "enum", "utf8mb4_general_ci", "PRI"),
+            ]
+        elif "information_schema.triggers" in sql:
+            self.looked_at.append(arguments)
+            self.rows = [("tr",)] if arguments[1] == "b" else []
+
+    def fetchall(self) -> list[tuple[object, ...]]:
+        return self.rows
+
+    def cursor(self) -> _Server:
+        return self
+
+    def close(self) -> None: ...
+
+    def __enter__(self) -> _Server:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+def test_what_the_servers_say_of_columns_and_of_targets_named_by_groups_is_judged(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    server = _Server()
+    monkeypatch.setattr(pymysql, "connect", lambda **_: server)
+    pipeline = Pipeline(
+        "p", Kafka("127.0.0.1:9092"), Connect("http://127.0.0.1:8083", row_partitions=2), (SOURCE,),
+        (
+            RoutingRule(".*", "app", r"(?P<kind>[a-z])_\d+", "m", r"\g<kind>"),
+            RoutingRule(".*", "app", "none", "m", "z"),
+        ),
+        TARGET,
+    )  # fmt: skip
+
+    found = [str(f) for f in server_findings(pipeline)]
+
+    assert server.looked_at == [("m", "a"), ("m", "b"), ("m", "z")]
+    assert "target m.b: trigger tr runs for every row that is merged" in found
+    assert len(found) == 3
+    assert "s1/app.a_1 (code)" in found[1] and "more" not in found[1]
+    assert "s1/app.a_1" in found[0] and "1970-01-01" in found[0]
+
+    catalog = SparkCatalog("lake", (("type", "hadoop"), ("warehouse", "/w")))
+    lake = Target("", 0, "", "", "control", "iceberg", "1.12.0", catalog)
+    in_lake = [str(f) for f in server_findings(replace(pipeline, target=lake))]
+    assert in_lake[0] == found[0] and not any("wrong order" in text for text in in_lake)

@@ -69,6 +69,8 @@ def test_every_value_is_text() -> None:
         ("include.schema.changes", "true"),
         ("schema.history.internal.skip.unparseable.ddl", "false"),
         ("errors.tolerance", "none"),
+        ("event.processing.failure.handling.mode", "fail"),
+        ("event.converting.failure.handling.mode", "fail"),
     ],
 )
 def test_a_choice_that_loses_nothing_is_made(key: str, value: str) -> None:
