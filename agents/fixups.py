@@ -209,11 +209,14 @@ def _carried(state: TargetState, effects: dict[ShardId, tuple[RowEffect, ...]]) 
 
 
 def _given_up(old: TargetState, new: TargetState, moved: Iterable[ShardId]) -> set[str]:
-    """Columns that a shard has no longer, whose values its rows keep in the target."""
+    """Columns that a shard has no longer, whose values its rows keep in the target.
+
+    A shard that was held may have given it up while it was held, and had it until then.
+    """
     found: set[str] = set()
     for name in moved:
         before, after = old.shards.get(name), new.shards[name]
-        ids = {item.id for item in _columns(before.real if before else None)}
+        ids = {item.id for schema in (before.schemas if before else ()) for item in _columns(schema)}
         found.update(ids.difference(item.id for item in _columns(after.real)))
     return found
 

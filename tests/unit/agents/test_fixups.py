@@ -214,3 +214,16 @@ def test_a_refused_command_asks_for_nothing() -> None:
     rollout = line()
     decision = rollout.command(CommandKind.SKIP, "s1")
     assert (decision.outcome, decision.fixups) == (Outcome.REFUSED, ())
+
+
+def test_a_column_that_a_held_shard_dropped_and_adds_again_later_is_read_again() -> None:
+    rollout = line()
+    rollout.alter("s2", "ADD COLUMN x DATE")
+    assert rollout.alter("s1", "ADD COLUMN x INT").outcome is Outcome.HOLD
+    rollout.alter("s1", "DROP COLUMN a")
+    released = rollout.alter("s1", "DROP COLUMN x")
+    assert [release.shard for release in released.releases] == [shard_of("s1")]
+
+    again = rollout.alter("s1", "ADD COLUMN a INT")
+
+    assert asked(again) == [("s1", ("a",))]
