@@ -83,8 +83,7 @@ class JoinIndex:
             if isinstance(column, Conflict):
                 return column
             columns.append(column)
-        partial = frozenset(c.column.name.lower() for c in columns if c.partial)
-        rest = self._constraints.join(self.shards, partial, names, local)
+        rest = self._constraints.join(self.shards, names, local)
         if isinstance(rest, Conflict):
             return rest
         charset, collation = default_charset(self._charsets)

@@ -80,29 +80,27 @@ class Constraints:
     """The constraints of all shards.
 
     Constraints that the join compares with each other are a group: those of one kind and name. A
-    group matters when every shard has one of it, or when it has two; so the join need not look at
-    others, of which each shard may have its own, such as foreign keys to a parent of its own.
+    group matters when every shard has one of it; so the join need not look at others, of which each
+    shard may have its own, such as foreign keys to a parent of its own.
     """
 
-    __slots__ = ("_answer", "_by_total", "_disputed", "_groups", "_question")
+    __slots__ = ("_answer", "_by_total", "_groups", "_question")
 
     def __init__(
         self,
         groups: Map[Hashable, Counts[Constraint]] | None = None,
         by_total: Map[int, Map[Hashable, None]] | None = None,
-        disputed: Map[Hashable, None] | None = None,
     ) -> None:
         self._groups: Map[Hashable, Counts[Constraint]] = groups or Map()
         self._by_total: Map[int, Map[Hashable, None]] = by_total or Map()
-        self._disputed: Map[Hashable, None] = disputed or Map()
-        self._question: tuple[int, frozenset[str], Mapping[str, str]] | None = None
+        self._question: tuple[int, Mapping[str, str]] | None = None
         self._answer: JoinedConstraints | Conflict | None = None
 
     def changed(
         self, minus: Collection[Constraint], plus: Collection[Constraint], times: int
     ) -> Constraints:
         """The constraints after ``times`` shards that had ``minus`` have ``plus``."""
-        groups, by_total, disputed = self._groups, self._by_total, self._disputed
+        groups, by_total = self._groups, self._by_total
         for key in {_group_of(constraint) for constraint in (*minus, *plus)}:
             before: Counts[Constraint] = groups.get(key, Map())
             after = recounted(
@@ -113,16 +111,11 @@ class Constraints:
             )
             groups = groups.set(key, after) if after else groups.delete(key)
             by_total = _moved(by_total, key, sum(before.values()), sum(after.values()))
-            if len(after) > 1:
-                disputed = disputed.set(key, None)
-            elif key in disputed:
-                disputed = disputed.delete(key)
-        return Constraints(groups, by_total, disputed)
+        return Constraints(groups, by_total)
 
     def join(
         self,
         shards: int,
-        partial: frozenset[str],
         names: Mapping[str, str],
         local: Mapping[str, str],
     ) -> JoinedConstraints | Conflict:
@@ -130,19 +123,18 @@ class Constraints:
 
         Args:
             shards: How many there are.
-            partial: Target names in lower case of the columns that some shard lacks.
             names: Identity → name in the target.
             local: The same by identity in lower case.
         """
-        question = (shards, partial, local)
+        question = (shards, local)
         if self._answer is None or question != self._question:
             everywhere: Map[Hashable, None] = self._by_total.get(shards, Map())
             counts = {
                 renamed(constraint, local): count
-                for key in {*everywhere, *self._disputed}
+                for key in everywhere
                 for constraint, count in self._groups[key].items()
             }
-            self._answer = join_constraints(counts, shards, partial, names)
+            self._answer = join_constraints(counts, shards, names)
             self._question = question
         return self._answer
 

@@ -110,8 +110,7 @@ def join_all(shards: Sequence[ShardSchema], names: Mapping[str, str]) -> JoinedT
         if isinstance(joined, Conflict):
             return joined
         columns.append(joined)
-    partial = {c.column.name.lower() for c in columns if c.partial}
-    rest = join_constraints(constraints, len(shards), partial, names)
+    rest = join_constraints(constraints, len(shards), names)
     if isinstance(rest, Conflict):
         return rest
     charset, collation = default_charset((s.schema.charset, s.schema.collation) for s in shards)

@@ -7,15 +7,13 @@ target's names. The rules look at how many shards have which definition, never a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
-from .expressions import column_names, rename_columns
+from .expressions import rename_columns
 from .joined import Conflict, ShardSchema
 from .model import Check, ForeignKey, Index, IndexKind, IndexPart
-from .render.mysql import check_clause, index_clause
 
 Key = tuple[tuple[str, int], ...]
 _MADE_UP_CHECK = re.compile(r".+_chk_\d+\Z|CONSTRAINT_\d+\Z")
@@ -89,7 +87,6 @@ def renamed(constraint: Constraint, names: Mapping[str, str]) -> Constraint:
 def join_constraints(
     counts: Mapping[Constraint, int],
     shards: int,
-    partial: AbstractSet[str],
     names: Mapping[str, str],
 ) -> JoinedConstraints | Conflict:
     """The constraints that every shard has.
@@ -97,22 +94,13 @@ def join_constraints(
     Args:
         counts: How many shards have which constraint, in the target's names.
         shards: How many there are, at least one.
-        partial: Target names in lower case of the columns that some shard lacks.
         names: Identity → name in the target.
     """
     key = _join_keys([c for c in counts if isinstance(c, PrimaryKey)], names)
     if isinstance(key, Conflict):
         return key
-    indexes = _join_indexes(
-        {c: n for c, n in counts.items() if isinstance(c, Index)}, shards, partial
-    )
-    if isinstance(indexes, Conflict):
-        return indexes
-    checks = _join_checks(
-        {c: n for c, n in counts.items() if isinstance(c, Check)}, shards, partial
-    )
-    if isinstance(checks, Conflict):
-        return checks
+    indexes = _join_indexes({c: n for c, n in counts.items() if isinstance(c, Index)}, shards)
+    checks = _join_checks({c: n for c, n in counts.items() if isinstance(c, Check)}, shards)
     # They name parents of their own shard, so two that differ are no conflict.
     common = [c for c, n in counts.items() if isinstance(c, ForeignKey) and n == shards]
     return JoinedConstraints(key, indexes, checks, tuple(sorted(common, key=repr)))
@@ -147,30 +135,18 @@ def _join_keys(keys: Iterable[PrimaryKey], names: Mapping[str, str]) -> Key | Co
     )  # fmt: skip
 
 
-def _join_indexes(
-    counts: Mapping[Index, int], shards: int, partial: AbstractSet[str]
-) -> tuple[Index, ...] | Conflict:
-    """The indexes of every shard.
-
-    Two indexes of one name must be the same index, but for columns that a shard has not (yet or
-    any more): MySQL takes a dropped column out of its indexes, so such an index waits, or goes.
-    """
+def _join_indexes(counts: Mapping[Index, int], shards: int) -> tuple[Index, ...]:
+    """The indexes that every shard has; two that have one name and are otherwise are not there."""
     joined = []
     for folded, found in sorted(_by_folded_name(counts).items()):
         definitions = {replace(index, name=folded) for index in found}
         if len(definitions) == 1 and sum(counts[index] for index in found) == shards:
             joined.append(min(found, key=lambda index: index.name))
-        settled = {_settled(index, partial) for index in definitions} - {None}
-        if len(settled) > 1:
-            texts = sorted(index_clause(index) for index in definitions)
-            return _name_conflict("index", folded, texts)
     return tuple(joined)
 
 
-def _join_checks(
-    counts: Mapping[Check, int], shards: int, partial: AbstractSet[str]
-) -> tuple[Check, ...] | Conflict:
-    """The checks of every shard; made-up names do not count. See ``_join_indexes``."""
+def _join_checks(counts: Mapping[Check, int], shards: int) -> tuple[Check, ...]:
+    """The checks that every shard has; made-up names do not count. See ``_join_indexes``."""
     joined = []
     by_name = _by_folded_name(counts)
     unnamed = [check for check in by_name.pop("", ()) if counts[check] == shards]
@@ -178,8 +154,6 @@ def _join_checks(
         definitions = {replace(check, name=folded) for check in found}
         if len(definitions) == 1 and sum(counts[check] for check in found) == shards:
             joined.append(min(found, key=lambda check: check.name))
-        if len({c for c in definitions if not _names_any(c.expression, partial)}) > 1:
-            return _name_conflict("check", folded, sorted(map(check_clause, definitions)))
     return (*joined, *sorted(unnamed, key=lambda check: (check.expression, check.enforced)))
 
 
@@ -188,27 +162,6 @@ def _by_folded_name(found: Iterable[_Named]) -> dict[str, list[_Named]]:
     for constraint in found:
         grouped.setdefault(constraint.name.lower(), []).append(constraint)
     return grouped
-
-
-def _settled(index: Index, partial: AbstractSet[str]) -> Index | None:
-    """The index over the columns that every shard has; None if there are none."""
-    parts = tuple(part for part in index.parts if not _names_partial(part, partial))
-    return replace(index, parts=parts) if parts else None
-
-
-def _names_partial(part: IndexPart, partial: AbstractSet[str]) -> bool:
-    return part.column.lower() in partial or _names_any(part.expression, partial)
-
-
-def _names_any(expression: str, partial: AbstractSet[str]) -> bool:
-    return any(name.lower() in partial for name in column_names(expression))
-
-
-def _name_conflict(what: str, name: str, texts: Sequence[str]) -> Conflict:
-    return Conflict(
-        (f"{what} {name}",), texts[0], texts[-1], "one name for two definitions",
-        f"drop or rename {what} {name} on the shards where it differs",
-    )  # fmt: skip
 
 
 def _key_text(key: Iterable[tuple[str, int]], names: Mapping[str, str]) -> str:
