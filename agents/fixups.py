@@ -216,7 +216,8 @@ def _given_up(old: TargetState, new: TargetState, moved: Iterable[ShardId]) -> s
     found: set[str] = set()
     for name in moved:
         before, after = old.shards.get(name), new.shards[name]
-        ids = {item.id for schema in (before.schemas if before else ()) for item in _columns(schema)}
+        schemas = before.schemas if before else ()
+        ids = {item.id for schema in schemas for item in _columns(schema)}
         found.update(ids.difference(item.id for item in _columns(after.real)))
     return found
 

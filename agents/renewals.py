@@ -15,11 +15,12 @@ from dataclasses import dataclass, field, replace
 from shardmerge.schemas.events import Decision, SchemaChange, ShardColumn
 from shardmerge.schemas.join_index import JoinIndex
 from shardmerge.schemas.joined import ShardSchema
+from shardmerge.schemas.model import Column
 from shardmerge.schemas.names import ShardId
 from shardmerge.schemas.origin_columns import of_shard
 from shardmerge.schemas.routing import ExistingRows
 from shardmerge.schemas.row_effects import RowEffect, unknown_effects
-from shardmerge.schemas.type_join import join_types
+from shardmerge.schemas.value_changes import keeps_values
 
 from .rereads import is_read_again
 from .state import ShardState, TargetState
@@ -152,13 +153,13 @@ def with_converted(
 
 
 def _converted(before: Sequence[ShardColumn], after: Sequence[ShardColumn]) -> set[str]:
-    """Columns whose type became one that cannot hold what they held."""
-    types = {item.id: item.column.type for item in before}
-    return {
-        item.id
-        for item in after
-        if item.id in types and isinstance(join_types(types[item.id], item.column.type), str)
-    }
+    """Columns that became ones that cannot hold everything that they held."""
+    known = {item.id: item.column for item in before}
+    return {item.id for item in after if item.id in known and _loses(known[item.id], item.column)}
+
+
+def _loses(before: Column, after: Column) -> bool:
+    return (before.nullable and not after.nullable) or not keeps_values(before.type, after.type)
 
 
 def renewed_behind_gate(known: ShardState | None, now: Iterable[RowEffect]) -> tuple[str, ...]:
@@ -170,5 +171,8 @@ def renewed_behind_gate(known: ShardState | None, now: Iterable[RowEffect]) -> t
     """
     if known is None or known.hold is None or known.real is None:
         return ()
-    had = set(known.real.ids)
+    key, by_name = known.real.schema.primary_key, known.real.by_name
+    # Without its key a row cannot be told from others.
+    keys = {by_name[name.lower()] for name in key.columns} if key else set[str]()
+    had = set(known.real.ids) - keys
     return tuple(dict.fromkeys(e.id for e in now if e.anew and e.id in had))

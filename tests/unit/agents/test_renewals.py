@@ -220,3 +220,25 @@ def test_a_shard_that_comes_under_the_old_name_has_the_renamed_column() -> None:
         assert shards.alter(source, "RENAME COLUMN a TO n").outcome is Outcome.NOOP
     # Nobody calls it so any more: it is a new one.
     assert sql(shards.create("s3", "id INT PRIMARY KEY, a INT, n INT")) == ["ADD COLUMN `a` int"]
+
+
+@pytest.mark.parametrize(
+    ("wide", "back"), [("a BIGINT", "a INT"), ("a INT NULL", "a INT NOT NULL")], ids=str
+)
+def test_what_a_held_shard_wrote_into_a_column_that_it_narrows_again_is_of_no_use(
+    wide: str, back: str
+) -> None:
+    shards = SqlLine(Mode.PESSIMISTIC, "s0", "s1", create=f"id BIGINT PRIMARY KEY, {back}")
+    assert shards.alter("s0", f"MODIFY {wide}, MODIFY id BIGINT").outcome is Outcome.HOLD
+
+    released = shards.alter("s0", f"MODIFY {back}")
+
+    assert [release.shard for release in released.releases] == [shard_of("s0")]
+    assert released.renewed == ("a#1",)
+    assert [(f.kind, f.columns) for f in released.fixups] == [(FixupKind.SNAPSHOT, ("a",))]
+
+
+def test_a_rows_key_is_never_left_out() -> None:
+    shards = SqlLine(Mode.PESSIMISTIC, "s0", "s1", create="id INT PRIMARY KEY")
+    shards.alter("s0", "MODIFY id BIGINT")
+    assert shards.alter("s0", "MODIFY id INT").renewed == ()
