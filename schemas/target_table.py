@@ -115,11 +115,7 @@ def target_schema(
         indexes=fitting.indexes([primary] if key else [], schema),
         checks=fitting.checks(table),
     )
-    if dialect.needs_primary_key and not key:
-        fitting.refusal = CannotRender(
-            "the shards have no primary key in common, and an Iceberg target finds a row by it",
-            "give every shard the same primary key, or leave the table out of the routes",
-        )
+    fitting.refusal = fitting.refusal or dialect.refusal(schema, has_key=bool(key))
     ours = frozenset(c.id for c in columns.values() if c.needs_zero_value)
     partial = frozenset(c.id for c in columns.values() if c.partial)
     return TargetSchema(schema, placed, ours, tuple(fitting.notes), fitting.refusal, partial)

@@ -74,11 +74,6 @@ class Dialect(Protocol):
         """Kind and version, as people write them."""
         ...
 
-    @property
-    def needs_primary_key(self) -> bool:
-        """Whether rows of tables without a primary key cannot be merged into it."""
-        ...
-
     def zero_value(self, kind: ColumnType) -> Default | None:
         """The type's zero value as a default; None when the server takes none for it."""
         ...
@@ -93,6 +88,15 @@ class Dialect(Protocol):
 
     def fit_check(self, check: Check) -> Check | LeftOut:
         """The check as the target can have it."""
+        ...
+
+    def refusal(self, schema: TableSchema, *, has_key: bool) -> CannotRender | None:
+        """Why the target cannot have the table, all of whose parts it can have; None if it can.
+
+        Args:
+            schema: The table as it would be.
+            has_key: Whether the shards have a primary key.
+        """
         ...
 
     def row_value(self, fill: str, column: Column) -> str | None:

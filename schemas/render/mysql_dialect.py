@@ -39,6 +39,7 @@ from .features import (
 )
 from .mysql_fit import fit_column, in_flavour, zero_default
 from .mysql_rows import has_value, row_value
+from .mysql_sizes import MAX_KEY_BYTES, MAX_ROW_BYTES, key_bytes, row_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +57,6 @@ class MySqlDialect:
         """Kind and version, as people write them."""
         kind = "MariaDB" if self.server.is_mariadb else "MySQL"
         return f"{kind} {'.'.join(map(str, self.server.version))}"
-
-    @property
-    def needs_primary_key(self) -> bool:
-        """False: equal rows are counted."""
-        return False
 
     def zero_value(self, kind: ColumnType) -> Default | None:
         """The type's zero value as a default; None when the server takes none for it."""
@@ -86,6 +82,10 @@ class MySqlDialect:
             return LeftOut(f"{self.name} has no vector indexes")
         if index.parser and not INDEX_PARSERS.is_in(self.server):
             return LeftOut(f"{self.name} has no parser {index.parser}")
+        if (size := key_bytes(index, schema)) > MAX_KEY_BYTES and (
+            index.kind is not IndexKind.PRIMARY
+        ):
+            return LeftOut(f"its entries have up to {size:,} bytes, {MAX_KEY_BYTES:,} are allowed")
         if not DESCENDING_INDEXES.is_in(self.server):
             return replace(
                 index, parts=tuple(replace(part, descending=False) for part in index.parts)
@@ -101,6 +101,22 @@ class MySqlDialect:
         if missing := missing_function(check.expression, self.server):
             return LeftOut(f"{self.name} has no {missing}")
         return replace(check, expression=in_flavour(check.expression, self.server))
+
+    def refusal(self, schema: TableSchema, *, has_key: bool) -> CannotRender | None:
+        """Why the server cannot have the table."""
+        key = schema.primary_key
+        if key is not None and (size := key_bytes(key, schema)) > MAX_KEY_BYTES:
+            return CannotRender(
+                f"the primary key would have {size:,} bytes, {MAX_KEY_BYTES:,} are allowed",
+                "make its columns shorter again on one of the shards",
+            )
+        if (size := row_bytes(schema)) > MAX_ROW_BYTES:
+            return CannotRender(
+                f"a row of all shards' columns would have {size:,} bytes, {MAX_ROW_BYTES:,} are "
+                "allowed",
+                "make long VARCHAR columns TEXT, or drop one, on a shard",
+            )
+        return None
 
     def row_value(self, fill: str, column: Column) -> str | None:
         """The literal of a fill."""

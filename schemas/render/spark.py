@@ -34,11 +34,6 @@ class SparkDialect:
         """Kind, as people write it."""
         return "Iceberg in Spark SQL"
 
-    @property
-    def needs_primary_key(self) -> bool:
-        """True: MERGE finds a row by its key."""
-        return True
-
     def zero_value(self, kind: ColumnType) -> Default | None:
         """None: there are no defaults."""
         return None
@@ -80,6 +75,15 @@ class SparkDialect:
     def fit_check(self, check: Check) -> LeftOut:
         """No checks."""
         return LeftOut("an Iceberg table has no checks, the shards have checked the rows")
+
+    def refusal(self, schema: TableSchema, *, has_key: bool) -> CannotRender | None:
+        """MERGE finds a row by its key."""
+        if has_key:
+            return None
+        return CannotRender(
+            "the shards have no primary key in common, and an Iceberg target finds a row by it",
+            "give every shard the same primary key, or leave the table out of the routes",
+        )
 
     def row_value(self, fill: str, column: Column) -> str | None:
         """The literal of a fill."""
