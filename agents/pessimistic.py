@@ -20,6 +20,7 @@ having made them. A shard that leaves is not waited for.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
@@ -36,6 +37,9 @@ from .identities import Assigned, known_names
 from .moves import Refusal, Settled, as_all_call_them, effective_schemas, join_target, unmoved
 from .renewals import Renewals, renewals
 from .state import Pending, ShardState, TargetState
+
+_OPTION = re.compile(r"[A-Z_]+( [A-Z_]+)* = .*|FORCE|(EN|DIS)ABLE KEYS", re.DOTALL)
+"""Texts of actions (``schemas.describe``) that change no column, key or check."""
 
 
 def move(state: TargetState, change: SchemaChange, assigned: Assigned, dialect: Dialect) -> Step:
@@ -142,7 +146,9 @@ def _queue(
 
 
 def _pending(change: SchemaChange, post: ShardSchema, version: int) -> Pending:
-    actions = change.actions or (f"described anew: {change.id}",)
+    # How a server is to execute a statement, and its table's options, make no other change of it.
+    actions = tuple(a for a in change.actions if not _OPTION.fullmatch(a)) or change.actions
+    actions = actions or (f"described anew: {change.id}",)
     return Pending(actions, post, version, change.position)
 
 

@@ -61,7 +61,8 @@ def _stored(column: Column) -> int:
             return ((kind.length or 1) + 7) // 8
         case "decimal":
             return (kind.length or 10) * 4 // 9
-    return _FIXED.get(kind.name, 0)
+        case _:
+            return _FIXED.get(kind.name, 0)
 
 
 def _length_bytes(kind: ColumnType, size: int) -> int:

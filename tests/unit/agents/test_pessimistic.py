@@ -228,3 +228,16 @@ def test_the_mode_can_change_while_the_lock_is_open() -> None:
     assert free.outcome is Outcome.EMIT
     assert free.released == (shard_of("s0"),)
     assert shards.columns == ["c", "d", "id"]
+
+
+def test_how_a_server_is_to_make_a_change_makes_no_other_one_of_it() -> None:
+    rollout = SqlLine(Mode.PESSIMISTIC, "s1", "s2", "s3", create="id INT PRIMARY KEY")
+    assert rollout.alter("s1", "ADD COLUMN c INT").outcome is Outcome.HOLD
+    assert rollout.alter("s1", "ADD COLUMN d INT").outcome is Outcome.HOLD
+    second = rollout.alter("s2", "ADD COLUMN c INT, ALGORITHM=INSTANT, LOCK=DEFAULT")
+    assert "is made on 2 of 3 shards" in second.reason
+
+    last = rollout.alter("s3", "ADD COLUMN c INT, ENGINE=InnoDB, COMMENT='x', FORCE")
+
+    assert last.outcome is Outcome.EMIT
+    assert {str(release.shard) for release in last.releases} >= {"s2/app.t"}
