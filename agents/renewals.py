@@ -49,7 +49,12 @@ class Renewals:
         anew = False
         for name, shard in state.shards.items():
             schema = shard.final if index is state.final else shard.effective
-            if schema is None or column_id not in schema.ids:
+            if schema is None:
+                continue
+            if column_id not in schema.ids:
+                # Its rows may have values of before it gave the column up, which no server of
+                # the target would convert.
+                anew |= column_id not in state.fills
                 continue
             if self._is_anew(column_id, shard, schema is shard.final):
                 anew = True

@@ -242,3 +242,19 @@ def test_a_rows_key_is_never_left_out() -> None:
     shards = SqlLine(Mode.PESSIMISTIC, "s0", "s1", create="id INT PRIMARY KEY")
     shards.alter("s0", "MODIFY id BIGINT")
     assert shards.alter("s0", "MODIFY id INT").renewed == ()
+
+
+def test_what_a_shard_left_in_the_column_that_it_dropped_is_not_converted() -> None:
+    shards = SqlLine(Mode.OPTIMISTIC, "s0", "s1", create="id INT PRIMARY KEY, a INT")
+    shards.alter("s0", "DROP COLUMN a")
+
+    moved = shards.alter("s1", "MODIFY a DATE")
+
+    assert sql(moved) == ["DROP COLUMN `a`", "ADD COLUMN `a` date"]
+    assert reread(moved) == [("s1", FixupKind.SNAPSHOT, ("a",))]
+
+
+def test_a_column_that_others_never_had_is_converted() -> None:
+    shards = SqlLine(Mode.OPTIMISTIC, "s0", "s1")
+    shards.alter("s1", "ADD COLUMN a INT")
+    assert sql(shards.alter("s1", "MODIFY a DATE")) == ["MODIFY COLUMN `a` date"]
