@@ -11,7 +11,7 @@ from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.position import SourcePosition
 from shardmerge.schemas.routing import RoutingRule, RowsPolicy, rule_of
 
-from .applied import RowProgress, unapplied_before
+from .applied import RowProgress
 from .decisions import Decisions, Gate, ShardGates, StatementKey, TargetDecisions
 from .gates import Stop, first_stop, key_stop
 from .partitions import Partition
@@ -116,7 +116,7 @@ def plan(decisions: Decisions, state: SinkState, max_records: int) -> BatchPlan:
         and truncation.target not in state.busy
         and truncation.shard not in decisions.targets[truncation.target].paused
         and truncation.shard not in state.resting
-        and not _unapplied(truncation, state.rows)
+        and not truncation.waits_for(state.rows)
     )
     emptying = {truncation.target for truncation in emptied}
     wanted: dict[Partition, tuple[TargetTable, ShardId]] = {}
@@ -160,11 +160,6 @@ def plan(decisions: Decisions, state: SinkState, max_records: int) -> BatchPlan:
                 )
             )
     return BatchPlan(targets, tuple(tasks), emptied)
-
-
-def _unapplied(truncation: Truncation, rows: RowProgress) -> str:
-    place, seen = truncation.position, truncation.seen
-    return unapplied_before(truncation.shard, place, seen, rows, reading=truncation.reading)
 
 
 def _plan_target(target: TargetDecisions, state: SinkState) -> TargetPlan:

@@ -9,7 +9,7 @@ from shardmerge.schemas.events import ShardProgress, SinkProgress, StatementProg
 from shardmerge.schemas.names import ShardId
 from shardmerge.schemas.topics import row_topic
 
-from .applied import RowProgress, unapplied_before
+from .applied import RowProgress
 from .barrier import open_transaction
 from .decisions import Decisions
 from .gates import Stop
@@ -179,15 +179,10 @@ def _running(
     ready = [
         t
         for t in standing.truncations.values()
-        if t.target == plan.target and not _unapplied_before(t, rows)
+        if t.target == plan.target and not t.waits_for(rows)
     ]
     # One may have been paused since its rows began to be deleted.
     return min(ready, key=lambda t: t.shard in paused, default=None)
-
-
-def _unapplied_before(truncation: Truncation, rows: RowProgress) -> str:
-    place, seen = truncation.position, truncation.seen
-    return unapplied_before(truncation.shard, place, seen, rows, reading=truncation.reading)
 
 
 def _at_truncate(
@@ -196,7 +191,7 @@ def _at_truncate(
     """Why a shard stands at its TRUNCATE."""
     if running == truncation:
         return "it was truncated: its rows in the target are being deleted"
-    if waits := _unapplied_before(truncation, rows):
+    if waits := truncation.waits_for(rows):
         return (
             "it was truncated: its rows are deleted when those before that are applied, waits for "
             f"{waits}"

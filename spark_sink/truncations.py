@@ -27,6 +27,7 @@ from shardmerge.schemas.origin import Origin, OriginColumn, origin_part
 from shardmerge.schemas.position import SourcePosition
 from shardmerge.schemas.row_statements import deletion
 
+from .applied import RowProgress, unapplied_before
 from .decisions import TargetDecisions
 from .partitions import Partition
 
@@ -49,6 +50,14 @@ class Truncation:
     position: SourcePosition
     seen: int
     reading: int = 0
+
+    def waits_for(self, rows: RowProgress) -> str:
+        """Which rows before it are not applied, as text for people; "" when all are.
+
+        Args:
+            rows: How far rows are applied.
+        """
+        return unapplied_before(self.shard, self.position, self.seen, rows, reading=self.reading)
 
 
 UNKNOWN_ROWS = (
