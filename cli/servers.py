@@ -11,7 +11,6 @@ from pymysql.cursors import Cursor
 
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline import Pipeline, Source, Target
-from shardmerge.schemas.render.dialects import dialect_of
 from shardmerge.schemas.routing import route
 
 from .server_rules import (
@@ -38,7 +37,7 @@ def server_findings(pipeline: Pipeline) -> list[Finding]:
     """Everything that is wrong with the servers of a pipeline, unreachable ones included."""
     found: list[Finding] = []
     routes, partitions = pipeline.routes, pipeline.connect.row_partitions
-    needs_keys = dialect_of(pipeline.target.kind, pipeline.target.version).needs_primary_key
+    needs_keys = pipeline.target.catalog is not None  # Iceberg finds a row by it
     tables: dict[str, Sequence[SourceTable]] = {}
     for source in pipeline.sources:
         try:

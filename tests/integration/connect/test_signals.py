@@ -169,7 +169,10 @@ def changing_rows(play: Play, count: int) -> Iterator[None]:
 
 
 def final_rows(play: Play) -> dict[int, dict[str, Any]]:
-    """The table's rows as the row topic tells them, each checked against the DDL before it."""
+    """The table's rows as the row topic tells them, each checked against the DDL before it.
+
+    A row that was written before a column was dropped has no more of it than the table has.
+    """
     with play.reader(play.source) as ddl:
         known = []
         for change in all_of(ddl):
@@ -197,7 +200,8 @@ def final_rows(play: Play) -> dict[int, dict[str, Any]]:
                 rows.pop(row["id"], None)
             else:
                 rows[row["id"]] = row
-    return rows
+    names = known[-1][1]
+    return {key: {n: v for n, v in row.items() if n in names} for key, row in rows.items()}
 
 
 def rows_of(play: Play) -> dict[int, dict[str, Any]]:
