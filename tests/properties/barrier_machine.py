@@ -8,7 +8,7 @@ from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from shardmerge.schemas.apply import apply_alter
 from shardmerge.schemas.changes import AlterTable
-from shardmerge.schemas.events import CommandKind
+from shardmerge.schemas.events import CommandKind, Outcome
 from shardmerge.schemas.grammar import parse
 from shardmerge.schemas.names import ShardId
 from shardmerge.schemas.routing import Mode
@@ -151,6 +151,32 @@ class BarrierMachine(BarrierWorld):
     @rule(shard=st.sampled_from(SHARDS), kind=st.sampled_from(["pause", "resume"]))
     def pause_or_resume(self, shard: ShardId, kind: str) -> None:
         self._command(CommandKind(kind), shard)
+
+    @rule(
+        shard=st.sampled_from(SHARDS),
+        kind=st.sampled_from(["skip", "replace", "unlock-execute", "unlock-discard", "leave"]),
+        column=st.sampled_from(COLUMNS),
+        definition=st.sampled_from(["", *DEFINITIONS]),
+    )
+    def speak_about_a_held_shard(
+        self, shard: ShardId, kind: str, column: str, definition: str
+    ) -> None:
+        if shard in self.state.held:
+            action = f"ADD COLUMN {column} {definition}" if definition else f"DROP COLUMN {column}"
+            argument = f"ALTER TABLE t {action}" if kind == "replace" else ""
+            self._command(CommandKind(kind), shard, argument)
+
+    @rule(leaves=st.booleans())
+    def leave_every_conflict_by_commands(self, leaves: bool) -> None:
+        """Skipping ends it, or taking the shard out; then all rows arrive."""
+        self._let_the_sources_settle()
+        for _ in range(30 * len(SHARDS)):
+            if not (held := sorted(self.state.held)):
+                break
+            if leaves or self._command(CommandKind.SKIP, held[0]) is Outcome.REFUSED:
+                self._command(CommandKind.LEAVE, held[0])
+        assert not self.state.held
+        self.let_everything_arrive()
 
     @rule(source=st.sampled_from(["s1", "s2"]))
     def change_what_concerns_nobody(self, source: str) -> None:

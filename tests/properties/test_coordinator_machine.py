@@ -15,7 +15,7 @@ from immutables import Map
 from shardmerge.agents import coordinator
 from shardmerge.agents.answers import Step
 from shardmerge.agents.identities import known_names
-from shardmerge.agents.state import ShardState, TargetState, assembled
+from shardmerge.agents.state import TargetState, assembled
 from shardmerge.agents.state_rows import changed_rows
 from shardmerge.agents.store import TargetStates
 from shardmerge.schemas.apply import apply_alter, apply_create
@@ -38,6 +38,7 @@ from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.origin import NO_ORIGIN, Origin, OriginColumn, OriginPart
 from shardmerge.schemas.position import SourcePosition
 from shardmerge.schemas.routing import ExistingRows, Mode, RenamePolicy, RowsPolicy
+from shardmerge.schemas.type_join import join_types
 
 CONTEXT = ServerContext()
 TARGET = TargetTable("merged", "t")
@@ -194,25 +195,15 @@ class CoordinatorMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.schemas)
     @rule()
     def leave_every_conflict_by_commands(self) -> None:
-        """Every held shard whose changes are known goes on when they are skipped."""
+        """A held shard goes on when its changes are skipped; where that is refused, without it."""
         for _ in range(30 * len(SHARDS)):
-            if not (held := self._held_with_known_changes()):
+            if not (held := sorted(self.state.held)):
                 break
-            self._say(CommandKind.SKIP, held[0].shard, "")
-        assert not self._held_with_known_changes()
-
-    def _held_with_known_changes(self) -> list[ShardState]:
-        """Not those with a column of an origin column's name: only they themselves can end that."""
-        origin = {column.part.column_id for column in self.state.origin.columns}
-        held = [self.state.shards[name] for name in sorted(self.state.held)]
-        return [
-            shard
-            for shard in held
-            if shard.effective is not None
-            and shard.hold is not None
-            and (first := shard.hold.queue[0].post if shard.hold.queue else shard.hold.post)
-            and origin <= set(first.ids)
-        ]
+            self._say(CommandKind.SKIP, held[0], "")
+            if self.decisions[-1].outcome is Outcome.REFUSED:
+                self._say(CommandKind.LEAVE, held[0], "")
+                self.taken_out[held[0]] = self.schemas.pop(held[0])
+        assert not self.state.held
 
     @precondition(lambda self: self.log)
     @rule(data=st.data())
@@ -294,6 +285,22 @@ class CoordinatorMachine(RuleBasedStateMachine):
             and len({f.ids for f in finals if f}) == 1
         ):
             assert not [s for s in self.state.shards.values() if s.hold]
+
+    @invariant()
+    def the_rows_of_a_shard_are_rows_of_the_schema_with_which_it_counts(self) -> None:
+        for shard in self.state.shards.values():
+            own, counts = shard.actual, shard.effective
+            if own is None or counts is None:
+                continue
+            mine = {c.id: c.column for c in own.columns if c.id not in shard.left_out}
+            for item in counts.columns:
+                if item.id not in mine:
+                    assert not item.column.is_required, item
+                    continue
+                joined = join_types(mine[item.id].type, item.column.type)
+                assert not isinstance(joined, str)
+                assert joined.name == item.column.type.name
+                assert item.column.nullable or not mine[item.id].nullable
 
     @invariant()
     def a_hold_says_what_ends_it(self) -> None:
