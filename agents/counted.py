@@ -86,9 +86,10 @@ def as_rows_fit(
     """A schema with which a shard is to count, changed so that its rows are rows of it.
 
     * A column takes what the shard's column holds, if one type holds both.
-    * Else its values do not count. Where other shards have it the target keeps it anyway, and the
-      shard counts without it: it does not stand in the way of the others when they follow.
-    * Where no other has it, and where the rows lack it, it stays, and may be left out by them.
+    * Else its values do not count, and nor do those of a column that the rows lack. Where other
+      shards have it the target keeps it anyway, and the shard counts without it: so it does not
+      stand in the way of the others when they follow. Where no other has it it stays, and rows may
+      be without it.
     * Unique keys, checks and foreign keys that the shard does not keep do not count.
 
     Args:
@@ -110,7 +111,7 @@ def as_rows_fit(
             parts[column] = wide
             continue
         given_up.add(item.id)
-        if mine is not None and item.id in elsewhere:
+        if item.id in elsewhere:
             del parts[column]
         elif item.column.is_required:
             parts[column] = replace(item.column, nullable=True, default=Default(DefaultKind.NULL))

@@ -230,9 +230,16 @@ def _furthest(
 
 
 def _candidates(state: TargetState) -> Iterator[tuple[TargetState, dict[ShardId, int]]]:
-    """The states after one complete change of all shards, after two, …; the furthest one last."""
+    """The states after one complete change of all shards, after two, …; the furthest one last.
+
+    Before all of them comes the one with shards that did not fit until another one left or changed.
+    """
     releases: dict[ShardId, int] = {}
     version = state.version
+    if len(state.shards) > state.effective.shards:
+        admitted, fitting = _admitted(state, {}, version)
+        if fitting:
+            yield admitted, fitting
     while len(state.heads) == 1:
         ((_, made),) = state.heads.items()
         if made != state.effective.shards:

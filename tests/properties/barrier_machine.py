@@ -166,6 +166,36 @@ class BarrierMachine(BarrierWorld):
             argument = f"ALTER TABLE t {action}" if kind == "replace" else ""
             self._command(CommandKind(kind), shard, argument)
 
+    @rule(
+        shard=st.sampled_from(SHARDS),
+        column=st.sampled_from(COLUMNS),
+        definition=st.sampled_from(DEFINITIONS),
+        verb=st.sampled_from(["DROP", "MODIFY"]),
+        kind=st.sampled_from(["skip", "replace", "leave"]),
+        other=st.sampled_from(["", *DEFINITIONS]),
+        arrives=st.booleans(),
+    )
+    def hold_a_shard_and_speak_about_it(  # noqa: PLR0917 - a rule's arguments are drawn
+        self,
+        shard: ShardId,
+        column: str,
+        definition: str,
+        verb: str,
+        kind: str,
+        other: str,
+        arrives: bool,
+    ) -> None:
+        """A change, rows of before and behind it, and what an operator says if it is held."""
+        self._write(shard)
+        self.alter(shard, column, definition, column, verb, both=False)
+        self._write(shard)
+        self.sources[shard.source].settle()
+        self._decide_all(shard.source)
+        self.speak_about_a_held_shard(shard, kind, column, other)
+        self._write(shard)
+        if arrives:
+            self.let_everything_arrive()
+
     @rule(leaves=st.booleans())
     def leave_every_conflict_by_commands(self, leaves: bool) -> None:
         """Skipping ends it, or taking the shard out; then all rows arrive."""

@@ -241,3 +241,13 @@ def test_how_a_server_is_to_make_a_change_makes_no_other_one_of_it() -> None:
 
     assert last.outcome is Outcome.EMIT
     assert {str(release.shard) for release in last.releases} >= {"s2/app.t"}
+
+
+def test_a_shard_that_came_in_conflict_goes_on_when_the_others_have_left() -> None:
+    shards = SqlLine(Mode.PESSIMISTIC, "s0", create="id INT PRIMARY KEY, a INT")
+    assert shards.create("s1", "id INT PRIMARY KEY, a DATE").outcome is Outcome.HOLD
+
+    left = shards.drop("s0")
+
+    assert left.released == (shard_of("s1"),)
+    assert shards.held == []
