@@ -36,6 +36,7 @@ from shardmerge.schemas.row_statements import removal
 from . import optimistic, pessimistic
 from .answers import Step, obeyed, refuse, with_statement, with_warning
 from .identities import assign, known_names
+from .lock_heads import head_of
 from .moves import Refusal, Settled, as_all_call_them, effective_schemas, unmoved
 from .rereads import why_not_read_again
 from .state import ShardState, TargetState
@@ -282,10 +283,11 @@ def _unlock(
             f"{known.shard} does not wait for a DDL lock",
             "it is held by a conflict: skip or replace its change",
         )
+    ways = head_of(state, known.head).ways
     opens: dict[ShardId, int] = {}
     for name in sorted(state.held):
         shard = state.shards[name]
-        if shard.head == known.head:
+        if shard.head in ways:
             opens[name] = _opens(state, shard)
             state = state.with_shard(act(shard))
     if command.kind is CommandKind.UNLOCK_DISCARD:

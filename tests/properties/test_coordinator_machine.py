@@ -249,6 +249,7 @@ class CoordinatorMachine(RuleBasedStateMachine):
         assert set(state.held) == set(anew.held)
         assert state.pool.counts() == anew.pool.counts()
         assert (state.heads, state.finals) == (anew.heads, anew.finals)
+        assert state.standing == anew.standing
         assert state.skipping == anew.skipping
         for kept, made in ((state.effective, anew.effective), (state.final, anew.final)):
             assert set(kept.ids) == set(made.ids)

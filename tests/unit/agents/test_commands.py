@@ -137,7 +137,7 @@ def test_a_lock_is_executed_without_a_shard_that_will_never_make_it() -> None:
     assert answer.releases == (Release(shard_of("s0"), 4), Release(shard_of("s1"), 6))
     assert shards.held == ["s0"]
     late = shards.alter("s2", "ADD COLUMN c INT")
-    assert (late.outcome, late.statements) == (Outcome.HOLD, ())
+    assert (late.outcome, late.statements) == (Outcome.NOOP, ())
 
 
 def test_a_discarded_lock_leaves_the_target() -> None:
