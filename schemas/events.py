@@ -12,7 +12,7 @@ from .model import Column, TableSchema
 from .names import ShardId, TargetTable
 from .origin import NO_ORIGIN, Origin
 from .position import SourcePosition
-from .routing import ExistingRows, Mode, RenamePolicy, RowsPolicy
+from .routing import ExistingRows, Keyless, Mode, RenamePolicy, RowsPolicy
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -60,8 +60,8 @@ class SchemaChange:
         actions: Canonical texts of the actions, for people and for comparing changes.
         ddl: The statement as the source sent it.
         snapshot: Whether it describes a starting state instead of changing one.
-        mode, renames, origin, on_drop, existing_rows: What the shard's route says about its target,
-            see ``RoutingRule``.
+        mode, renames, origin, on_drop, existing_rows, keyless: What the shard's route says about
+            its target, see ``RoutingRule``.
         error: Why the tracker could not tell the schema after ("" if it could): the shard is
             held. ``hint`` then says what the operator can do.
         ts_ms: Debezium's time of the event, for people and latency figures only.
@@ -85,6 +85,7 @@ class SchemaChange:
     origin: Origin = NO_ORIGIN
     on_drop: RowsPolicy = RowsPolicy.KEEP
     existing_rows: ExistingRows = ExistingRows.REREAD
+    keyless: Keyless = Keyless.COUNT
 
 
 class CommandKind(StrEnum):

@@ -21,7 +21,7 @@ from shardmerge.cli.server_rules import (
 from shardmerge.cli.servers import server_findings
 from shardmerge.schemas.names import TargetTable
 from shardmerge.schemas.pipeline import Connect, Kafka, Pipeline, Source, Target
-from shardmerge.schemas.routing import RoutingRule
+from shardmerge.schemas.routing import Keyless, RoutingRule
 from shardmerge.schemas.spark_catalog import SparkCatalog
 
 SOURCE = Source("s1", "h", 3306, "u", "p", 54101)
@@ -137,6 +137,9 @@ def test_shards_that_cannot_be_merged_are_found() -> None:
     assert shard_findings([SOURCE], {"s1": tables[:1]}, rules, 1) == []
     (keyless,) = shard_findings([SOURCE], {"s1": tables[:1]}, rules, 1, needs_keys=True)
     assert keyless.fault and "by which this kind of target finds a row" in keyless.text
+    refusing = [replace(rules[0], keyless=Keyless.REFUSE)]
+    (refused,) = shard_findings([SOURCE], {"s1": tables[:1]}, refusing, 1)
+    assert refused.fault and "keyless = 'refuse'" in refused.text
 
 
 def test_shards_may_share_a_topic_that_their_route_gives_them() -> None:

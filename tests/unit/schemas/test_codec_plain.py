@@ -45,7 +45,7 @@ from shardmerge.schemas.model import (
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.origin import Origin, OriginColumn, OriginPart
 from shardmerge.schemas.position import SourcePosition
-from shardmerge.schemas.routing import ExistingRows, RowsPolicy
+from shardmerge.schemas.routing import ExistingRows, Keyless, RowsPolicy
 from shardmerge.schemas.types import ColumnType
 
 SHARD = ShardId("s1", "app", "tø")
@@ -94,6 +94,7 @@ CHANGE = SchemaChange(
     on_drop=RowsPolicy.DELETE,
     existing_rows=ExistingRows.HOLD,
 )
+    keyless=Keyless.REFUSE,
 STATEMENT = TargetStatement(
     "ALTER TABLE `m`.`t` DROP COLUMN `c`",
     StatementKind.CONTRACTING,
