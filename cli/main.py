@@ -249,6 +249,10 @@ def _tell_targets(line: Line) -> None:
         progress = facts.progress.get(target)
         rows = progress.rows if progress else 0
         _say(f"{target}: version {joined.version}, {rows:,} rows applied")
+        if failure := progress.failure if progress else None:
+            _say(f"  rows of {failure.where} failed {failure.times:,} times: {failure.message}")
+            if failure.hint:
+                _say(f"    {failure.hint}")
         held = facts.held(target)
         waiting = {s.shard: s for s in progress.shards if s.waiting} if progress else {}
         for shard in facts.live(target):

@@ -387,6 +387,24 @@ class StatementProgress:
 
 
 @dataclass(frozen=True, slots=True)
+class FailureProgress:
+    """Rows of a target that could not be applied, and are tried again and again.
+
+    Attributes:
+        message: Of the latest try. ``hint``: what the operator can do; "" when nothing is known.
+        where: Which of Kafka's partitions have the rows, for people.
+        times: How many tries failed in a row.
+        since_ms: When the sink saw the first of them, in milliseconds since 1970.
+    """
+
+    message: str
+    hint: str
+    where: str
+    times: int
+    since_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class SinkProgress:
     """What the sink has executed and applied of one target; key: target.
 
@@ -394,6 +412,7 @@ class SinkProgress:
         executed_version: Every statement of versions up to this one, debts aside, is executed.
         open: Statements decided and not executed, in version order.
         rows: Rows applied to the target since the sink's control tables were made.
+        failure: Why the latest batch of rows could not be applied; None when it was.
     """
 
     target: TargetTable
@@ -402,3 +421,4 @@ class SinkProgress:
     open: tuple[StatementProgress, ...] = ()
     shards: tuple[ShardProgress, ...] = ()
     ts_ms: int = 0
+    failure: FailureProgress | None = None

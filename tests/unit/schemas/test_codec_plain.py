@@ -17,6 +17,7 @@ from shardmerge.schemas.events import (
     ChangeId,
     CommandKind,
     Decision,
+    FailureProgress,
     JoinedSchema,
     Lineage,
     OperatorCommand,
@@ -93,8 +94,8 @@ CHANGE = SchemaChange(
     origin=Origin((OriginColumn(OriginPart.SHARD, "_from"),), in_keys=True),
     on_drop=RowsPolicy.DELETE,
     existing_rows=ExistingRows.HOLD,
-)
     keyless=Keyless.REFUSE,
+)
 STATEMENT = TargetStatement(
     "ALTER TABLE `m`.`t` DROP COLUMN `c`",
     StatementKind.CONTRACTING,
@@ -120,6 +121,7 @@ RECORDED: list[Record] = [
         TARGET, 3, 17,
         (StatementProgress(3, 0, "sql", StatementKind.SWITCHING, "debt", "waits"),),
         (ShardProgress(SHARD, 9, "gate", "act", POSITION),), 5,
+        FailureProgress("away", "start it", "rows/0", 7, 8),
     ),
 ]  # fmt: skip
 
