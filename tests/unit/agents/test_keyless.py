@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from shardmerge.schemas.events import CommandKind, Outcome
 from shardmerge.schemas.routing import Keyless, Mode
 
 from .sql_line import SqlLine, shard_of
+from .test_tracker import RULES, Source
 
 modes = pytest.mark.parametrize("mode", Mode)
 
@@ -76,3 +79,10 @@ def test_a_target_that_is_without_a_key_already_goes_on() -> None:
     shards.keyless = Keyless.REFUSE
     assert shards.alter("s1", "ADD COLUMN b INT").outcome is Outcome.EMIT
     assert shards.create("s2", "a INT, b INT").outcome is Outcome.NOOP
+
+
+def test_a_change_says_what_its_route_says() -> None:
+    for keyless in Keyless:
+        source = Source(tuple(replace(rule, keyless=keyless) for rule in RULES))
+        [change] = source.run("CREATE TABLE tbl00 (a INT)").changes
+        assert change.keyless is keyless
