@@ -191,6 +191,15 @@ def test_a_shard_that_comes_in_conflict_is_let_in_when_it_fits() -> None:
     assert shards.held == []
 
 
+def test_a_shard_that_came_in_conflict_counts_when_the_one_that_it_contradicts_has_left() -> None:
+    shards = line("s0", "s1", create="id INT PRIMARY KEY, a INT")
+    assert shards.create("s2", "id INT PRIMARY KEY, a DATE").conflict
+    shards.drop("s0")
+    decision = shards.drop("s1")
+    assert shard_of("s2") in decision.released
+    assert not shards.state.held
+
+
 def test_a_change_that_the_join_does_not_see_needs_no_lock() -> None:
     shards = line("s0", "s1")
 
@@ -241,12 +250,3 @@ def test_how_a_server_is_to_make_a_change_makes_no_other_one_of_it() -> None:
 
     assert last.outcome is Outcome.EMIT
     assert {str(release.shard) for release in last.releases} >= {"s2/app.t"}
-
-
-def test_a_shard_that_came_in_conflict_counts_when_the_one_that_it_contradicts_has_left():
-    shards = line("s0", "s1", create="id INT PRIMARY KEY, a INT")
-    assert shards.create("s2", "id INT PRIMARY KEY, a DATE").conflict
-    shards.drop("s0")
-    decision = shards.drop("s1")
-    assert shard_of("s2") in decision.released
-    assert not shards.state.held
