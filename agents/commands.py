@@ -30,7 +30,7 @@ from shardmerge.schemas.joined import ShardSchema
 from shardmerge.schemas.names import ShardId
 from shardmerge.schemas.origin_columns import of_shard
 from shardmerge.schemas.render.dialect import Dialect
-from shardmerge.schemas.routing import ExistingRows, Mode, RenamePolicy, RowsPolicy
+from shardmerge.schemas.routing import ExistingRows, Keyless, Mode, RenamePolicy, RowsPolicy
 from shardmerge.schemas.row_statements import removal
 
 from . import optimistic, pessimistic
@@ -44,6 +44,7 @@ from .state import ShardState, TargetState
 POLICIES: Mapping[str, type[StrEnum]] = {
     "renames": RenamePolicy,
     "existing_rows": ExistingRows,
+    "keyless": Keyless,
     "on_drop": RowsPolicy,
 }
 """The policies of a route that an operator can set for a target, by their names there."""

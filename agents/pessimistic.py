@@ -109,6 +109,11 @@ def settle(state: TargetState, names: Mapping[str, str], dialect: Dialect) -> Se
     found = _furthest(state, names, dialect, None, Renewals(state.shards))
     if isinstance(found, Settled):
         return found
+    admitted, releases = _admitted(state, {}, state.version)
+    if releases:
+        answer = join_target(admitted, admitted.effective, names, dialect=dialect)
+        if not isinstance(answer, Refusal):
+            return Settled(admitted, answer, releases)
     answer = join_target(state, state.effective, names, dialect=dialect)
     return answer if isinstance(answer, Refusal) else Settled(state, answer, {})
 

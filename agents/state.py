@@ -24,7 +24,7 @@ from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.origin import NO_ORIGIN, Origin
 from shardmerge.schemas.position import SourcePosition
-from shardmerge.schemas.routing import ExistingRows, Mode, RenamePolicy
+from shardmerge.schemas.routing import ExistingRows, Keyless, Mode, RenamePolicy
 from shardmerge.schemas.row_effects import RowEffect
 from shardmerge.schemas.schema_pool import SchemaPool
 
@@ -210,6 +210,7 @@ class TargetState:
         renames: What becomes of a column that one shard renames before the others.
         propagates: Whether the target's schema follows the join.
         existing_rows: What becomes of rows that DDL changed without row events.
+        keyless: What becomes of shards without a primary key.
         policies: Those that an operator set instead of the routes': name → value, see
             ``commands.POLICIES``.
         told: What the target does without, as its decisions told, see ``TargetSchema.sentences``.
@@ -242,6 +243,7 @@ class TargetState:
     renames: RenamePolicy = RenamePolicy.MAP
     propagates: bool = True
     existing_rows: ExistingRows = ExistingRows.REREAD
+    keyless: Keyless = Keyless.COUNT
     policies: Mapping[str, str] = field(default_factory=dict)
     told: tuple[str, ...] = ()
     origin: Origin = NO_ORIGIN

@@ -35,7 +35,7 @@ from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.origin import NO_ORIGIN, Origin
 from shardmerge.schemas.plain import dump, from_plain, load
 from shardmerge.schemas.position import SourcePosition
-from shardmerge.schemas.routing import ExistingRows, Mode, RenamePolicy
+from shardmerge.schemas.routing import ExistingRows, Keyless, Mode, RenamePolicy
 from shardmerge.schemas.row_effects import RowEffect
 
 from .state import Hold, Made, Pending, ShardState, TargetState, assembled
@@ -185,6 +185,7 @@ def stored_state(
         renames=header.renames,
         propagates=header.propagates,
         existing_rows=header.existing_rows,
+        keyless=header.keyless,
         policies=header.policies,
         told=header.told,
         origin=header.origin,
@@ -209,6 +210,7 @@ class _StoredHeader:
     origin: Origin = NO_ORIGIN
     copies: tuple[Copy, ...] = ()
     policies: Mapping[str, str] = field(default_factory=dict)
+    keyless: Keyless = Keyless.COUNT
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,6 +262,7 @@ def _header(state: TargetState) -> _StoredHeader:
         state.origin,
         state.copies,
         state.policies,
+        state.keyless,
     )
 
 

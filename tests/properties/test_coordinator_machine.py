@@ -37,7 +37,7 @@ from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.origin import NO_ORIGIN, Origin, OriginColumn, OriginPart
 from shardmerge.schemas.position import SourcePosition
-from shardmerge.schemas.routing import ExistingRows, Mode, RenamePolicy, RowsPolicy
+from shardmerge.schemas.routing import ExistingRows, Keyless, Mode, RenamePolicy, RowsPolicy
 
 CONTEXT = ServerContext()
 TARGET = TargetTable("merged", "t")
@@ -68,7 +68,7 @@ class CoordinatorMachine(RuleBasedStateMachine):
         self.taken_out: dict[ShardId, TableSchema] = {}
         self.mode, self.renames = Mode.OPTIMISTIC, RenamePolicy.MAP
         self.origin, self.on_drop = NO_ORIGIN, RowsPolicy.KEEP
-        self.existing_rows = ExistingRows.REREAD
+        self.existing_rows, self.keyless = ExistingRows.REREAD, Keyless.COUNT
         self.log: list[SchemaChange | OperatorCommand] = []
         self.decisions: list[Decision] = []
         self.target: TableSchema | None = None
@@ -108,6 +108,17 @@ class CoordinatorMachine(RuleBasedStateMachine):
     def take_the_name_of_an_origin_column(self, shard: ShardId) -> None:
         if shard in self.schemas and self.schemas[shard].column(ORIGIN_NAME) is None:
             self._alter(shard, f"ADD COLUMN {ORIGIN_NAME} INT")
+
+    @rule(keyless=st.sampled_from(Keyless))
+    def change_what_the_route_says_of_tables_without_a_key(self, keyless: Keyless) -> None:
+        self.keyless = keyless
+
+    @precondition(lambda self: self.schemas)
+    @rule(shard=st.sampled_from(SHARDS))
+    def drop_or_add_the_primary_key(self, shard: ShardId) -> None:
+        if shard in self.schemas:
+            has_key = self.schemas[shard].primary_key is not None
+            self._alter(shard, "DROP PRIMARY KEY" if has_key else "ADD PRIMARY KEY (id)")
 
     @precondition(lambda self: len(self.schemas) + len(self.taken_out) < len(SHARDS))
     @rule()
@@ -152,6 +163,8 @@ class CoordinatorMachine(RuleBasedStateMachine):
     def leave_every_conflict(self, order: list[ShardId], columns: list[str]) -> None:
         """No state is a dead end: ordinary statements that make the shards alike end it."""
         for shard in order:
+            if shard in self.schemas and self.schemas[shard].primary_key is None:
+                self._alter(shard, "ADD PRIMARY KEY (id)")
             for column in (*columns, ORIGIN_NAME):
                 if shard in self.schemas and self.schemas[shard].column(column) is not None:
                     self._alter(shard, f"DROP COLUMN {column}")
@@ -167,6 +180,8 @@ class CoordinatorMachine(RuleBasedStateMachine):
                 "renames=hold",
                 "renames=copy",
                 "renames=map",
+                "keyless=refuse",
+                "keyless=count",
                 *Mode,
                 *(f"ALTER TABLE t ADD {c} INT" for c in COLUMNS),
             ]
@@ -289,6 +304,9 @@ class CoordinatorMachine(RuleBasedStateMachine):
         finals = [s.final for s in self.state.shards.values()]
         if self.state.origin.columns and any(s.column(ORIGIN_NAME) for s in self.schemas.values()):
             return  # no join has that name twice
+        keyless = [f for f in finals if f and f.schema.primary_key is None]
+        if self.state.keyless is Keyless.REFUSE and keyless:
+            return  # the target gets no rows without a key
         if (
             all(finals)
             and len({f.schema for f in finals if f}) == 1
@@ -323,7 +341,7 @@ class CoordinatorMachine(RuleBasedStateMachine):
             SourcePosition(0, "binlog.000001", offset * 10, 0),
             self.schemas.get(shard), after, lineage, actions, "", mode=self.mode,
             renames=self.renames, origin=self.origin, on_drop=self.on_drop,
-            existing_rows=self.existing_rows,
+            existing_rows=self.existing_rows, keyless=self.keyless,
         )  # fmt: skip
         self._take(change)
 

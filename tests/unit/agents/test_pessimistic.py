@@ -196,6 +196,15 @@ def test_a_shard_that_comes_in_conflict_is_let_in_when_it_fits() -> None:
     assert shards.held == []
 
 
+def test_a_shard_that_came_in_conflict_counts_when_the_one_that_it_contradicts_has_left() -> None:
+    shards = line("s0", "s1", create="id INT PRIMARY KEY, a INT")
+    assert shards.create("s2", "id INT PRIMARY KEY, a DATE").conflict
+    shards.drop("s0")
+    decision = shards.drop("s1")
+    assert shard_of("s2") in decision.released
+    assert not shards.state.held
+
+
 def test_a_change_that_the_join_does_not_see_needs_no_lock() -> None:
     shards = line("s0", "s1")
 
