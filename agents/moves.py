@@ -17,6 +17,7 @@ from shardmerge.schemas.render.dialect import Dialect
 from shardmerge.schemas.routing import Keyless
 from shardmerge.schemas.target_table import target_schema
 
+from .new_keys import HINT, unknown_key
 from .renewals import NO_RENEWALS, Renewals
 from .state import TargetState
 
@@ -93,11 +94,16 @@ def join_target(
                 f"a shard has a column {column.name!r}, which is the target's origin column",
                 "rename or drop the column on the shard",
             )
+    key = {column_id for column_id, _ in joined.key}
     if (
         not comments
         and joined == state.joined
         and _default_charset(joined) == _default_charset(state.joined)
     ):
+        if reason := unknown_key(
+            state, index, key, state.columns, state.columns, renewals=renewals
+        ):
+            return Refusal(reason, HINT)
         return Joined(state.schema, state.columns, (), state.joined, names, state.told)
     copies = copy_moves(state.copies, state.columns, joined)
     columns = copies.rekeyed(state.columns)
@@ -110,6 +116,8 @@ def join_target(
     )  # fmt: skip
     if isinstance(statements, CannotRender):
         return Refusal(statements.reason, statements.hint)
+    if reason := unknown_key(state, index, key, columns, to.columns, renewals=renewals):
+        return Refusal(reason, HINT)
     notes = to.untold_notes(state.told, statements)
     return Joined(to.schema, to.columns, statements, joined, names, to.sentences, notes)
 

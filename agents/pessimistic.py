@@ -106,12 +106,16 @@ def leave(state: TargetState, change: SchemaChange, dialect: Dialect) -> Step:
 
 def settle(state: TargetState, names: Mapping[str, str], dialect: Dialect) -> Settled | Refusal:
     """Where the target moves to with the shards as they are, and what opens with it."""
-    found = _furthest(state, names, dialect, None, Renewals(state.shards))
+    found = _furthest(state, names, dialect, None, Renewals(state.shards, held=state.held))
     if isinstance(found, Settled):
         return found
     admitted, releases = _admitted(state, {}, state.version)
     if releases:
-        answer = join_target(admitted, admitted.effective, names, dialect=dialect)
+        called = as_all_call_them(effective_schemas(admitted), names)
+        answer = join_target(
+            admitted, admitted.effective, called, dialect=dialect,
+            renewals=Renewals(state.shards, held=state.held),
+        )  # fmt: skip
         if not isinstance(answer, Refusal):
             return Settled(admitted, answer, releases)
     answer = join_target(state, state.effective, names, dialect=dialect)

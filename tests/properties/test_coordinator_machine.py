@@ -56,6 +56,19 @@ DEFINITIONS = [
     "VARCHAR(9)",
     "INT AS (id + 1) STORED",
 ]
+OLD_KEY, NEW_KEY = "id", "k"
+ADDED_KEYS = [
+    "INT NOT NULL AUTO_INCREMENT, DROP PRIMARY KEY, ADD PRIMARY KEY (k)",
+    "INT NOT NULL AUTO_INCREMENT, DROP PRIMARY KEY, ADD PRIMARY KEY (id, k)",
+    "INT NOT NULL DEFAULT 5, DROP PRIMARY KEY, ADD PRIMARY KEY (id, k)",
+    "INT NOT NULL, DROP PRIMARY KEY, ADD PRIMARY KEY (k)",
+    "INT NOT NULL",
+]
+LATER_KEYS = [
+    "DROP PRIMARY KEY, ADD PRIMARY KEY (id)",
+    "DROP PRIMARY KEY, ADD PRIMARY KEY (k)",
+    "DROP PRIMARY KEY, ADD PRIMARY KEY (id), DROP COLUMN k",
+]
 
 
 class CoordinatorMachine(RuleBasedStateMachine):
@@ -150,6 +163,20 @@ class CoordinatorMachine(RuleBasedStateMachine):
             action = data.draw(st.sampled_from(actions))
         self._alter(shard, action)
 
+    @precondition(lambda self: self.schemas)
+    @rule(data=st.data(), every=st.booleans())
+    def change_the_key(self, data: st.DataObject, every: bool) -> None:
+        """Of one shard, or of all of them alike, which a conflict of keys ends with."""
+        shards = sorted(s for s, schema in self.schemas.items() if schema.primary_key)
+        if not shards:
+            return
+        first = data.draw(st.sampled_from(shards))
+        there = self.schemas[first].column(NEW_KEY) is not None
+        action = data.draw(st.sampled_from(LATER_KEYS if there else ADDED_KEYS))
+        for shard in shards if every else [first]:
+            if (self.schemas[shard].column(NEW_KEY) is not None) == there:
+                self._alter(shard, action if there else f"ADD COLUMN {NEW_KEY} {action}")
+
     def _alter(self, shard: ShardId, action: str) -> None:
         schema = self.schemas[shard]
         statement = parse(f"ALTER TABLE t {action}", CONTEXT)
@@ -165,9 +192,13 @@ class CoordinatorMachine(RuleBasedStateMachine):
         for shard in order:
             if shard in self.schemas and self.schemas[shard].primary_key is None:
                 self._alter(shard, "ADD PRIMARY KEY (id)")
+            if shard in self.schemas and self.schemas[shard].column(NEW_KEY) is not None:
+                self._alter(shard, LATER_KEYS[-1])
             for column in (*columns, ORIGIN_NAME):
                 if shard in self.schemas and self.schemas[shard].column(column) is not None:
                     self._alter(shard, f"DROP COLUMN {column}")
+        if self.state.mode is Mode.PESSIMISTIC and self.state.skipping:
+            return  # a shard whose change was skipped does not make it: the others wait for it
         assert not [s for s in self.schemas if s in self.state.held]
 
     @precondition(lambda self: self.schemas)
@@ -182,6 +213,8 @@ class CoordinatorMachine(RuleBasedStateMachine):
                 "renames=map",
                 "keyless=refuse",
                 "keyless=count",
+                "existing_rows=accept",
+                "existing_rows=reread",
                 *Mode,
                 *(f"ALTER TABLE t ADD {c} INT" for c in COLUMNS),
             ]
@@ -307,6 +340,8 @@ class CoordinatorMachine(RuleBasedStateMachine):
         keyless = [f for f in finals if f and f.schema.primary_key is None]
         if self.state.keyless is Keyless.REFUSE and keyless:
             return  # the target gets no rows without a key
+        if any(NEW_KEY in _key_of(schema) for schema in self.schemas.values()):
+            return  # what the rows have in it may be unknown to the target
         if (
             all(finals)
             and len({f.schema for f in finals if f}) == 1
@@ -359,6 +394,7 @@ class CoordinatorMachine(RuleBasedStateMachine):
         assert step.decision is not None
         assert step.decision.version == self.state.version + 1
         assert bool(step.decision.statements) == (step.decision.outcome is Outcome.EMIT)
+        self._look_at_key(step.state, change)
         shards = {*self.state.held, *step.decision.released, *step.decision.pauses}
         if change.shard in {*self.state.shards, *step.state.shards}:
             shards.add(change.shard)
@@ -376,6 +412,19 @@ class CoordinatorMachine(RuleBasedStateMachine):
                 self._look_at(emitted)
             else:
                 self._execute(emitted.sql)
+
+    def _look_at_key(self, state: TargetState, change: SchemaChange | OperatorCommand) -> None:
+        """No key is made of a new column whose values the target's rows cannot have."""
+        before = self.state.schema
+        accepts = state.existing_rows is ExistingRows.ACCEPT
+        if accepts or before is None or state.schema is None or before.column(NEW_KEY) is not None:
+            return
+        if NEW_KEY in _key_of(state.schema):
+            assert OLD_KEY in _key_of(state.schema)
+            after = change.after if isinstance(change, SchemaChange) else None
+            for schema in (*self.schemas.values(), after):
+                column = schema.column(NEW_KEY) if schema else None
+                assert column is None or not column.auto_increment
 
     def _look_at(self, statement: TargetStatement) -> None:
         """A statement that changes rows names columns that the target has, and whose rows."""
@@ -396,6 +445,10 @@ class CoordinatorMachine(RuleBasedStateMachine):
             assert isinstance(statement, AlterTable)
             assert self.target is not None
             self.target = apply_alter(self.target, statement, "t", CONTEXT).schema
+
+
+def _key_of(schema: TableSchema) -> tuple[str, ...]:
+    return schema.primary_key.columns if schema.primary_key else ()
 
 
 TestCoordinator = CoordinatorMachine.TestCase

@@ -196,13 +196,14 @@ def test_a_shard_that_comes_in_conflict_is_let_in_when_it_fits() -> None:
     assert shards.held == []
 
 
-def test_a_shard_that_came_in_conflict_counts_when_the_one_that_it_contradicts_has_left() -> None:
-    shards = line("s0", "s1", create="id INT PRIMARY KEY, a INT")
-    assert shards.create("s2", "id INT PRIMARY KEY, a DATE").conflict
-    shards.drop("s0")
-    decision = shards.drop("s1")
-    assert shard_of("s2") in decision.released
-    assert not shards.state.held
+def test_a_shard_that_came_in_conflict_is_let_in_when_the_others_are_gone() -> None:
+    shards = SqlLine(Mode.PESSIMISTIC, "s0", create="id INT PRIMARY KEY, a DATE")
+    assert shards.create("s1", "id INT PRIMARY KEY, a INT").outcome is Outcome.HOLD
+
+    gone = shards.drop("s0")
+
+    assert [release.shard for release in gone.releases] == [shard_of("s1")]
+    assert (shards.held, sql(gone)) == ([], ["MODIFY COLUMN `a` int"])
 
 
 def test_a_change_that_the_join_does_not_see_needs_no_lock() -> None:
