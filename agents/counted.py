@@ -16,6 +16,7 @@ from shardmerge.schemas.left_out_columns import columns_named
 from shardmerge.schemas.model import Check, Column, ForeignKey, Index, TableSchema
 
 Part: TypeAlias = Column | Index | Check | ForeignKey
+_KEY = ("index", "primary")
 
 
 def counted(schema: ShardSchema, actual: ShardSchema, counts: ShardSchema) -> ShardSchema:
@@ -35,7 +36,12 @@ def counted(schema: ShardSchema, actual: ShardSchema, counts: ShardSchema) -> Sh
             found.pop(key, None)
         else:
             found[key] = kept
-    return _schema(schema.schema, _possible(found))
+    possible, own = _possible(found), _parts(schema).get(_KEY)
+    if own is not None and _KEY not in possible:
+        # The key that it counted with named a column that is gone. Without any its rows would be
+        # told apart otherwise.
+        possible = _possible({**found, _KEY: own})
+    return _schema(schema.schema, possible)
 
 
 def _possible(parts: dict[Hashable, Part]) -> dict[Hashable, Part]:

@@ -84,14 +84,7 @@ def move(state: TargetState, change: SchemaChange, assigned: Assigned, dialect: 
         moved = state.with_shard(state.after(change.shard, change.position, tracked))
         found = _furthest(moved, names, dialect, tracked, renewed)
         done = found if isinstance(found, Settled) else Settled(moved, unmoved(moved, names), {})
-    opened = [
-        Release(shard, through) for shard, through in done.releases.items() if shard != change.shard
-    ]
-    if known.hold:
-        opened.append(Release(change.shard, state.version))
-    return emit(
-        done.state, change, done.answer, tracked, releases=opened, warnings=assigned.warnings
-    )
+    return _executed(known, change, assigned, done)
 
 
 def leave(state: TargetState, change: SchemaChange, dialect: Dialect) -> Step:
@@ -175,6 +168,7 @@ def _arrive(state: TargetState, change: SchemaChange, assigned: Assigned, dialec
     """A shard that does not count yet: it is new, or it came in conflict."""
     tracked = assigned.tracked
     names = _not_renamed(state, assigned)
+    known = state.shards.get(change.shard)
     other = _ahead(state, change.shard, tracked)
     if other is not None:
         depth = next(i for i, p in enumerate(_queued(other)) if p.post and _same(p.post, tracked))
@@ -184,15 +178,36 @@ def _arrive(state: TargetState, change: SchemaChange, assigned: Assigned, dialec
         )
         queue = (*before, last)
         held = hold(state, change, tracked, names, Refusal("", ""), queue=queue, like=other)
+        done = _furthest(held.state, names, dialect, tracked, renewals(state, change, tracked))
+        if isinstance(done, Settled) and not done.state.shards[change.shard].hold:
+            return _executed(known, change, assigned, done)
         why, conflict = _why(held.state, change.shard, None)
         return hold(state, change, tracked, names, why, queue=queue, like=other, conflict=conflict)
-    known = state.shards.get(change.shard)
     moved = state.with_shard(state.after(change.shard, change.position, tracked))
     answer = join_target(moved, moved.effective, names, dialect=dialect, first=tracked.ids)
     if isinstance(answer, Refusal):
         return hold(state, change, tracked, names, answer)
     opened = [Release(change.shard, state.version)] if known and known.hold else []
     return emit(moved, change, answer, tracked, releases=opened, warnings=assigned.warnings)
+
+
+def _executed(
+    known: ShardState | None, change: SchemaChange, assigned: Assigned, done: Settled
+) -> Step:
+    """The answer to a change of a shard, as it was before, that is not held from now on."""
+    opened = [
+        Release(shard, through) for shard, through in done.releases.items() if shard != change.shard
+    ]
+    if known and known.hold:
+        opened.append(Release(change.shard, done.state.version))
+    return emit(
+        done.state,
+        change,
+        done.answer,
+        assigned.tracked,
+        releases=opened,
+        warnings=assigned.warnings,
+    )
 
 
 def _ahead(state: TargetState, shard: ShardId, tracked: ShardSchema) -> ShardState | None:

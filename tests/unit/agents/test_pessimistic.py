@@ -206,6 +206,22 @@ def test_a_shard_that_came_in_conflict_is_let_in_when_the_others_are_gone() -> N
     assert (shards.held, sql(gone)) == ([], ["MODIFY COLUMN `a` int"])
 
 
+def test_a_shard_that_came_in_conflict_ends_it_when_all_have_the_same_schema() -> None:
+    shards = line("s0", "s1", create="id INT, a INT")
+    assert shards.create("s2", "id INT PRIMARY KEY, a INT").conflict
+    shards.alter("s0", "DROP COLUMN a")
+    shards.alter("s0", "ADD PRIMARY KEY (id)")
+    shards.alter("s1", "ADD PRIMARY KEY (id)")
+    shards.alter("s1", "DROP COLUMN a")
+    assert shards.held == ["s0", "s1", "s2"]
+
+    last = shards.alter("s2", "DROP COLUMN a")
+
+    assert last.outcome is Outcome.EMIT
+    assert last.released == (shard_of("s0"), shard_of("s1"), shard_of("s2"))
+    assert shards.held == []
+
+
 def test_a_change_that_the_join_does_not_see_needs_no_lock() -> None:
     shards = line("s0", "s1")
 
