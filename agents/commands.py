@@ -25,7 +25,7 @@ from shardmerge.schemas.events import (
 from shardmerge.schemas.grammar import ServerContext
 from shardmerge.schemas.origin_columns import of_shard
 from shardmerge.schemas.render.dialect import Dialect
-from shardmerge.schemas.routing import ExistingRows, Mode, RenamePolicy, RowsPolicy
+from shardmerge.schemas.routing import ExistingRows, Keyless, Mode, RenamePolicy, RowsPolicy
 from shardmerge.schemas.row_statements import removal
 
 from . import pessimistic
@@ -49,6 +49,7 @@ from .state import ShardState, TargetState
 POLICIES: Mapping[str, type[StrEnum]] = {
     "renames": RenamePolicy,
     "existing_rows": ExistingRows,
+    "keyless": Keyless,
     "on_drop": RowsPolicy,
 }
 """The policies of a route that an operator can set for a target, by their names there."""

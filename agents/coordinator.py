@@ -63,7 +63,11 @@ def decide(state: TargetState, change: SchemaChange, dialect: Dialect = MYSQL_8)
     if mode is Mode.PESSIMISTIC and counted.mode is not mode:
         counted = pessimistic.with_queues(counted)
     counted = replace(
-        counted, mode=mode, renames=change.renames, existing_rows=change.existing_rows
+        counted,
+        mode=mode,
+        renames=change.renames,
+        existing_rows=change.existing_rows,
+        keyless=change.keyless,
     )
     if not counted.shards and counted.schema is None:
         counted = replace(counted, origin=change.origin)

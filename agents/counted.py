@@ -32,6 +32,7 @@ from shardmerge.schemas.model import (
 from shardmerge.schemas.type_join import join_types, value_type
 
 Part: TypeAlias = Column | Index | Check | ForeignKey
+_KEY = ("index", "primary")
 
 
 def counted(schema: ShardSchema, actual: ShardSchema, counts: ShardSchema) -> ShardSchema:
@@ -51,7 +52,12 @@ def counted(schema: ShardSchema, actual: ShardSchema, counts: ShardSchema) -> Sh
             found.pop(key, None)
         else:
             found[key] = kept
-    return _schema(schema.schema, _possible(found))
+    possible, own = _possible(found), _parts(schema).get(_KEY)
+    if own is not None and _KEY not in possible:
+        # The key that it counted with named a column that is gone. Without any its rows would be
+        # told apart otherwise.
+        possible = _possible({**found, _KEY: own})
+    return _schema(schema.schema, possible)
 
 
 def left_out(actual: ShardSchema, counts: ShardSchema) -> frozenset[str]:

@@ -14,8 +14,10 @@ from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId
 from shardmerge.schemas.origin import without_origin
 from shardmerge.schemas.render.dialect import Dialect
+from shardmerge.schemas.routing import Keyless
 from shardmerge.schemas.target_table import target_schema
 
+from .new_keys import HINT, unknown_key
 from .renewals import NO_RENEWALS, Renewals
 from .state import TargetState
 
@@ -83,6 +85,8 @@ def join_target(
         joined = widened(joined, state.copies)
     if isinstance(joined, Conflict):
         return Refusal(str(joined), joined.resolve)
+    if why := _keyless(state, joined):
+        return why
     for column in state.origin.columns:
         found = joined.column(column.part.column_id)
         if found is None or found.partial:
@@ -90,11 +94,16 @@ def join_target(
                 f"a shard has a column {column.name!r}, which is the target's origin column",
                 "rename or drop the column on the shard",
             )
+    key = {column_id for column_id, _ in joined.key}
     if (
         not comments
         and joined == state.joined
         and _default_charset(joined) == _default_charset(state.joined)
     ):
+        if reason := unknown_key(
+            state, index, key, state.columns, state.columns, renewals=renewals
+        ):
+            return Refusal(reason, HINT)
         return Joined(state.schema, state.columns, (), state.joined, names, state.told)
     copies = copy_moves(state.copies, state.columns, joined)
     columns = copies.rekeyed(state.columns)
@@ -107,6 +116,8 @@ def join_target(
     )  # fmt: skip
     if isinstance(statements, CannotRender):
         return Refusal(statements.reason, statements.hint)
+    if reason := unknown_key(state, index, key, columns, to.columns, renewals=renewals):
+        return Refusal(reason, HINT)
     notes = to.untold_notes(state.told, statements)
     return Joined(to.schema, to.columns, statements, joined, names, to.sentences, notes)
 
@@ -141,6 +152,19 @@ def _cannot_copy(state: TargetState, index: JoinIndex, names: Mapping[str, str])
     there = [column.id for column in state.columns]
     why = contradiction(state.copies, index.ids.keys(), there, schemas, names)
     return Refusal(*why) if why else None
+
+
+def _keyless(state: TargetState, joined: JoinedTable) -> Refusal | None:
+    """Why the target gets no rows without a primary key; one that has such rows keeps them."""
+    if state.keyless is Keyless.COUNT or joined.key:
+        return None
+    if state.schema is not None and state.schema.primary_key is None:
+        return None
+    return Refusal(
+        "the table has no primary key, which its route asks for (keyless = 'refuse')",
+        "add a primary key to the table, or take such tables in: `shardmerge command set-policy "
+        f"keyless={Keyless.COUNT} --target {state.target}`",
+    )
 
 
 def _default_charset(joined: JoinedTable) -> tuple[str, str]:

@@ -88,7 +88,11 @@ def settle(state: TargetState, names: Mapping[str, str], dialect: Dialect) -> Se
         called
         if isinstance(called, Refusal)
         else join_target(
-            state, state.final, called, dialect=dialect, renewals=Renewals(state.shards)
+            state,
+            state.final,
+            called,
+            dialect=dialect,
+            renewals=Renewals(state.shards, held=state.held),
         )
     )
     if not isinstance(answer, Refusal):

@@ -7,8 +7,9 @@ Theory of operation, for a change that brings one shard from one schema to anoth
 2. Otherwise it is appended to the shard's queue, and the shard is held at the gate of its first
    change there. A change that brings the shard back to a schema that it had in the queue takes
    everything after that out again: whoever undoes a change leaves the lock.
-3. When the first changes of all shards are the same (their canonical actions are equal), the lock
-   is complete: they are executed once, and their gates open; later ones of a queue stay.
+3. When the first changes of all shards are the same (``lock_heads``), the lock is complete: they
+   are executed once, and their gates open; later ones of a queue stay. A shard that has such a
+   change already, because an operator executed it or because it came with it, has made it too.
 4. When all shards' final schemas are equal, it does not matter how they came there: everything is
    executed at once. So shards that made the same changes in another order, or cut into statements
    otherwise, are not stuck; until then the difference is reported as a conflict.
@@ -24,6 +25,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from shardmerge.schemas.change_effect import change_effect
 from shardmerge.schemas.events import Release, SchemaChange
 from shardmerge.schemas.join_index import have_one_value
 from shardmerge.schemas.joined import Conflict, ShardSchema
@@ -34,12 +36,15 @@ from shardmerge.schemas.target_table import changed_comments
 
 from .answers import Step, emit, hold, left
 from .identities import Assigned, known_names
+from .lock_heads import complete, having_made, heads
 from .moves import Refusal, Settled, as_all_call_them, effective_schemas, join_target, unmoved
 from .renewals import Renewals, renewals
-from .state import Pending, ShardState, TargetState
+from .state import Made, Pending, ShardState, TargetState
 
 _OPTION = re.compile(r"[A-Z_]+( [A-Z_]+)* = .*|FORCE|(EN|DIS)ABLE KEYS", re.DOTALL)
 """Texts of actions (``schemas.describe``) that change no column, key or check."""
+_ORIGIN = re.compile(r"CREATE TABLE|RENAME (FROM|TO) .*", re.DOTALL)
+"""Texts of actions that tell where a table came from, and not what became of its schema."""
 
 
 def move(state: TargetState, change: SchemaChange, assigned: Assigned, dialect: Dialect) -> Step:
@@ -64,7 +69,7 @@ def move(state: TargetState, change: SchemaChange, assigned: Assigned, dialect: 
             renewals=renewed,
         )
         if isinstance(answer, Refusal):
-            queue = (_pending(change, tracked, state.version),)
+            queue = (_pending(known, change, tracked, state.version),)
             return hold(state, change, tracked, names, answer, queue=queue)
         return emit(moved, change, answer, tracked, warnings=assigned.warnings)
     if queue:
@@ -79,14 +84,7 @@ def move(state: TargetState, change: SchemaChange, assigned: Assigned, dialect: 
         moved = state.with_shard(state.after(change.shard, change.position, tracked))
         found = _furthest(moved, names, dialect, tracked, renewed)
         done = found if isinstance(found, Settled) else Settled(moved, unmoved(moved, names), {})
-    opened = [
-        Release(shard, through) for shard, through in done.releases.items() if shard != change.shard
-    ]
-    if known.hold:
-        opened.append(Release(change.shard, state.version))
-    return emit(
-        done.state, change, done.answer, tracked, releases=opened, warnings=assigned.warnings
-    )
+    return _executed(known, change, assigned, done)
 
 
 def leave(state: TargetState, change: SchemaChange, dialect: Dialect) -> Step:
@@ -101,9 +99,18 @@ def leave(state: TargetState, change: SchemaChange, dialect: Dialect) -> Step:
 
 def settle(state: TargetState, names: Mapping[str, str], dialect: Dialect) -> Settled | Refusal:
     """Where the target moves to with the shards as they are, and what opens with it."""
-    found = _furthest(state, names, dialect, None, Renewals(state.shards))
+    found = _furthest(state, names, dialect, None, Renewals(state.shards, held=state.held))
     if isinstance(found, Settled):
         return found
+    admitted, releases = _admitted(state, {}, state.version)
+    if releases:
+        called = as_all_call_them(effective_schemas(admitted), names)
+        answer = join_target(
+            admitted, admitted.effective, called, dialect=dialect,
+            renewals=Renewals(state.shards, held=state.held),
+        )  # fmt: skip
+        if not isinstance(answer, Refusal):
+            return Settled(admitted, answer, releases)
     answer = join_target(state, state.effective, names, dialect=dialect)
     return answer if isinstance(answer, Refusal) else Settled(state, answer, {})
 
@@ -115,7 +122,7 @@ def with_queues(state: TargetState) -> TargetState:
         hold = shard.hold
         if hold and hold.post and shard.effective is not None and not hold.queue:
             text = f"what {name} did before the mode changed"
-            pending = Pending((text,), hold.post, shard.version, hold.position)
+            pending = Pending(Made((text,)), hold.post, shard.version, hold.position)
             state = state.with_shard(replace(shard, hold=replace(hold, queue=(pending,))))
     return state
 
@@ -128,7 +135,8 @@ def queue_of_unknown(state: TargetState, change: SchemaChange) -> tuple[Pending,
     queue = known.hold.queue if known.hold else ()
     if not queue and state.mode is not Mode.PESSIMISTIC:
         return ()
-    return (*queue, Pending((f"unreadable: {change.id}",), None, state.version, change.position))
+    made = Made((f"unreadable: {change.id}",))
+    return (*queue, Pending(made, None, state.version, change.position))
 
 
 def _queue(
@@ -142,20 +150,25 @@ def _queue(
     for index, pending in enumerate(queue):
         if pending.post is not None and _same(pending.post, tracked):
             return (*queue[:index], replace(pending, post=tracked, version=version))
-    return (*queue, _pending(change, tracked, version))
+    return (*queue, _pending(known, change, tracked, version))
 
 
-def _pending(change: SchemaChange, post: ShardSchema, version: int) -> Pending:
+def _pending(known: ShardState, change: SchemaChange, post: ShardSchema, version: int) -> Pending:
+    effect = None
+    if change.before is not None and known.real is not None:
+        effect = change_effect(known.real.schema, post.schema, change.lineage)
     # How a server is to execute a statement, and its table's options, make no other change of it.
     actions = tuple(a for a in change.actions if not _OPTION.fullmatch(a)) or change.actions
-    actions = actions or (f"described anew: {change.id}",)
-    return Pending(actions, post, version, change.position)
+    if not actions or any(map(_ORIGIN.fullmatch, actions)):
+        actions = effect.texts if effect else (f"described anew: {change.id}",)
+    return Pending(Made(actions, effect), post, version, change.position)
 
 
 def _arrive(state: TargetState, change: SchemaChange, assigned: Assigned, dialect: Dialect) -> Step:
     """A shard that does not count yet: it is new, or it came in conflict."""
     tracked = assigned.tracked
     names = _not_renamed(state, assigned)
+    known = state.shards.get(change.shard)
     other = _ahead(state, change.shard, tracked)
     if other is not None:
         depth = next(i for i, p in enumerate(_queued(other)) if p.post and _same(p.post, tracked))
@@ -165,15 +178,36 @@ def _arrive(state: TargetState, change: SchemaChange, assigned: Assigned, dialec
         )
         queue = (*before, last)
         held = hold(state, change, tracked, names, Refusal("", ""), queue=queue, like=other)
+        done = _furthest(held.state, names, dialect, tracked, renewals(state, change, tracked))
+        if isinstance(done, Settled) and not done.state.shards[change.shard].hold:
+            return _executed(known, change, assigned, done)
         why, conflict = _why(held.state, change.shard, None)
         return hold(state, change, tracked, names, why, queue=queue, like=other, conflict=conflict)
-    known = state.shards.get(change.shard)
     moved = state.with_shard(state.after(change.shard, change.position, tracked))
     answer = join_target(moved, moved.effective, names, dialect=dialect, first=tracked.ids)
     if isinstance(answer, Refusal):
         return hold(state, change, tracked, names, answer)
     opened = [Release(change.shard, state.version)] if known and known.hold else []
     return emit(moved, change, answer, tracked, releases=opened, warnings=assigned.warnings)
+
+
+def _executed(
+    known: ShardState | None, change: SchemaChange, assigned: Assigned, done: Settled
+) -> Step:
+    """The answer to a change of a shard, as it was before, that is not held from now on."""
+    opened = [
+        Release(shard, through) for shard, through in done.releases.items() if shard != change.shard
+    ]
+    if known and known.hold:
+        opened.append(Release(change.shard, done.state.version))
+    return emit(
+        done.state,
+        change,
+        done.answer,
+        assigned.tracked,
+        releases=opened,
+        warnings=assigned.warnings,
+    )
 
 
 def _ahead(state: TargetState, shard: ShardId, tracked: ShardSchema) -> ShardState | None:
@@ -230,22 +264,12 @@ def _furthest(
 
 
 def _candidates(state: TargetState) -> Iterator[tuple[TargetState, dict[ShardId, int]]]:
-    """The states after one complete change of all shards, after two, …; the furthest one last.
-
-    Before all of them comes the one with shards that did not fit until another one left or changed.
-    """
+    """The states after one complete change of all shards, after two, …; the furthest one last."""
     releases: dict[ShardId, int] = {}
     version = state.version
-    if len(state.shards) > state.effective.shards:
-        admitted, fitting = _admitted(state, {}, version)
-        if fitting:
-            yield admitted, fitting
-    while len(state.heads) == 1:
-        ((_, made),) = state.heads.items()
-        if made != state.effective.shards:
-            break
-        # Only now: it costs a look at every held shard, the check before it none.
-        waiting = [s for name in sorted(state.held) if (s := state.shards[name]).head is not None]
+    while (head := complete(state)) is not None:
+        # Only now: it costs a look at every held shard.
+        waiting = [s for name in sorted(state.held) if (s := state.shards[name]).head in head.ways]
         if any(_queued(s)[0].post is None for s in waiting):
             break
         for shard in waiting:
@@ -302,9 +326,9 @@ def _why(state: TargetState, shard: ShardId, refusal: Refusal | None) -> tuple[R
     if head is None:
         return Refusal("waits for the DDL lock", "make the same change on the other shards"), False
     total = state.effective.shards
-    if len(state.heads) > 1:
-        made = sorted(state.heads.items(), key=lambda item: (-item[1], item[0]))
-        texts = "; ".join(f"{_text(actions)} (shards: {count})" for actions, count in made)
+    others = heads(state)
+    if len(others) > 1:
+        texts = "; ".join(f"{_text(other.ways[0])} (shards: {other.shards})" for other in others)
         return (
             Refusal(
                 f"the shards of {state.target} do not make the same changes in the same order: "
@@ -316,16 +340,16 @@ def _why(state: TargetState, shard: ShardId, refusal: Refusal | None) -> tuple[R
         )
     behind = ""
     if held.hold and len(held.hold.queue) > 1:
-        behind = f"; behind it here: {_text(held.hold.queue[-1].actions)}"
+        behind = f"; behind it here: {_text(held.hold.queue[-1].made)}"
     return (
         Refusal(
             f"waits for the DDL lock of {state.target}: {_text(head)} is made on "
-            f"{state.heads[head]} of {total} shards{behind}",
+            f"{having_made(state, others[0])} of {total} shards{behind}",
             "make the same change on the other shards",
         ),
         False,
     )
 
 
-def _text(actions: tuple[str, ...]) -> str:
-    return ", ".join(actions)
+def _text(made: Made) -> str:
+    return ", ".join(made.actions)

@@ -9,7 +9,7 @@ read again then; where it cannot be, the target converts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from shardmerge.schemas.events import Decision, SchemaChange, ShardColumn
@@ -33,10 +33,12 @@ class Renewals:
     Attributes:
         before: The shards before the change that moves it, whose holds tell what they did.
         now: Of the shard that changes, the identities of columns that are anew with this change.
+        held: Those of ``before`` that were held.
     """
 
     before: Mapping[ShardId, ShardState] = field(default_factory=dict)
     now: Mapping[ShardId, Set[str]] = field(default_factory=dict)
+    held: Collection[ShardId] = ()
 
     def all_of(self, column_id: str, state: TargetState, index: JoinIndex) -> bool:
         """Whether the values in the target's column are none of its shards' any more.
@@ -86,12 +88,12 @@ def renewals(state: TargetState, change: SchemaChange, tracked: ShardSchema) -> 
     """
     known = state.shards.get(change.shard)
     if known is None:
-        return Renewals(state.shards, {change.shard: set(tracked.ids)})
+        return Renewals(state.shards, {change.shard: set(tracked.ids)}, state.held)
     added = zip(tracked.ids, change.lineage, strict=False)
     now = {column_id for column_id, lineage in added if not lineage.before}
     if is_late(known, state.existing_rows, change) and known.real is not None:
         now |= _converted(known.real.columns, tracked.columns)
-    return Renewals(state.shards, {change.shard: now})
+    return Renewals(state.shards, {change.shard: now}, state.held)
 
 
 def made_anew(decision: Decision, columns: Sequence[ShardColumn]) -> set[str]:

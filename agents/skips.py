@@ -30,8 +30,9 @@ from . import optimistic, pessimistic
 from .answers import Step, with_warning
 from .counted import as_rows_fit, values_fit, with_columns
 from .identities import assign, known_names
+from .lock_heads import head_of
 from .moves import Refusal, Settled, join_target, unmoved
-from .state import ShardState, TargetState
+from .state import Made, ShardState, TargetState
 
 NOT_HELD = "`shardmerge status` and the status page tell which shards are held, and by what"
 _OTHERWISE = "change the shard until it fits, or take it out with leave: its rows are passed over"
@@ -107,7 +108,7 @@ def unlock_execute(state: TargetState, known: ShardState, dialect: Dialect) -> S
     """What waits first for the DDL lock on the shard is executed on all that made it."""
     if known.head is None:
         return _no_lock(known)
-    popped = [shard.popped for shard in _with_head_of(state, known)]
+    popped = [shard.popped for shard in _with_head_of(state, known.head)]
     return _opened(state, popped, lambda moved: settle(moved, known_names(moved), dialect))
 
 
@@ -115,7 +116,7 @@ def unlock_discard(state: TargetState, known: ShardState, dialect: Dialect) -> S
     """What waits first for the DDL lock on the shard is skipped on all that made it."""
     if known.head is None:
         return _no_lock(known)
-    waiting = _with_head_of(state, known)
+    waiting = _with_head_of(state, known.head)
     others = state
     for shard in waiting:
         others = others.without_shard(shard.shard)
@@ -219,10 +220,11 @@ def _admitted(state: TargetState, known: ShardState, dialect: Dialect) -> ShardS
     return found
 
 
-def _with_head_of(state: TargetState, known: ShardState) -> list[ShardState]:
-    """The shards that wait for the lock with the same change as this one."""
+def _with_head_of(state: TargetState, head: Made) -> list[ShardState]:
+    """The shards that wait for the lock with the same change as the one that waits with this."""
+    ways = head_of(state, head).ways
     held = (state.shards[name] for name in sorted(state.held))
-    return [shard for shard in held if shard.head == known.head]
+    return [shard for shard in held if shard.head in ways]
 
 
 def _no_lock(known: ShardState) -> Refusal:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from immutables import Map
 
+from shardmerge.schemas.change_effect import ChangeEffect
 from shardmerge.schemas.copied_columns import Copy, still_known
 from shardmerge.schemas.counts import Counts, recounted
 from shardmerge.schemas.events import ShardColumn
@@ -23,7 +24,7 @@ from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.origin import NO_ORIGIN, Origin
 from shardmerge.schemas.position import SourcePosition
-from shardmerge.schemas.routing import ExistingRows, Mode, RenamePolicy
+from shardmerge.schemas.routing import ExistingRows, Keyless, Mode, RenamePolicy
 from shardmerge.schemas.row_effects import RowEffect
 from shardmerge.schemas.schema_pool import SchemaPool
 
@@ -31,18 +32,36 @@ from .counted import counted, left_out
 
 
 @dataclass(frozen=True, slots=True)
+class Made:
+    """A change as a shard made it.
+
+    Attributes:
+        actions: What the shard did, as canonical texts; people are told these.
+        effect: What came of it; None when that is not known.
+    """
+
+    actions: tuple[str, ...]
+    effect: ChangeEffect | None = None
+
+    def is_like(self, other: Made) -> bool:
+        """Whether both are the same change."""
+        known = self.effect is not None
+        return self.actions == other.actions or (known and self.effect == other.effect)
+
+
+@dataclass(frozen=True, slots=True)
 class Pending:
     """A change of a held shard that waits for the target's DDL lock.
 
     Attributes:
-        actions: What the shard did, as canonical texts: equal ones are the same change.
+        made: What the shard did.
         post: The shard's schema after it; None when it is unknown.
         version: Of the last decision whose gate opens when the change is executed; 0 when it
             opens none.
         position: Of the first such gate.
     """
 
-    actions: tuple[str, ...]
+    made: Made
     post: ShardSchema | None
     version: int
     position: SourcePosition
@@ -133,9 +152,9 @@ class ShardState:
         return tuple(schema for schema in found if schema is not None)
 
     @property
-    def head(self) -> tuple[str, ...] | None:
-        """The actions of its first change that waits for the DDL lock; None without one."""
-        return self.hold.queue[0].actions if self.hold and self.hold.queue else None
+    def head(self) -> Made | None:
+        """Its first change that waits for the DDL lock; None without one."""
+        return self.hold.queue[0].made if self.hold and self.hold.queue else None
 
     @property
     def rest(self) -> Hold | None:
@@ -148,7 +167,7 @@ class ShardState:
             hold,
             version=rest[0].version,
             position=rest[0].position,
-            reason=f"waits for the DDL lock: {', '.join(rest[0].actions)}",
+            reason=f"waits for the DDL lock: {', '.join(rest[0].made.actions)}",
             queue=rest,
         )
 
@@ -190,6 +209,7 @@ class TargetState:
             is held with a schema of its own.
         heads: How many held shards have which first change that waits for the DDL lock.
         finals: How many shards have which final schema.
+        standing: How many shards that do not wait for the lock count with which schema.
         skipping: How many shards count with another schema than they have.
         pool: The schemas that the shards refer to.
         mode: In which the shards move.
@@ -197,6 +217,7 @@ class TargetState:
         renames: What becomes of a column that one shard renames before the others.
         propagates: Whether the target's schema follows the join.
         existing_rows: What becomes of rows that DDL changed without row events.
+        keyless: What becomes of shards without a primary key.
         policies: Those that an operator set instead of the routes': name → value, see
             ``commands.POLICIES``.
         told: What the target does without, as its decisions told, see ``TargetSchema.sentences``.
@@ -218,8 +239,9 @@ class TargetState:
     held: Map[ShardId, None] = field(default_factory=Map, compare=False)
     effective: JoinIndex = field(default_factory=JoinIndex, compare=False)
     final: JoinIndex = field(default_factory=JoinIndex, compare=False)
-    heads: Counts[tuple[str, ...]] = field(default_factory=Map, compare=False)
+    heads: Counts[Made] = field(default_factory=Map, compare=False)
     finals: Counts[ShardSchema] = field(default_factory=Map, compare=False)
+    standing: Counts[ShardSchema] = field(default_factory=Map, compare=False)
     skipping: int = field(default=0, compare=False)
     pool: SchemaPool = field(default_factory=SchemaPool, compare=False)
     joined: JoinedTable | None = field(default=None, compare=False)
@@ -228,6 +250,7 @@ class TargetState:
     renames: RenamePolicy = RenamePolicy.MAP
     propagates: bool = True
     existing_rows: ExistingRows = ExistingRows.REREAD
+    keyless: Keyless = Keyless.COUNT
     policies: Mapping[str, str] = field(default_factory=dict)
     told: tuple[str, ...] = ()
     origin: Origin = NO_ORIGIN
@@ -297,6 +320,7 @@ class TargetState:
         )
         heads = recounted(self.heads, _heads(old), _heads(new))
         finals = recounted(self.finals, _finals(old), _finals(new))
+        standing = recounted(self.standing, _standing(old), _standing(new))
         shards = self.shards.delete(name) if new is None and old is not None else self.shards
         held = self.held.delete(name) if name in self.held else self.held
         if new is not None:
@@ -310,6 +334,7 @@ class TargetState:
             final=final,
             heads=heads,
             finals=finals,
+            standing=standing,
             skipping=self.skipping + _skips(new) - _skips(old),
             pool=pool,
         )
@@ -338,6 +363,7 @@ def assembled(state: TargetState, shards: Iterable[ShardState]) -> TargetState:
         final = final.with_shard(shard.effective, shard.final)
     heads = Counter(head for name in held for head in _heads(found[name]))
     finals = Counter(schema for shard in found.values() for schema in _finals(shard))
+    standing = Counter(schema for shard in found.values() for schema in _standing(shard))
     return replace(
         state,
         shards=Map(found),
@@ -346,12 +372,13 @@ def assembled(state: TargetState, shards: Iterable[ShardState]) -> TargetState:
         final=final,
         heads=Map(heads),
         finals=Map(finals),
+        standing=Map(standing),
         skipping=sum(map(_skips, found.values())),
         pool=pool,
     )
 
 
-def _heads(shard: ShardState | None) -> tuple[tuple[str, ...], ...]:
+def _heads(shard: ShardState | None) -> tuple[Made, ...]:
     head = shard.head if shard else None
     return () if head is None else (head,)
 
@@ -359,6 +386,11 @@ def _heads(shard: ShardState | None) -> tuple[tuple[str, ...], ...]:
 def _finals(shard: ShardState | None) -> tuple[ShardSchema, ...]:
     final = shard.final if shard else None
     return () if final is None else (final,)
+
+
+def _standing(shard: ShardState | None) -> tuple[ShardSchema, ...]:
+    counts = shard.effective if shard and shard.head is None else None
+    return () if counts is None else (counts,)
 
 
 def _skips(shard: ShardState | None) -> bool:

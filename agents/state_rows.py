@@ -26,6 +26,7 @@ from hashlib import blake2b
 
 from immutables import Map
 
+from shardmerge.schemas.change_effect import ChangeEffect
 from shardmerge.schemas.copied_columns import Copy
 from shardmerge.schemas.errors import ContractError
 from shardmerge.schemas.joined import ShardSchema
@@ -34,16 +35,17 @@ from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.origin import NO_ORIGIN, Origin
 from shardmerge.schemas.plain import dump, from_plain, load
 from shardmerge.schemas.position import SourcePosition
-from shardmerge.schemas.routing import ExistingRows, Mode, RenamePolicy
+from shardmerge.schemas.routing import ExistingRows, Keyless, Mode, RenamePolicy
 from shardmerge.schemas.row_effects import RowEffect
 
-from .state import Hold, Pending, ShardState, TargetState, assembled
+from .state import Hold, Made, Pending, ShardState, TargetState, assembled
 
-FORMAT = 6
+FORMAT = 7
 """Version of the rows; a change of it needs a reader of the older ones."""
-_READABLE = (2, 3, 4, 5, 6)
+_READABLE = (2, 3, 4, 5, 6, 7)
 """Format 2 knows neither changes that wait for a DDL lock nor what operators said, format 3 no
-origin columns, format 4 no renames by copying, format 5 no policies that an operator set."""
+origin columns, format 4 no renames by copying, format 5 no policies that an operator set, format 6
+not what came of changes that wait."""
 
 _PREFIX = b"state/"
 _RESTORE = (
@@ -148,7 +150,8 @@ def stored_state(
         held, hold = row.hold, None
         if held is not None:
             queue = tuple(
-                Pending(p.actions, schema(p.post), p.version, p.position) for p in held.queue
+                Pending(Made(p.actions, p.effect), schema(p.post), p.version, p.position)
+                for p in held.queue
             )
             post = schema(held.post)
             hold = Hold(
@@ -182,6 +185,7 @@ def stored_state(
         renames=header.renames,
         propagates=header.propagates,
         existing_rows=header.existing_rows,
+        keyless=header.keyless,
         policies=header.policies,
         told=header.told,
         origin=header.origin,
@@ -206,6 +210,7 @@ class _StoredHeader:
     origin: Origin = NO_ORIGIN
     copies: tuple[Copy, ...] = ()
     policies: Mapping[str, str] = field(default_factory=dict)
+    keyless: Keyless = Keyless.COUNT
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +219,7 @@ class _StoredPending:
     post: str
     version: int
     position: SourcePosition
+    effect: ChangeEffect | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,6 +262,7 @@ def _header(state: TargetState) -> _StoredHeader:
         state.origin,
         state.copies,
         state.policies,
+        state.keyless,
     )
 
 
@@ -263,7 +270,8 @@ def _stored(shard: ShardState) -> _StoredShard:
     held, hold = shard.hold, None
     if held is not None:
         queue = tuple(
-            _StoredPending(p.actions, _reference(p.post), p.version, p.position) for p in held.queue
+            _StoredPending(p.made.actions, _reference(p.post), p.version, p.position, p.made.effect)
+            for p in held.queue
         )
         post = _reference(held.post)
         hold = _StoredHold(

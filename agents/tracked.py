@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from shardmerge.schemas import plain
 from shardmerge.schemas.errors import ContractError
+from shardmerge.schemas.events import Lineage
 from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId
 from shardmerge.schemas.position import SourcePosition
@@ -26,6 +27,20 @@ class DatabaseDefaults:
 
     charset: str
     collation: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TableCopy:
+    """Whose values an online schema change tool puts into the columns of its copy of a table.
+
+    Stored under the ``copy_id`` of the copy, beside its schema, from its CREATE TABLE on.
+
+    Attributes:
+        columns: One per column of the copy: ``before`` is the column of the table whose values it
+            gets, by its name when the copy was made; "" for none.
+    """
+
+    columns: tuple[Lineage, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,18 +70,35 @@ class LastStatement:
     parted: tuple[Parted, ...] = ()
 
 
-Tracked: TypeAlias = TableSchema | Unknown | DatabaseDefaults
+Tracked: TypeAlias = TableSchema | Unknown | DatabaseDefaults | TableCopy
 
-_KINDS: dict[bytes, type[Tracked]] = {b"T": TableSchema, b"U": Unknown, b"D": DatabaseDefaults}
+_KINDS: dict[bytes, type[Tracked]] = {
+    b"T": TableSchema,
+    b"U": Unknown,
+    b"D": DatabaseDefaults,
+    b"C": TableCopy,
+}
 """First byte of the stored form."""
 
 _PREFIX = b"table/"
 _LAST = b"last/"
+_COPY = "\0"
+"""Before the name of a copy: no table's name holds this character."""
 
 
 def database_id(source: str, database: str) -> ShardId:
     """Where a database's defaults are kept: no table has an empty name."""
     return ShardId(source, database, "")
+
+
+def copy_id(shard: ShardId) -> ShardId:
+    """Where a table's ``TableCopy`` is kept."""
+    return ShardId(shard.source, shard.database, _COPY + shard.table)
+
+
+def is_table(shard: ShardId) -> bool:
+    """Whether a name is that of a table, and not where something else is kept."""
+    return bool(shard.table) and not shard.table.startswith(_COPY)
 
 
 def row_key(shard: ShardId) -> bytes:

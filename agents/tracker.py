@@ -196,6 +196,7 @@ def _schema_changes(tracking: Tracking, rules: Sequence[RoutingRule]) -> tuple[S
                     origin=rule.origin,
                     on_drop=rule.on_drop,
                     existing_rows=rule.existing_rows,
+                    keyless=rule.keyless,
                 )
             if len(targets) > 1:
                 change = _ambiguous(change, targets)

@@ -36,7 +36,17 @@ from shardmerge.schemas.grammar import ServerContext, concerned_tables, parse
 from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId
 
-from .tracked import DatabaseDefaults, Parted, Tracked, Unknown, database_id
+from . import table_copies
+from .tracked import (
+    DatabaseDefaults,
+    Parted,
+    TableCopy,
+    Tracked,
+    Unknown,
+    copy_id,
+    database_id,
+    is_table,
+)
 
 _SERVER = ""
 """Stands for the server among its databases: no database has an empty name."""
@@ -161,6 +171,9 @@ class Tracking:
             self._lose(shard, _message(error), error.hint or _DESCRIBE_ANEW)
             return
         self._put(shard, schema, "CREATE TABLE")
+        # What a snapshot describes was made, and perhaps altered, before.
+        seen = table_copies.is_copy(shard.table) and not self.event.snapshot
+        self._keep_copy(shard, table_copies.created(schema) if seen else None)
 
     def _exists_already(self, shard: ShardId) -> bool:
         """Debezium gives a CREATE … IF NOT EXISTS that did nothing no table change."""
@@ -182,6 +195,10 @@ class Tracking:
         except SourceError as error:
             self._lose(shard, _message(error), error.hint or _DESCRIBE_ANEW)
             return
+        copy = self._copy(shard)
+        if copy is not None:
+            copy = table_copies.altered(copy, shard.table, statement, result.schema)
+            self._keep_copy(shard, copy)
         to = None if result.renamed_to is None else self._shard(result.renamed_to)
         effect = self._put(to or shard, result.schema, *result.actions)
         if to is None or to == shard:
@@ -228,11 +245,13 @@ class Tracking:
         tracked = self._tracked(old)
         if isinstance(tracked, TableSchema):
             moved = apply_rename(tracked, old.table, new.table)
-            self._put(new, moved, f"RENAME FROM {old.database}.{old.table}")
+            effect = self._put(new, moved, f"RENAME FROM {old.database}.{old.table}")
+            effect.lineage = self._lineage_of_copy(old, new, moved)
         else:
             self._lose(new, *_not_known(old, tracked))
         if isinstance(tracked, TableSchema) and self._is_given_again(old, new):
             self.puts[old] = None
+            self._keep_copy(old, None)
             self.parted.append(Parted(old, tracked))
             self.reason = f"the statement gives the name of {old} to another table"
         else:
@@ -363,7 +382,7 @@ class Tracking:
             for shard in {*self.before, *self.puts}
             if shard.source == self.event.source
             and shard.database == database
-            and shard.table
+            and is_table(shard)
             and self._tracked(shard) is not None
         )
 
@@ -376,6 +395,7 @@ class Tracking:
 
     def _end(self, shard: ShardId, action: str) -> None:
         self.puts[shard] = None
+        self._keep_copy(shard, None)
         effect = self.effects.setdefault(shard, Effect())
         effect.actions.append(action)
         effect.lineage, effect.error, effect.hint = None, "", ""
@@ -384,8 +404,33 @@ class Tracking:
         known = self._tracked(shard)
         # The first reason stays: it is what the operator has to look at.
         self.puts[shard] = known if isinstance(known, Unknown) else Unknown(self._since(error))
+        self._keep_copy(shard, None)
         effect = self.effects.setdefault(shard, Effect())
         effect.lineage, effect.error, effect.hint = None, error, hint
+
+    def _copy(self, shard: ShardId) -> TableCopy | None:
+        """What is known of the table as a tool's copy of another one."""
+        found = self._tracked(copy_id(shard))
+        return found if isinstance(found, TableCopy) else None
+
+    def _keep_copy(self, shard: ShardId, copy: TableCopy | None) -> None:
+        if copy != self._copy(shard):
+            self.puts[copy_id(shard)] = copy
+
+    def _lineage_of_copy(
+        self, copy: ShardId, table: ShardId, schema: TableSchema
+    ) -> tuple[Lineage, ...] | None:
+        """The lineage of a table that a tool's copy replaces; None: columns are the same by name.
+
+        Args:
+            copy: The copy, before it gets the table's name.
+            table: The table, as it was before the statement.
+            schema: The copy's.
+        """
+        known, before = self._copy(copy), self.before.get(table)
+        if known is None or not isinstance(before, TableSchema):
+            return None
+        return table_copies.lineage(known, before, schema)
 
     def _since(self, error: str) -> str:
         """An error's headline with the place of the statement, for what comes later."""

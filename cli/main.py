@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -249,6 +250,12 @@ def _tell_targets(line: Line) -> None:
         progress = facts.progress.get(target)
         rows = progress.rows if progress else 0
         _say(f"{target}: version {joined.version}, {rows:,} rows applied")
+        if failure := progress.failure if progress else None:
+            since = f"{datetime.fromtimestamp(failure.since_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+            tries = f"{failure.times:,} tries failed since {since}"
+            _say(f"  rows of {failure.where}: {tries}: {failure.message}")
+            if failure.hint:
+                _say(f"    {failure.hint}")
         held = facts.held(target)
         waiting = {s.shard: s for s in progress.shards if s.waiting} if progress else {}
         for shard in facts.live(target):

@@ -51,6 +51,7 @@ def _rule(rule: RoutingRule) -> dict[str, Any]:
         "on_truncate": rule.on_truncate,
         "on_drop": rule.on_drop,
         "existing_rows": rule.existing_rows,
+        "keyless": rule.keyless,
         "row_topic": rule.row_topic,
     }
 

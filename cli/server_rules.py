@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline import Source, Target
-from shardmerge.schemas.routing import RoutingRule, route
+from shardmerge.schemas.routing import Keyless, RoutingRule, route, rule_of
 from shardmerge.schemas.spark_catalog import SparkCatalog
 from shardmerge.schemas.topics import RowTopics, row_topic
 
@@ -208,6 +208,14 @@ def shard_findings(
                         "or leave the table out of the routes",
                     )
                 )
+            elif not table.has_key and _refuses_keyless(rules, shard):
+                found.append(
+                    Finding(
+                        where,
+                        "it has no primary key, which its route asks for (keyless = 'refuse'): it "
+                        "would be held; add one, or take such tables in with keyless = 'count'",
+                    )
+                )
             elif not table.has_key and row_partitions > 1:
                 found.append(
                     Finding(
@@ -285,6 +293,11 @@ def key_findings(
             fault=False,
         )
     ]
+
+
+def _refuses_keyless(rules: Sequence[RoutingRule], shard: ShardId) -> bool:
+    rule = rule_of(rules, shard)
+    return rule is not None and rule.keyless is Keyless.REFUSE
 
 
 def _routed(

@@ -9,10 +9,11 @@ from contextlib import contextmanager
 import pymysql
 from pymysql.cursors import Cursor
 
-from shardmerge.schemas.names import ShardId, TargetTable
+from shardmerge.schemas.names import ShardId, TargetTable, quote_identifier
 from shardmerge.schemas.pipeline import Pipeline, Source, Target
-from shardmerge.schemas.routing import route
+from shardmerge.schemas.routing import RoutingRule, route
 
+from .key_ranges import KeyRange, key_range, overlap_findings
 from .server_rules import (
     Finding,
     SourceTable,
@@ -30,6 +31,10 @@ from .server_rules import (
 _TIMEOUT_S = 10
 _SYSTEM = ("information_schema", "mysql", "performance_schema", "sys")
 _DATES = ("date", "datetime")
+_ORDERED = ("tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "date", "datetime")
+"""Types of keys whose values are in the same order here as on the server."""
+_LOCK_WAIT_S = 2
+_LOCK_WAIT_TIMEOUT = 1205
 _TEXTS = ("char", "varchar", "tinytext", "text", "mediumtext", "longtext")
 
 
@@ -39,6 +44,7 @@ def server_findings(pipeline: Pipeline) -> list[Finding]:
     routes, partitions = pipeline.routes, pipeline.connect.row_partitions
     needs_keys = pipeline.target.catalog is not None  # Iceberg finds a row by it
     tables: dict[str, Sequence[SourceTable]] = {}
+    ranges: dict[ShardId, KeyRange] = {}
     for source in pipeline.sources:
         try:
             with _cursor(source) as cursor:
@@ -51,6 +57,7 @@ def server_findings(pipeline: Pipeline) -> list[Finding]:
                 found += zero_date_findings(source, mode, captured, routes)
                 if not needs_keys:  # there a key is its bytes
                     found += key_findings(source, captured, routes, partitions)
+                ranges |= _key_ranges(cursor, source, captured, routes)
         except pymysql.MySQLError as error:
             found.append(Finding(f"source {source.name}", _text(error)))
     found += shard_findings(
@@ -60,6 +67,7 @@ def server_findings(pipeline: Pipeline) -> list[Finding]:
         partitions,
         needs_keys=needs_keys,
     )
+    found += overlap_findings(ranges, routes)
     if pipeline.target.catalog is not None:
         return [*found, catalog_finding(pipeline.target.catalog)]
     try:
@@ -129,6 +137,46 @@ def _columns(
     return dates, text_keys
 
 
+def _key_ranges(
+    cursor: Cursor, source: Source, tables: Sequence[SourceTable], rules: Sequence[RoutingRule]
+) -> dict[ShardId, KeyRange]:
+    """Least and greatest values of keys; the first and the last entry of the key's index each."""
+    cursor.execute(
+        "SELECT s.table_schema, s.table_name, s.column_name FROM information_schema.statistics s"
+        " JOIN information_schema.columns c ON c.table_schema = s.table_schema"
+        " AND c.table_name = s.table_name AND c.column_name = s.column_name"
+        " WHERE s.index_name = 'PRIMARY' AND s.seq_in_index = 1 AND s.table_schema NOT IN %s"
+        " AND c.data_type IN %s",
+        (_SYSTEM, _ORDERED),
+    )
+    columns = {(database, table): column for database, table, column in cursor.fetchall()}
+    # Behind a table's lock somebody may wait for long.
+    cursor.execute("SET SESSION lock_wait_timeout = %s", (_LOCK_WAIT_S,))
+    found = {}
+    for table in tables:
+        shard = ShardId(source.name, table.database, table.table)
+        column = columns.get((table.database, table.table))
+        if column is not None and route(rules, shard):
+            values = _least_and_greatest(cursor, table, column)
+            if (of_shard := key_range(column, *values)) is not None:
+                found[shard] = of_shard
+    return found
+
+
+def _least_and_greatest(cursor: Cursor, table: SourceTable, column: str) -> tuple[object, object]:
+    """Of a key's first column; None of an empty table, and of one that is locked now."""
+    name = f"{quote_identifier(table.database)}.{quote_identifier(table.table)}"
+    of = quote_identifier(column)
+    try:
+        cursor.execute(f"SELECT MIN({of}), MAX({of}) FROM {name}")
+    except pymysql.MySQLError as error:
+        if error.args[0] != _LOCK_WAIT_TIMEOUT:
+            raise
+        return None, None
+    ((low, high),) = cursor.fetchall()
+    return low, high
+
+
 def _charsets(cursor: Cursor, source: Source) -> dict[str, str]:
     """Default charset of each database that the source's connector captures."""
     cursor.execute(
@@ -184,6 +232,7 @@ def _cursor(server: Source | Target) -> Iterator[Cursor]:
         password=server.password,
         connect_timeout=_TIMEOUT_S,
         read_timeout=_TIMEOUT_S,
+        autocommit=True,  # no lock on a table outlives its query
     )
     try:
         with connection.cursor() as cursor:

@@ -12,7 +12,7 @@ from .model import Column, TableSchema
 from .names import ShardId, TargetTable
 from .origin import NO_ORIGIN, Origin
 from .position import SourcePosition
-from .routing import ExistingRows, Mode, RenamePolicy, RowsPolicy
+from .routing import ExistingRows, Keyless, Mode, RenamePolicy, RowsPolicy
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -60,8 +60,8 @@ class SchemaChange:
         actions: Canonical texts of the actions, for people and for comparing changes.
         ddl: The statement as the source sent it.
         snapshot: Whether it describes a starting state instead of changing one.
-        mode, renames, origin, on_drop, existing_rows: What the shard's route says about its target,
-            see ``RoutingRule``.
+        mode, renames, origin, on_drop, existing_rows, keyless: What the shard's route says about
+            its target, see ``RoutingRule``.
         error: Why the tracker could not tell the schema after ("" if it could): the shard is
             held. ``hint`` then says what the operator can do.
         ts_ms: Debezium's time of the event, for people and latency figures only.
@@ -85,6 +85,7 @@ class SchemaChange:
     origin: Origin = NO_ORIGIN
     on_drop: RowsPolicy = RowsPolicy.KEEP
     existing_rows: ExistingRows = ExistingRows.REREAD
+    keyless: Keyless = Keyless.COUNT
 
 
 class CommandKind(StrEnum):
@@ -393,6 +394,24 @@ class StatementProgress:
 
 
 @dataclass(frozen=True, slots=True)
+class FailureProgress:
+    """Rows of a target that could not be applied, and are tried again and again.
+
+    Attributes:
+        message: Of the latest try. ``hint``: what the operator can do; "" when nothing is known.
+        where: Which of Kafka's partitions have the rows, for people.
+        times: How many tries failed in a row.
+        since_ms: When the sink saw the first of them, in milliseconds since 1970.
+    """
+
+    message: str
+    hint: str
+    where: str
+    times: int
+    since_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class SinkProgress:
     """What the sink has executed and applied of one target; key: target.
 
@@ -400,6 +419,7 @@ class SinkProgress:
         executed_version: Every statement of versions up to this one, debts aside, is executed.
         open: Statements decided and not executed, in version order.
         rows: Rows applied to the target since the sink's control tables were made.
+        failure: Why the latest batch of rows could not be applied; None when it was.
     """
 
     target: TargetTable
@@ -408,3 +428,4 @@ class SinkProgress:
     open: tuple[StatementProgress, ...] = ()
     shards: tuple[ShardProgress, ...] = ()
     ts_ms: int = 0
+    failure: FailureProgress | None = None

@@ -9,7 +9,15 @@ from typing import Any, TypeVar
 
 from .errors import ConfigError
 from .origin import MAX_NAME, Origin, OriginColumn, OriginPart
-from .routing import TOOLS_TABLES, ExistingRows, Mode, RenamePolicy, RoutingRule, RowsPolicy
+from .routing import (
+    TOOLS_TABLES,
+    ExistingRows,
+    Keyless,
+    Mode,
+    RenamePolicy,
+    RoutingRule,
+    RowsPolicy,
+)
 from .row_conditions import check_condition
 
 E = TypeVar("E", bound=StrEnum)
@@ -17,7 +25,7 @@ E = TypeVar("E", bound=StrEnum)
 _REQUIRED = ("database", "table", "target")
 _KEYS = (
     "source", *_REQUIRED, "mode", "renames", "skip", "where", "leave_out", "origin", "on_truncate",
-    "on_drop", "existing_rows", "row_topic",
+    "on_drop", "existing_rows", "keyless", "row_topic",
 )  # fmt: skip
 _IN_KEYS = "in_keys"
 _MAX_TOPIC = 249
@@ -73,6 +81,7 @@ def routing_rule(entry: Mapping[str, Any], where: str, mode: Mode) -> RoutingRul
             entry.get("existing_rows", ExistingRows.REREAD),
             where,
         ),
+        keyless=one_of(Keyless, "keyless", entry.get("keyless", Keyless.COUNT), where),
         row_topic=_row_topic(entry, target, where),
     )
 

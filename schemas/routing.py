@@ -66,6 +66,17 @@ class ExistingRows(StrEnum):
     HOLD = "hold"
 
 
+class Keyless(StrEnum):
+    """What becomes of shards without a primary key.
+
+    ``count``: equal rows cannot be told apart, so the target gets as many of each as the shards
+    have. ``refuse``: a shard that would leave the target without a primary key is held.
+    """
+
+    COUNT = "count"
+    REFUSE = "refuse"
+
+
 @dataclass(frozen=True, slots=True)
 class RoutingRule:
     r"""Maps the tables that match three regular expressions to one target.
@@ -89,6 +100,7 @@ class RoutingRule:
         on_drop: What becomes of the rows of a shard whose table is dropped, or renamed so that it
             is a shard no longer.
         existing_rows: What becomes of rows that DDL changed without row events.
+        keyless: What becomes of shards without a primary key.
         row_topic: The one topic that the rows of all of its shards come in; "" when each shard has
             its own. See ``topics.RowTopics``.
     """
@@ -107,6 +119,7 @@ class RoutingRule:
     on_truncate: RowsPolicy = RowsPolicy.DELETE
     on_drop: RowsPolicy = RowsPolicy.KEEP
     existing_rows: ExistingRows = ExistingRows.REREAD
+    keyless: Keyless = Keyless.COUNT
     row_topic: str = ""
 
     def __post_init__(self) -> None:

@@ -30,10 +30,11 @@ from shardmerge.schemas.errors import ContractError, StackError, TargetError
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline import Pipeline
 
-from .applied import Applied, CatchUp, RowProgress, moved_streams
+from .applied import Applied, CatchUp, RowProgress
 from .batch_size import BatchSize
 from .decisions import StatementKey
 from .failpoints import reach
+from .failures import Failing, after_batch
 from .gathering import gathering_s
 from .intake import Intake
 from .partitions import Partition
@@ -47,6 +48,7 @@ from .row_avro import row_format
 from .row_topics import RowTopic, changed, gone, gone_error, live_topics
 from .statement_runs import RemovalResult, StatementResult, StatementRunner
 from .statements import Refused, bindings
+from .stored_state import check_journal, check_topics
 from .targets.interface import Batches, StatementJournal, WriterState, taken_over
 from .truncations import UNKNOWN_ROWS, UNKNOWN_ROWS_HINT, Truncation, emptying
 
@@ -119,6 +121,7 @@ class Driver:
         self._compared: Mapping[str, RowTopic] | None = None
         self._gone_since: dict[str, float] = {}
         self._rows: dict[TargetTable, int] = {}
+        self._failing: Failing = {}
         self._stages: dict[TargetTable, tuple[float, str]] = {}
         self.gathering_s = 0.0
 
@@ -141,8 +144,8 @@ class Driver:
         self._rows = self._control.rows()
         self._row_topics = dict(self._control.row_topics())
         self._intake.load()
-        self._check_topics()
-        self._check_journal()
+        check_topics(self._applied, self._intake.decisions)
+        check_journal(self._executed, self._intake.decisions)
         log.info(
             "state loaded",
             extra={"decisions": self._intake.decisions.seen, "partitions": len(self._applied)},
@@ -335,14 +338,21 @@ class Driver:
         """Apply the planned ranges. Returns whether an offset moved."""
         moved, started = False, time.monotonic()
         results: list[RangeResult] = []
+        failures: list[TaskFailure] = []
         size_bytes = 0
         for result in self._runner.run(batch.tasks) if batch.tasks else ():
             if isinstance(result, TaskFailure):
-                self._recover(result)
+                failures.append(result)
             else:
                 results.append(result)
                 size_bytes += result.read_bytes
                 moved |= self._take(result)
+        done = {result.place for result in results}
+        busy = self._statements.busy
+        self._failing = after_batch(self._failing, batch.tasks, done, failures, busy)
+        if failures:
+            self._publish(batch.targets)  # what follows fails too while the target is away
+            self._recover(failures)
         records, seconds = offsets_moved(results), time.monotonic() - started
         self._size.took(records, size_bytes, seconds)
         self.gathering_s = gathering_s(records, seconds, self._sink.gather_ms / 1000)
@@ -394,11 +404,12 @@ class Driver:
         if known is None or truncation.position <= known.position:
             self._truncations[truncation.shard] = truncation
 
-    def _recover(self, failure: TaskFailure) -> None:
-        """After a failed task: go on from what is committed, unless that cannot help."""
-        if failure.final:
-            raise ContractError(failure.message, hint=failure.hint)
-        log.warning("tasks failed", extra={"error": failure.message, "hint": failure.hint})
+    def _recover(self, failures: Sequence[TaskFailure]) -> None:
+        """After failed tasks: go on from what is committed, unless that cannot help."""
+        for failure in failures:
+            if failure.final:
+                raise ContractError(failure.message, hint=failure.hint)
+            log.warning("tasks failed", extra={"error": failure.message, "hint": failure.hint})
         time.sleep(_FAILURE_PAUSE_S)
         if (current := self._control.epoch()) != self._epoch:
             raise TargetError(
@@ -415,17 +426,6 @@ class Driver:
                 self._applied[partition] = Applied(offset)
                 if known is not None and offset < known.offset:
                     self._catch_up.forget(partition)
-
-    def _check_topics(self) -> None:
-        """Rows must come where they came before: an offset tells of one topic."""
-        moved = moved_streams(self._applied, self._intake.decisions)
-        if moved is not None:
-            shard, was, now = moved
-            raise ContractError(
-                f"rows of {shard} were applied from {was}, and its route says {now} now",
-                hint="a running pipeline keeps the row_topic of its routes: set it back; for "
-                "another one merge the target again from a snapshot, as another pipeline",
-            )
 
     def _compare_row_topics(self) -> None:
         """Be sure that every row topic is the one that the stored offsets are of.
@@ -451,20 +451,6 @@ class Driver:
             raise StackError(f"row topic {min(lacking)} is gone", hint="it is looked for again")
         self._compared = there
 
-    def _check_journal(self) -> None:
-        """What is journalled must be decided, or the ddl topic is not the one it came from."""
-        for target, keys in self._executed.items():
-            decided = self._intake.decisions.targets.get(target)
-            lacking = sorted(keys - (decided.statements.keys() if decided else set()))
-            if lacking:
-                first = lacking[0]
-                raise ContractError(
-                    f"statement {first.version}.{first.ordinal} of {target} is executed, but the "
-                    "ddl topic does not hold it",
-                    hint="the ddl topic was made anew: replay the schema-log into it, or drop the "
-                    "target table and its rows in the control database and merge again",
-                )
-
     def _publish(self, targets: Iterable[TargetPlan]) -> None:
         holds = {held.hold.shard: held.hold for held in self._holds.values()}
         missing = {source: str(what) for source, what in self._intake.barriers.missing.items()}
@@ -478,6 +464,7 @@ class Driver:
                     self._stage(target.target),
                     is_busy=target.target in self._statements.busy,
                     truncations=self._truncations,
+                    failure=self._failing.get(target.target),
                 )
                 count = self._rows.get(target.target, 0)
                 self._publisher.offer(

@@ -27,9 +27,12 @@ log = logging.getLogger(__name__)
 
 _RELIST_S = 0.1
 """How old a list of topics may be before it is read again without a reason."""
-_DESCRIBE_SHARE = 20
-"""How many times as long as it takes to ask what topics are, it is not asked again: they may be
-thousands."""
+_DESCRIBE_S = 5.0
+"""How old may be what is known of the topics of an unchanged list. Of one that is made anew between
+two lists, with as many partitions, only its id tells."""
+_ASK_SHARE = 20
+"""How many times as long as it takes to ask what topics are, it is not asked again without a
+reason: they may be thousands."""
 _LOUD_S = 5.0
 """How long a missing decision is waited for before the log says so."""
 
@@ -67,8 +70,8 @@ class Intake:
         self._format = format_
         self._ddl_topic = topics.ddl(pipeline).name
         self._ddl_read_to = 0
-        self._listing, self._listed_at = Listing(), 0.0
-        self._describe_at = 0.0
+        self._listing = Listing()
+        self._list_at = self._describe_at = 0.0
         self._missing_since: dict[str, float] = {}
 
     def load(self) -> None:
@@ -164,10 +167,11 @@ class Intake:
     def _list(self) -> None:
         """Have a list of topics that is not too old, and knows all shards that were decided."""
         now = time.monotonic()
-        if self._listing.seen != self.decisions.seen or now - self._listed_at >= _RELIST_S:
+        if self._listing.seen != self.decisions.seen or now >= self._list_at:
             wanted = Wanted.of(self.decisions, self.barriers.tails.keys())
             counts = self._offsets.partitions(wanted.topics)
-            self._listing, self._listed_at = wanted.listing(self.decisions, counts), now
+            self._listing = wanted.listing(self.decisions, counts)
+            self._list_at = _ask_again(now, _RELIST_S)
             self._describe()
 
     def _describe(self) -> None:
@@ -178,8 +182,7 @@ class Intake:
         if known != counts or now >= self._describe_at:
             found = self._offsets.described(counts)
             self.row_topics = {name: found[name] for name in counts if name in found}
-            took = time.monotonic() - now
-            self._describe_at = now + max(_RELIST_S, _DESCRIBE_SHARE * took)
+            self._describe_at = _ask_again(now, _DESCRIBE_S)
 
     def settle(self) -> None:
         """See which ends are safe by now: their schema changes have all their decisions."""
@@ -196,3 +199,9 @@ class Intake:
             if now - self._missing_since.setdefault(who, now) >= _LOUD_S:
                 log.warning("rows wait", extra={"of": who, "for": what})
                 self._missing_since[who] = now
+
+
+def _ask_again(since: float, pause_s: float) -> float:
+    """When to ask again what was asked at ``since`` and is answered now."""
+    now = time.monotonic()
+    return since + max(pause_s, _ASK_SHARE * (now - since))

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from shardmerge.schemas.events import ShardProgress, SinkProgress, StatementProgress
+from shardmerge.schemas.events import (
+    FailureProgress,
+    ShardProgress,
+    SinkProgress,
+    StatementProgress,
+)
 from shardmerge.schemas.names import ShardId
 from shardmerge.schemas.topics import row_topic
 
@@ -33,6 +38,7 @@ class Standing:
             target.
         truncations: Shard → the first TRUNCATE that was met and is not carried out, in the order
             in which those whose turn has come are.
+        failure: Why the target's latest batch did not end; None when it did.
     """
 
     holds: Mapping[ShardId, RowHold] = field(default_factory=dict)
@@ -41,6 +47,7 @@ class Standing:
     stage: str = ""
     is_busy: bool = False
     truncations: Mapping[ShardId, Truncation] = field(default_factory=dict)
+    failure: FailureProgress | None = None
 
 
 def progress_of(
@@ -68,6 +75,7 @@ def progress_of(
             )
             for s in sorted(shards)
         ),
+        failure=standing.failure,
     )
 
 
@@ -91,8 +99,15 @@ def since(record: SinkProgress, before: SinkProgress | None, now_ms: int) -> Sin
             return now_ms
         return known.since_ms
 
+    failure = record.failure
+    if failure is not None:
+        known = before.failure if before else None
+        # A count that is not higher began anew in between.
+        goes_on = known is not None and known.times <= failure.times
+        failure = replace(failure, since_ms=known.since_ms if known and goes_on else now_ms)
     return replace(
         record,
+        failure=failure,
         open=tuple(
             replace(s, since_ms=statements.get((s.version, s.ordinal, s.state), now_ms))
             for s in record.open

@@ -163,11 +163,13 @@ class TaskFailure:
 
     Attributes:
         final: Trying again cannot help: the sink stops, with the message.
+        target: Whose rows they were to apply; None where that cannot be told.
     """
 
     message: str
     hint: str = ""
     final: bool = False
+    target: TargetTable | None = None
 
 
 def by_reading(tasks: Iterable[RangeTask]) -> list[tuple[RangeTask, ...]]:

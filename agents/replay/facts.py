@@ -137,7 +137,7 @@ def _held_facts(shard: ShardId, hold: Hold) -> dict[str, Any]:
         "reason": hold.reason,
         "hint": hold.hint,
         "schema": schema_lines(hold.post.schema) if hold.post else None,
-        "queue": [list(pending.actions) for pending in hold.queue],
+        "queue": [list(pending.made.actions) for pending in hold.queue],
     }
 
 

@@ -184,7 +184,7 @@ def _standing(state: TargetState, decision: Decision | None) -> Iterator[tuple[s
                 if hold.hint:
                     yield "", f"remedy: {hold.hint}"
             for pending in hold.queue:
-                yield "", f"waits for the lock: {'; '.join(pending.actions)}"
+                yield "", f"waits for the lock: {'; '.join(pending.made.actions)}"
         if shard.paused:
             yield "paused", str(name)
         if shard.actual is not None and shard.effective is not None:

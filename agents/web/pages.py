@@ -185,6 +185,13 @@ def _progress(progress: SinkProgress | None) -> str:
         f"<p>{progress.rows:,} rows applied; every statement up to version "
         f"{progress.executed_version} is executed, debts aside.</p>"
     )
+    if failure := progress.failure:
+        body += (
+            f'<p class="bad">The rows of {escape(failure.where)} cannot be applied: '
+            f"{escape(failure.message)}</p>"
+            f"<p>{failure.times:,} tries in a row failed, since {_time(failure.since_ms)}.</p>"
+            + (f'<div class="note">→ {escape(failure.hint)}</div>' if failure.hint else "")
+        )
     statements = [
         (
             f"{s.version}.{s.ordinal}",

@@ -15,7 +15,7 @@ from immutables import Map
 from shardmerge.agents import coordinator
 from shardmerge.agents.answers import Step
 from shardmerge.agents.identities import known_names
-from shardmerge.agents.state import TargetState, assembled
+from shardmerge.agents.state import ShardState, TargetState, assembled
 from shardmerge.agents.state_rows import changed_rows
 from shardmerge.agents.store import TargetStates
 from shardmerge.schemas.apply import apply_alter, apply_create
@@ -37,7 +37,7 @@ from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.origin import NO_ORIGIN, Origin, OriginColumn, OriginPart
 from shardmerge.schemas.position import SourcePosition
-from shardmerge.schemas.routing import ExistingRows, Mode, RenamePolicy, RowsPolicy
+from shardmerge.schemas.routing import ExistingRows, Keyless, Mode, RenamePolicy, RowsPolicy
 from shardmerge.schemas.type_join import join_types
 
 CONTEXT = ServerContext()
@@ -57,6 +57,19 @@ DEFINITIONS = [
     "VARCHAR(9)",
     "INT AS (id + 1) STORED",
 ]
+OLD_KEY, NEW_KEY = "id", "k"
+ADDED_KEYS = [
+    "INT NOT NULL AUTO_INCREMENT, DROP PRIMARY KEY, ADD PRIMARY KEY (k)",
+    "INT NOT NULL AUTO_INCREMENT, DROP PRIMARY KEY, ADD PRIMARY KEY (id, k)",
+    "INT NOT NULL DEFAULT 5, DROP PRIMARY KEY, ADD PRIMARY KEY (id, k)",
+    "INT NOT NULL, DROP PRIMARY KEY, ADD PRIMARY KEY (k)",
+    "INT NOT NULL",
+]
+LATER_KEYS = [
+    "DROP PRIMARY KEY, ADD PRIMARY KEY (id)",
+    "DROP PRIMARY KEY, ADD PRIMARY KEY (k)",
+    "DROP PRIMARY KEY, ADD PRIMARY KEY (id), DROP COLUMN k",
+]
 
 
 class CoordinatorMachine(RuleBasedStateMachine):
@@ -69,7 +82,7 @@ class CoordinatorMachine(RuleBasedStateMachine):
         self.taken_out: dict[ShardId, TableSchema] = {}
         self.mode, self.renames = Mode.OPTIMISTIC, RenamePolicy.MAP
         self.origin, self.on_drop = NO_ORIGIN, RowsPolicy.KEEP
-        self.existing_rows = ExistingRows.REREAD
+        self.existing_rows, self.keyless = ExistingRows.REREAD, Keyless.COUNT
         self.log: list[SchemaChange | OperatorCommand] = []
         self.decisions: list[Decision] = []
         self.target: TableSchema | None = None
@@ -110,6 +123,17 @@ class CoordinatorMachine(RuleBasedStateMachine):
         if shard in self.schemas and self.schemas[shard].column(ORIGIN_NAME) is None:
             self._alter(shard, f"ADD COLUMN {ORIGIN_NAME} INT")
 
+    @rule(keyless=st.sampled_from(Keyless))
+    def change_what_the_route_says_of_tables_without_a_key(self, keyless: Keyless) -> None:
+        self.keyless = keyless
+
+    @precondition(lambda self: self.schemas)
+    @rule(shard=st.sampled_from(SHARDS))
+    def drop_or_add_the_primary_key(self, shard: ShardId) -> None:
+        if shard in self.schemas:
+            has_key = self.schemas[shard].primary_key is not None
+            self._alter(shard, "DROP PRIMARY KEY" if has_key else "ADD PRIMARY KEY (id)")
+
     @precondition(lambda self: len(self.schemas) + len(self.taken_out) < len(SHARDS))
     @rule()
     def create_shard(self) -> None:
@@ -140,6 +164,20 @@ class CoordinatorMachine(RuleBasedStateMachine):
             action = data.draw(st.sampled_from(actions))
         self._alter(shard, action)
 
+    @precondition(lambda self: self.schemas)
+    @rule(data=st.data(), every=st.booleans())
+    def change_the_key(self, data: st.DataObject, every: bool) -> None:
+        """Of one shard, or of all of them alike, which a conflict of keys ends with."""
+        shards = sorted(s for s, schema in self.schemas.items() if schema.primary_key)
+        if not shards:
+            return
+        first = data.draw(st.sampled_from(shards))
+        there = self.schemas[first].column(NEW_KEY) is not None
+        action = data.draw(st.sampled_from(LATER_KEYS if there else ADDED_KEYS))
+        for shard in shards if every else [first]:
+            if (self.schemas[shard].column(NEW_KEY) is not None) == there:
+                self._alter(shard, action if there else f"ADD COLUMN {NEW_KEY} {action}")
+
     def _alter(self, shard: ShardId, action: str) -> None:
         schema = self.schemas[shard]
         statement = parse(f"ALTER TABLE t {action}", CONTEXT)
@@ -153,9 +191,17 @@ class CoordinatorMachine(RuleBasedStateMachine):
     def leave_every_conflict(self, order: list[ShardId], columns: list[str]) -> None:
         """No state is a dead end: ordinary statements that make the shards alike end it."""
         for shard in order:
+            if shard in self.schemas and self.schemas[shard].primary_key is None:
+                self._alter(shard, "ADD PRIMARY KEY (id)")
+            if shard in self.schemas and self.schemas[shard].column(NEW_KEY) is not None:
+                self._alter(shard, LATER_KEYS[-1])
             for column in (*columns, ORIGIN_NAME):
                 if shard in self.schemas and self.schemas[shard].column(column) is not None:
                     self._alter(shard, f"DROP COLUMN {column}")
+        if self.state.mode is Mode.PESSIMISTIC and self.state.skipping:
+            return  # a shard whose change was skipped does not make it: the others wait for it
+        if any(map(_counts_with_another_key, self.state.shards.values())):
+            return  # until it gets a third one: what was skipped stays so
         assert not [s for s in self.schemas if s in self.state.held]
 
     @precondition(lambda self: self.schemas)
@@ -168,6 +214,10 @@ class CoordinatorMachine(RuleBasedStateMachine):
                 "renames=hold",
                 "renames=copy",
                 "renames=map",
+                "keyless=refuse",
+                "keyless=count",
+                "existing_rows=accept",
+                "existing_rows=reread",
                 *Mode,
                 *(f"ALTER TABLE t ADD {c} INT" for c in COLUMNS),
             ]
@@ -240,6 +290,7 @@ class CoordinatorMachine(RuleBasedStateMachine):
         assert set(state.held) == set(anew.held)
         assert state.pool.counts() == anew.pool.counts()
         assert (state.heads, state.finals) == (anew.heads, anew.finals)
+        assert state.standing == anew.standing
         assert state.skipping == anew.skipping
         for kept, made in ((state.effective, anew.effective), (state.final, anew.final)):
             assert set(kept.ids) == set(made.ids)
@@ -279,6 +330,11 @@ class CoordinatorMachine(RuleBasedStateMachine):
         finals = [s.final for s in self.state.shards.values()]
         if self.state.origin.columns and any(s.column(ORIGIN_NAME) for s in self.schemas.values()):
             return  # no join has that name twice
+        keyless = [f for f in finals if f and f.schema.primary_key is None]
+        if self.state.keyless is Keyless.REFUSE and keyless:
+            return  # the target gets no rows without a key
+        if any(NEW_KEY in _key_of(schema) for schema in self.schemas.values()):
+            return  # what the rows have in it may be unknown to the target
         if (
             all(finals)
             and len({f.schema for f in finals if f}) == 1
@@ -329,7 +385,7 @@ class CoordinatorMachine(RuleBasedStateMachine):
             SourcePosition(0, "binlog.000001", offset * 10, 0),
             self.schemas.get(shard), after, lineage, actions, "", mode=self.mode,
             renames=self.renames, origin=self.origin, on_drop=self.on_drop,
-            existing_rows=self.existing_rows,
+            existing_rows=self.existing_rows, keyless=self.keyless,
         )  # fmt: skip
         self._take(change)
 
@@ -347,6 +403,7 @@ class CoordinatorMachine(RuleBasedStateMachine):
         assert step.decision is not None
         assert step.decision.version == self.state.version + 1
         assert bool(step.decision.statements) == (step.decision.outcome is Outcome.EMIT)
+        self._look_at_key(step.state, change)
         shards = {*self.state.held, *step.decision.released, *step.decision.pauses}
         if change.shard in {*self.state.shards, *step.state.shards}:
             shards.add(change.shard)
@@ -364,6 +421,20 @@ class CoordinatorMachine(RuleBasedStateMachine):
                 self._look_at(emitted)
             else:
                 self._execute(emitted.sql)
+
+    def _look_at_key(self, state: TargetState, change: SchemaChange | OperatorCommand) -> None:
+        """No key is made of a new column whose values the target's rows cannot have."""
+        before = self.state.schema
+        accepts = state.existing_rows is ExistingRows.ACCEPT
+        if accepts or before is None or state.schema is None or before.column(NEW_KEY) is not None:
+            return
+        if NEW_KEY in _key_of(state.schema):
+            assert OLD_KEY in _key_of(state.schema)
+            after = change.after if isinstance(change, SchemaChange) else None
+            others = (s for shard, s in self.schemas.items() if shard != change.shard)
+            for schema in (*others, after):
+                column = schema.column(NEW_KEY) if schema else None
+                assert column is None or not column.auto_increment
 
     def _look_at(self, statement: TargetStatement) -> None:
         """A statement that changes rows names columns that the target has, and whose rows."""
@@ -384,6 +455,16 @@ class CoordinatorMachine(RuleBasedStateMachine):
             assert isinstance(statement, AlterTable)
             assert self.target is not None
             self.target = apply_alter(self.target, statement, "t", CONTEXT).schema
+
+
+def _key_of(schema: TableSchema) -> tuple[str, ...]:
+    return schema.primary_key.columns if schema.primary_key else ()
+
+
+def _counts_with_another_key(shard: ShardState) -> bool:
+    if shard.actual is None or shard.effective is None:
+        return False
+    return _key_of(shard.actual.schema) != _key_of(shard.effective.schema)
 
 
 TestCoordinator = CoordinatorMachine.TestCase

@@ -91,13 +91,13 @@ class IcebergBatches:
                 yield from self._apply(target, of_target)
             except ShardMergeError as error:
                 final = isinstance(error, ContractError)
-                yield TaskFailure(error.message, error.hint, final=final)
+                yield TaskFailure(error.message, error.hint, final=final, target=target)
             except Moved:
                 # Nothing is committed: the next step plans from what is there then.
-                yield TaskFailure(f"somebody else committed to {target} meanwhile")
+                yield TaskFailure(f"somebody else committed to {target} meanwhile", target=target)
             except Uncertain:
                 # The same, once it is known whether it is.
-                yield TaskFailure(f"a commit to {target} was not acknowledged")
+                yield TaskFailure(f"a commit to {target} was not acknowledged", target=target)
 
     def stop(self) -> None:
         """Close this process's consumer, stop Spark."""

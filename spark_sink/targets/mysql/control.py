@@ -108,7 +108,6 @@ class ControlStore:
         self._session = session
         self._pipeline = pipeline
         self._database = control_database
-        self._fence_lock = ""
 
     def table(self, name: str) -> str:
         """The quoted, qualified name of a control table."""
@@ -246,11 +245,7 @@ class ControlStore:
         is told to take it (``tidb_enable_noop_functions``), nothing is locked. There the lock is
         exclusive: transactions of one round come one after the other.
         """
-        if not self._fence_lock:
-            ((version,),) = self._session.query("SELECT VERSION()")
-            is_tidb = "tidb" in str(version).lower()
-            self._fence_lock = "FOR UPDATE" if is_tidb else "LOCK IN SHARE MODE"
-        return self._fence_lock
+        return "FOR UPDATE" if self._session.is_tidb else "LOCK IN SHARE MODE"
 
     def offset_of(self, partition: Partition) -> int | None:
         """Within a transaction: the partition's stored offset, locked; None without one."""

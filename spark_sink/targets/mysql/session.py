@@ -74,7 +74,7 @@ class MySqlSession:
     def __init__(self, address: MySqlAddress, *, lock_wait_timeout_s: int = 30) -> None:
         self.address = address
         self.generation = 0
-        self._can_load = self._is_mariadb = False
+        self._can_load = self._is_mariadb = self._is_tidb = False
         self.max_packet = 4 << 20
         self._lock_wait_timeout_s = lock_wait_timeout_s
         self._connection: pymysql.Connection[Cursor] | None = None
@@ -97,6 +97,13 @@ class MySqlSession:
         if self._connection is None:
             self.execute("DO 0")
         return self._is_mariadb
+
+    @property
+    def is_tidb(self) -> bool:
+        """Whether the server is TiDB; raises ``TargetError`` without an answer."""
+        if self._connection is None:
+            self.execute("DO 0")
+        return self._is_tidb
 
     def close(self) -> None:
         """Close the connection; the next statement opens another one."""
@@ -237,6 +244,7 @@ class MySqlSession:
                 ((can_load, max_packet, version),) = cursor.fetchall()
                 self._can_load, self.max_packet = bool(can_load), int(max_packet)
                 self._is_mariadb = "mariadb" in version.lower()
+                self._is_tidb = "tidb" in version.lower()
         return self._connection
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from shardmerge.schemas.errors import ContractError, ShardMergeError
+from shardmerge.spark_sink.partitions import Partition
 from shardmerge.spark_sink.ranges import RangeResult, RangeTask, TaskFailure
 
 from .apply_ranges import apply_tasks
@@ -20,8 +21,15 @@ def run_tasks(
     ``mapPartitions``: an exception there would lose the results before it and come back as Java's
     text of a Python traceback.
     """
+    unit: Sequence[RangeTask] = ()
+    done: set[Partition] = set()
     try:
-        for tasks in units:
-            yield from apply_tasks(tasks, config)
+        for unit in units:
+            for result in apply_tasks(unit, config):
+                done.add(result.place)
+                yield result
     except ShardMergeError as error:
-        yield TaskFailure(error.message, error.hint, final=isinstance(error, ContractError))
+        # A unit's results come in the order of its tasks' targets.
+        target = next((task.stream.target for task in unit if task.place not in done), None)
+        final = isinstance(error, ContractError)
+        yield TaskFailure(error.message, error.hint, final=final, target=target)

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
-from shardmerge.connectors.local.stack import LocalStack
+from shardmerge.connectors.local.servers import running_server
+from shardmerge.connectors.local.stack import LocalStack, Ports
 from shardmerge.spark_sink import row_batches
 from shardmerge.spark_sink.targets.mysql import bulk
+from shardmerge.spark_sink.targets.mysql.session import MySqlAddress
 
-from .contract import ROOT, Contract, IcebergKind
+from .contract import ROOT, TIDB, Contract, IcebergKind, Kind, MySqlKind
 from .rig import Rig
 
 
@@ -34,7 +38,44 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(request.param)
 
 
-# --- of the tests of Iceberg; those of the contract of all targets have a `contract` of their own
+# --- targets: the tests of Iceberg take this `kind`, those of every target's contract their own
+
+
+@pytest.fixture(scope="module")
+def kind_of(stack: LocalStack) -> Iterator[Callable[[str], Kind]]:
+    """The kind of that name, started at the first call."""
+    kinds: dict[str, Kind] = {}
+    folder = Path(tempfile.mkdtemp(prefix="contract-", dir=ROOT / ".local"))
+    with ExitStack() as running:
+        running.callback(shutil.rmtree, folder, ignore_errors=True)
+
+        def start(name: str) -> Kind:
+            if name == "mysql80":
+                return MySqlKind(stack.ports.target)
+            if name == "tidb":
+                url = urlsplit(f"mysql://{TIDB}")
+                address = MySqlAddress(
+                    url.hostname or "", url.port or 4000, url.username or "", url.password or ""
+                )
+                return MySqlKind(0, "tidb", url.path.strip("/"), address)
+            if name == "iceberg":
+                iceberg = IcebergKind(folder / "warehouse")
+                running.callback(iceberg.spark.stop)
+                return iceberg
+            server = running.enter_context(
+                running_server(
+                    name, folder / name, Ports.free().target, cache=ROOT / ".local" / "cache"
+                )
+            )
+            kind, version = ("mariadb", "10.11") if "mariadb" in name else ("mysql", "9.7")
+            return MySqlKind(server.port, kind, version)
+
+        def kind(name: str) -> Kind:
+            if name not in kinds:
+                kinds[name] = start(name)
+            return kinds[name]
+
+        yield kind
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +93,7 @@ def kind(warehouse: Path) -> Iterator[IcebergKind]:
 
 
 @pytest.fixture
-def contract(kind: IcebergKind, stack: LocalStack) -> Iterator[Contract]:
+def contract(kind: Kind, stack: LocalStack) -> Iterator[Contract]:
     contract = Contract(kind, stack)
     contract.topic.make_topic()
     yield contract

@@ -43,6 +43,8 @@ from .rig import Rig
 
 _numbers = itertools.count()
 ROOT = Path(__file__).resolve().parents[3]
+TIDB = os.environ.get("SHARDMERGE_TIDB", "")
+"""``USER:PASSWORD@HOST:PORT/VERSION`` of a TiDB: it is held against the contract too."""
 ORIGIN = Origin((OriginColumn(OriginPart.SHARD, "_s"),))
 """Whose rows are whose, where a table has this column."""
 

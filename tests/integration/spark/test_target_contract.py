@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-import base64
-import json
-import os
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
-from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 
-from shardmerge.connectors.local.servers import running_server
-from shardmerge.connectors.local.stack import LocalStack, Ports
 from shardmerge.schemas.errors import TargetError
 from shardmerge.schemas.names import ShardId
 from shardmerge.schemas.row_statements import copying
@@ -25,68 +15,21 @@ from shardmerge.spark_sink.partitions import Partition
 from shardmerge.spark_sink.ranges import RangeResult, TaskFailure
 from shardmerge.spark_sink.row_topics import RowTopic
 from shardmerge.spark_sink.targets.interface import JournalEntry
-from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 
-from .contract import ROOT, Contract, IcebergKind, Kind, MySqlKind
+from .contract import TIDB, Contract, Kind
 
 # py4j leaves sockets to the collector.
 pytestmark = [
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
-TIDB = os.environ.get("SHARDMERGE_TIDB", "")
-"""``USER:PASSWORD@HOST:PORT/VERSION`` of a TiDB: it is held against the contract too."""
 KINDS = ("mysql80", "mysql97", "mariadb1011", "iceberg", *(["tidb"] if TIDB else []))
 DONE = JournalEntry("done")
-servers = pytest.mark.parametrize("contract", ["mysql80", "mysql97", "mariadb1011"], indirect=True)
-PACKET = 1 << 16
-
-
-@pytest.fixture(scope="module")
-def kind_of(stack: LocalStack) -> Iterator[Callable[[str], Kind]]:
-    """The kind of that name, started at the first call."""
-    kinds: dict[str, Kind] = {}
-    folder = Path(tempfile.mkdtemp(prefix="contract-", dir=ROOT / ".local"))
-    with ExitStack() as running:
-        running.callback(shutil.rmtree, folder, ignore_errors=True)
-
-        def start(name: str) -> Kind:
-            if name == "mysql80":
-                return MySqlKind(stack.ports.target)
-            if name == "tidb":
-                url = urlsplit(f"mysql://{TIDB}")
-                address = MySqlAddress(
-                    url.hostname or "", url.port or 4000, url.username or "", url.password or ""
-                )
-                return MySqlKind(0, "tidb", url.path.strip("/"), address)
-            if name == "iceberg":
-                iceberg = IcebergKind(folder / "warehouse")
-                running.callback(iceberg.spark.stop)
-                return iceberg
-            server = running.enter_context(
-                running_server(
-                    name, folder / name, Ports.free().target, cache=ROOT / ".local" / "cache"
-                )
-            )
-            kind, version = ("mariadb", "10.11") if "mariadb" in name else ("mysql", "9.7")
-            return MySqlKind(server.port, kind, version)
-
-        def kind(name: str) -> Kind:
-            if name not in kinds:
-                kinds[name] = start(name)
-            return kinds[name]
-
-        yield kind
 
 
 @pytest.fixture(params=KINDS)
-def contract(
-    request: pytest.FixtureRequest, kind_of: Callable[[str], Kind], stack: LocalStack
-) -> Iterator[Contract]:
-    contract = Contract(kind_of(str(request.param)), stack)
-    contract.topic.make_topic()
-    yield contract
-    contract.clean()
+def kind(request: pytest.FixtureRequest, kind_of: Callable[[str], Kind]) -> Kind:
+    return kind_of(str(request.param))
 
 
 def test_what_row_topics_were_is_stored_by_the_present_writer_alone(contract: Contract) -> None:
@@ -99,18 +42,6 @@ def test_what_row_topics_were_is_stored_by_the_present_writer_alone(contract: Co
     with pytest.raises(TargetError, match="took over"):
         first.target.state.keep_row_topics(first.epoch, {"two": one})
     assert second.target.state.row_topics() == {"one": one, "two": two}
-
-
-@pytest.fixture
-def small_packets(contract: Contract) -> Iterator[None]:
-    """The server takes statements of ``PACKET`` from connections that are made from now on."""
-    assert isinstance(contract.kind, MySqlKind)
-    ((packet, can_load),) = contract.kind.session.query(
-        "SELECT @@GLOBAL.max_allowed_packet, @@GLOBAL.local_infile"
-    )
-    contract.kind.execute(f"SET GLOBAL max_allowed_packet = {PACKET}, local_infile = 1")
-    yield
-    contract.kind.execute(f"SET GLOBAL max_allowed_packet = {packet}, local_infile = {can_load}")
 
 
 def test_each_writer_gets_the_next_epoch(contract: Contract) -> None:
@@ -431,111 +362,3 @@ def test_a_batch_large_enough_for_a_job_is_the_same(contract: Contract) -> None:
     found = contract.rows()
     assert len(found) == 5_000
     assert found[0] == (0, "v5000", 5_000) and found[-1] == (4_999, "v4999", 4_999)
-
-
-LARGE = "create table t (id int not null primary key, v longtext, b longblob, j json)"
-
-
-@servers
-@pytest.mark.usefixtures("small_packets")
-def test_a_row_larger_than_a_statement_may_be_is_loaded(contract: Contract) -> None:
-    contract = Contract(contract.kind, contract.topic.stack, contract.name, LARGE)
-    writer = contract.start()
-    writer.execute(1, contract.create())
-    text, data = "it's\t\\\n\0\U0001f600" * PACKET, bytes(range(256)) * (PACKET // 300)
-    text = text[: 2 * PACKET]
-    contract.topic.produce(
-        [
-            contract.insert(id=1, v="a", b=None, j="{}"),
-            contract.insert(id=2, v=text, b=None, j=None),
-            contract.insert(id=3, v=None, b=base64.b64encode(data).decode(), j=None),
-        ]
-    )
-
-    result = writer.apply()
-
-    assert (result.hold, result.rows) == (None, 3)
-    found = {row[0]: row[1:3] for row in contract.rows()}
-    assert found == {1: ("a", None), 2: (text, None), 3: (None, data)}
-
-
-@servers
-@pytest.mark.usefixtures("small_packets")
-@pytest.mark.parametrize("can_load", [True, False])
-@pytest.mark.parametrize("name", ["v", "b", "j"])
-def test_a_row_larger_than_a_packet_is_whole_or_held(
-    contract: Contract, name: str, can_load: bool
-) -> None:
-    contract = Contract(contract.kind, contract.topic.stack, contract.name, LARGE)
-    assert isinstance(contract.kind, MySqlKind)
-    is_mariadb = contract.kind.session.is_mariadb
-    contract.kind.execute(f"SET GLOBAL local_infile = {int(can_load)}")
-    writer = contract.start()
-    writer.execute(1, contract.create())
-    text = "x" * (3 * PACKET)
-    value = {"v": text, "b": base64.b64encode(text.encode()).decode(), "j": f'{{"a":"{text}"}}'}
-    empty = {"v": None, "b": None, "j": None}
-    contract.topic.produce(
-        contract.insert(id=n, **(empty | ({name: value[name]} if n == 2 else {})))
-        for n in range(1, 5)
-    )
-
-    result = writer.apply()
-
-    # Only MySQL's JSON has a bound of its own: measured, UNHEX has none.
-    is_held = not can_load or (name == "j" and not is_mariadb)
-    assert (result.hold is not None) is is_held
-    if result.hold is not None:
-        assert "max_allowed_packet" in result.hold.reason
-        assert "raise max_allowed_packet" in result.hold.hint
-        assert result.hold.offset == result.next_offset == 1
-        assert [row[0] for row in contract.rows()] == [1]
-        assert writer.apply().hold == result.hold
-        contract.kind.execute(f"SET GLOBAL max_allowed_packet = {64 << 20}")
-        # A connection keeps the value that it began with, and is given up when that is too small.
-        [outcome] = writer.run(writer.task())
-        assert isinstance(outcome, RangeResult) or writer.apply().hold is None
-    [row] = [row for row in contract.rows() if row[0] == 2]
-    found = dict(zip("vbj", row[1:], strict=True))
-    stored = {"v": text, "b": text.encode()}
-    if name == "j":
-        assert json.loads(found["j"]) == {"a": text}
-    else:
-        assert found[name] == stored[name]
-    assert len(contract.rows()) == 4
-
-
-@servers
-@pytest.mark.usefixtures("small_packets")
-@pytest.mark.parametrize("size", [PACKET - 1, PACKET, 40 << 20])
-def test_a_statement_larger_than_a_packet_is_not_tried_again(contract: Contract, size: int) -> None:
-    assert isinstance(contract.kind, MySqlKind)
-    session = MySqlSession(contract.kind.session.address)
-    session.execute("DO '".ljust(PACKET - 3, "x") + "'")
-
-    with pytest.raises(TargetError, match="larger than max_allowed_packet") as raised:
-        session.execute("DO '".ljust(size - 1, "x") + "'")
-
-    assert (raised.value.number, raised.value.retryable) == (1153, False)
-    assert session.query("SELECT 1") == [(1,)]
-    session.close()
-
-
-@servers
-def test_rows_without_a_key_are_found_by_their_json(contract: Contract) -> None:
-    ddl = "create table t (id int, j json)"
-    contract = Contract(contract.kind, contract.topic.stack, contract.name, ddl)
-    writer = contract.start()
-    writer.execute(1, contract.create())
-    values = ['{"a": [1, "it\'s \\\\ \\n ä"]}', '{"a":"x"}', '{"a":"X"}', "null", None, '"y"']
-    contract.topic.produce(contract.insert(id=1, j=value) for value in values)
-    assert writer.apply().hold is None
-    # The connector writes what it read from a snapshot with blanks, and without from the binlog.
-    gone = ['{"a":[1,"it\'s \\\\ \\n ä"]}', '{"a": "x"}', "null", None]
-    contract.topic.produce(contract.delete(id=1, j=value) for value in gone)
-
-    result = writer.apply()
-
-    assert (result.hold, result.deleted) == (None, 4)
-    left = sorted(row[1].replace(" ", "") for row in contract.rows())
-    assert left == ['"y"', '{"a":"X"}']

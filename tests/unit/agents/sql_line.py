@@ -28,7 +28,7 @@ from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.origin import NO_ORIGIN, Origin, OriginColumn, OriginPart
 from shardmerge.schemas.position import SourcePosition
-from shardmerge.schemas.routing import ExistingRows, Mode, RenamePolicy, RowsPolicy
+from shardmerge.schemas.routing import ExistingRows, Keyless, Mode, RenamePolicy, RowsPolicy
 
 CONTEXT = ServerContext()
 TARGET = TargetTable("merged", "t")
@@ -50,13 +50,14 @@ class SqlLine:
         create: str = "id INT PRIMARY KEY",
         origin: Origin = NO_ORIGIN,
         on_drop: RowsPolicy = RowsPolicy.KEEP,
+        keyless: Keyless = Keyless.COUNT,
         context: ServerContext = CONTEXT,
     ) -> None:
         self.mode = mode
         self.context = context
         self.renames = RenamePolicy.MAP
         self.origin, self.on_drop = origin, on_drop
-        self.existing_rows = ExistingRows.REREAD
+        self.existing_rows, self.keyless = ExistingRows.REREAD, keyless
         self.state: TargetState = coordinator.initial(TARGET)
         self.schemas: dict[str, TableSchema] = {}
         self.decisions: list[Decision] = []
@@ -97,7 +98,7 @@ class SqlLine:
             self.schemas.get(source), after, lineage, actions, "", error=error,
             hint="fix it" if error else "", mode=self.mode, renames=self.renames,
             origin=self.origin, on_drop=self.on_drop,
-            existing_rows=self.existing_rows,
+            existing_rows=self.existing_rows, keyless=self.keyless,
         )  # fmt: skip
         if after is not None:
             self.schemas[source] = after

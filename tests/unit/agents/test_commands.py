@@ -138,7 +138,7 @@ def test_a_lock_is_executed_without_a_shard_that_will_never_make_it() -> None:
     assert answer.releases == (Release(shard_of("s0"), 4), Release(shard_of("s1"), 6))
     assert shards.held == ["s0"]
     late = shards.alter("s2", "ADD COLUMN c INT")
-    assert (late.outcome, late.statements) == (Outcome.HOLD, ())
+    assert (late.outcome, late.statements) == (Outcome.NOOP, ())
 
 
 def test_a_discarded_lock_leaves_the_target() -> None:
@@ -450,3 +450,16 @@ def test_what_cannot_be_read_again_is_refused(create: str, source: str, why: str
     decision = line.command(CommandKind.REREAD, source)
     assert (decision.outcome, decision.fixups) == (Outcome.REFUSED, ())
     assert why in decision.reason
+
+
+def test_a_shard_counts_with_its_own_key_when_the_one_that_it_counted_with_lost_a_column() -> None:
+    shards = SqlLine(Mode.OPTIMISTIC, "s0", "s1", create="id INT, k INT, PRIMARY KEY (id, k)")
+    narrow = "DROP PRIMARY KEY, ADD PRIMARY KEY (id)"
+    shards.alter("s0", narrow)
+    shards.command(CommandKind.SKIP, "s0")
+    assert "told apart" in shards.alter("s0", "DROP COLUMN k").reason
+
+    last = shards.alter("s1", f"{narrow}, DROP COLUMN k")
+
+    assert shards.held == []
+    assert "DROP PRIMARY KEY, ADD PRIMARY KEY (`id`)" in sql(last)

@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 
 from shardmerge.agents import effects, tracked
 from shardmerge.agents.effects import Arrival, Effects, JournalEntry, Send
-from shardmerge.agents.tracked import DatabaseDefaults, Unknown
+from shardmerge.agents.tracked import DatabaseDefaults, TableCopy, Unknown
 from shardmerge.schemas.errors import ContractError
+from shardmerge.schemas.events import Lineage
 from shardmerge.schemas.model import Column, TableSchema
 from shardmerge.schemas.names import ShardId
 from shardmerge.schemas.types import ColumnType
@@ -66,6 +67,7 @@ def test_a_record_is_related_to_the_journal(journal, offset, expected):
         TableSchema((Column("ID", ColumnType("int")),)),
         Unknown("why"),
         DatabaseDefaults("latin1", "latin1_bin"),
+        TableCopy((Lineage("b", "a"), Lineage("c", ""))),
     ],
 )
 def test_tracked_values_are_read_back_as_they_were(value):
@@ -74,6 +76,7 @@ def test_tracked_values_are_read_back_as_they_were(value):
 
 def test_any_name_makes_a_row_key_of_its_own():
     shards = [ShardId("s", "a/b", "c"), ShardId("s", "a", "b/c"), ShardId("s", 'a"', "ä")]
+    shards.append(tracked.copy_id(shards[1]))
     keys = [tracked.row_key(s) for s in shards]
     assert len(set(keys)) == len(keys)
     assert [tracked.from_row_key(k) for k in keys] == shards

@@ -6,9 +6,10 @@ import re
 
 import pytest
 
-from shardmerge.schemas.events import SchemaChange
+from shardmerge.schemas.events import SchemaChange, ShardColumn
 from shardmerge.schemas.names import ShardId
 from shardmerge.schemas.routing import RoutingRule, route
+from shardmerge.schemas.row_effects import arrival_effects
 
 from .test_tracker import Source, names
 
@@ -135,3 +136,111 @@ def test_a_table_that_is_renamed_alone_leaves_at_once(ddl: str, table: str) -> N
     changes = source.run(ddl, table=table).changes
 
     assert [c.after for c in changes if c.shard.table == "t"] == [None]
+
+
+TOOLS = {"gh-ost": "_t_gho", "pt-osc": "_t_new"}
+COLUMNS = "(id INT PRIMARY KEY, a INT, b INT)"
+
+
+def copied(source: Source, tool: str, *alters: str) -> None:
+    """A tool makes and alters its copy of t; pt-online-schema-change writes its columns out."""
+    table = f"`shop`.`{TOOLS[tool]}`"
+    created = "LIKE `shop`.`t`" if tool == "gh-ost" else COLUMNS
+    source.run(f"CREATE TABLE {table} {created}")
+    for alter in alters:
+        source.run(f"ALTER TABLE {table} {alter}")
+
+
+def swapped(source: Source, tool: str, *, apart: bool = True) -> list[tuple[str, str]]:
+    """The cut-over of a copy: whose values the columns of t have then."""
+    swap = f"RENAME TABLE `shop`.`t` TO `shop`.`_t_old`, `shop`.`{TOOLS[tool]}` TO `shop`.`t`"
+    (change,) = run(source, (swap,), apart=apart)
+    assert change.before is not None
+    assert change.after is not None
+    return [(line.name, line.before) for line in change.lineage]
+
+
+def a_table() -> Source:
+    source = Source(EVERYTHING)
+    source.run(f"CREATE TABLE t {COLUMNS}")
+    return source
+
+
+@pytest.mark.parametrize("apart", [True, False])
+@pytest.mark.parametrize("tool", TOOLS)
+@pytest.mark.parametrize(
+    ("alters", "lineage"),
+    [
+        (("CHANGE a c INT",), {"c": "a", "b": "b"}),
+        (("CHANGE `A` `C` BIGINT FIRST",), {"C": "a", "b": "b"}),
+        (("CHANGE a c INT, ADD a INT",), {"a": "", "b": "b", "c": "a"}),
+        (("CHANGE a b INT, CHANGE b a INT",), {"a": "b", "b": "a"}),
+        (("CHANGE a c INT", "ADD d INT", "CHANGE c e INT"), {"b": "b", "d": "", "e": "a"}),
+        (("CHANGE a a BIGINT, DROP b",), {"a": "a"}),
+        (("DROP a, CHANGE b a INT",), {"a": "b"}),
+        # Neither tool knows RENAME COLUMN: the values stay behind, or go where the name is.
+        (("RENAME COLUMN a TO c",), {"b": "b", "c": ""}),
+        (("RENAME COLUMN a TO b, RENAME COLUMN b TO a",), {"a": "a", "b": "b"}),
+    ],
+)
+def test_columns_have_the_values_that_the_tool_copies(
+    tool: str, alters: tuple[str, ...], lineage: dict[str, str], apart: bool
+) -> None:
+    source = a_table()
+    copied(source, tool, *alters)
+
+    found = swapped(source, tool, apart=apart)
+
+    assert dict(found) == {"id": "id", **lineage}
+
+
+@pytest.mark.parametrize(("tool", "origin"), [("gh-ost", ""), ("pt-osc", "a")])
+def test_a_column_that_is_dropped_and_added_again_is_new_to_gh_ost_only(
+    tool: str, origin: str
+) -> None:
+    source = a_table()
+    copied(source, tool, "DROP COLUMN a, ADD COLUMN a VARCHAR(9)")
+
+    assert dict(swapped(source, tool))["a"] == origin
+
+
+def test_what_a_broken_off_run_altered_is_forgotten() -> None:
+    source = a_table()
+    copied(source, "gh-ost", "CHANGE a c INT")
+    source.run("DROP TABLE IF EXISTS `shop`.`_t_gho`")
+    copied(source, "gh-ost", "DROP a, ADD c INT")
+
+    assert dict(swapped(source, "gh-ost")) == {"id": "id", "b": "b", "c": ""}
+    assert {shard.table for shard in source.schemas} == {"t", "_t_old"}
+
+
+def test_a_table_that_changes_while_its_copy_is_filled() -> None:
+    source = a_table()
+    copied(source, "gh-ost", "CHANGE a c INT")
+    source.run("ALTER TABLE t ADD d INT, CHANGE b e INT")
+
+    assert swapped(source, "gh-ost") == [("id", "id"), ("c", "a"), ("b", "")]
+
+
+def test_tables_that_are_swapped_back_are_the_same_by_name() -> None:
+    source = a_table()
+    copied(source, "gh-ost", "CHANGE a c INT")
+    swapped(source, "gh-ost")
+
+    back = "RENAME TABLE `shop`.`t` TO `shop`.`_t_gho`, `shop`.`_t_old` TO `shop`.`t`"
+    (change,) = run(source, (back,))
+    assert [(x.name, x.before) for x in change.lineage] == [("id", "id"), ("a", ""), ("b", "b")]
+    assert change.after is not None
+    columns = [ShardColumn(c.name, c) for c in change.after.columns]
+    assert len(arrival_effects(columns, change.actions)) == 3  # so its rows are read again
+
+    # What has the copy's name now is not the copy: CHANGE a c does not count a second time.
+    assert swapped(source, "gh-ost") == [("id", "id"), ("c", ""), ("b", "b")]
+
+
+def test_a_copy_that_a_snapshot_found_may_have_been_altered_before() -> None:
+    source = a_table()
+    source.run("CREATE TABLE `_t_gho` (id INT PRIMARY KEY, c INT, b INT)", snapshot=True)
+    source.run("ALTER TABLE `shop`.`_t_gho` CHANGE c d INT")
+
+    assert dict(swapped(source, "gh-ost")) == {"id": "id", "d": "", "b": "b"}

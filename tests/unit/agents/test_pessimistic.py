@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from shardmerge.schemas.events import Outcome, Release
+import pytest
+
+from shardmerge.schemas.apply import apply_alter, apply_create
+from shardmerge.schemas.changes import AlterTable, CreateTable
+from shardmerge.schemas.events import CommandKind, Decision, Outcome, Release
+from shardmerge.schemas.grammar import parse
 from shardmerge.schemas.routing import Mode
 
 from .sql_line import SqlLine, shard_of, sql
@@ -191,6 +196,32 @@ def test_a_shard_that_comes_in_conflict_is_let_in_when_it_fits() -> None:
     assert shards.held == []
 
 
+def test_a_shard_that_came_in_conflict_is_let_in_when_the_others_are_gone() -> None:
+    shards = SqlLine(Mode.PESSIMISTIC, "s0", create="id INT PRIMARY KEY, a DATE")
+    assert shards.create("s1", "id INT PRIMARY KEY, a INT").outcome is Outcome.HOLD
+
+    gone = shards.drop("s0")
+
+    assert [release.shard for release in gone.releases] == [shard_of("s1")]
+    assert (shards.held, sql(gone)) == ([], ["MODIFY COLUMN `a` int"])
+
+
+def test_a_shard_that_came_in_conflict_ends_it_when_all_have_the_same_schema() -> None:
+    shards = line("s0", "s1", create="id INT, a INT")
+    assert shards.create("s2", "id INT PRIMARY KEY, a INT").conflict
+    shards.alter("s0", "DROP COLUMN a")
+    shards.alter("s0", "ADD PRIMARY KEY (id)")
+    shards.alter("s1", "ADD PRIMARY KEY (id)")
+    shards.alter("s1", "DROP COLUMN a")
+    assert shards.held == ["s0", "s1", "s2"]
+
+    last = shards.alter("s2", "DROP COLUMN a")
+
+    assert last.outcome is Outcome.EMIT
+    assert last.released == (shard_of("s0"), shard_of("s1"), shard_of("s2"))
+    assert shards.held == []
+
+
 def test_a_change_that_the_join_does_not_see_needs_no_lock() -> None:
     shards = line("s0", "s1")
 
@@ -243,11 +274,165 @@ def test_how_a_server_is_to_make_a_change_makes_no_other_one_of_it() -> None:
     assert {str(release.shard) for release in last.releases} >= {"s2/app.t"}
 
 
-def test_a_shard_that_came_in_conflict_goes_on_when_the_others_have_left() -> None:
-    shards = SqlLine(Mode.PESSIMISTIC, "s0", create="id INT PRIMARY KEY, a INT")
-    assert shards.create("s1", "id INT PRIMARY KEY, a DATE").outcome is Outcome.HOLD
+COLUMNS = "id INT PRIMARY KEY, a INT, v VARCHAR(20) NOT NULL DEFAULT 'x'"
 
-    left = shards.drop("s0")
 
-    assert left.released == (shard_of("s1"),)
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("ADD INDEX (a)", "ADD INDEX a (a)"),
+        ("ADD UNIQUE (a)", "ADD UNIQUE KEY `A` (a)"),
+        ("ADD c INT UNIQUE", "ADD c INT, ADD UNIQUE (c)"),
+        ("ADD c INT CHECK (c > 1)", "ADD c INT, ADD CONSTRAINT CHECK (c>1)"),
+        ("ADD c INT, ADD d INT", "ADD d INT, ADD c INT"),
+        ("ADD c INT AS (a+1)", "ADD c INT GENERATED ALWAYS AS (`A` + 1) VIRTUAL"),
+        ("ADD c INT INVISIBLE", "ADD c INT"),
+        ("ADD c BOOL DEFAULT TRUE", "ADD c TINYINT(1) DEFAULT 1"),
+        ("ADD c TIMESTAMP DEFAULT NOW()", "ADD c TIMESTAMP DEFAULT CURRENT_TIMESTAMP"),
+        ("ADD c VARCHAR(9)", "ADD c VARCHAR(9) CHARACTER SET utf8mb4"),
+        ("MODIFY a BIGINT", "CHANGE a A BIGINT"),
+        ("RENAME COLUMN a TO b", "CHANGE a b INT"),
+        ("ALTER v SET DEFAULT 'y'", "MODIFY v VARCHAR(20) NOT NULL DEFAULT 'y'"),
+        ("DROP a, ADD a DATE", "ADD COLUMN a DATE, DROP COLUMN a"),
+    ],
+)
+def test_it_does_not_matter_how_a_change_is_written(one: str, other: str) -> None:
+    shards = line("s0", "s1", "s2", create=COLUMNS)
+    shards.alter("s0", one)
+    # The finals differ, so that only the sameness of the first changes can open the lock.
+    shards.alter("s0", "ADD later INT")
+
+    second = shards.alter("s1", other)
+    last = shards.alter("s2", one)
+
+    assert "2 of 3 shards" in second.reason
+    assert last.outcome is Outcome.EMIT
+    assert last.released == (shard_of("s0"), shard_of("s1"))
+    assert shards.held == ["s0"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("ADD c INT", "ADD c BIGINT"),
+        ("ADD INDEX k (a)", "ADD UNIQUE INDEX k (a)"),
+        ("ADD CHECK (a > 0)", "ADD CHECK (a > 1)"),
+        ("DROP a, ADD a DATE", "MODIFY a DATE"),
+        ("RENAME COLUMN a TO b", "DROP a, ADD b INT"),
+    ],
+)
+def test_changes_that_do_not_come_to_the_same_are_different(one: str, other: str) -> None:
+    shards = line("s0", "s1", create=COLUMNS)
+    shards.alter("s0", one)
+    shards.alter("s0", "ADD later INT")
+
+    second = shards.alter("s1", other)
+
+    assert second.outcome is Outcome.HOLD
+    assert "do not make the same changes" in second.conflict
+
+
+def test_one_statement_is_the_same_change_whatever_it_changed() -> None:
+    shards = line("s0", create="id INT PRIMARY KEY, a INT, b INT")
+    shards.create("s1", "id INT PRIMARY KEY, a BIGINT, b INT")
+    shards.alter("s0", "CHANGE a c BIGINT")
+
+    last = shards.alter("s1", "CHANGE a c BIGINT")
+
+    assert last.outcome is Outcome.EMIT
     assert shards.held == []
+
+
+def cut_over(shards: SqlLine, source: str, alter: str) -> Decision:
+    """What the tracker makes of a run of gh-ost."""
+    statement = parse(f"ALTER TABLE t {alter}", shards.context)
+    assert isinstance(statement, AlterTable)
+    result = apply_alter(shards.schemas[source], statement, "t", shards.context)
+    return shards.send(source, result.schema, result.lineage, ("RENAME FROM app._t_gho",))
+
+
+def test_a_run_of_gh_ost_and_an_alter_table_are_the_same_change() -> None:
+    shards = line("s0", "s1", "s2", create=COLUMNS)
+
+    first = cut_over(shards, "s0", "CHANGE a b INT, ADD INDEX (v)")
+    shards.alter("s1", "RENAME COLUMN a TO b, ADD KEY v (v)")
+    last = cut_over(shards, "s2", "ADD INDEX (v), CHANGE a b INT")
+
+    assert "ADD INDEX `v` (`v`), RENAME COLUMN `a` TO `b` is made on 1 of 3" in first.reason
+    assert last.outcome is Outcome.EMIT
+    assert shards.held == []
+
+
+def test_two_runs_of_gh_ost_are_two_changes() -> None:
+    shards = line("s0", "s1", create=COLUMNS)
+    cut_over(shards, "s0", "ADD c INT")
+
+    other = cut_over(shards, "s1", "ADD d INT")
+
+    assert "ADD COLUMN `c` int (shards: 1); ADD COLUMN `d` int (shards: 1)" in other.conflict
+
+
+def test_a_shard_whose_change_an_operator_executed_has_made_it() -> None:
+    shards = line("s0", "s1", "s2")
+    shards.alter("s0", "ADD COLUMN c INT")
+    shards.command(CommandKind.UNLOCK_EXECUTE, "s0")
+
+    second = shards.alter("s1", "ADD COLUMN c INT")
+    behind = shards.alter("s1", "ADD COLUMN d INT")
+    last = shards.alter("s2", "ADD COLUMN c INT")
+
+    assert "made on 2 of 3 shards" in second.reason
+    assert "made on 2 of 3 shards" in behind.reason
+    assert last.released == (shard_of("s1"),)
+    waits = shards.alter("s0", "ADD COLUMN d INT")
+    assert "ADD COLUMN `d` int is made on 2 of 3 shards" in waits.reason
+    assert sql(shards.alter("s2", "ADD COLUMN d INT")) == ["ADD COLUMN `d` int"]
+    assert shards.held == []
+
+
+def test_shards_that_wait_with_another_change_have_made_what_they_have_already() -> None:
+    shards = line("s0", "s1")
+    shards.alter("s0", "ADD COLUMN c INT")
+    shards.command(CommandKind.UNLOCK_EXECUTE, "s0")
+    shards.alter("s0", "ADD COLUMN d INT")
+
+    first = shards.alter("s1", "ADD COLUMN c INT")
+
+    assert (first.outcome, shards.held) == (Outcome.NOOP, ["s0"])
+    assert sql(shards.alter("s1", "ADD COLUMN d INT")) == ["ADD COLUMN `d` int"]
+    assert shards.held == []
+
+
+def test_a_shard_that_comes_with_the_change_and_another_column_has_made_it() -> None:
+    shards = line("s0", "s1")
+    shards.alter("s0", "ADD COLUMN c INT")
+
+    assert shards.create("s2", "id INT PRIMARY KEY, c INT, z INT").outcome is Outcome.EMIT
+    last = shards.alter("s1", "ADD COLUMN c INT")
+
+    assert last.released == (shard_of("s0"),)
+    assert shards.held == []
+
+
+def test_a_shard_that_is_dropped_and_made_again_is_waited_for_unless_it_has_the_change() -> None:
+    for columns, again in (("id INT PRIMARY KEY", "1 of 2"), ("id INT PRIMARY KEY, c INT", "")):
+        shards = line("s0", "s1")
+        shards.alter("s0", "ADD COLUMN c INT")
+        shards.drop("s0")
+        shards.create("s0", columns)
+
+        last = shards.alter("s1", "ADD COLUMN c INT")
+
+        assert (last.outcome is Outcome.HOLD) == bool(again)
+        assert again in last.reason
+
+
+def test_tables_that_are_described_anew_made_what_became_of_them() -> None:
+    shards = line("s0", "s1", create=COLUMNS)
+    for source, column in (("s0", "c INT"), ("s1", "d INT")):
+        statement = parse(f"CREATE TABLE t ({COLUMNS}, {column})", shards.context)
+        assert isinstance(statement, CreateTable)
+        described = apply_create(statement, shards.context)
+        last = shards.send(source, described, actions=("CREATE TABLE",))
+
+    assert "ADD COLUMN `c` int (shards: 1); ADD COLUMN `d` int (shards: 1)" in last.conflict

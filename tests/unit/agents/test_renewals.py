@@ -83,7 +83,6 @@ def test_when_all_convert_the_target_does() -> None:
 @pytest.mark.parametrize(
     "base",
     [
-        "b VARCHAR(20) PRIMARY KEY, c INT",
         "b VARCHAR(20)",
         "id INT PRIMARY KEY, b VARCHAR(20), c INT AS (b + 1), d INT, CHECK (d <> c)",
     ],

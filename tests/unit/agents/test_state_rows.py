@@ -12,6 +12,8 @@ from shardmerge.agents.state import TargetState
 from shardmerge.agents.store import TargetStates
 from shardmerge.schemas.errors import ContractError
 from shardmerge.schemas.names import ShardId, TargetTable
+from shardmerge.schemas.routing import Mode
+from tests.unit.agents.sql_line import SqlLine
 from tests.unit.agents.test_coordinator import TARGET, Line, column, table
 
 
@@ -160,9 +162,29 @@ def test_a_state_that_changed_elsewhere_meanwhile_is_read_anew() -> None:
 
 def test_another_format_is_an_error_that_says_which() -> None:
     old = {b"target/merged.t": json.dumps({"format": 1, "shards": []}).encode()}
-    with pytest.raises(ContractError, match=r"merged\.t has format 1, not 6") as caught:
+    with pytest.raises(ContractError, match=r"merged\.t has format 1, not 7") as caught:
         TargetStates().get(old, TARGET)
     assert "run that version" in caught.value.hint
+
+
+def test_changes_that_wait_in_rows_of_an_earlier_format_have_no_effect() -> None:
+    rollout = SqlLine(Mode.PESSIMISTIC, "s0", "s1")
+    rollout.alter("s0", "ADD COLUMN c INT")
+    (shard,) = rollout.state.held
+    made = rollout.state.shards[shard].head
+    assert made is not None
+    assert made.effect is not None
+    rows = dict(rollout.rows)
+    header = json.loads(rows[state_rows.header_key(TARGET)])
+    rows[state_rows.header_key(TARGET)] = json.dumps({**header, "format": 6}).encode()
+    (key,) = (key for key, row in rows.items() if b'"effect":' in row)
+    stored = json.loads(rows[key])
+    del stored["hold"]["queue"][0]["effect"]
+    rows[key] = json.dumps(stored).encode()
+
+    again = TargetStates().get(rows, TARGET)
+
+    assert again.shards[shard].head == replace(made, effect=None)
 
 
 @pytest.mark.parametrize("kind", ["shard", "schema"])

@@ -10,6 +10,7 @@ from shardmerge.agents.web.view import StatusView
 from shardmerge.schemas.events import (
     ChangeId,
     Decision,
+    FailureProgress,
     JoinedSchema,
     Outcome,
     Release,
@@ -151,6 +152,7 @@ def full_view(text: str) -> StatusView:
             1234,
             (StatementProgress(2, 0, text, StatementKind.CONTRACTING, "refused", text),),
             (ShardProgress(shard, 5, text, text, SourcePosition(0, text, 1, 0)),),
+            failure=FailureProgress(text, text, text, 12, 1_000),
         ),
         decision(0, shard, Outcome.IGNORED, target=None, ddl=text, reason=text),
     )
@@ -176,6 +178,8 @@ def test_the_page_tells_what_the_sink_does():
     assert "1,234 rows applied" in page
     assert "refused" in page
     assert "parked shard" in page
+    assert "The rows of ALTER 1 cannot be applied: ALTER 1" in page
+    assert "12 tries in a row failed, since 1970-01-01 00:00:01 UTC" in page
 
 
 def test_an_empty_pipeline_says_what_it_waits_for():
@@ -189,4 +193,5 @@ def test_the_json_twin_holds_what_the_page_shows():
     assert target["target"] == "merged.x"
     assert [s["state"] for s in target["shards"]] == ["held"]
     assert target["progress"]["rows"] == 1234
+    assert target["progress"]["failure"]["times"] == 12
     assert [d["version"] for d in target["decisions"]] == [2, 1]

@@ -11,7 +11,7 @@ from shardmerge.schemas.pipeline import (
     Target,
     parse_pipeline,
 )
-from shardmerge.schemas.routing import RoutingRule, RowsPolicy
+from shardmerge.schemas.routing import Keyless, RoutingRule, RowsPolicy
 from shardmerge.schemas.spark_catalog import SparkCatalog
 
 
@@ -34,6 +34,7 @@ def test_a_written_pipeline_is_read_back_as_it_was() -> None:
                 "o",
                 origin=Origin((OriginColumn(OriginPart.SHARD, "_s"),), in_keys=True),
                 on_drop=RowsPolicy.DELETE,
+                keyless=Keyless.REFUSE,
             ),
         ),
         target=Target("127.0.0.1", 3308, "root", "x"),

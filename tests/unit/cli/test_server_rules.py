@@ -21,7 +21,7 @@ from shardmerge.cli.server_rules import (
 from shardmerge.cli.servers import server_findings
 from shardmerge.schemas.names import TargetTable
 from shardmerge.schemas.pipeline import Connect, Kafka, Pipeline, Source, Target
-from shardmerge.schemas.routing import RoutingRule
+from shardmerge.schemas.routing import Keyless, RoutingRule
 from shardmerge.schemas.spark_catalog import SparkCatalog
 
 SOURCE = Source("s1", "h", 3306, "u", "p", 54101)
@@ -137,6 +137,9 @@ def test_shards_that_cannot_be_merged_are_found() -> None:
     assert shard_findings([SOURCE], {"s1": tables[:1]}, rules, 1) == []
     (keyless,) = shard_findings([SOURCE], {"s1": tables[:1]}, rules, 1, needs_keys=True)
     assert keyless.fault and "by which this kind of target finds a row" in keyless.text
+    refusing = [replace(rules[0], keyless=Keyless.REFUSE)]
+    (refused,) = shard_findings([SOURCE], {"s1": tables[:1]}, refusing, 1)
+    assert refused.fault and "keyless = 'refuse'" in refused.text
 
 
 def test_shards_may_share_a_topic_that_their_route_gives_them() -> None:
@@ -246,6 +249,7 @@ class _Server:
 
     def __init__(self) -> None:
         self.looked_at: list[tuple[object, ...]] = []
+        self.locked = ""
         self.rows: list[tuple[object, ...]] = []
 
     def execute(self, sql: str, arguments: tuple[object, ...] = ()) -> None:
@@ -256,6 +260,13 @@ class _Server:
             self.rows = [(GOOD["version"],)]
         elif "table_constraints" in sql:
             self.rows = [("app", f"{kind}_{n}", 1) for kind in ("a", "b") for n in (1, 2)]
+        elif "information_schema.statistics" in sql:
+            self.rows = [("app", "a_1", "id"), ("app", "a_2", "id"), ("app", "away", "id")]
+        elif sql.startswith("SELECT MIN"):
+            if self.locked and self.locked in sql:
+                raise pymysql.err.OperationalError(1205, "Lock wait timeout exceeded")
+            assert sql in [f"SELECT MIN(`id`), MAX(`id`) FROM `app`.`a_{n}`" for n in (1, 2)]
+            self.rows = [(1, 9)]
         elif "information_schema.columns" in sql:
             self.rows = [
                 ("app", "a_1", "day", "date", None, ""),
@@ -300,9 +311,13 @@ def test_what_the_servers_say_of_columns_and_of_targets_named_by_groups_is_judge
 
     assert server.looked_at == [("m", "a"), ("m", "b"), ("m", "z")]
     assert "target m.b: trigger tr runs for every row that is merged" in found
-    assert len(found) == 3
+    assert len(found) == 4
+    assert "s1/app.a_1 (id 1 to 9) and s1/app.a_2 (id 1 to 9)" in found[2]
     assert "s1/app.a_1 (code)" in found[1] and "more" not in found[1]
     assert "s1/app.a_1" in found[0] and "1970-01-01" in found[0]
+
+    server.locked = "`a_2`"
+    assert [str(f) for f in server_findings(pipeline)] == [*found[:2], found[3]]
 
     catalog = SparkCatalog("lake", (("type", "hadoop"), ("warehouse", "/w")))
     lake = Target("", 0, "", "", "control", "iceberg", "1.12.0", catalog)

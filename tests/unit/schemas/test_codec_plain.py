@@ -17,6 +17,7 @@ from shardmerge.schemas.events import (
     ChangeId,
     CommandKind,
     Decision,
+    FailureProgress,
     JoinedSchema,
     Lineage,
     OperatorCommand,
@@ -45,7 +46,7 @@ from shardmerge.schemas.model import (
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.origin import Origin, OriginColumn, OriginPart
 from shardmerge.schemas.position import SourcePosition
-from shardmerge.schemas.routing import ExistingRows, RowsPolicy
+from shardmerge.schemas.routing import ExistingRows, Keyless, RowsPolicy
 from shardmerge.schemas.types import ColumnType
 
 SHARD = ShardId("s1", "app", "tø")
@@ -93,6 +94,7 @@ CHANGE = SchemaChange(
     origin=Origin((OriginColumn(OriginPart.SHARD, "_from"),), in_keys=True),
     on_drop=RowsPolicy.DELETE,
     existing_rows=ExistingRows.HOLD,
+    keyless=Keyless.REFUSE,
 )
 STATEMENT = TargetStatement(
     "ALTER TABLE `m`.`t` DROP COLUMN `c`",
@@ -119,6 +121,7 @@ RECORDED: list[Record] = [
         TARGET, 3, 17,
         (StatementProgress(3, 0, "sql", StatementKind.SWITCHING, "debt", "waits"),),
         (ShardProgress(SHARD, 9, "gate", "act", POSITION),), 5,
+        FailureProgress("away", "start it", "rows/0", 7, 8),
     ),
 ]  # fmt: skip
 

@@ -8,7 +8,14 @@ from shardmerge.schemas.errors import ConfigError
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.origin import Origin, OriginColumn, OriginPart
 from shardmerge.schemas.pipeline import parse_pipeline
-from shardmerge.schemas.routing import ExistingRows, Mode, RenamePolicy, RowsPolicy, route
+from shardmerge.schemas.routing import (
+    ExistingRows,
+    Keyless,
+    Mode,
+    RenamePolicy,
+    RowsPolicy,
+    route,
+)
 from shardmerge.schemas.spark_catalog import SparkCatalog
 
 GOOD = """
@@ -54,6 +61,15 @@ def test_a_route_has_the_mode_of_the_pipeline_or_its_own() -> None:
     modes = [rule.mode for rule in parse_pipeline(head + more, ENV).routes]
 
     assert modes == [Mode.PESSIMISTIC, Mode.OPTIMISTIC]
+
+
+def test_a_route_says_what_becomes_of_tables_without_a_primary_key() -> None:
+    assert parse_pipeline(GOOD, ENV).routes[0].keyless is Keyless.COUNT
+    (rule,) = parse_pipeline(GOOD + "keyless = 'refuse'\n", ENV).routes
+    assert rule.keyless is Keyless.REFUSE
+    with pytest.raises(ConfigError, match="keyless 'append' is not known") as raised:
+        parse_pipeline(GOOD + "keyless = 'append'\n", ENV)
+    assert raised.value.hint == "known: count, refuse"
 
 
 def test_a_route_says_what_becomes_of_renames() -> None:

@@ -37,13 +37,22 @@ class Offsets:
         self.asked: list[str] = []
         self.missing = missing
         self.stable = 10
+        self.counts: dict[str, int] = {}
+        self.lists = self.descriptions = 0
+        self.made = "id"
 
     def partitions(self, topics: Collection[str]) -> dict[str, int]:
         self.asked = sorted(topics)
-        return dict.fromkeys((t for t in topics if t not in self.missing), 1)
+        self.lists += 1
+        return {t: self.counts.get(t, 1) for t in topics if t not in self.missing}
 
     def described(self, topics: Collection[str]) -> dict[str, RowTopic]:
-        return {t: RowTopic(f"id of {t}", count) for t, count in self.partitions(topics).items()}
+        self.descriptions += 1
+        return {
+            t: RowTopic(f"{self.made} of {t}", self.counts.get(t, 1))
+            for t in topics
+            if t not in self.missing
+        }
 
     def high_watermarks(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
         return dict.fromkeys(partitions, 10)
@@ -122,6 +131,65 @@ def test_shards_of_a_shared_topic_follow_their_sources_barriers() -> None:
     intake.decisions.add(decision(3, A, 20, offset=1))
     intake.observe()
     assert intake.watermarks.strays == {GONE}, "it has rows in a topic of its own"
+
+
+def test_topics_are_described_when_their_list_is_another_or_after_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr("shardmerge.spark_sink.intake.time.monotonic", lambda: now[0])
+    offsets = Offsets()
+    intake = Intake(PIPELINE, cast(Any, offsets), cast(Any, None))
+    intake.decisions.add(decision(1, A, 10))
+    for _ in range(20):
+        intake.observe()
+        now[0] += 0.2
+    assert (offsets.lists, offsets.descriptions) == (20, 1), "one request each time"
+    assert intake.row_topics == {"s1.app.a": RowTopic("id of s1.app.a", 1)}
+
+    offsets.counts["s1.app.a"] = 2
+    intake.observe()
+    assert intake.row_topics["s1.app.a"].partitions == 2, "the list tells at once that it grew"
+
+    offsets.made = "other id"
+    intake.observe()
+    assert intake.row_topics["s1.app.a"].id == "id of s1.app.a"
+    now[0] += 5
+    intake.observe()
+    assert intake.row_topics["s1.app.a"].id == "other id of s1.app.a", "made anew, as it was"
+
+    offsets.missing = ("s1.app.a",)
+    now[0] += 0.2
+    intake.observe()
+    assert intake.row_topics == {}, "gone"
+    offsets.missing, offsets.made = (), "third id"
+    now[0] += 0.2
+    intake.observe()
+    assert intake.row_topics["s1.app.a"].id == "third id of s1.app.a", "it was seen to be gone"
+
+
+def test_a_list_that_takes_long_is_asked_for_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr("shardmerge.spark_sink.intake.time.monotonic", lambda: now[0])
+
+    class Slow(Offsets):
+        def partitions(self, topics: Collection[str]) -> dict[str, int]:
+            now[0] += 0.5
+            return super().partitions(topics)
+
+    offsets = Slow()
+    intake = Intake(PIPELINE, cast(Any, offsets), cast(Any, None))
+    intake.decisions.add(decision(1, A, 10))
+    intake.observe()
+    now[0] += 9.0
+    intake.observe()
+    assert offsets.lists == 1
+    intake.decisions.add(decision(2, B, 20))
+    intake.observe()
+    assert offsets.lists == 2, "a decision that it does not know of is a reason"
+    now[0] += 10.0
+    intake.observe()
+    assert offsets.lists == 3
 
 
 def test_rows_behind_a_transaction_that_stays_open_are_told_of(

@@ -105,10 +105,11 @@ def test_a_result_that_the_server_made_null_is_refused(connect: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "is_mariadb"),
-    [("8.0.15", False), ("10.11.6-MariaDB-0+deb12u1", True), ("8.0.11-TiDB-v8.5.0", False)],
+    ("version", "flavour"),
+    [("8.0.15", ""), ("10.11.6-MariaDB-0+deb12u1", "mariadb"), ("8.0.11-TiDB-v8.5.0", "tidb")],
 )
 def test_the_flavour_is_known_before_the_first_statement(
-    connect: Any, version: str, is_mariadb: bool
+    connect: Any, version: str, flavour: str
 ) -> None:
-    assert connect(version).is_mariadb is is_mariadb
+    assert connect(version).is_mariadb is (flavour == "mariadb")
+    assert connect(version).is_tidb is (flavour == "tidb")

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from shardmerge.schemas.events import FailureProgress, SinkProgress
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.routing import RoutingRule
 from shardmerge.schemas.topics import RowTopics
@@ -214,6 +215,24 @@ def test_a_wait_tells_how_many_rows_and_since_when():
     assert [(s.waiting, s.since_ms) for s in flows.shards] == [("", 0)]
     again = since(_progress(known, progress=BEHIND), flows, 4_000)
     assert [s.since_ms for s in again.shards] == [4_000]
+
+
+def test_a_failure_tells_since_when_it_goes_on() -> None:
+    def after(times: int) -> SinkProgress:
+        failure = FailureProgress("away", "start it", "s1.app.a/0", times)
+        record = _progress(folded(decision(1, A, 10)), standing=Standing(failure=failure))
+        assert isinstance(record, SinkProgress)
+        return record
+
+    def told(record: SinkProgress) -> tuple[int, int]:
+        assert record.failure is not None
+        return record.failure.times, record.failure.since_ms
+
+    first = since(after(1), None, 1_000)
+    later = since(after(2), first, 2_000)
+    assert (told(first), told(later)) == ((1, 1_000), (2, 1_000))
+    assert told(since(after(1), later, 3_000)) == (1, 3_000), "it had ended in between"
+    assert since(_progress(folded(decision(1, A, 10))), later, 4_000).failure is None
 
 
 def test_a_running_statement_tells_what_the_target_says_of_it():
