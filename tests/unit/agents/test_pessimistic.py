@@ -207,7 +207,7 @@ def test_a_shard_that_came_in_conflict_is_let_in_when_the_others_are_gone() -> N
 
 
 def test_a_shard_that_came_in_conflict_ends_it_when_all_have_the_same_schema() -> None:
-    shards = line("s0", "s1", create="id INT, a INT")
+    shards = line("s0", "s1", create="id INT NOT NULL, a INT")
     assert shards.create("s2", "id INT PRIMARY KEY, a INT").conflict
     shards.alter("s0", "DROP COLUMN a")
     shards.alter("s0", "ADD PRIMARY KEY (id)")
