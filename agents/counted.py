@@ -52,12 +52,31 @@ def counted(schema: ShardSchema, actual: ShardSchema, counts: ShardSchema) -> Sh
             found.pop(key, None)
         else:
             found[key] = kept
-    possible, own = _possible(found), _parts(schema).get(_KEY)
-    if own is not None and _KEY not in possible:
-        # The key that it counted with named a column that is gone. Without any its rows would be
-        # told apart otherwise.
-        possible = _possible({**found, _KEY: own})
-    return _schema(schema.schema, possible)
+    return _with_its_key(schema, _schema(schema.schema, _possible(found)), found)
+
+
+def _with_its_key(
+    schema: ShardSchema, counts: ShardSchema, parts: dict[Hashable, Part]
+) -> ShardSchema:
+    """With which schema a shard counts whose rows are told apart by a key, or by all their values.
+
+    A new key may name a column that was skipped, or be none at all: then what was skipped of that,
+    or of all columns, counts again.
+
+    Args:
+        schema: The shard's schema.
+        counts: With which it counts without regard to its key.
+        parts: What that was made of.
+    """
+    key, without = _key(schema), left_out(schema, counts)
+    ids = {column_id for column_id, _ in key.parts}
+    if not key.parts and without:
+        return schema
+    if _key(counts) == key and ids.isdisjoint(without):
+        return counts
+    own = _parts(schema)
+    again = {_KEY: own[_KEY]} | {part: own[part] for i in ids if (part := ("column", i)) in own}
+    return _schema(schema.schema, _possible({**parts, **again}))
 
 
 def left_out(actual: ShardSchema, counts: ShardSchema) -> frozenset[str]:

@@ -15,7 +15,7 @@ from immutables import Map
 from shardmerge.agents import coordinator
 from shardmerge.agents.answers import Step
 from shardmerge.agents.identities import known_names
-from shardmerge.agents.state import ShardState, TargetState, assembled
+from shardmerge.agents.state import TargetState, assembled
 from shardmerge.agents.state_rows import changed_rows
 from shardmerge.agents.store import TargetStates
 from shardmerge.schemas.apply import apply_alter, apply_create
@@ -32,6 +32,7 @@ from shardmerge.schemas.events import (
     TargetStatement,
 )
 from shardmerge.schemas.grammar import ServerContext, parse
+from shardmerge.schemas.joined import ShardSchema
 from shardmerge.schemas.lattice import compare_tables
 from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId, TargetTable
@@ -200,8 +201,6 @@ class CoordinatorMachine(RuleBasedStateMachine):
                     self._alter(shard, f"DROP COLUMN {column}")
         if self.state.mode is Mode.PESSIMISTIC and self.state.skipping:
             return  # a shard whose change was skipped does not make it: the others wait for it
-        if any(map(_counts_with_another_key, self.state.shards.values())):
-            return  # until it gets a third one: what was skipped stays so
         assert not [s for s in self.schemas if s in self.state.held]
 
     @precondition(lambda self: self.schemas)
@@ -348,6 +347,8 @@ class CoordinatorMachine(RuleBasedStateMachine):
             own, counts = shard.actual, shard.effective
             if own is None or counts is None:
                 continue
+            assert _key_ids(own) == _key_ids(counts)
+            assert shard.left_out.isdisjoint(_key_ids(own) or own.ids)
             mine = {c.id: c.column for c in own.columns if c.id not in shard.left_out}
             for item in counts.columns:
                 if item.id not in mine:
@@ -423,14 +424,18 @@ class CoordinatorMachine(RuleBasedStateMachine):
                 self._execute(emitted.sql)
 
     def _look_at_key(self, state: TargetState, change: SchemaChange | OperatorCommand) -> None:
-        """No key is made of a new column whose values the target's rows cannot have."""
+        """No key is made of a new column whose values the target's rows cannot have.
+
+        A shard that comes back after it was taken out counts as a new one.
+        """
         before = self.state.schema
         accepts = state.existing_rows is ExistingRows.ACCEPT
         if accepts or before is None or state.schema is None or before.column(NEW_KEY) is not None:
             return
         if NEW_KEY in _key_of(state.schema):
             assert OLD_KEY in _key_of(state.schema)
-            after = change.after if isinstance(change, SchemaChange) else None
+            known = change.shard in self.state.shards
+            after = change.after if isinstance(change, SchemaChange) and known else None
             others = (s for shard, s in self.schemas.items() if shard != change.shard)
             for schema in (*others, after):
                 column = schema.column(NEW_KEY) if schema else None
@@ -461,10 +466,8 @@ def _key_of(schema: TableSchema) -> tuple[str, ...]:
     return schema.primary_key.columns if schema.primary_key else ()
 
 
-def _counts_with_another_key(shard: ShardState) -> bool:
-    if shard.actual is None or shard.effective is None:
-        return False
-    return _key_of(shard.actual.schema) != _key_of(shard.effective.schema)
+def _key_ids(shard: ShardSchema) -> list[str]:
+    return [shard.by_name[name.lower()] for name in _key_of(shard.schema)]
 
 
 TestCoordinator = CoordinatorMachine.TestCase
