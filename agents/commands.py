@@ -31,7 +31,14 @@ from shardmerge.schemas.row_statements import removal
 from . import pessimistic
 from .answers import Step, obeyed, refuse, with_statement, with_warning
 from .identities import known_names
-from .moves import Refusal, Settled, as_all_call_them, effective_schemas, unmoved
+from .moves import (
+    Refusal,
+    Settled,
+    as_all_call_them,
+    as_renamed_meanwhile,
+    effective_schemas,
+    unmoved,
+)
 from .rereads import why_not_read_again
 from .skips import (
     NOT_HELD,
@@ -216,7 +223,10 @@ def _propagate(state: TargetState, command: OperatorCommand, dialect: Dialect) -
     names = known_names(state)
     if not enables:
         return Settled(state, unmoved(state, names), {})
-    return settle(state, as_all_call_them(effective_schemas(state), names), dialect)
+    called = as_all_call_them(effective_schemas(state), names)
+    if state.renames is RenamePolicy.MAP:
+        called = as_renamed_meanwhile(state.finals, called)
+    return settle(state, called, dialect)
 
 
 def _set_mode(state: TargetState, command: OperatorCommand, dialect: Dialect) -> Settled | Refusal:

@@ -75,8 +75,9 @@ def _with_its_key(
     if _key(counts) == key and ids.isdisjoint(without):
         return counts
     own = _parts(schema)
-    again = {_KEY: own[_KEY]} | {part: own[part] for i in ids if (part := ("column", i)) in own}
-    return _schema(schema.schema, _possible({**parts, **again}))
+    again: list[Hashable] = [_KEY, *(("column", column_id) for column_id in ids)]
+    parts = {**parts, **{part: own[part] for part in again}}
+    return _schema(schema.schema, _possible(parts))
 
 
 def left_out(actual: ShardSchema, counts: ShardSchema) -> frozenset[str]:

@@ -452,14 +452,42 @@ def test_what_cannot_be_read_again_is_refused(create: str, source: str, why: str
     assert why in decision.reason
 
 
-def test_a_shard_counts_with_its_own_key_when_the_one_that_it_counted_with_lost_a_column() -> None:
+def test_a_change_of_the_key_cannot_be_skipped_since_rows_have_it() -> None:
     shards = SqlLine(Mode.OPTIMISTIC, "s0", "s1", create="id INT, k INT, PRIMARY KEY (id, k)")
     narrow = "DROP PRIMARY KEY, ADD PRIMARY KEY (id)"
     shards.alter("s0", narrow)
-    shards.command(CommandKind.SKIP, "s0")
-    assert "told apart" in shards.alter("s0", "DROP COLUMN k").reason
 
+    answer = shards.command(CommandKind.SKIP, "s0")
+
+    assert (answer.outcome, shards.held) == (Outcome.REFUSED, ["s0"])
+    assert "its primary key would be another one than its rows have" in answer.reason
     last = shards.alter("s1", f"{narrow}, DROP COLUMN k")
-
     assert shards.held == []
     assert "DROP PRIMARY KEY, ADD PRIMARY KEY (`id`)" in sql(last)
+
+
+def test_a_renamed_column_whose_name_was_used_again_meanwhile_is_renamed_when_enabled() -> None:
+    shards = SqlLine(Mode.OPTIMISTIC, "s0", "s1", create=BASE)
+    shards.command(CommandKind.DISABLE)
+    shards.alter("s0", "RENAME COLUMN a TO c")
+    assert shards.alter("s0", "ADD COLUMN a DATE").outcome is Outcome.HOLD
+
+    answer = shards.command(CommandKind.ENABLE)
+
+    assert answer.released == (shard_of("s0"),)
+    assert sql(answer) == ["RENAME COLUMN `a` TO `c`", "ADD COLUMN `a` date"]
+    assert shards.held == []
+
+
+@pytest.mark.parametrize("key", ["ADD PRIMARY KEY (id, a)", "ADD UNIQUE (id)"])
+def test_what_was_skipped_of_a_new_key_counts_again(key: str) -> None:
+    shards = SqlLine(Mode.OPTIMISTIC, "s0", "s1", create="id INT PRIMARY KEY, a INT NOT NULL")
+    shards.alter("s0", "MODIFY a DATE NOT NULL")
+    shards.command(CommandKind.SKIP, "s0")
+
+    changed = shards.alter("s0", f"DROP PRIMARY KEY, {key}")
+
+    assert changed.outcome is Outcome.HOLD
+    shards.drop("s1")
+    shard = shards.state.shards[shard_of("s0")]
+    assert (shards.held, shard.actual, shard.left_out) == ([], None, frozenset())
