@@ -9,12 +9,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import click
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
 
 from shardmerge.connectors.connect_rest import ConnectRest
 from shardmerge.connectors.exactly_once import check_connector, check_worker
 from shardmerge.connectors.source_config import connector_config, connector_name
+from shardmerge.connectors.topics_admin import describe_topics
 from shardmerge.schemas import topics
 from shardmerge.schemas.errors import ConfigError, ShardMergeError
 from shardmerge.schemas.pipeline import Pipeline, Source, Target, parse_pipeline
@@ -26,8 +25,10 @@ from .demo import Demo
 from .export import export
 from .line import Line, end_on_sigterm
 from .replay import replay
+from .server_rules import Finding
 from .servers import server_findings
 from .target import target as upkeep
+from .topic_rules import topic_findings
 
 DEMO_ROUTES = (RoutingRule(".*", "app", r"tbl\d+", "merged", "tbl"),)
 _FOLDER = click.option(
@@ -152,9 +153,9 @@ def check(path: Path, offline: bool) -> None:
         f"ok     pipeline {pipeline.name}: {len(pipeline.sources)} sources, "
         f"{len(pipeline.routes)} routing rules"
     )
-    findings = [] if offline else server_findings(pipeline)
+    findings = [] if offline else [*server_findings(pipeline), *_topic_findings(pipeline)]
     faults = [str(finding) for finding in findings if finding.fault]
-    faults += [] if offline else [*_connect_faults(pipeline), *_topic_faults(pipeline)]
+    faults += [] if offline else _connect_faults(pipeline)
     for fault in faults:
         _say(f"FAULT  {fault}")
     for finding in findings:
@@ -184,22 +185,13 @@ def _connect_faults(pipeline: Pipeline) -> list[str]:
     return faults
 
 
-def _topic_faults(pipeline: Pipeline) -> list[str]:
-    """Topics that are missing or differ in what order depends on."""
+def _topic_findings(pipeline: Pipeline) -> list[Finding]:
+    """Topics that are missing or differ from what they must be."""
     try:
-        admin = AdminClient({"bootstrap.servers": pipeline.kafka.bootstrap_servers})
-        known = admin.list_topics(timeout=10).topics
-    except KafkaException as error:
-        return [f"Kafka at {pipeline.kafka.bootstrap_servers}: {error}"]
-    faults = []
-    for spec in topics.own_topics(pipeline):
-        if spec.name not in known:
-            faults.append(
-                f"topic {spec.name} is missing: create it with {spec.partitions} partitions"
-            )
-        elif (found := len(known[spec.name].partitions)) != spec.partitions:
-            faults.append(f"topic {spec.name} has {found} partitions, not {spec.partitions}")
-    return faults
+        found = describe_topics(pipeline.kafka.bootstrap_servers, timeout_s=10)
+    except ShardMergeError as error:
+        return [Finding("topics", str(error))]
+    return topic_findings(pipeline, found)
 
 
 def _fresh(directory: Path, free_ports: bool) -> Line:

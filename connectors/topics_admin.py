@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
@@ -13,6 +14,33 @@ from shardmerge.schemas.topics import TopicSpec
 
 _TIMEOUT_S = 30.0
 _POLICY = "cleanup.policy"
+
+
+@dataclass(frozen=True, slots=True)
+class FoundTopic:
+    """A topic as Kafka describes it, with every setting in force."""
+
+    name: str
+    partitions: int
+    settings: Mapping[str, str]
+
+
+def describe_topics(
+    bootstrap_servers: str, timeout_s: float = _TIMEOUT_S
+) -> Mapping[str, FoundTopic]:
+    """Every topic by name; Kafka's internal ones are left out.
+
+    Raises:
+        StackError: Kafka cannot be reached, or does not tell.
+    """
+    client = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
+    try:
+        known = client.list_topics(timeout=timeout_s).topics
+        names = [name for name in known if not name.startswith("__")]
+        settings = _settings(client, names, timeout_s)
+    except KafkaException as error:
+        raise _unreachable(bootstrap_servers, error) from None
+    return {name: FoundTopic(name, len(known[name].partitions), settings[name]) for name in names}
 
 
 def create_topics(
@@ -45,11 +73,15 @@ def create_topics(
             client, [spec for spec in wanted.values() if spec.name not in made], timeout_s
         )
     except KafkaException as error:
-        raise StackError(
-            f"Kafka at {bootstrap_servers}: {error.args[0].str()}",
-            hint="see whether the broker runs",
-        ) from None
+        raise _unreachable(bootstrap_servers, error) from None
     return made
+
+
+def _unreachable(bootstrap_servers: str, error: KafkaException) -> StackError:
+    return StackError(
+        f"Kafka at {bootstrap_servers}: {error.args[0].str()}",
+        hint="see whether the broker runs",
+    )
 
 
 def _create(client: AdminClient, specs: list[TopicSpec], timeout_s: float) -> tuple[str, ...]:
@@ -108,9 +140,8 @@ def _check_policies(client: AdminClient, specs: list[TopicSpec], timeout_s: floa
     checked = [spec for spec in specs if _POLICY in spec.config]
     if not checked:
         return
-    resources = [ConfigResource(ResourceType.TOPIC, spec.name) for spec in checked]
-    answers = client.describe_configs(resources, request_timeout=timeout_s)
-    found = {resource.name: future.result()[_POLICY].value for resource, future in answers.items()}
+    settings = _settings(client, [spec.name for spec in checked], timeout_s)
+    found = {name: values[_POLICY] for name, values in settings.items()}
     for spec in checked:
         if found[spec.name] != spec.config[_POLICY]:
             raise StackError(
@@ -118,3 +149,16 @@ def _check_policies(client: AdminClient, specs: list[TopicSpec], timeout_s: floa
                 hint=f"kafka-configs.sh --alter --entity-type topics --entity-name {spec.name} "
                 f"--add-config {_POLICY}={spec.config[_POLICY]}",
             )
+
+
+def _settings(
+    client: AdminClient, names: Iterable[str], timeout_s: float
+) -> dict[str, dict[str, str]]:
+    resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
+    if not resources:
+        return {}
+    answers = client.describe_configs(resources, request_timeout=timeout_s)
+    return {
+        resource.name: {name: entry.value for name, entry in future.result().items()}
+        for resource, future in answers.items()
+    }

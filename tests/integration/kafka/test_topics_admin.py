@@ -8,7 +8,7 @@ import pytest
 
 from shardmerge.connectors.local.processes import require_free_port
 from shardmerge.connectors.local.stack import LocalStack, Ports
-from shardmerge.connectors.topics_admin import create_topics
+from shardmerge.connectors.topics_admin import create_topics, describe_topics
 from shardmerge.schemas.errors import StackError
 from shardmerge.schemas.topics import TopicSpec
 
@@ -20,6 +20,17 @@ def test_topics_are_made_once(stack: LocalStack) -> None:
     assert create_topics(stack.bootstrap_servers, [LOG, STATE]) == (LOG.name, STATE.name)
     assert create_topics(stack.bootstrap_servers, [LOG, STATE]) == ()
     assert create_topics(stack.bootstrap_servers, []) == ()
+
+
+def test_topics_are_told_with_the_settings_in_force(stack: LocalStack) -> None:
+    create_topics(stack.bootstrap_servers, [LOG])
+
+    found = describe_topics(stack.bootstrap_servers)
+
+    assert found[LOG.name].partitions == 3
+    assert found[LOG.name].settings["retention.ms"] == "-1"
+    assert found[LOG.name].settings["max.message.bytes"].isdigit()
+    assert not any(name.startswith("__") for name in found)
 
 
 def test_two_processes_may_make_the_same_topics_at_once(stack: LocalStack) -> None:
@@ -62,3 +73,5 @@ def test_a_broker_that_cannot_be_reached_is_named() -> None:
 
     with pytest.raises(StackError, match=f"Kafka at 127.0.0.1:{port}"):
         create_topics(f"127.0.0.1:{port}", [LOG], timeout_s=1)
+    with pytest.raises(StackError, match=f"Kafka at 127.0.0.1:{port}"):
+        describe_topics(f"127.0.0.1:{port}", timeout_s=1)
