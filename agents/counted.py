@@ -52,11 +52,11 @@ def counted(schema: ShardSchema, actual: ShardSchema, counts: ShardSchema) -> Sh
             found.pop(key, None)
         else:
             found[key] = kept
-    return _with_its_key(schema, _schema(schema.schema, _possible(found)), found)
+    return _with_its_key(schema, actual, _schema(schema.schema, _possible(found)), found)
 
 
 def _with_its_key(
-    schema: ShardSchema, counts: ShardSchema, parts: dict[Hashable, Part]
+    schema: ShardSchema, actual: ShardSchema, counts: ShardSchema, parts: dict[Hashable, Part]
 ) -> ShardSchema:
     """With which schema a shard counts whose rows are told apart by a key, or by all their values.
 
@@ -64,13 +64,14 @@ def _with_its_key(
     or of all columns, counts again.
 
     Args:
-        schema: The shard's schema.
+        schema: The shard's schema after a change.
+        actual: Its schema before.
         counts: With which it counts without regard to its key.
         parts: What that was made of.
     """
     key, without = _key(schema), left_out(schema, counts)
     ids = {column_id for column_id, _ in key.parts}
-    if not key.parts and without:
+    if not key.parts and _key(actual).parts and without:
         return schema
     if _key(counts) == key and ids.isdisjoint(without):
         return counts

@@ -348,7 +348,7 @@ class CoordinatorMachine(RuleBasedStateMachine):
             if own is None or counts is None:
                 continue
             assert _key_ids(own) == _key_ids(counts)
-            assert shard.left_out.isdisjoint(_key_ids(own) or own.ids)
+            assert shard.left_out.isdisjoint(_key_ids(own) or counts.ids)
             mine = {c.id: c.column for c in own.columns if c.id not in shard.left_out}
             for item in counts.columns:
                 if item.id not in mine:
@@ -436,7 +436,11 @@ class CoordinatorMachine(RuleBasedStateMachine):
             assert OLD_KEY in _key_of(state.schema)
             known = change.shard in self.state.shards
             after = change.after if isinstance(change, SchemaChange) and known else None
-            others = (s for shard, s in self.schemas.items() if shard != change.shard)
+            others = (
+                self.schemas[shard.shard]
+                for shard in self.state.shards.values()
+                if shard.effective is not None and shard.shard != change.shard
+            )
             for schema in (*others, after):
                 column = schema.column(NEW_KEY) if schema else None
                 assert column is None or not column.auto_increment

@@ -479,6 +479,20 @@ def test_a_renamed_column_whose_name_was_used_again_meanwhile_is_renamed_when_en
     assert shards.held == []
 
 
+def test_without_a_key_a_column_that_the_target_had_from_the_shard_cannot_be_left_out() -> None:
+    shards = SqlLine(Mode.PESSIMISTIC, "s0", "s1", create="id INT, a INT")
+    shards.alter("s0", "MODIFY a DATE")
+    assert "all columns" in shards.command(CommandKind.SKIP, "s0").reason
+    shards.alter("s0", "MODIFY a INT")
+    shards.alter("s0", "ADD COLUMN b INT")
+
+    answer = shards.command(CommandKind.SKIP, "s0")
+    shards.alter("s0", "ADD KEY (id)")
+
+    assert answer.releases[0].left_out == ("b#1",)
+    assert shards.state.shards[shard_of("s0")].left_out == {"b#1"}
+
+
 @pytest.mark.parametrize("key", ["ADD PRIMARY KEY (id, a)", "ADD UNIQUE (id)"])
 def test_what_was_skipped_of_a_new_key_counts_again(key: str) -> None:
     shards = SqlLine(Mode.OPTIMISTIC, "s0", "s1", create="id INT PRIMARY KEY, a INT NOT NULL")

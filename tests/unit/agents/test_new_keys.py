@@ -167,6 +167,14 @@ def test_a_new_shard_has_no_rows_in_the_target() -> None:
     assert is_held(shards.create("s2", "nid BIGINT AUTO_INCREMENT PRIMARY KEY, id INT"))
 
 
+@pytest.mark.parametrize("mode", list(Mode))
+def test_rows_of_shards_that_are_gone_are_in_the_target_too(mode: Mode) -> None:
+    shards = line(mode)
+    shards.command(CommandKind.LEAVE, "s0")
+    assert is_held(shards.alter("s0", "ADD k INT NOT NULL, DROP PRIMARY KEY, ADD PRIMARY KEY (k)"))
+    assert not is_held(shards.alter("s0", "DROP PRIMARY KEY, ADD PRIMARY KEY (id)"))
+
+
 def test_columns_that_came_while_propagation_was_disabled() -> None:
     shards = line()
     shards.command(CommandKind.DISABLE)
