@@ -184,6 +184,11 @@ def _arrive(state: TargetState, change: SchemaChange, assigned: Assigned, dialec
         why, conflict = _why(held.state, change.shard, None)
         return hold(state, change, tracked, names, why, queue=queue, like=other, conflict=conflict)
     moved = state.with_shard(state.after(change.shard, change.position, tracked))
+    if state.heads:
+        # What the others wait with may be complete, or all shards alike, with this one.
+        done = _furthest(moved, names, dialect, tracked, renewals(state, change, tracked))
+        if isinstance(done, Settled):
+            return _executed(known, change, assigned, done)
     answer = join_target(moved, moved.effective, names, dialect=dialect, first=tracked.ids)
     if isinstance(answer, Refusal):
         return hold(state, change, tracked, names, answer)

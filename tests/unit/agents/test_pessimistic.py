@@ -222,6 +222,19 @@ def test_a_shard_that_came_in_conflict_ends_it_when_all_have_the_same_schema() -
     assert shards.held == []
 
 
+def test_a_shard_that_came_in_conflict_and_becomes_as_all_are_ends_what_others_wait_for() -> None:
+    shards = line("s0", create="id INT PRIMARY KEY")
+    shards.create("s1", "id INT PRIMARY KEY, a INT")
+    assert shards.create("s2", "id INT PRIMARY KEY, a DATE").conflict
+    for action in ("ADD COLUMN b INT", "DROP COLUMN a", "DROP COLUMN b"):
+        assert shards.alter("s1", action).outcome is Outcome.HOLD
+
+    last = shards.alter("s2", "DROP COLUMN a")
+
+    assert last.released == (shard_of("s1"), shard_of("s2"))
+    assert (shards.held, sql(last)) == ([], ["DROP COLUMN `a`"])
+
+
 def test_a_change_that_the_join_does_not_see_needs_no_lock() -> None:
     shards = line("s0", "s1")
 
