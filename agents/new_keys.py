@@ -76,6 +76,8 @@ def unknown_key(
     lost = [c.column.name for c in before if c.column.name.lower() in had and c.id not in parts]
     # Of those that are new in the target, also the rows of shards that have left have one value.
     fresh |= new
+    if fresh and old is None and fresh == parts.keys():
+        return f"primary key {_text(parts)}: rows of before, told apart by nothing, are alike in it"
     if fresh and lost:
         return (
             f"primary key {_text(parts)}: rows that differ in {', '.join(lost)} alone have the "

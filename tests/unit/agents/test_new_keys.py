@@ -168,6 +168,14 @@ def test_a_new_shard_has_no_rows_in_the_target() -> None:
 
 
 @pytest.mark.parametrize("mode", list(Mode))
+def test_the_first_key_is_not_one_value_for_all_rows(mode: Mode) -> None:
+    shards = line(mode, create="id INT NOT NULL, a INT")
+    held = shards.alter("s0", "ADD k INT NOT NULL DEFAULT 5, ADD PRIMARY KEY (k)")
+    assert "told apart by nothing" in held.reason
+    assert not is_held(shards.alter("s0", "DROP PRIMARY KEY, ADD PRIMARY KEY (id)"))
+
+
+@pytest.mark.parametrize("mode", list(Mode))
 def test_rows_of_shards_that_are_gone_are_in_the_target_too(mode: Mode) -> None:
     shards = line(mode)
     shards.command(CommandKind.LEAVE, "s0")
