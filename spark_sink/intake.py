@@ -154,10 +154,13 @@ class Intake:
         by_source: dict[str, dict[Partition, int]] = {}
         for partition in self.barriers.grown(ends):
             by_source.setdefault(listing.partitions[partition], {})[partition] = ends[partition]
-        barriers = self._offsets.high_watermarks(Partition(source, 0) for source in by_source)
+        if not by_source:
+            return
+        ddl = Partition(self._ddl_topic, 0)
+        asked = self._offsets.high_watermarks([ddl, *(Partition(name, 0) for name in by_source)])
         for source, source_ends in by_source.items():
-            watermark = barriers[Partition(source, 0)]
-            self.barriers.take(Barrier(source, watermark, source_ends))
+            watermark = asked[Partition(source, 0)]
+            self.barriers.take(Barrier(source, watermark, source_ends, asked[ddl]))
 
     @property
     def partitions(self) -> Mapping[Partition, str]:
@@ -186,7 +189,7 @@ class Intake:
 
     def settle(self) -> None:
         """See which ends are safe by now: their schema changes have all their decisions."""
-        self.barriers.settle(self.decisions)
+        self.barriers.settle(self.decisions, self._ddl_read_to)
         self._report_missing()
 
     def _report_missing(self) -> None:

@@ -37,6 +37,7 @@ class Offsets:
         self.asked: list[str] = []
         self.missing = missing
         self.stable = 10
+        self.decided = 0
         self.counts: dict[str, int] = {}
         self.lists = self.descriptions = 0
         self.made = "id"
@@ -55,7 +56,7 @@ class Offsets:
         }
 
     def high_watermarks(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
-        return dict.fromkeys(partitions, 10)
+        return {p: self.decided if p.topic == "p.ddl" else 10 for p in partitions}
 
     def stable_ends(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
         return dict.fromkeys(partitions, self.stable)
