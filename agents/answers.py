@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from shardmerge.schemas.events import (
@@ -56,7 +56,9 @@ def emit(
         warnings: For the operator.
     """
     decision = _decision(state, change, tracked)
-    return _moved(state, replace(decision, warnings=warnings), answer, releases)
+    known = state.shards.get(change.shard)
+    columns = _without(decision.columns, known.left_out if known else ())
+    return _moved(state, replace(decision, columns=columns, warnings=warnings), answer, releases)
 
 
 def obeyed(
@@ -108,7 +110,7 @@ def _moved(
         told=answer.told,
         names=_outside_target(state, answer.columns, answer.names),
     )
-    releases = tuple(sorted(releases))
+    releases = tuple(sorted(_with_left_out(state, release) for release in releases))
     if answer.statements:
         reason = "; ".join(dict.fromkeys(s.reason for s in answer.statements))
     elif not state.propagates:
@@ -221,6 +223,17 @@ def with_warning(step: Step, warning: str) -> Step:
     assert step.decision is not None
     decision = replace(step.decision, warnings=(warning, *step.decision.warnings))
     return replace(step, decision=decision)
+
+
+def _with_left_out(state: TargetState, release: Release) -> Release:
+    """The release of a shard's gates, with what the rows behind them are without."""
+    known = state.shards.get(release.shard)
+    return replace(release, left_out=tuple(sorted(known.left_out))) if known else release
+
+
+def _without(columns: tuple[ShardColumn, ...], left_out: Container[str]) -> tuple[ShardColumn, ...]:
+    """A shard's columns, of which some have no identity in the target."""
+    return tuple(ShardColumn("", c.column) if c.id in left_out else c for c in columns)
 
 
 def _outside_target(

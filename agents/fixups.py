@@ -44,7 +44,7 @@ from shardmerge.schemas.row_statements import filling
 from .answers import Step, with_statement
 from .renewals import is_late, kept_values, made_anew, renewed_behind_gate, with_converted
 from .rereads import why_not_read_again
-from .state import TargetState
+from .state import ShardState, TargetState
 
 _KINDS = {
     ExistingRows.REREAD: FixupKind.SNAPSHOT,
@@ -83,6 +83,7 @@ def with_fixups(
     renewed = made_anew(decision, new.columns)
     lost = kept_values(new, effects, renewed)
     effects |= lost
+    effects |= _counting_again(old, new, effects)
     new = _carried(new, effects)
     moved = [name for name in effects if name in new.shards and not new.shards[name].hold]
     had = [column for column in old.columns if column.id not in renewed]
@@ -93,7 +94,7 @@ def with_fixups(
         new = replace(new, fills=fills)
     fixups = [*decision.fixups]  # an operator's
     for name in sorted(moved):
-        columns = _columns(new.shards[name].real)
+        columns = _that_count(new.shards[name])
         since = since_added(effects[name], renewed)
         found = differing(since, columns, had, new.columns, old.fills)
         if found:
@@ -194,12 +195,34 @@ def _late_columns(
         if known is None:
             continue
         earlier = effects.get(name, shard.hold.effects if shard.hold else ())
-        added = {effect.id for effect in earlier if effect.anew}
-        columns = [c for c in _columns(known.real) if c.id in late and c.id not in added]
+        without = {effect.id for effect in earlier if effect.anew} | shard.left_out
+        columns = [c for c in _columns(known.real) if c.id in late and c.id not in without]
         if columns:
             reason = "it had values already when the target got it"
             found[name] = (*earlier, *unknown_effects(columns, reason))
     return found
+
+
+def _counting_again(
+    old: TargetState, new: TargetState, effects: Mapping[ShardId, Sequence[RowEffect]]
+) -> dict[ShardId, tuple[RowEffect, ...]]:
+    """The effects on shards of whose columns a command left the values out until now."""
+    found = {}
+    for name, known in effects.items():
+        before, after = old.shards.get(name), new.shards.get(name)
+        if before is None or after is None or after.hold or not before.left_out:
+            continue
+        anew = {effect.id for effect in known if effect.anew}
+        again = before.left_out - after.left_out - anew
+        columns = [item for item in _that_count(after) if item.id in again]
+        reason = "its values were left out until now"
+        found[name] = (*known, *unknown_effects(columns, reason))
+    return found
+
+
+def _that_count(shard: ShardState) -> tuple[ShardColumn, ...]:
+    """The columns of a shard that is not held whose values its rows bring."""
+    return tuple(item for item in _columns(shard.real) if item.id not in shard.left_out)
 
 
 def _columns(schema: ShardSchema | None) -> tuple[ShardColumn, ...]:
@@ -216,7 +239,7 @@ def _carried(state: TargetState, effects: dict[ShardId, tuple[RowEffect, ...]]) 
 
 
 def _given_up(old: TargetState, new: TargetState, moved: Iterable[ShardId]) -> set[str]:
-    """Columns that a shard has no longer, whose values its rows keep in the target.
+    """Columns that a shard has no longer, or that are left out, whose values its rows keep there.
 
     A shard that was held may have given it up while it was held, and had it until then.
     """
@@ -225,7 +248,7 @@ def _given_up(old: TargetState, new: TargetState, moved: Iterable[ShardId]) -> s
         before, after = old.shards.get(name), new.shards[name]
         schemas = before.schemas if before else ()
         ids = {item.id for schema in schemas for item in _columns(schema)}
-        found.update(ids.difference(item.id for item in _columns(after.real)))
+        found.update(ids.difference(item.id for item in _that_count(after)))
     return found
 
 

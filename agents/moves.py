@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -192,6 +193,22 @@ def as_all_call_them(schemas: Iterable[ShardSchema], names: Mapping[str, str]) -
     for column_id, on_shards in names_on(schemas).items():
         if len({name.lower() for name in on_shards}) == 1:
             found[column_id] = min(on_shards)
+    return found
+
+
+def as_renamed_meanwhile(
+    schemas: Iterable[ShardSchema], names: Mapping[str, str]
+) -> Mapping[str, str]:
+    """``names``, but for columns that are called as another one: as a shard that renamed them does.
+
+    For a target that did not follow the rename, and a shard that used the old name again.
+    """
+    taken = Counter(name.lower() for name in names.values())
+    called, found = names_on(schemas), dict(names)
+    for column_id, name in names.items():
+        free = [other for other in called.get(column_id, ()) if other.lower() not in taken]
+        if free and taken[name.lower()] > 1:
+            found[column_id] = min(free)
     return found
 
 

@@ -74,6 +74,8 @@ def unknown_key(
     old = state.schema.primary_key
     had = {name.lower() for name in old.columns} if old else set[str]()
     lost = [c.column.name for c in before if c.column.name.lower() in had and c.id not in parts]
+    # Of those that are new in the target, also the rows of shards that have left have one value.
+    fresh |= new
     if fresh and lost:
         return (
             f"primary key {_text(parts)}: rows that differ in {', '.join(lost)} alone have the "

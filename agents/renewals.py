@@ -130,7 +130,8 @@ def kept_values(
         effects = known.get(name, shard.hold.effects if shard.hold else ())
         anew = {effect.id for effect in effects if effect.anew}
         columns = of_shard(shard.real.columns) if shard.real else ()
-        kept = [c for c in columns if c.id in renewed and c.id not in anew]
+        without = anew | shard.left_out
+        kept = [c for c in columns if c.id in renewed and c.id not in without]
         if kept:
             reason = "the target's column was made anew, for values that it could not become"
             found[name] = (*effects, *unknown_effects(kept, reason))

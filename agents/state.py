@@ -28,7 +28,7 @@ from shardmerge.schemas.routing import ExistingRows, Keyless, Mode, RenamePolicy
 from shardmerge.schemas.row_effects import RowEffect
 from shardmerge.schemas.schema_pool import SchemaPool
 
-from .counted import counted
+from .counted import counted, left_out
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +133,13 @@ class ShardState:
         counts = self.counted(schema)
         actual = None if counts == schema else schema
         return replace(self, effective=counts, actual=actual, hold=hold)
+
+    @property
+    def left_out(self) -> frozenset[str]:
+        """Columns whose values in its rows do not count, as those before its hold were decided."""
+        if self.actual is None or self.effective is None:
+            return frozenset()
+        return left_out(self.actual, self.effective)
 
     @property
     def schemas(self) -> tuple[ShardSchema, ...]:

@@ -204,7 +204,7 @@ class ShardColumn:
     Attributes:
         id: ``<name at birth>#<generation>``, unique in the target. Renames keep it; a column
             that no shard has any more and that comes back gets the next generation. Of an origin
-            column: see ``origin.OriginPart``.
+            column: see ``origin.OriginPart``. "" where the column's values are left out.
         column: Its definition on the shard.
     """
 
@@ -225,10 +225,16 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, order=True, slots=True)
 class Release:
-    """Opens the held gates of a shard, of versions up to ``through`` (inclusive)."""
+    """Opens the held gates of a shard, of versions up to ``through`` (inclusive).
+
+    Attributes:
+        left_out: Identities of the shard's columns whose values in the rows behind these gates do
+            not count, since a command said so; sorted.
+    """
 
     shard: ShardId
     through: int
+    left_out: tuple[str, ...] = ()
 
 
 class FixupKind(StrEnum):
@@ -283,7 +289,8 @@ class Decision:
         releases: Which held gates this decision opens: at most one entry per shard, sorted.
         pauses, resumes: Shards whose rows wait from now on, or wait no more.
         leaves: Shards that an operator took out of the target. That sets no gate: rows that still
-            come are applied as before, with what the target has of their columns.
+            come are applied as before, with what the target has of their columns. Of a held shard
+            its gates are released too, and the rows behind them passed over.
         warnings: What the operator must know although nothing is held.
         ddl, ts_ms: Of the schema change; a command's text and time.
         fixups: Shards whose existing rows may differ from the target's from now on, at most one

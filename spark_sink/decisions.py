@@ -13,7 +13,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from shardmerge.schemas.errors import ContractError
-from shardmerge.schemas.events import Decision, Outcome, ShardColumn, TargetStatement
+from shardmerge.schemas.events import (
+    Decision,
+    Outcome,
+    Release,
+    ShardColumn,
+    TargetStatement,
+)
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.position import BEGINNING, SourcePosition
 from shardmerge.schemas.topics import RowTopics, decision_key
@@ -36,6 +42,10 @@ class Gate:
             reading made when ``seen`` or more were shown was made after this decision was seen.
         released_by: Version that opened a held gate; None while it is held, and for every other
             gate.
+        left_out: Identities of columns whose values behind a held gate do not count: of its
+            release.
+        passed_over: Whether the rows behind a held gate do not count at all: its shard was taken
+            out while it was held.
     """
 
     version: int
@@ -49,6 +59,8 @@ class Gate:
     hint: str = ""
     renewed: tuple[str, ...] = ()
     released_by: int | None = None
+    left_out: tuple[str, ...] = ()
+    passed_over: bool = False
 
     @property
     def effective_version(self) -> int | None:
@@ -104,15 +116,20 @@ class ShardGates:
         """
         return min(bisect_left(self._reached, version), len(self.gates))
 
-    def release(self, version: int, through: int) -> None:
-        """Open the held gates of versions up to ``through``, as of ``version``."""
+    def release(self, version: int, release: Release, *, passed_over: bool = False) -> None:
+        """Open held gates, as of ``version``; see ``Gate.passed_over``."""
         first = bisect_left(self._reached, _NEVER)
         for index in range(first, len(self.gates)):
             gate = self.gates[index]
-            if gate.version > through:
+            if gate.version > release.through:
                 break
             if gate.outcome is Outcome.HOLD and gate.released_by is None:
-                self.gates[index] = replace(gate, released_by=version)
+                self.gates[index] = replace(
+                    gate,
+                    released_by=version,
+                    left_out=release.left_out,
+                    passed_over=passed_over,
+                )
         del self._reached[first:]
         for gate in self.gates[first:]:
             self._reach(gate)
@@ -253,7 +270,9 @@ class Decisions:
             self._set_gate(target, decision, decision.shard)
         for release in decision.releases:
             if release.shard in target.shards:
-                target.shards[release.shard].release(decision.version, release.through)
+                leaves = release.shard in decision.leaves
+                gates = target.shards[release.shard]
+                gates.release(decision.version, release, passed_over=leaves)
         target.paused |= set(decision.pauses)
         target.paused -= {*decision.resumes, *decision.leaves}
         target.left |= set(decision.leaves)

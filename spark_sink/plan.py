@@ -213,7 +213,7 @@ def _stream(
     for gate in shard.gates:
         if stop is not None and gate.version == stop.gate.version:
             break
-        passed_over = gate.live and not _last_gate(shard, gate).live
+        passed_over = gate.passed_over or (gate.live and not _last_gate(shard, gate).live)
         columns, added = _columns(shard, gate)
         segments.append(Segment(gate.position, columns, gate.key, gate.live, passed_over, added))
     if not segments:
@@ -245,15 +245,15 @@ def _columns(
     Behind a gate that was held, the shard may have had a column that it dropped again before it
     was released: its value is dropped with it, and the column has no identity here, also when the
     shard has a column of that name, and so of that identity, again. So it is with a column that it
-    converted, and is read again for.
+    converted, and is read again for, and with one that a command left out.
     """
     if gate.released_by is None:
         return gate.columns, ()
     last = _last_gate(shard, gate)
-    kept = {column.id for column in gate.columns}
+    kept = {column.id for column in gate.columns}.difference(gate.left_out)
     added: dict[str, ShardColumn] = {}
     for later in shard.gates[shard.upto(gate.version) : shard.upto(last.version)]:
-        kept.difference_update(later.renewed)
+        kept.difference_update(later.renewed, later.left_out)
         # After a statement that could not be read the columns are not known.
         if later.columns:
             kept.intersection_update(column.id for column in later.columns)
@@ -265,7 +265,8 @@ def _columns(
     columns = tuple(
         column if column.id in kept else ShardColumn("", column.column) for column in gate.columns
     )
-    return columns, tuple(added.values())
+    without = {"", *last.left_out}
+    return columns, tuple(column for column in added.values() if column.id not in without)
 
 
 def _as_added(column: ShardColumn, known: ShardColumn | None, gate: Gate) -> ShardColumn:

@@ -78,11 +78,11 @@ def check_cells(world: BarrierWorld, known: Decisions) -> None:
 
 
 def _check_passed_over(row: Row, known: Decisions) -> None:
-    """Its shard was held before it, and dropped after it while it still was."""
+    """Its shard was held before it, and dropped or taken out after it while it still was."""
     gates = known.targets[TARGET].shards[row.shard].gates
     held = [g for g in gates if g.outcome is Outcome.HOLD and g.position <= row.position]
     ends = {g.version for g in gates if not g.live and g.position > row.position}
-    assert held[-1].released_by in ends
+    assert held[-1].passed_over or held[-1].released_by in ends
 
 
 def _gate_of(known: Decisions, row: Row) -> Gate:
@@ -93,13 +93,18 @@ def _gate_of(known: Decisions, row: Row) -> Gate:
 def _dropped_behind_the_hold(known: Decisions, shard: ShardId, gate: Gate, column: str) -> bool:
     """Whether the shard gave the column up before its hold was ended: its value goes too.
 
-    So it does where the shard has the column again, or converted it.
+    So it does where the shard has the column again, or converted it, or a command left it out.
     """
     if gate.released_by is None:
         return False
+    if column in gate.left_out:
+        return True
     gates = known.targets[TARGET].shards[shard].gates
     later = [g for g in gates if gate.version < g.version <= gate.released_by]
-    return any(column in g.renewed or column not in {c.id for c in g.columns} for g in later)
+    return any(
+        column in (*g.renewed, *g.left_out) or column not in {c.id for c in g.columns}
+        for g in later
+    )
 
 
 def _waits(

@@ -8,7 +8,7 @@ from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from shardmerge.schemas.apply import apply_alter
 from shardmerge.schemas.changes import AlterTable
-from shardmerge.schemas.events import CommandKind
+from shardmerge.schemas.events import CommandKind, Outcome
 from shardmerge.schemas.grammar import parse
 from shardmerge.schemas.names import ShardId
 from shardmerge.schemas.routing import Mode
@@ -151,6 +151,62 @@ class BarrierMachine(BarrierWorld):
     @rule(shard=st.sampled_from(SHARDS), kind=st.sampled_from(["pause", "resume"]))
     def pause_or_resume(self, shard: ShardId, kind: str) -> None:
         self._command(CommandKind(kind), shard)
+
+    @rule(
+        shard=st.sampled_from(SHARDS),
+        kind=st.sampled_from(["skip", "replace", "unlock-execute", "unlock-discard", "leave"]),
+        column=st.sampled_from(COLUMNS),
+        definition=st.sampled_from(["", *DEFINITIONS]),
+    )
+    def speak_about_a_held_shard(
+        self, shard: ShardId, kind: str, column: str, definition: str
+    ) -> None:
+        if shard in self.state.held:
+            action = f"ADD COLUMN {column} {definition}" if definition else f"DROP COLUMN {column}"
+            argument = f"ALTER TABLE t {action}" if kind == "replace" else ""
+            self._command(CommandKind(kind), shard, argument)
+
+    @rule(
+        shard=st.sampled_from(SHARDS),
+        column=st.sampled_from(COLUMNS),
+        definition=st.sampled_from(DEFINITIONS),
+        verb=st.sampled_from(["DROP", "MODIFY"]),
+        kind=st.sampled_from(["skip", "replace", "leave"]),
+        other=st.sampled_from(["", *DEFINITIONS]),
+        arrives=st.booleans(),
+    )
+    def hold_a_shard_and_speak_about_it(  # noqa: PLR0917 - a rule's arguments are drawn
+        self,
+        shard: ShardId,
+        column: str,
+        definition: str,
+        verb: str,
+        kind: str,
+        other: str,
+        arrives: bool,
+    ) -> None:
+        """A change, rows of before and behind it, and what an operator says if it is held."""
+        self._write(shard)
+        self.alter(shard, column, definition, column, verb, both=False)
+        self._write(shard)
+        self.sources[shard.source].settle()
+        self._decide_all(shard.source)
+        self.speak_about_a_held_shard(shard, kind, column, other)
+        self._write(shard)
+        if arrives:
+            self.let_everything_arrive()
+
+    @rule(leaves=st.booleans())
+    def leave_every_conflict_by_commands(self, leaves: bool) -> None:
+        """Skipping ends it, or taking the shard out; then all rows arrive."""
+        self._let_the_sources_settle()
+        for _ in range(30 * len(SHARDS)):
+            if not (held := sorted(self.state.held)):
+                break
+            if leaves or self._command(CommandKind.SKIP, held[0]) is Outcome.REFUSED:
+                self._command(CommandKind.LEAVE, held[0])
+        assert not self.state.held
+        self.let_everything_arrive()
 
     @rule(source=st.sampled_from(["s1", "s2"]))
     def change_what_concerns_nobody(self, source: str) -> None:

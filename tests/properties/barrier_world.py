@@ -198,16 +198,24 @@ class BarrierWorld(RuleBasedStateMachine):
         else:
             self.tracked[shard] = after
 
-    def _command(self, kind: CommandKind, shard: ShardId | None) -> None:
+    def _command(self, kind: CommandKind, shard: ShardId | None, argument: str = "") -> Outcome:
         """What an operator says; before the first decision nobody listens."""
         self.commands += 1
-        said = OperatorCommand(ChangeId("p.commands", self.commands), TARGET, kind, shard)
-        if self.state.version:
-            step = coordinator.obey(self.state, said)
-            assert step.decision is not None
-            self._decided(step.decision)
-            self.state = step.state
-            self.outbox.append(step.decision)
+        said = OperatorCommand(ChangeId("p.commands", self.commands), TARGET, kind, shard, argument)
+        if not self.state.version:
+            return Outcome.IGNORED
+        step = coordinator.obey(self.state, said, context=CONTEXT)
+        assert step.decision is not None
+        for release in step.decision.releases:
+            if release.left_out:
+                # Its rows keep values in the target that no schema counts.
+                self.target.orphans |= numbers_of(release.shard)
+        for left in step.decision.leaves:
+            self.target.orphans |= numbers_of(left)
+        self._decided(step.decision)
+        self.state = step.state
+        self.outbox.append(step.decision)
+        return step.decision.outcome
 
     def _decided(self, decision: Decision) -> None:
         """For worlds that look at more; the state is the one before it."""

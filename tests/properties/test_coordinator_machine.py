@@ -15,7 +15,7 @@ from immutables import Map
 from shardmerge.agents import coordinator
 from shardmerge.agents.answers import Step
 from shardmerge.agents.identities import known_names
-from shardmerge.agents.state import ShardState, TargetState, assembled
+from shardmerge.agents.state import TargetState, assembled
 from shardmerge.agents.state_rows import changed_rows
 from shardmerge.agents.store import TargetStates
 from shardmerge.schemas.apply import apply_alter, apply_create
@@ -32,12 +32,14 @@ from shardmerge.schemas.events import (
     TargetStatement,
 )
 from shardmerge.schemas.grammar import ServerContext, parse
+from shardmerge.schemas.joined import ShardSchema
 from shardmerge.schemas.lattice import compare_tables
 from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.origin import NO_ORIGIN, Origin, OriginColumn, OriginPart
 from shardmerge.schemas.position import SourcePosition
 from shardmerge.schemas.routing import ExistingRows, Keyless, Mode, RenamePolicy, RowsPolicy
+from shardmerge.schemas.type_join import join_types
 
 CONTEXT = ServerContext()
 TARGET = TargetTable("merged", "t")
@@ -199,8 +201,6 @@ class CoordinatorMachine(RuleBasedStateMachine):
                     self._alter(shard, f"DROP COLUMN {column}")
         if self.state.mode is Mode.PESSIMISTIC and self.state.skipping:
             return  # a shard whose change was skipped does not make it: the others wait for it
-        if any(map(_counts_with_another_key, self.state.shards.values())):
-            return  # until it gets a third one: what was skipped stays so
         assert not [s for s in self.schemas if s in self.state.held]
 
     @precondition(lambda self: self.schemas)
@@ -244,25 +244,15 @@ class CoordinatorMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.schemas)
     @rule()
     def leave_every_conflict_by_commands(self) -> None:
-        """Every held shard whose changes are known goes on when they are skipped."""
+        """A held shard goes on when its changes are skipped; where that is refused, without it."""
         for _ in range(30 * len(SHARDS)):
-            if not (held := self._held_with_known_changes()):
+            if not (held := sorted(self.state.held)):
                 break
-            self._say(CommandKind.SKIP, held[0].shard, "")
-        assert not self._held_with_known_changes()
-
-    def _held_with_known_changes(self) -> list[ShardState]:
-        """Not those with a column of an origin column's name: only they themselves can end that."""
-        origin = {column.part.column_id for column in self.state.origin.columns}
-        held = [self.state.shards[name] for name in sorted(self.state.held)]
-        return [
-            shard
-            for shard in held
-            if shard.effective is not None
-            and shard.hold is not None
-            and (first := shard.hold.queue[0].post if shard.hold.queue else shard.hold.post)
-            and origin <= set(first.ids)
-        ]
+            self._say(CommandKind.SKIP, held[0], "")
+            if self.decisions[-1].outcome is Outcome.REFUSED:
+                self._say(CommandKind.LEAVE, held[0], "")
+                self.taken_out[held[0]] = self.schemas.pop(held[0])
+        assert not self.state.held
 
     @precondition(lambda self: self.log)
     @rule(data=st.data())
@@ -352,6 +342,24 @@ class CoordinatorMachine(RuleBasedStateMachine):
             assert not [s for s in self.state.shards.values() if s.hold]
 
     @invariant()
+    def the_rows_of_a_shard_are_rows_of_the_schema_with_which_it_counts(self) -> None:
+        for shard in self.state.shards.values():
+            own, counts = shard.actual, shard.effective
+            if own is None or counts is None:
+                continue
+            assert _key_ids(own) == _key_ids(counts)
+            assert shard.left_out.isdisjoint(_key_ids(own) or counts.ids)
+            mine = {c.id: c.column for c in own.columns if c.id not in shard.left_out}
+            for item in counts.columns:
+                if item.id not in mine:
+                    assert not item.column.is_required, item
+                    continue
+                joined = join_types(mine[item.id].type, item.column.type)
+                assert not isinstance(joined, str)
+                assert joined.name == item.column.type.name
+                assert item.column.nullable or not mine[item.id].nullable
+
+    @invariant()
     def a_hold_says_what_ends_it(self) -> None:
         for shard in self.state.shards.values():
             if shard.hold:
@@ -416,15 +424,23 @@ class CoordinatorMachine(RuleBasedStateMachine):
                 self._execute(emitted.sql)
 
     def _look_at_key(self, state: TargetState, change: SchemaChange | OperatorCommand) -> None:
-        """No key is made of a new column whose values the target's rows cannot have."""
+        """No key is made of a new column whose values the target's rows cannot have.
+
+        A shard that comes back after it was taken out counts as a new one.
+        """
         before = self.state.schema
         accepts = state.existing_rows is ExistingRows.ACCEPT
         if accepts or before is None or state.schema is None or before.column(NEW_KEY) is not None:
             return
         if NEW_KEY in _key_of(state.schema):
             assert OLD_KEY in _key_of(state.schema)
-            after = change.after if isinstance(change, SchemaChange) else None
-            others = (s for shard, s in self.schemas.items() if shard != change.shard)
+            known = change.shard in self.state.shards
+            after = change.after if isinstance(change, SchemaChange) and known else None
+            others = (
+                self.schemas[shard.shard]
+                for shard in self.state.shards.values()
+                if shard.effective is not None and shard.shard != change.shard
+            )
             for schema in (*others, after):
                 column = schema.column(NEW_KEY) if schema else None
                 assert column is None or not column.auto_increment
@@ -454,10 +470,8 @@ def _key_of(schema: TableSchema) -> tuple[str, ...]:
     return schema.primary_key.columns if schema.primary_key else ()
 
 
-def _counts_with_another_key(shard: ShardState) -> bool:
-    if shard.actual is None or shard.effective is None:
-        return False
-    return _key_of(shard.actual.schema) != _key_of(shard.effective.schema)
+def _key_ids(shard: ShardSchema) -> list[str]:
+    return [shard.by_name[name.lower()] for name in _key_of(shard.schema)]
 
 
 TestCoordinator = CoordinatorMachine.TestCase

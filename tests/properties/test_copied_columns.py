@@ -116,6 +116,7 @@ class CopyMachine(BarrierMachine):
     def __init__(self) -> None:
         super().__init__()
         self.may_differ: dict[ShardId, set[int]] = {shard: set() for shard in SHARDS}
+        self.taken_out: set[ShardId] = set()
 
     @rule(
         shard=st.sampled_from(SHARDS),
@@ -198,6 +199,8 @@ class CopyMachine(BarrierMachine):
             self.may_differ[fixup.shard] |= set(source.rows.get(fixup.shard, ()))
             # This world reads nothing again: what those rows hold is not the shard's any more.
             self.target.orphans |= numbers_of(fixup.shard)
+        # What their tables do until they come back, the target does not hear.
+        self.taken_out.update(decision.leaves)
 
     def _check_cells(self, known: Decisions) -> None:
         """Every row of every shard that flows is in the target, under its columns' names."""
@@ -207,15 +210,23 @@ class CopyMachine(BarrierMachine):
         assert isinstance(self.target, FillingTarget)
         for name, shard in self.state.shards.items():
             source = self.sources[name.source]
-            if shard.hold is not None or shard.effective is None or name not in source.schemas:
+            if shard.hold is not None or shard.real is None or name not in source.schemas:
                 continue
-            names = {c.column.name: bound[c.id].name for c in shard.effective.columns}
+            if name in self.taken_out:
+                continue
+            names = {
+                c.column.name: bound[c.id].name
+                for c in shard.real.columns
+                if c.id not in shard.left_out
+            }
             for key, row in source.rows[name].items():
                 number = number_of(name, key)
                 cells = self.target.cells[number]
                 if key in self.may_differ[name]:
                     continue
                 for column, value in row.items():
+                    if column not in names:
+                        continue  # a command left it out
                     if names[column] in self.target.converted or column == "id":
                         continue
                     found = self._found(cells, names[column])

@@ -43,7 +43,8 @@ def test_a_skipped_change_opens_its_shard_and_leaves_the_target() -> None:
     answer = shards.command(CommandKind.SKIP, "s1")
 
     assert (answer.outcome, answer.shard) == (Outcome.NOOP, None)
-    assert answer.releases == (Release(shard_of("s1"), answer.version),)
+    assert answer.releases == (Release(shard_of("s1"), answer.version, ("a#1",)),)
+    assert "in a are left out" in answer.warnings[0]
     assert shards.held == []
     column = shards.target.column("a") if shards.target else None
     assert column is not None
@@ -61,7 +62,7 @@ def test_what_was_skipped_stays_skipped_until_it_is_changed_again() -> None:
     assert (shard.hold, shard.actual) == (None, None)
 
 
-def test_a_skipped_drop_keeps_the_column_of_the_join() -> None:
+def test_a_skipped_drop_keeps_the_column_until_the_others_drop_it() -> None:
     shards = SqlLine(Mode.PESSIMISTIC, "s0", "s1", create=BASE)
     shards.alter("s0", "DROP COLUMN a")
 
@@ -69,8 +70,8 @@ def test_a_skipped_drop_keeps_the_column_of_the_join() -> None:
 
     assert shards.held == []
     assert shards.columns == ["a", "id"]
-    assert sql(shards.alter("s1", "DROP COLUMN a")) == []
-    assert shards.held == ["s1"]
+    assert sql(shards.alter("s1", "DROP COLUMN a")) == ["DROP COLUMN `a`"]
+    assert shards.held == []
 
 
 def test_a_replaced_change_counts_as_the_other_statement() -> None:
@@ -232,17 +233,114 @@ def test_the_others_go_on_without_the_shard_that_is_taken_out() -> None:
 
 
 def test_a_shard_is_taken_out_only_as_its_rows_allow() -> None:
-    shards = in_conflict()
-    held = next(iter(shards.state.held))
-    answer = shards.command(CommandKind.LEAVE, held.source)
-    assert answer.outcome is Outcome.REFUSED
-    assert "is held at" in answer.reason
     plain = SqlLine(Mode.OPTIMISTIC, "s0", "s1", create=BASE)
     unknown = plain.command(CommandKind.LEAVE, "s1", "all")
     alike = plain.command(CommandKind.LEAVE, "s1", "delete")
     assert [a.outcome for a in (unknown, alike)] == [Outcome.REFUSED] * 2
     assert "cannot be told from others" in alike.reason
     assert set(plain.state.shards) == {shard_of("s0"), shard_of("s1")}
+
+
+def test_a_held_shard_can_be_taken_out_and_comes_back_with_its_next_change() -> None:
+    shards = in_conflict()
+
+    answer = shards.command(CommandKind.LEAVE, "s1")
+
+    assert (answer.leaves, answer.released) == ((shard_of("s1"),), (shard_of("s1"),))
+    assert "its rows after that are passed over" in answer.warnings[0]
+    assert shards.held == []
+    assert shards.alter("s1", "MODIFY a INT").outcome is Outcome.NOOP
+
+
+def arrived(columns: str, mode: Mode = Mode.OPTIMISTIC) -> SqlLine:
+    """A shard s1 that came with these columns, in conflict with what s0 has."""
+    shards = SqlLine(mode, "s0", create="id INT PRIMARY KEY, a INT, b INT NOT NULL DEFAULT 5")
+    assert shards.create("s1", columns).outcome is Outcome.HOLD
+    return shards
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_a_shard_that_arrived_in_conflict_counts_with_what_fits_when_it_is_skipped(
+    mode: Mode,
+) -> None:
+    shards = arrived("id INT PRIMARY KEY, a DATE, b INT NOT NULL DEFAULT 6, c INT, KEY (a)", mode)
+
+    answer = shards.command(CommandKind.SKIP, "s1")
+    shards.mode = Mode.OPTIMISTIC
+
+    # The default is another one, the values are not.
+    assert answer.releases == (Release(shard_of("s1"), answer.version, ("a#1",)),)
+    assert (shards.held, shards.columns) == ([], ["a", "b", "c", "id"])
+    later = shards.alter("s1", "ADD KEY kc (c)")
+    assert [c.id for c in later.columns] == ["id#1", "", "b#1", "c#1"]
+
+
+def test_a_shard_that_arrived_in_conflict_counts_as_a_statement_would_make_it() -> None:
+    shards = arrived("id INT PRIMARY KEY, a DATE, b INT NOT NULL DEFAULT 5")
+
+    answer = shards.command(
+        CommandKind.REPLACE, "s1", "ALTER TABLE t DROP COLUMN a, ADD COLUMN e INT NOT NULL"
+    )
+
+    assert answer.releases == (Release(shard_of("s1"), answer.version, ("a#1",)),)
+    assert sql(answer) == ["ADD COLUMN `e` int"]
+
+
+def test_a_shard_whose_key_is_another_one_can_only_be_taken_out() -> None:
+    shards = arrived("id DATE PRIMARY KEY, a INT")
+
+    skipped = shards.command(CommandKind.SKIP, "s1")
+
+    assert skipped.outcome is Outcome.REFUSED
+    assert "id" in skipped.reason
+    assert "leave" in skipped.hint
+    assert shards.command(CommandKind.LEAVE, "s1").outcome is Outcome.NOOP
+    assert shards.held == []
+
+
+@pytest.mark.parametrize(
+    ("action", "target"),
+    [
+        ("MODIFY a BIGINT NOT NULL", "MODIFY COLUMN `a` bigint NOT NULL"),
+        ("MODIFY a INT NULL", "MODIFY COLUMN `a` int"),
+        ("MODIFY a DATE NOT NULL", "ALTER COLUMN `a` SET DEFAULT '0'"),
+        ("DROP COLUMN a", "ALTER COLUMN `a` SET DEFAULT '0'"),
+        ("DROP KEY u", "DROP INDEX `u`"),
+    ],
+)
+def test_a_target_takes_the_rows_of_a_shard_whose_change_was_skipped(
+    action: str, target: str
+) -> None:
+    create = "id INT PRIMARY KEY, a INT NOT NULL, e INT, UNIQUE KEY u (e)"
+    shards = SqlLine(Mode.PESSIMISTIC, "s0", "s1", create=create)
+    shards.alter("s0", action)
+
+    answer = shards.command(CommandKind.SKIP, "s0")
+
+    assert sql(answer) == [target]
+    assert shards.held == []
+
+
+def test_a_column_that_no_other_shard_has_stays_when_a_change_of_it_is_discarded() -> None:
+    shards = SqlLine(Mode.PESSIMISTIC, "s0", "s1", "s2", create=BASE)
+    shards.alter("s0", "MODIFY a DATE")
+    shards.alter("s1", "ADD COLUMN x INT")
+    shards.alter("s2", "MODIFY a DATE")
+    shards.command(CommandKind.UNLOCK_DISCARD, "s1")
+    shards.command(CommandKind.LEAVE, "s1")
+
+    assert shards.columns == ["a", "id"]
+
+
+def test_the_others_may_follow_what_was_skipped() -> None:
+    shards = SqlLine(Mode.OPTIMISTIC, "s0", "s1", "s2", create=BASE)
+    shards.alter("s1", "MODIFY a DATE")
+    shards.command(CommandKind.SKIP, "s1")
+
+    shards.alter("s0", "MODIFY a DATE")
+    shards.alter("s2", "MODIFY a DATE")
+
+    assert shards.held == []
 
 
 def test_the_rows_of_a_shard_that_is_taken_out_go_where_they_are_known() -> None:
@@ -354,14 +452,56 @@ def test_what_cannot_be_read_again_is_refused(create: str, source: str, why: str
     assert why in decision.reason
 
 
-def test_a_shard_counts_with_its_own_key_when_the_one_that_it_counted_with_lost_a_column() -> None:
+def test_a_change_of_the_key_cannot_be_skipped_since_rows_have_it() -> None:
     shards = SqlLine(Mode.OPTIMISTIC, "s0", "s1", create="id INT, k INT, PRIMARY KEY (id, k)")
     narrow = "DROP PRIMARY KEY, ADD PRIMARY KEY (id)"
     shards.alter("s0", narrow)
-    shards.command(CommandKind.SKIP, "s0")
-    assert "told apart" in shards.alter("s0", "DROP COLUMN k").reason
 
+    answer = shards.command(CommandKind.SKIP, "s0")
+
+    assert (answer.outcome, shards.held) == (Outcome.REFUSED, ["s0"])
+    assert "its primary key would be another one than its rows have" in answer.reason
     last = shards.alter("s1", f"{narrow}, DROP COLUMN k")
-
     assert shards.held == []
     assert "DROP PRIMARY KEY, ADD PRIMARY KEY (`id`)" in sql(last)
+
+
+def test_a_renamed_column_whose_name_was_used_again_meanwhile_is_renamed_when_enabled() -> None:
+    shards = SqlLine(Mode.OPTIMISTIC, "s0", "s1", create=BASE)
+    shards.command(CommandKind.DISABLE)
+    shards.alter("s0", "RENAME COLUMN a TO c")
+    assert shards.alter("s0", "ADD COLUMN a DATE").outcome is Outcome.HOLD
+
+    answer = shards.command(CommandKind.ENABLE)
+
+    assert answer.released == (shard_of("s0"),)
+    assert sql(answer) == ["RENAME COLUMN `a` TO `c`", "ADD COLUMN `a` date"]
+    assert shards.held == []
+
+
+def test_without_a_key_a_column_that_the_target_had_from_the_shard_cannot_be_left_out() -> None:
+    shards = SqlLine(Mode.PESSIMISTIC, "s0", "s1", create="id INT, a INT")
+    shards.alter("s0", "MODIFY a DATE")
+    assert "all columns" in shards.command(CommandKind.SKIP, "s0").reason
+    shards.alter("s0", "MODIFY a INT")
+    shards.alter("s0", "ADD COLUMN b INT")
+
+    answer = shards.command(CommandKind.SKIP, "s0")
+    shards.alter("s0", "ADD KEY (id)")
+
+    assert answer.releases[0].left_out == ("b#1",)
+    assert shards.state.shards[shard_of("s0")].left_out == {"b#1"}
+
+
+@pytest.mark.parametrize("key", ["ADD PRIMARY KEY (id, a)", "ADD UNIQUE (id)"])
+def test_what_was_skipped_of_a_new_key_counts_again(key: str) -> None:
+    shards = SqlLine(Mode.OPTIMISTIC, "s0", "s1", create="id INT PRIMARY KEY, a INT NOT NULL")
+    shards.alter("s0", "MODIFY a DATE NOT NULL")
+    shards.command(CommandKind.SKIP, "s0")
+
+    changed = shards.alter("s0", f"DROP PRIMARY KEY, {key}")
+
+    assert changed.outcome is Outcome.HOLD
+    shards.drop("s1")
+    shard = shards.state.shards[shard_of("s0")]
+    assert (shards.held, shard.actual, shard.left_out) == ([], None, frozenset())

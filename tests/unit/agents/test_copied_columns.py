@@ -13,7 +13,7 @@ from shardmerge.schemas.events import (
 )
 from shardmerge.schemas.origin import NO_ORIGIN, Origin
 from shardmerge.schemas.routing import Mode, RenamePolicy
-from tests.unit.agents.sql_line import SHARD_COLUMN, SqlLine, sql
+from tests.unit.agents.sql_line import SHARD_COLUMN, SqlLine, shard_of, sql
 
 BASE = "id INT PRIMARY KEY, a INT"
 RENAME = "RENAME COLUMN a TO b"
@@ -325,10 +325,13 @@ def test_what_a_held_shard_did_to_its_rows_follows_the_rename() -> None:
     assert ("s0", ("b",)) in reread(released)
 
 
-def test_a_held_rename_can_be_skipped() -> None:
+def test_a_held_rename_of_the_key_cannot_be_skipped_and_the_shard_can_be_taken_out() -> None:
     shards = line("s0", "s1")
     shards.alter("s0", "RENAME COLUMN id TO x")
-    assert shards.command(CommandKind.SKIP, "s0").outcome is Outcome.NOOP
+    skipped = shards.command(CommandKind.SKIP, "s0")
+    assert skipped.outcome is Outcome.REFUSED
+    assert "primary key" in skipped.reason
+    assert shards.command(CommandKind.LEAVE, "s0").released == (shard_of("s0"),)
     assert shards.held == []
 
 

@@ -108,7 +108,7 @@ RECORDED: list[Record] = [
     CHANGE,
     Decision(
         ChangeId("s1", 5), TARGET, 3, SHARD, POSITION, Outcome.EMIT, (STATEMENT,), "r", "h", "c",
-        (ShardColumn("c#1", COLUMN),), ("id",), True, (Release(SHARD, 2),),
+        (ShardColumn("c#1", COLUMN),), ("id",), True, (Release(SHARD, 2, ("d#1",)),),
         (SHARD,), (), (SHARD,), ("w",), False, "ddl", 1,
     ),
     Decision(ChangeId("s1", 6), None, 0, None, POSITION, Outcome.IGNORED),
