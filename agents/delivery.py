@@ -13,6 +13,7 @@ Theory of operation, for one record of a source partition (``Carrier.handle``):
    journal's row among them, are put as one row, the record at hand, and this row's changelog record
    is awaited: from now on the effects are decided, whichever worker performs them.
 4. The effects' rows are put and the effects' records are sent; all are acknowledged by the broker.
+   What asks others to act on a record (``later``) is sent when that one is acknowledged.
 5. The row of the record at hand is deleted. Nobody waits for that: where the deletion is lost, the
    same effects are performed once more, with equal bytes.
 6. The record is acknowledged. Faust commits its offset some time later.
@@ -27,7 +28,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from operator import attrgetter
 from typing import Any, TypeAlias
 
@@ -124,6 +125,8 @@ class Carrier:
         translate: Makes what the fold reads of a record; it waits for what it needs.
         wire: The bytes in which a record is sent.
         check: Called before each write; it does not return when this worker may not write.
+        later: Topics whose records are sent when those of the others are acknowledged: who reads
+            them acts at once, and what comes of it must find the others there.
 
     Attributes:
         passed: Called at each place of ``agents.failpoints.PLACES``.
@@ -140,8 +143,10 @@ class Carrier:
         translate: Translate = as_it_is,
         wire: Wire = attrgetter("value"),
         check: Passed = nowhere,
+        later: Iterable[str] = (),
     ) -> None:
         self._check = check
+        self._later = frozenset(later)
         self._translate = translate
         self._wire = wire
         self._table = table
@@ -199,8 +204,11 @@ class Carrier:
         self.passed("after-settle")
         for row, value in entry.effects.puts.items():
             self._put(row, value)
-        pending = [await self._send(send) for send in entry.effects.sends]
+        sends = entry.effects.sends
+        pending = [await self._send(send) for send in sends if send.topic not in self._later]
         await asyncio.gather(self._table.settle(), *pending)
+        pending = [await self._send(send) for send in sends if send.topic in self._later]
+        await asyncio.gather(*pending)
         self.passed("after-settle")
         self._put(at_hand, None)
 

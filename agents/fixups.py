@@ -81,7 +81,8 @@ def with_fixups(
     if change is None or old.skipping:
         effects |= _late_columns(old, new, effects)
     renewed = made_anew(decision, new.columns)
-    effects |= kept_values(new, effects, renewed)
+    lost = kept_values(new, effects, renewed)
+    effects |= lost
     effects |= _counting_again(old, new, effects)
     new = _carried(new, effects)
     moved = [name for name in effects if name in new.shards and not new.shards[name].hold]
@@ -102,7 +103,8 @@ def with_fixups(
             step = with_statement(step, statement) if statement else step
     decision = step.decision
     assert decision is not None
-    told = [*map(_warning, fixups), *(_moved_warnings(change) if change else ())]
+    told = [*map(_warning, fixups), *_held_warnings(new, lost, renewed)]
+    told += _moved_warnings(change) if change else ()
     for fixup in fixups:
         if fixup.kind is FixupKind.HOLD and not new.shards[fixup.shard].paused:
             new = new.with_shard(replace(new.shards[fixup.shard], paused=True))
@@ -177,9 +179,12 @@ def _moved(
 
 
 def _late_columns(
-    old: TargetState, new: TargetState, moved: Container[ShardId]
+    old: TargetState, new: TargetState, effects: Mapping[ShardId, tuple[RowEffect, ...]]
 ) -> dict[ShardId, tuple[RowEffect, ...]]:
-    """Shards that had a column before the target got it: an operator kept it from following."""
+    """Shards that had a column before the target got it: an operator kept it from following.
+
+    With what they have done otherwise: ``effects``, or what a held shard carries.
+    """
     had = {item.id for item in old.columns}
     late = {c.id for c in new.columns if c.id not in had and c.column.generated is None}
     if not late:
@@ -187,16 +192,14 @@ def _late_columns(
     found = {}
     for name, shard in new.shards.items():
         known = old.shards.get(name)
-        if shard.hold or name in moved or known is None:
+        if known is None:
             continue
-        columns = [
-            item
-            for item in _columns(known.real)
-            if item.id in late and item.id not in shard.left_out
-        ]
+        earlier = effects.get(name, shard.hold.effects if shard.hold else ())
+        without = {effect.id for effect in earlier if effect.anew} | shard.left_out
+        columns = [c for c in _columns(known.real) if c.id in late and c.id not in without]
         if columns:
             reason = "it had values already when the target got it"
-            found[name] = unknown_effects(columns, reason)
+            found[name] = (*earlier, *unknown_effects(columns, reason))
     return found
 
 
@@ -313,6 +316,20 @@ def _warning(fixup: Fixup) -> str:
         f"rows that {fixup.shard} had before may differ in {', '.join(fixup.columns)}, "
         f"{_OUTCOMES[fixup.kind]}: {fixup.reason}"
     )
+
+
+def _held_warnings(new: TargetState, lost: Iterable[ShardId], renewed: Container[str]) -> list[str]:
+    """What is said of held shards whose values go with columns that are made anew."""
+    found = []
+    for name in sorted(lost):
+        if new.shards[name].hold:
+            columns = _columns(new.shards[name].real)
+            names = ", ".join(item.column.name for item in columns if item.id in renewed)
+            found.append(
+                f"rows that {name} had before lack {names}, until the shard is held no longer: "
+                "then they are read again"
+            )
+    return found
 
 
 def _moved_warnings(change: SchemaChange) -> list[str]:

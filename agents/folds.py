@@ -17,6 +17,7 @@ from shardmerge.schemas.events import (
     FixupKind,
     JoinedSchema,
     OperatorCommand,
+    Outcome,
     SchemaChange,
 )
 from shardmerge.schemas.grammar import ServerContext
@@ -152,8 +153,6 @@ class CoordinatorFold:
         if step.decision is None or step.joined is None:
             return Effects()
         touched = {change.shard, *step.decision.released, *step.decision.pauses}
-        if step.state.mode is not state.mode:
-            touched.update(state.held)
         return self._effects(state, step, touched, change.id.source)
 
     def _obey(self, rows: Rows, command: OperatorCommand) -> Effects:
@@ -164,8 +163,7 @@ class CoordinatorFold:
         step = coordinator.obey(state, command, self._dialect, context)
         if step.decision is None:
             return Effects()
-        # A change of the mode can make every held shard wait otherwise.
-        touched = {*state.held, *step.decision.released, *step.decision.pauses}
+        touched = {*step.decision.released, *step.decision.pauses}
         # One that is taken out is no more in the state after it.
         if command.shard is not None and command.shard in state.shards:
             touched.add(command.shard)
@@ -176,6 +174,10 @@ class CoordinatorFold:
     ) -> Effects:
         assert step.decision is not None
         assert step.joined is not None
+        if step.decision.outcome is not Outcome.HOLD or step.state.mode is not state.mode:
+            # Others that are held can wait otherwise now, or have to be read again when released.
+            after = step.state.shards
+            touched |= {name for name in state.held if after.get(name) is not state.shards[name]}
         return Effects(
             self._states.puts(state, step.state, sorted(touched), source),
             (

@@ -118,6 +118,8 @@ def kept_values(
 ) -> dict[ShardId, tuple[RowEffect, ...]]:
     """The effects on shards that have values in a column that the target makes anew.
 
+    A held shard's rows lose them as well; they come again when it is released.
+
     Args:
         new: After the decision.
         known: The effects of changes.
@@ -125,12 +127,12 @@ def kept_values(
     """
     found = {}
     for name, shard in new.shards.items() if renewed else ():
-        effects = known.get(name, ())
+        effects = known.get(name, shard.hold.effects if shard.hold else ())
         anew = {effect.id for effect in effects if effect.anew}
         columns = of_shard(shard.real.columns) if shard.real else ()
         without = anew | shard.left_out
         kept = [c for c in columns if c.id in renewed and c.id not in without]
-        if kept and not shard.hold:
+        if kept:
             reason = "the target's column was made anew, for values that it could not become"
             found[name] = (*effects, *unknown_effects(kept, reason))
     return found

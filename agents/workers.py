@@ -75,11 +75,12 @@ def add_coordinator(
         failing: See ``failpoints``.
         check: See ``Carrier``.
     """
+    signals = topics.signals(pipeline).name
     outputs = _outputs(
         app,
         topics.ddl(pipeline).name,
         topics.joined_schemas(pipeline).name,
-        topics.signals(pipeline).name,
+        signals,
     )
     log = topics.schema_log(pipeline)
     table = bytes_table(app, "target-states", partitions=log.partitions)
@@ -92,6 +93,8 @@ def add_coordinator(
         translate=canonical(format_),
         wire=wire(pipeline, format_),
         check=check,
+        # The sink must know of a decision before rows come that are read again for it.
+        later=[signals],
     )
     carry(app, "coordinator", bytes_topic(app, log.name), carrier)
 

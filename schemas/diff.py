@@ -8,8 +8,9 @@ rows (switching). The statements come in an order in which every one of them is 
 
 1. indexes, checks and generated columns that go, or that a rename would break; stored columns
    that are computed no more;
-2. steps up of columns that are about to go; where renames by copying end, steps up of the columns
-   that stay, then the values of those that go (``copied_columns``);
+2. what must come before renames by copying; steps up of columns that are about to go; where
+   renames by copying end, steps up of the columns that stay, then the values of those that go
+   (``copied_columns``);
 3. columns that the shards have anew, and those whose name is needed by another column, are
    dropped, then renames;
 4. steps up and switches of columns that stay;
@@ -140,6 +141,8 @@ class _Diff:
             if self.before[column_id].generated is not None:
                 column = self.current.pop(column_id)
                 self.write.drop(column_id, column, returns=column_id in rebuilt)
+        for column_id in stay:
+            self._move(column_id, moves[column_id].first)
         # Before the renames: a column that a computed one names cannot be renamed.
         freed = [i for i in stay if self._is_freed(i)]
         for column_id in freed:

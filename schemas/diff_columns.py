@@ -33,6 +33,7 @@ class ColumnMove:
     """The steps of one column: up and switches first, down later.
 
     Attributes:
+        first: What comes before all others, under the name before renames.
         rebuild: The column is generated and must be dropped and added again.
         anew: The column is dropped with its values, which no shard has, and added again.
     """
@@ -41,6 +42,7 @@ class ColumnMove:
     down: tuple[Step, ...] = field(default=())
     rebuild: bool = False
     anew: bool = False
+    first: tuple[Step, ...] = field(default=())
 
     @property
     def switches(self) -> bool:
@@ -121,9 +123,10 @@ def opened_steps(
 ) -> ColumnMove | CannotRender:
     """The steps of a column that is renamed by copying; see ``copied_columns``.
 
-    It loses its default at once: the column that is added under the old name is filled by rows
-    that leave this one out, and its NULL means NULL. It takes what it took: no row that says
-    nothing about it is from a shard that has it.
+    It loses its default first: the column that is added under the old name is filled by rows
+    that leave this one out, and its NULL means NULL. It takes what it took. Rows that say nothing
+    of it can be of a shard that has it, written before it had: what they hold is what the column
+    was added with, so the default stays until they are applied, and the rename with it.
 
     Args:
         before: The target's definition now.
@@ -135,10 +138,10 @@ def opened_steps(
     if not (after.nullable and has_default and before.generated is None):
         return column_steps(before, after, ours=ours, dialect=dialect)
     free = replace(before, name=after.name, nullable=True, default=NULL_DEFAULT)
-    reason = f"{after.name} is NULL in rows that have its old name"
-    step = Step(replace(before, name=after.name), free, StatementKind.EXPANDING, reason)
+    reason = f"{after.name} is to be NULL in rows that have its old name"
+    step = Step(replace(before, name=after.name), free, StatementKind.SWITCHING, reason)
     move = column_steps(replace(free, name=before.name), after, ours=ours, dialect=dialect)
-    return move if isinstance(move, CannotRender) else replace(move, up=(step, *move.up))
+    return move if isinstance(move, CannotRender) else replace(move, first=(step,))
 
 
 def merged_steps(before: Column, after: Column, *, dialect: Dialect) -> ColumnMove | CannotRender:

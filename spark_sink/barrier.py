@@ -8,8 +8,11 @@ Theory of operation, per source:
    barrier. With an exactly-once source it covers every DDL that precedes a row below the ends.
 3. The schema-change topic is read up to the barrier; which offsets hold records is known only
    then, because commit markers leave gaps.
-4. When each of these records has all its decisions, the ends are *safe*: rows below them may be
-   planned, now and for ever.
+4. When each of these records has all its decisions, and the ddl topic is read up to the high
+   watermark that it had after step 1, the ends are *safe*: rows below them may be planned, now and
+   for ever. The ddl topic, because a decision about another source's change can have this source's
+   rows read again. That is asked for when the decision is acknowledged, so the watermark covers the
+   decision when such rows are below the ends.
 
 The pair of ends and barrier is kept until it is settled; only then a new one is taken. A
 barrier that moved with the topic would never be reached while schema changes keep coming.
@@ -36,11 +39,13 @@ class Barrier:
     Attributes:
         watermark: High watermark (read uncommitted, exclusive) of the schema-change topic.
         ends: Row partition → end offset (read committed, exclusive).
+        ddl_watermark: High watermark (exclusive) of the ddl topic.
     """
 
     source: str
     watermark: int
     ends: Mapping[Partition, int]
+    ddl_watermark: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +53,14 @@ class Missing:
     """Why a barrier is not settled yet.
 
     Attributes:
-        unread_from: Offset up to which the schema-change topic is read, if that is below the
-            barrier; else None.
-        undecided: Offsets of schema changes below the barrier without all their decisions.
+        topic: The source's schema-change topic, which has its name, or the ddl topic.
+        watermark: The topic's, as the barrier has it.
+        unread_from: Offset up to which the topic is read, if that is below the watermark; else
+            None.
+        undecided: Offsets of schema changes below the watermark without all their decisions.
     """
 
-    source: str
+    topic: str
     watermark: int
     unread_from: int | None
     undecided: tuple[int, ...]
@@ -62,9 +69,9 @@ class Missing:
         if self.undecided:
             first, count = self.undecided[0], len(self.undecided)
             more = f" and {count - 1} more" if count > 1 else ""
-            return f"the decisions of schema change {self.source}@{first}{more}"
+            return f"the decisions of schema change {self.topic}@{first}{more}"
         return (
-            f"{self.source} to be readable from {self.unread_from} to {self.watermark}"
+            f"{self.topic} to be readable from {self.unread_from} to {self.watermark}"
             " (if that lasts, a transaction is open there)"
         )
 
@@ -102,14 +109,25 @@ def open_transaction(partition: Partition, offset: int) -> str:
     return f"the end of the transaction that is open at {partition}@{offset}"
 
 
-def missing(barrier: Barrier, tail: SchemaChangeTail, decisions: Decisions) -> Missing | None:
-    """What is missing before the barrier's ends are safe; None when nothing is."""
+def missing(
+    barrier: Barrier, tail: SchemaChangeTail, decisions: Decisions, ddl_read_to: int
+) -> Missing | None:
+    """What is missing before the barrier's ends are safe; None when nothing is.
+
+    Args:
+        barrier: Of a source.
+        tail: What was read of that source's schema-change topic.
+        decisions: What was read of the ddl topic.
+        ddl_read_to: Up to which offset (exclusive).
+    """
     tail.settle(decisions)
     unread_from = tail.read_to if tail.read_to < barrier.watermark else None
     undecided = tuple(o for o in tail.undecided if o < barrier.watermark)
-    if unread_from is None and not undecided:
-        return None
-    return Missing(barrier.source, barrier.watermark, unread_from, undecided)
+    if unread_from is not None or undecided:
+        return Missing(barrier.source, barrier.watermark, unread_from, undecided)
+    if ddl_read_to < barrier.ddl_watermark:
+        return Missing("the ddl topic", barrier.ddl_watermark, ddl_read_to, ())
+    return None
 
 
 class Barriers:
@@ -175,8 +193,12 @@ class Barriers:
         self.check({Partition(barrier.source, 0): barrier.watermark})
         self._pending[barrier.source] = barrier
 
-    def settle(self, decisions: Decisions) -> None:
+    def settle(self, decisions: Decisions, ddl_read_to: int) -> None:
         """Make the ends safe of every barrier whose schema changes are all decided.
+
+        Args:
+            decisions: What was read of the ddl topic.
+            ddl_read_to: Up to which offset (exclusive).
 
         Raises:
             ContractError: A decision names a source that the pipeline does not have.
@@ -190,7 +212,7 @@ class Barriers:
                     hint="add it to the pipeline file again, since its shards are part of the "
                     "target; `shardmerge command leave` takes them out",
                 )
-            lacking = missing(barrier, tail, decisions)
+            lacking = missing(barrier, tail, decisions, ddl_read_to)
             if lacking is None:
                 self.safe_ends.update(barrier.ends)
                 del self._pending[source]

@@ -158,6 +158,7 @@ class TargetDecisions:
         shards: Every shard that a decision names, whether it still lives or not.
         paused: Shards whose rows wait because an operator, or their route, said so.
         left: Shards that an operator took out, and that have had no schema change since.
+        fixups: Version of a decision with fix-ups → the shards that they are about.
     """
 
     target: TargetTable
@@ -166,6 +167,7 @@ class TargetDecisions:
     shards: dict[ShardId, ShardGates] = field(default_factory=dict)
     paused: set[ShardId] = field(default_factory=set)
     left: set[ShardId] = field(default_factory=set)
+    fixups: dict[int, tuple[ShardId, ...]] = field(default_factory=dict)
 
     def lives(self, shard: ShardId) -> bool:
         """Whether the shard still counts."""
@@ -274,6 +276,8 @@ class Decisions:
         target.paused |= set(decision.pauses)
         target.paused -= {*decision.resumes, *decision.leaves}
         target.left |= set(decision.leaves)
+        if decision.fixups:
+            target.fixups[decision.version] = tuple(fixup.shard for fixup in decision.fixups)
         if not decision.live and decision.shard is not None:
             target.paused.discard(decision.shard)
 

@@ -173,17 +173,10 @@ class Driver:
         ended = self._take_statements(wait_s) if self._statements.busy else False
         news = self._intake.read(0 if ended or self._statements.busy else wait_s)
         try:
-            self._intake.observe()  # 1, 2
-            self._compare_row_topics()
+            batch = self._plan()  # 1 to 4
         except StackError as error:
             log.warning("kafka does not answer", extra={"error": str(error)})
             return False
-        self._intake.settle()  # 3
-        self._catch_up.look(self._intake.partitions, self._intake.watermarks, self._applied)
-        now = time.monotonic()
-        state = self._state(now)
-        bound = self._runner.bound(self._size.records)
-        batch = plan(self._intake.decisions, state, bound)  # 4
         reach("batch-planned")
         self._execute(batch)  # 5
         moved = self._apply(batch)
@@ -191,6 +184,19 @@ class Driver:
         self._publish(batch.targets)  # 6
         reach("progress-published")
         return ended or moved or news
+
+    def _plan(self) -> BatchPlan:
+        self._intake.observe()  # 1, 2
+        self._compare_row_topics()
+        self._intake.settle()  # 3
+        self._catch_up.look(self._intake.partitions, self._intake.watermarks, self._applied)
+        bound = self._runner.bound(self._size.records)
+        batch = plan(self._intake.decisions, self._state(time.monotonic()), bound)  # 4
+        if batch.tasks:
+            # The ends are of these topics, not of ones that were made anew in between.
+            self._intake.identify({task.topic for task in batch.tasks})
+            self._compare_row_topics()
+        return batch
 
     def check_writer(self) -> None:
         """Be sure that this is still the writer; a sink without work would not find out.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from shardmerge.schemas import topics
 from shardmerge.schemas.errors import ContractError
@@ -28,8 +28,8 @@ log = logging.getLogger(__name__)
 _RELIST_S = 0.1
 """How old a list of topics may be before it is read again without a reason."""
 _DESCRIBE_S = 5.0
-"""How old may be what is known of the topics of an unchanged list. Of one that is made anew between
-two lists, with as many partitions, only its id tells."""
+"""How old may be what is known of the topics of an unchanged list. Those whose rows are applied are
+asked for just before that: of one that is made anew between two lists only its id tells."""
 _ASK_SHARE = 20
 """How many times as long as it takes to ask what topics are, it is not asked again without a
 reason: they may be thousands."""
@@ -154,10 +154,13 @@ class Intake:
         by_source: dict[str, dict[Partition, int]] = {}
         for partition in self.barriers.grown(ends):
             by_source.setdefault(listing.partitions[partition], {})[partition] = ends[partition]
-        barriers = self._offsets.high_watermarks(Partition(source, 0) for source in by_source)
+        if not by_source:
+            return
+        ddl = Partition(self._ddl_topic, 0)
+        asked = self._offsets.high_watermarks([ddl, *(Partition(name, 0) for name in by_source)])
         for source, source_ends in by_source.items():
-            watermark = barriers[Partition(source, 0)]
-            self.barriers.take(Barrier(source, watermark, source_ends))
+            watermark = asked[Partition(source, 0)]
+            self.barriers.take(Barrier(source, watermark, source_ends, asked[ddl]))
 
     @property
     def partitions(self) -> Mapping[Partition, str]:
@@ -184,9 +187,20 @@ class Intake:
             self.row_topics = {name: found[name] for name in counts if name in found}
             self._describe_at = _ask_again(now, _DESCRIBE_S)
 
+    def identify(self, names: Collection[str]) -> None:
+        """Know what these topics are now: rows of them are to be applied.
+
+        Raises:
+            StackError: Kafka does not answer.
+        """
+        found = self._offsets.described(names)
+        others = {name: topic for name, topic in self.row_topics.items() if name not in names}
+        if (known := {**others, **found}) != self.row_topics:
+            self.row_topics = known
+
     def settle(self) -> None:
         """See which ends are safe by now: their schema changes have all their decisions."""
-        self.barriers.settle(self.decisions)
+        self.barriers.settle(self.decisions, self._ddl_read_to)
         self._report_missing()
 
     def _report_missing(self) -> None:

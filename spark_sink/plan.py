@@ -10,6 +10,7 @@ from shardmerge.schemas.events import Binding, ShardColumn
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.position import SourcePosition
 from shardmerge.schemas.routing import RoutingRule, RowsPolicy, rule_of
+from shardmerge.schemas.value_changes import value_change
 
 from .applied import RowProgress
 from .decisions import Decisions, Gate, ShardGates, StatementKey, TargetDecisions
@@ -23,6 +24,7 @@ from .statements import (
     StatementState,
     bindings,
     executing,
+    fixup_stops,
     frontier,
     open_statements,
     rows_stops,
@@ -169,11 +171,14 @@ def _plan_target(target: TargetDecisions, state: SinkState) -> TargetPlan:
     if target.target in state.busy:
         open_now = tuple(executing(statement) for statement in open_now)
     reached = frontier(target, executed)
-    own, stops = rows_stops(target, open_now), {}
+    own, later = rows_stops(target, open_now), fixup_stops(target, open_now)
+    stops = {}
     for shard in target.shards.values():
-        waits = [w for w in (own.get(shard.shard), key_stop(shard, state.rows)) if w is not None]
-        if (stop := first_stop(shard, reached, min(waits, default=None))) is not None:
-            stops[shard.shard] = stop
+        name = shard.shard
+        waits = (own.get(name), later.get(name), key_stop(shard, state.rows))
+        first = min((w for w in waits if w is not None), default=None)
+        if (stop := first_stop(shard, reached, first)) is not None:
+            stops[name] = stop
     return TargetPlan(target.target, reached, open_now, stops)
 
 
@@ -235,7 +240,7 @@ def _stream(
 def _columns(
     shard: ShardGates, gate: Gate
 ) -> tuple[tuple[ShardColumn, ...], tuple[ShardColumn, ...]]:
-    """The columns of a segment, and those that the shard has got since.
+    """The columns of a segment, and those that the shard has got since, as they were added.
 
     Behind a gate that was held, the shard may have had a column that it dropped again before it
     was released: its value is dropped with it, and the column has no identity here, also when the
@@ -246,16 +251,32 @@ def _columns(
         return gate.columns, ()
     last = _last_gate(shard, gate)
     kept = {column.id for column in gate.columns}.difference(gate.left_out)
+    added: dict[str, ShardColumn] = {}
     for later in shard.gates[shard.upto(gate.version) : shard.upto(last.version)]:
+        kept.difference_update(later.renewed, later.left_out)
         # After a statement that could not be read the columns are not known.
         if later.columns:
             kept.intersection_update(column.id for column in later.columns)
-        kept.difference_update(later.renewed, later.left_out)
+            added = {
+                column.id: _as_added(column, added.get(column.id), later)
+                for column in later.columns
+                if column.id not in kept
+            }
     columns = tuple(
         column if column.id in kept else ShardColumn("", column.column) for column in gate.columns
     )
-    had = kept.union(last.left_out, ("",))
-    return columns, tuple(column for column in last.columns if column.id not in had)
+    without = {"", *last.left_out}
+    return columns, tuple(column for column in added.values() if column.id not in without)
+
+
+def _as_added(column: ShardColumn, known: ShardColumn | None, gate: Gate) -> ShardColumn:
+    """A column as it was when the shard's rows got it; ``known``: at the gate before this one.
+
+    A later definition counts where it converted the values, or may have.
+    """
+    if known is None or column.id in gate.renewed:
+        return column
+    return column if value_change(known.column, column.column) else known
 
 
 def _last_gate(shard: ShardGates, gate: Gate) -> Gate:

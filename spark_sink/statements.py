@@ -11,6 +11,8 @@ The rules (``StatementKind``; why they are right: DESIGN of the offset barrier):
   that left are asked too, since their last rows may still be on the way.
 * One that changes the rows of one shard waits for that shard's rows before the gate at which it
   stands (``rows_gate``), and for nobody else's; one that changes rows of all is a debt like those.
+* Where a decision has a fix-up for a shard, that shard's rows wait for its statements, also where
+  the decision has no gate in their stream (``fixup_stops``).
 """
 
 from __future__ import annotations
@@ -191,6 +193,34 @@ def rows_stops(
         if index is not None and index < found.get(shard.shard, (len(shard.gates), ""))[0]:
             what = f"waits for statement {key.version}.{key.ordinal}, which changes its rows"
             found[shard.shard] = index, what
+    return found
+
+
+def fixup_stops(
+    target: TargetDecisions, open_now: Iterable[OpenStatement]
+) -> dict[ShardId, tuple[int, str]]:
+    """Per shard the gate at which its rows wait for the statements of a decision with a fix-up.
+
+    The fix-up is about rows of before: of what comes later nothing may be lost, so it must be
+    written into the columns that these statements make. What is read again comes when it likes;
+    rows that the binlog has newer come by themselves, and rows that are new come only so. So all
+    rows wait that are not applied when the decision is seen; whatever was applied before is older
+    than the request, and is read again. The decision need not have a gate in the shard's stream.
+    The place is the last gate before it, and not beyond: rows before that gate can be what the
+    statements wait for.
+
+    Args:
+        target: What is decided.
+        open_now: The statements that are not executed (``open_statements``).
+    """
+    found: dict[ShardId, tuple[int, str]] = {}
+    for key, statement in ((s.key, s.statement) for s in open_now):
+        if statement.kind not in _WAITED_FOR:
+            continue
+        for name in target.fixups.get(key.version, ()):
+            last = target.shards[name].upto(key.version) - 1
+            what = f"waits for statement {key.version}.{key.ordinal}, which makes its columns"
+            found.setdefault(name, (last, what))
     return found
 
 

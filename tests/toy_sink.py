@@ -79,7 +79,7 @@ class ToySink:
             yield from self._work()
             for phase in (self._observe, self._read) if self.stale else (self._read, self._observe):
                 yield from phase()
-            self.barriers.settle(self.decisions)
+            self.barriers.settle(self.decisions, self._ddl_read)
             self.catch_up.look(self.places, self.watermarks, self.applied)
             batch = plan(self.decisions, self.state(), self.batch)
             yield
@@ -101,6 +101,10 @@ class ToySink:
     def barrier_of(self, source: str) -> int:
         """The barrier is the high watermark of the schema-change topic."""
         return self.kafka.logs[Place(source, 0)].high_watermark
+
+    def ddl_watermark(self) -> int:
+        """The ddl topic's."""
+        return len(self.ddl)
 
     def _read(self) -> Iterator[None]:
         while self._ddl_read < len(self.ddl):
@@ -141,7 +145,9 @@ class ToySink:
         for place in self.barriers.grown(ends):
             by_source.setdefault(places[place], {})[place] = ends[place]
         for source, source_ends in by_source.items():
-            self.barriers.take(Barrier(source, self.barrier_of(source), source_ends))
+            ddl_watermark = self.ddl_watermark()
+            watermark = self.barrier_of(source)
+            self.barriers.take(Barrier(source, watermark, source_ends, ddl_watermark))
             yield
 
     def _work(self) -> Iterator[None]:

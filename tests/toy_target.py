@@ -17,7 +17,13 @@ CONTEXT = ServerContext()
 NULLS = re.compile(r"UPDATE \S+ SET `(\w+)` = DEFAULT WHERE `\1` IS NULL")
 """Gives a column's default to rows without a value (``row_statements.defaulting``)."""
 SMALL, BIG = 7, 1 << 40
-FAMILIES = {"int": "number", "bigint": "number", "varchar": "text", "date": "date"}
+FAMILIES = {
+    "int": "number",
+    "bigint": "number",
+    "varchar": "text",
+    "enum": "text",
+    "date": "date",
+}
 
 
 class Rejected(AssertionError):
@@ -29,6 +35,8 @@ def accepts(column: Column, value: object) -> bool:
     if value is None:
         return column.nullable
     name = column.type.name
+    if name == "enum":
+        return value in column.type.elements
     if isinstance(value, int):
         return name == "bigint" or (name == "int" and abs(value) < 1 << 31)
     return isinstance(value, str) and name == ("date" if value[4:5] == "-" else "varchar")

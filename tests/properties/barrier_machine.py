@@ -257,7 +257,9 @@ class BarrierMachine(BarrierWorld):
         for shard in self.state.shards:
             if self.state.shards[shard].paused:
                 self.pause_or_resume(shard, "resume")
-        self._decide_all()
+        if not self.state.propagates:
+            self._command(CommandKind.ENABLE, None)
+        self._let_the_sources_settle()
         self._let_the_sink_rest()
         known = self.known()
         check_statements(self, known)

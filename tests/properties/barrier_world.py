@@ -198,7 +198,7 @@ class BarrierWorld(RuleBasedStateMachine):
         else:
             self.tracked[shard] = after
 
-    def _command(self, kind: CommandKind, shard: ShardId, argument: str = "") -> Outcome:
+    def _command(self, kind: CommandKind, shard: ShardId | None, argument: str = "") -> Outcome:
         """What an operator says; before the first decision nobody listens."""
         self.commands += 1
         said = OperatorCommand(ChangeId("p.commands", self.commands), TARGET, kind, shard, argument)

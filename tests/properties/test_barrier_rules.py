@@ -17,12 +17,14 @@ import shardmerge.spark_sink.statements as statements_module
 from shardmerge.schemas.errors import SourceError
 from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId
+from shardmerge.schemas.origin import NO_ORIGIN
 from shardmerge.schemas.position import SourcePosition
-from shardmerge.schemas.routing import Mode
+from shardmerge.schemas.routing import Mode, RenamePolicy
 from shardmerge.spark_sink.applied import CatchUp, Reached, RowProgress
 from shardmerge.spark_sink.decisions import Gate, ShardGates
 from tests.properties.barrier_machine import BarrierMachine
 from tests.properties.barrier_world import SHARDS
+from tests.properties.late_values_machine import LateValuesMachine
 from tests.properties.test_barrier_machine import StaleBarrierMachine
 from tests.toy_kafka import Place
 from tests.toy_sink import ToySink
@@ -118,6 +120,41 @@ def a_row_whose_change_is_not_decided() -> None:
     machine.let_everything_arrive()
 
 
+def _late_machine() -> LateValuesMachine:
+    machine = LateValuesMachine()
+    machine.start(1, 100, Mode.OPTIMISTIC, 3, RenamePolicy.MAP, NO_ORIGIN)
+    return machine
+
+
+def a_row_that_is_read_again_before_the_column_is_made_anew() -> None:
+    machine = _late_machine()
+    machine.make_a_column_anew_while_others_wait(
+        [FIRST, SECOND, OTHER], "b", held=False, between="nothing", rests=True, arrives=True
+    )
+
+
+def a_row_that_is_read_again_for_a_change_of_another_source() -> None:
+    """That changes after the decisions were read, and before the ends are."""
+    machine = _late_machine()
+    machine.alter_as(FIRST, "ADD b ENUM('x')")
+    machine.alter_as(OTHER, "ADD b ENUM('x', 'y')")
+    _write(machine, FIRST, 1, b="x")
+    machine.let_everything_arrive()
+    _write(machine, FIRST, 2, b="x")
+    machine.sources["s1"].settle()
+    read = machine.sink.watermarks
+    while machine.sink.watermarks is read:
+        next(machine.steps)
+    machine.alter_as(OTHER, "DROP b, ADD b ENUM('x', 'z')")
+    machine.sources["s2"].settle()
+    machine._decide_all()
+    machine.read_a_chunk("s1", 2)
+    machine.send_a_chunk("s1")
+    machine.sources["s1"].settle()
+    machine.run_the_sink(60)
+    machine.let_everything_arrive()
+
+
 def _contractions_do_not_wait(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(statements_module, "limit_of", lambda shard, version: None)
 
@@ -162,7 +199,15 @@ def _the_barrier_is_the_last_stable_offset(patch: pytest.MonkeyPatch) -> None:
 
 
 def _undecided_changes_are_not_missed(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(barrier_module, "missing", lambda barrier, tail, decisions: None)
+    patch.setattr(barrier_module, "missing", lambda *arguments: None)
+
+
+def _decisions_of_other_sources_are_not_missed(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ToySink, "ddl_watermark", lambda sink: 0)
+
+
+def _rows_that_are_read_again_do_not_wait(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(plan_module, "fixup_stops", lambda target, open_now: {})
 
 
 RULES = [
@@ -174,6 +219,14 @@ RULES = [
     (_rows_do_not_wait, a_column_that_comes_back_while_its_debt_is_open),
     (_the_barrier_is_the_last_stable_offset, a_row_that_is_readable_before_its_change),
     (_undecided_changes_are_not_missed, a_row_whose_change_is_not_decided),
+    (
+        _decisions_of_other_sources_are_not_missed,
+        a_row_that_is_read_again_for_a_change_of_another_source,
+    ),
+    (
+        _rows_that_are_read_again_do_not_wait,
+        a_row_that_is_read_again_before_the_column_is_made_anew,
+    ),
 ]
 
 

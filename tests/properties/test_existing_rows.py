@@ -1,4 +1,7 @@
-"""TRUNCATE, fix-ups and re-reads under random histories; see ``existing_rows_machine``."""
+"""TRUNCATE, fix-ups and re-reads under random histories.
+
+See ``existing_rows_machine`` and ``late_values_machine``.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,14 @@ from shardmerge.schemas.routing import Mode, RowsPolicy
 from tests.properties.barrier_machine import SETTINGS
 from tests.properties.barrier_world import SHARDS
 from tests.properties.existing_rows_machine import ORIGINS, ExistingRowsMachine
+from tests.properties.late_values_machine import LateValuesMachine
 from tests.toy_sink import StaleSink
 
-TestExistingRows = ExistingRowsMachine.TestCase
+TestExistingRows = LateValuesMachine.TestCase
 TestExistingRows.settings = settings(SETTINGS, max_examples=6 * SETTINGS.max_examples)
 
 
-class StaleExistingRowsMachine(ExistingRowsMachine):
+class StaleExistingRowsMachine(LateValuesMachine):
     """The same with watermarks that are older than the decisions."""
 
     sink_class = StaleSink

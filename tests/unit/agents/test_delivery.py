@@ -289,6 +289,33 @@ def test_a_gap_that_holds_a_record_stops_the_worker_before_the_acknowledgement()
     assert len(sent) == 2
 
 
+def test_a_request_is_sent_when_what_it_is_about_is_acknowledged():
+    """Else rows that it asks for can be there before the decision that says what they wait for."""
+    events: list[str] = []
+
+    class Slow:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        async def send(self, *, key: bytes, value: bytes, headers: Any) -> Any:
+            events.append(f"{self.name} sent")
+            return asyncio.ensure_future(self._acknowledge())
+
+        async def _acknowledge(self) -> None:
+            await asyncio.sleep(0)
+            events.append(f"{self.name} acknowledged")
+
+    def asking(rows: Rows, record: SourceRecord) -> Effects:
+        return Effects(sends=(Send("signals", b"k", b"v"), Send("ddl", b"k", b"v")))
+
+    carrier = Carrier(
+        Table([], Killer(NEVER)), asking, Gaps([[0]]),  # type: ignore[arg-type]
+        {name: Slow(name) for name in ("ddl", "signals")}, later=["signals"],
+    )  # fmt: skip
+    asyncio.run(carrier.handle(record(0, 0)))
+    assert events == ["ddl sent", "ddl acknowledged", "signals sent", "signals acknowledged"]
+
+
 def test_commit_markers_are_gaps_without_records():
     world = World([[0, 2, 5, 9]])
     world.work()

@@ -229,3 +229,34 @@ def test_a_column_that_a_held_shard_dropped_and_adds_again_later_is_read_again()
     again = rollout.alter("s1", "ADD COLUMN a INT")
 
     assert asked(again) == [("s1", ("a",))]
+
+
+def test_a_held_shard_is_read_again_for_what_the_target_got_late() -> None:
+    rollout = line()
+    rollout.alter("s2", "ADD COLUMN x DATE")
+    rollout.command(CommandKind.DISABLE)
+    rollout.alter("s1", "ADD COLUMN c INT")
+    assert rollout.alter("s1", "ADD COLUMN x INT").outcome is Outcome.HOLD
+
+    assert asked(rollout.command(CommandKind.ENABLE)) == []
+
+    assert asked(rollout.alter("s1", "DROP COLUMN x")) == [("s1", ("c",))]
+
+
+def test_what_a_held_shard_is_to_be_read_again_for_is_stored() -> None:
+    """The change of another shard tells; a worker that is started again must know of it."""
+    tracker, tables, states = TrackerFold(PIPELINE), Rows(), Rows()
+    requests = []
+    for offset, ddl in enumerate((
+        "CREATE TABLE tbl00 (id INT PRIMARY KEY, e ENUM('a'))",
+        "CREATE TABLE tbl01 (id INT PRIMARY KEY, e ENUM('a', 'b'))",
+        "ALTER TABLE tbl01 ADD x DATE",
+        "ALTER TABLE tbl00 ADD x INT",
+        "ALTER TABLE tbl01 DROP e, ADD e ENUM('a', 'c')",
+        "ALTER TABLE tbl00 DROP x",
+    )):  # fmt: skip
+        (change,) = tables.take(tracker(tables, statement(ddl, offset))).sends
+        effects = states.take(CoordinatorFold(PIPELINE)(states, log_record(change.value, offset)))
+        requests.append([s.value for s in effects.sends if s.topic == "p.signals"])
+    assert [len(asked_for) for asked_for in requests] == [0, 0, 0, 0, 0, 1]
+    assert b"tbl00" in requests[-1][0]

@@ -257,3 +257,22 @@ def test_a_column_that_others_never_had_is_converted() -> None:
     shards = SqlLine(Mode.OPTIMISTIC, "s0", "s1")
     shards.alter("s1", "ADD COLUMN a INT")
     assert sql(shards.alter("s1", "MODIFY a DATE")) == ["MODIFY COLUMN `a` date"]
+
+
+def test_a_held_shard_is_read_again_when_it_is_released() -> None:
+    """Its values went with the column; until then its rows stand at the gate."""
+    shards = SqlLine(Mode.OPTIMISTIC, "s0", "s1", "s2", create="id INT PRIMARY KEY, e ENUM('a')")
+    shards.alter("s1", "MODIFY COLUMN e ENUM('a', 'b')")
+    shards.alter("s2", "ADD COLUMN x DATE")
+    assert shards.alter("s0", "ADD COLUMN x INT").outcome is Outcome.HOLD
+
+    anew = shards.alter("s1", "DROP COLUMN e, ADD COLUMN e ENUM('a', 'c')")
+    released = shards.alter("s0", "DROP COLUMN x")
+
+    assert sql(anew)[0] == "DROP COLUMN `e`"
+    assert reread(anew) == [("s2", FixupKind.SNAPSHOT, ("e",))]
+    assert anew.warnings[-1] == (
+        "rows that s0/app.t had before lack e, until the shard is held no longer: then they are "
+        "read again"
+    )
+    assert reread(released) == [("s0", FixupKind.SNAPSHOT, ("e",))]

@@ -37,6 +37,7 @@ class Offsets:
         self.asked: list[str] = []
         self.missing = missing
         self.stable = 10
+        self.decided = 0
         self.counts: dict[str, int] = {}
         self.lists = self.descriptions = 0
         self.made = "id"
@@ -55,7 +56,7 @@ class Offsets:
         }
 
     def high_watermarks(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
-        return dict.fromkeys(partitions, 10)
+        return {p: self.decided if p.topic == "p.ddl" else 10 for p in partitions}
 
     def stable_ends(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
         return dict.fromkeys(partitions, self.stable)
@@ -154,9 +155,16 @@ def test_topics_are_described_when_their_list_is_another_or_after_a_while(
     offsets.made = "other id"
     intake.observe()
     assert intake.row_topics["s1.app.a"].id == "id of s1.app.a"
+    intake.identify({"s1.app.a"})
+    assert intake.row_topics["s1.app.a"].id == "other id of s1.app.a", "rows are to be applied"
+    known = intake.row_topics
+    intake.identify({"s1.app.a"})
+    assert intake.row_topics is known, "nothing is to be compared"
+
+    offsets.made = "second id"
     now[0] += 5
     intake.observe()
-    assert intake.row_topics["s1.app.a"].id == "other id of s1.app.a", "made anew, as it was"
+    assert intake.row_topics["s1.app.a"].id == "second id of s1.app.a", "made anew, as it was"
 
     offsets.missing = ("s1.app.a",)
     now[0] += 0.2

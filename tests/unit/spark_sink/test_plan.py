@@ -5,11 +5,13 @@ from dataclasses import replace
 import pytest
 
 from shardmerge.schemas.errors import ContractError
-from shardmerge.schemas.events import Binding
+from shardmerge.schemas.events import Binding, Fixup, FixupKind, ShardColumn
+from shardmerge.schemas.model import Column, Default, DefaultKind
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.position import BEGINNING
 from shardmerge.schemas.routing import RoutingRule, RowsPolicy
 from shardmerge.schemas.topics import RowTopics
+from shardmerge.schemas.types import ColumnType
 from shardmerge.spark_sink.applied import Applied, RowProgress, Watermarks
 from shardmerge.spark_sink.decisions import Decisions
 from shardmerge.spark_sink.partitions import Partition
@@ -26,6 +28,7 @@ from .decided import (
     A,
     B,
     at,
+    column,
     decision,
     folded,
     key,
@@ -36,6 +39,7 @@ from .decided import (
 CREATE = statement(EXPANDING, "table", binds=(Binding("id#1", "id"),))
 ADD = statement(EXPANDING, "column:c", binds=(Binding("c#1", "c"),))
 MADE = (key(1),)
+INT, FIVE = ColumnType("int"), Default(DefaultKind.LITERAL, "5")
 KNOWN = folded(decision(1, A, 10, CREATE, snapshot=True), decision(2, B, 10, snapshot=True))
 
 
@@ -180,6 +184,45 @@ def test_a_column_added_behind_a_hold_is_told_to_the_rows_before_it():
     )
     [task] = plan(known, _state(ends={A_ROWS: 9}), 100).tasks
     assert [[c.id for c in s.added] for s in task.stream.segments] == [[], ["d#1"], [], []]
+
+
+@pytest.mark.parametrize(
+    ("added", "later", "counts"),
+    [
+        (Column("c", INT, False, FIVE), Column("c", INT, False), "added"),
+        (Column("c", INT), Column("c", ColumnType("bigint"), True, FIVE), "added"),
+        (Column("c", INT, True, FIVE), Column("c", ColumnType("date")), "later"),
+        (Column("c", INT), Column("c", INT, False), "later"),
+    ],
+)
+def test_rows_before_it_get_what_the_column_was_added_with_unless_it_was_converted(
+    added, later, counts
+):
+    first, second = (ShardColumn("c#1", definition) for definition in (added, later))
+    ids = column("id")
+    known = folded(
+        decision(1, A, 10, CREATE, snapshot=True),
+        decision(2, A, 20, hold=True),
+        replace(decision(3, A, 30, hold=True), columns=(ids, first)),
+        replace(decision(4, A, 40, releases=(A,)), columns=(ids, second)),
+    )
+    [task] = plan(known, _state(ends={A_ROWS: 9}), 100).tasks
+    assert task.stream.segments[1].added == (first if counts == "added" else second,)
+
+
+def test_a_shard_with_a_fixup_waits_where_it_stands():
+    again = Fixup(A, FixupKind.SNAPSHOT, ("c",), "")
+    decisions = folded(
+        decision(1, A, 10, CREATE, snapshot=True), decision(2, B, 10, snapshot=True),
+        replace(decision(3, B, 20, ADD), fixups=(again,)),
+    )  # fmt: skip
+    refused = {TARGET: {key(3): Refused("no", resting=True)}}
+    batch = plan(decisions, replace(_state(), refused=refused), 100)
+    [target] = batch.targets
+    assert target.stops[A].position == BEGINNING
+    assert target.stops[A].reason == "waits for statement 3.0, which makes its columns"
+    done = plan(decisions, _state(executed=(key(1), key(3))), 100)
+    assert done.targets[0].stops == {}
 
 
 def test_a_resting_shard_is_left_alone():

@@ -1,14 +1,17 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from shardmerge.schemas.events import Binding
+from shardmerge.schemas.events import Binding, Fixup, FixupKind
 from shardmerge.spark_sink.applied import Applied
 from shardmerge.spark_sink.partitions import Partition
 from shardmerge.spark_sink.statements import (
     Refused,
     StatementState,
     bindings,
+    fixup_stops,
     frontier,
     limit_of,
     open_statements,
@@ -236,3 +239,24 @@ def test_a_change_of_all_rows_is_a_debt_and_nobody_waits_for_it():
     assert _states(target)[key(2)][0] is StatementState.READY
     assert frontier(target, ()) == 4
     assert rows_stops(target, _open(target)) == {}
+
+
+@pytest.mark.parametrize("kind", FixupKind)
+def test_a_shard_with_a_fixup_waits_for_the_statements_of_its_decision(kind):
+    """Whatever becomes of the rows before it: nothing of a later one may be lost."""
+    target = _target(
+        decision(1, A, 10),
+        replace(decision(2, B, 20, SWITCH, ADD), fixups=(Fixup(A, kind, ("c",), ""),)),
+        decision(3, A, 30),
+    )
+    # It stands at its last gate before: what precedes that can be what the statement waits for.
+    what = "waits for statement 2.{}, which makes its columns"
+    assert fixup_stops(target, _open(target)) == {A: (0, what.format(0))}
+    assert fixup_stops(target, _open(target, {key(2)})) == {A: (0, what.format(1))}
+    assert fixup_stops(target, _open(target, {key(2), key(2, 1)})) == {}
+
+
+def test_a_shard_with_a_fixup_does_not_wait_for_a_debt():
+    fixup = Fixup(A, FixupKind.SNAPSHOT, ("c",), "")
+    target = _target(decision(1, A, 10), replace(decision(2, B, 20, DROP), fixups=(fixup,)))
+    assert fixup_stops(target, _open(target)) == {}
