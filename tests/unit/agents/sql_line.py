@@ -20,6 +20,7 @@ from shardmerge.schemas.events import (
     Decision,
     Lineage,
     OperatorCommand,
+    Outcome,
     SchemaChange,
     StatementKind,
 )
@@ -32,6 +33,7 @@ from shardmerge.schemas.routing import ExistingRows, Keyless, Mode, RenamePolicy
 
 CONTEXT = ServerContext()
 TARGET = TargetTable("merged", "t")
+BASE = "id INT PRIMARY KEY, a INT"
 SHARD_COLUMN = Origin((OriginColumn(OriginPart.SHARD, "_shard"),))
 
 
@@ -177,3 +179,10 @@ class SqlLine:
 def sql(decision: Decision) -> list[str]:
     """What a decision emits, without the target's name."""
     return [s.sql.removeprefix("ALTER TABLE `merged`.`t` ") for s in decision.statements]
+
+
+def in_conflict() -> SqlLine:
+    """Shard s1 has made ``a`` a date, s0 has it as an integer."""
+    shards = SqlLine(Mode.OPTIMISTIC, "s0", "s1", create=BASE)
+    assert shards.alter("s1", "MODIFY a DATE").outcome is Outcome.HOLD
+    return shards
