@@ -26,6 +26,7 @@ from shardmerge.schemas.routing import Mode
 
 from . import compare, read
 from .model import Scenario, Step, rename
+from .operators import command_in
 
 SQL_MODE = "STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"
 """The case files' rows were computed in it."""
@@ -192,22 +193,17 @@ class Player:
         elif command == "resume-task test" and self._paused:
             self.line.resume_connectors()
             self._paused = False
-        elif (
-            found := re.fullmatch(
-                r"shard-ddl-lock unlock \S+ -s (\w+) -d (\w+) -t (\w+) --action skip", command
-            )
-        ) is not None:
-            source, database, table = found.groups()
-            self._command("skip", ShardId(source, f"{self.case}_{database}", table))
+        elif (said := command_in(command, self.case)) is not None:
+            self._command(*said)
         else:
             # A way around a limit of the original system; the end tells whether it is needed here.
             self.notes.append(f"operator command not given: {command}")
 
-    def _command(self, kind: str, shard: ShardId) -> None:
+    def _command(self, kind: str, shard: ShardId, argument: str) -> None:
         """Give a command about a shard, once everything before it is decided."""
         self._drained()
         pipeline = self.line.pipeline
-        said = command_of(pipeline, kind, "", str(shard), "")
+        said = command_of(pipeline, kind, argument, str(shard), "")
         answer = give(pipeline, said, DRAIN_SECONDS).answer
         if answer is None:
             raise Failed(f"{kind} {shard} is not answered")
