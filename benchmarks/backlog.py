@@ -2,8 +2,8 @@
 
 Writes a backlog into two sources while their connectors pause; lets the connectors work it off
 into Kafka while agents and sink stand still (the reference: Debezium's own rate on this machine);
-then the same with everything running, until the sink has committed the last row. In the end the
-target is compared with the union of the shards.
+then the same with everything running, until the sink has committed the last row. As many changes
+come before, without a clock. In the end the target is compared with the union of the shards.
 
 Two sources keep two cores busy by themselves; of one, a connector's single thread is what limits.
 
@@ -22,6 +22,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
+
+# The project's folder is off the path (PYTHONSAFEPATH), and so is this one.
+sys.path.insert(0, str(Path(__file__).parent))
+from bench_measures import measuring, print_ways
 
 from shardmerge.cli.keeper import AGENTS, SINK
 from shardmerge.cli.line import Line
@@ -86,8 +90,15 @@ def partitions(shards: Shards, reader: OffsetReader) -> list[Partition]:
     return [Partition(topic, number) for topic, count in counts.items() for number in range(count)]
 
 
-def worked_off(where: Callable[[], Mapping[Any, int]], begun: float) -> float:
+def worked_off(
+    where: Callable[[], Mapping[Any, int]], begun: float, ends: Callable[[], Mapping[Any, int]]
+) -> float:
     """Seconds from ``begun`` until ``where`` stands still, the silence in the end not counted.
+
+    Args:
+        where: How far it is.
+        begun: By the clock of ``perf_counter``.
+        ends: How far there is to go, as it is now.
 
     Raises:
         TimeoutError: Nothing ever moved, or it never ends.
@@ -98,7 +109,7 @@ def worked_off(where: Callable[[], Mapping[Any, int]], begun: float) -> float:
         time.sleep(0.05)
         if (now := where()) != last:
             last, moved = now, time.perf_counter()
-        elif last != first and time.perf_counter() - moved > STILL_S:
+        elif last != first and time.perf_counter() - moved > STILL_S and ends() == last:
             return moved - begun
     raise TimeoutError(f"the backlog is not worked off after {PATIENCE_S:.0f} s: {last}")
 
@@ -165,31 +176,39 @@ def main() -> int:
     try:
         line.start(prepare=prepare)
         reader = OffsetReader(line.pipeline.kafka.bootstrap_servers)
-        # Everything has begun before the clock does.
-        write(line, shards, 2_000 * len(shards), 90_000_000)
-        worked_off(lambda: applied(line), time.perf_counter())
+
+        def published() -> dict[Partition, int]:
+            return reader.stable_ends(partitions(shards, reader))
+
+        def all_applied() -> float:
+            begun = time.perf_counter()
+            return worked_off(lambda: applied(line), begun, published)
+
+        # Java needs as many changes to become as fast as it gets.
+        write(line, shards, arguments.events, 50_000_000)
+        all_applied()
         line.pause_connectors()
         write(line, shards, arguments.events, 0)
-        with standing_still(line):
+        stack = LocalStack(line.directory)
+        with standing_still(line), measuring(stack) as (_, used_alone):
             line.resume_connectors()
-            alone = worked_off(
-                lambda: reader.high_watermarks(partitions(shards, reader)), time.perf_counter()
-            )
-        worked_off(lambda: applied(line), time.perf_counter())
+            alone = worked_off(published, time.perf_counter(), published)
+        all_applied()
         line.wait_ready()
         line.pause_connectors()
         write(line, shards, arguments.events, 10_000_000)
-        line.resume_connectors()
-        whole = worked_off(lambda: applied(line), time.perf_counter())
+        with measuring(stack) as (_, used):
+            line.resume_connectors()
+            whole = all_applied()
         print(
             f"backlog: {arguments.events:,} row changes in {arguments.sources} source(s),"
             f" {arguments.partitions} partitions per shard\n"
         )
-        print(f"{'way':<46}{'seconds':>9}{'events/s':>11}{'ratio':>8}")
-        for way, seconds in (("Debezium alone, MySQL to Kafka", alone),
-                             ("the whole line, MySQL to target", whole)):  # fmt: skip
-            rate = arguments.events / seconds
-            print(f"{way:<46}{seconds:>9.2f}{rate:>11,.0f}{alone / seconds:>8.2f}")
+        print_ways(
+            arguments.events,
+            ("Debezium alone, MySQL to Kafka", alone, used_alone),
+            ("the whole line, MySQL to target", whole, used),
+        )
         if wrong := differing(line, shards):
             sys.exit(f"target and shards differ in {wrong} rows")
         print("the target is the union of the shards")
