@@ -6,7 +6,7 @@ shard. It is applied by the sink's own tasks under Spark, then by the JDBC sink 
 server. The connector's clock runs from its first row until its last; what it started before is not
 counted. Both tables are compared in the end.
 
-    python benchmarks/jdbc_sink.py [--events 400000] [--rows 30000] [--shards 8] [--partitions 2]
+    python benchmarks/jdbc_sink.py [--events 1000000] [--rows 30000] [--shards 8] [--partitions 2]
 """
 
 from __future__ import annotations
@@ -248,7 +248,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--events", type=int, default=400_000)
+    parser.add_argument("--events", type=int, default=1_000_000)
     parser.add_argument("--rows", type=int, default=30_000, help="in the table before")
     parser.add_argument("--shards", type=int, default=8)
     parser.add_argument("--partitions", type=int, default=2, help="of each shard's topic")

@@ -165,7 +165,7 @@ class Sink:
     max_batch_records: int = 500_000
     max_batch_mb: int = 1_024
     max_batch_s: int = 20
-    spark_min_records: int = 5_000
+    spark_min_records: int = 20_000
     poll_interval_ms: int = 50
     gather_ms: int = 200
     retry_interval_s: int = 10

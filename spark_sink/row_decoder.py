@@ -20,10 +20,11 @@ from msgspec.json import Decoder
 from shardmerge.connectors.envelope import EPOCH_FIELD
 from shardmerge.schemas.names import ShardId
 
-from .row_envelope import DELETE, UPSERTS
+from .row_envelope import DELETE, UNDECODABLE, UPSERTS
 
 Shape: TypeAlias = tuple[tuple[str, frozenset[type] | None], ...]
 """Of a row image, by column: its name there and the Python types of its values (None: any)."""
+_CLOSING = ord("}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +38,7 @@ class RowDecoder:
         decode: A record's value → ``op``, ``source`` (``file``, ``pos``), ``before``
             (not decoded yet) and ``after`` (an image or None). Raises ``UNDECODABLE``. None when
             names do not allow it.
-        decode_wrapped: The same for JSON with Connect's embedded schema: the envelope is the
-            attribute ``payload``.
+        decode_wrapped: The same for JSON with Connect's embedded schema.
         decode_image: Such a ``before`` → an image. Raises ``UNDECODABLE``.
     """
 
@@ -96,13 +96,52 @@ def row_decoder(
         rename={"epoch": EPOCH_FIELD},
     )
     wrapped = _struct("Wrapped", ["payload"], [envelope])
+    decode = Decoder(envelope).decode
     return RowDecoder(
         image,
         key_of,
-        Decoder(envelope).decode,
-        Decoder(wrapped).decode,
+        decode,
+        _unwrapping(decode, Decoder(wrapped).decode),
         Decoder(image).decode,
     )
+
+
+def _unwrapping(
+    decode: Callable[[bytes], Any], decode_wrapped: Callable[[bytes], Any]
+) -> Callable[[bytes], Any]:
+    """A decoder of envelopes with an embedded schema, which is most of a record.
+
+    The records of a shard have the same one until a DDL: it is compared with the last one instead
+    of read.
+    """
+    prefix = b""
+
+    def unwrapped(value: bytes) -> Any:
+        nonlocal prefix
+        if prefix and value.startswith(prefix) and value[-1] == _CLOSING:
+            return decode(value[len(prefix) : -1])
+        envelope = decode_wrapped(value).payload
+        prefix = _before_payload(value)
+        return envelope
+
+    return unwrapped
+
+
+class _Schema(Struct, gc=False):
+    schema: Raw
+
+
+_decode_schema = Decoder(_Schema).decode
+
+
+def _before_payload(value: bytes) -> bytes:
+    """What stands before the payload, as Connect's converter writes it; else nothing."""
+    try:
+        schema = _decode_schema(value).schema
+    except UNDECODABLE:
+        return b""
+    prefix = b'{"schema":%b,"payload":' % bytes(schema)
+    return prefix if value.startswith(prefix) else b""
 
 
 def _struct(name: str, fields: Sequence[str], types: Sequence[Any], **options: Any) -> type[Struct]:

@@ -162,7 +162,7 @@ class RowFold:
             return places.start
         number, file = self._number, self._file[1] if self._file else None
         low, high = self._low[0], self._high[0]
-        last, wrapped, place, tombstones = self._last, self._wrapped, places.start, 0
+        last, place, tombstones = self._last, places.start, 0
         try:
             for place in places:
                 value = values[place]
@@ -170,8 +170,6 @@ class RowFold:
                     tombstones += 1
                     continue
                 record = decode(value)
-                if wrapped:
-                    record = record.payload
                 source = record.source
                 if source.file != file or not low < source.pos < high:
                     break

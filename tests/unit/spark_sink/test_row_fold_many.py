@@ -84,7 +84,8 @@ def test_rows_with_an_embedded_schema_and_rows_without_are_one_stream() -> None:
 
 
 def wrapped(value: bytes) -> bytes:
-    return json.dumps({"schema": {"type": "struct"}, "payload": json.loads(value)}).encode()
+    record = {"schema": {"type": "struct"}, "payload": json.loads(value)}
+    return json.dumps(record, separators=(",", ":")).encode()
 
 
 def test_rows_with_embedded_schemas_take_the_short_way_too() -> None:
