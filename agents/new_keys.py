@@ -89,9 +89,10 @@ def unknown_key(
 def _known(state: TargetState, renewals: Renewals, *, of_all: bool) -> Iterable[ShardState]:
     """The shards whose rows are in question; a new one has none in the target."""
     names = state.shards.keys() if of_all else {*renewals.now, *renewals.held}
-    new = renewals.now.keys() - renewals.before.keys()
     return (
-        state.shards[name] for name in sorted(names) if name in state.shards and name not in new
+        state.shards[name]
+        for name in sorted(names)
+        if name in state.shards and (name not in renewals.now or name in renewals.before)
     )
 
 
