@@ -30,7 +30,7 @@ from msgspec.json import encode
 # The project's folder is off the path (PYTHONSAFEPATH), and so is this one.
 sys.path.insert(0, str(Path(__file__).parent))
 from bench_measures import measuring, print_ways
-from sink_throughput import Backlog, Bench, Size, apply_backlog, produce
+from sink_throughput import Backlog, Bench, Size, apply_backlog, produce, spark
 
 from shardmerge.connectors.connect_rest import ConnectRest
 from shardmerge.connectors.local.artifacts import (
@@ -227,7 +227,8 @@ def measure(stack: LocalStack, size: Size, folder: Path) -> None:
     for table in (TargetTable("bench", "merged"), JDBC):
         bench.load(table, backlog.base, sorted(backlog.base))
     tasks = bench.tasks(backlog.topics, size.partitions, bench.control.take_epoch())
-    ours_s, ours = apply_backlog(bench, tasks)
+    with spark(bench) as runner:
+        ours_s, ours = apply_backlog(bench, runner, tasks)
     theirs_s, theirs = run_jdbc(stack, bench, backlog, size.partitions, folder)
     print(
         f"beside the JDBC sink: {backlog.events:,} events, 12 columns, JSON with schemas,"

@@ -151,8 +151,8 @@ class Sink:
         max_batch_records: Most row records of one micro-batch, over all partitions.
         max_batch_mb, max_batch_s: Size of a batch's records and the time that it may take, about:
             the batches before it tell how many records that is.
-        spark_min_records: A batch below this runs in the driver: an empty Spark job alone
-            costs more than applying it.
+        spark_min_records: A batch below this runs in the driver: a Spark job would cost more
+            processor time than it saves.
         poll_interval_ms: Pause after a batch that found nothing to do.
         gather_ms: Most time that rows wait for others, so that batches get larger, while many
             come; few never wait. 0: none ever does.

@@ -280,9 +280,10 @@ def _geometry_hex(value: dict[str, Any], read: Callable[[Any], bytes]) -> str:
 
 
 def _integers(values: Sequence[Any], has_nulls: bool) -> Cells:
-    if bool in set(map(type, values)):
-        values = [int(v) if isinstance(v, bool) else v for v in values]
-    return _numbers(values, has_nulls)
+    text = _json_text(values)
+    if "e" in text:
+        text = text.replace("true", "1").replace("false", "0")
+    return _split(text, has_nulls)
 
 
 def _texts(values: Sequence[Any], _: bool) -> Cells:
@@ -338,11 +339,19 @@ _DIGITS_TO_0 = str.maketrans("123456789", "000000000")
 
 def _numbers(values: Sequence[Any], has_nulls: bool) -> Cells:
     """The shortest text of each number, as JSON writes it: a column in one call into C."""
-    cells: Cells = [*_encode_json(values)[1:-1].decode().split(",")]
-    return [None if c == "null" else c for c in cells] if has_nulls else cells
+    return _split(_json_text(values), has_nulls)
+
+
+def _json_text(values: Sequence[Any]) -> str:
+    return _encode_json(values)[1:-1].decode()
 
 
 _encode_json = JsonEncoder().encode
+
+
+def _split(text: str, has_nulls: bool) -> Cells:
+    cells: Cells = [*text.split(",")]
+    return [None if c == "null" else c for c in cells] if has_nulls else cells
 
 
 def _each(convert: Callable[[Any], str]) -> Callable[[Sequence[Any], bool], Cells]:

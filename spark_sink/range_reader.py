@@ -17,8 +17,8 @@ from shardmerge.schemas.topics import MAX_ROW_BYTES
 
 from .partitions import Partition
 
-CHUNK = 10_000
-"""Most records that are handed on at once."""
+CHUNK = 500
+"""Most records that are handed on at once: as many as stay in the processor's cache."""
 _POLL_S = 0.2
 _METADATA_S = 10.0
 _OPEN_TRANSACTION_WAIT_S = 1.0

@@ -128,7 +128,7 @@ class RowFold:
             if self._short is not None:
                 stop = min(end, taken + SETTLED_ROWS)
                 taken = self._take_alike(self._short, offsets, values, range(taken, stop))
-                if self._settles and len(self._last) >= SETTLED_ROWS:
+                if self._settles and self._last.is_many:
                     self._settle()
                 if taken == stop:
                     continue

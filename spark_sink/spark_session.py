@@ -95,6 +95,8 @@ def start_spark(settings: SinkSettings, conf: Mapping[str, str] | None = None) -
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.python.worker.reuse", "true")
         .config("spark.python.worker.memory", "256m")
+        # Over TCP each task waits 40 ms for an acknowledgement that is delayed (from Spark 4.1 on).
+        .config("spark.python.unix.domain.socket.enabled", "true")
         .config("spark.task.maxFailures", "1")
         .config("spark.driver.extraJavaOptions", "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=96m")
     )

@@ -27,6 +27,7 @@ from uuid import uuid4
 from shardmerge.schemas.errors import ContractError, ShardMergeError, TargetError
 from shardmerge.schemas.names import TargetTable
 from shardmerge.spark_sink.failpoints import reach
+from shardmerge.spark_sink.python_workers import in_worker
 from shardmerge.spark_sink.ranges import (
     RangeResult,
     RangeTask,
@@ -135,7 +136,7 @@ class IcebergBatches:
             slices = min(len(wanted), session.sparkContext.defaultParallelism * _SLICES_PER_CORE)
             dealt = [unit for first in range(slices) for unit in wanted[first::slices]]
             rdd = session.sparkContext.parallelize(dealt, slices).mapPartitions(
-                partial(fold_units, config=self._config)
+                partial(in_worker, partial(fold_units, config=self._config))
             )
         frame = session.createDataFrame(
             rdd.map(_alone), f"{SOURCE} string", verifySchema=False

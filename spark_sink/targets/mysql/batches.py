@@ -9,6 +9,7 @@ from functools import partial
 from py4j.protocol import Py4JJavaError
 
 from shardmerge.schemas.names import TargetTable
+from shardmerge.spark_sink.python_workers import in_worker
 from shardmerge.spark_sink.range_reader import LARGE_FETCH_WAIT_MS
 from shardmerge.spark_sink.ranges import (
     RangeResult,
@@ -62,8 +63,9 @@ class BatchRunner:
         slices = min(len(units), context.defaultParallelism * _SLICES_PER_CORE)
         # Every slice gets large and small units.
         dealt = [unit for first in range(slices) for unit in units[first::slices]]
+        config = replace(self._config, fetch_wait_ms=LARGE_FETCH_WAIT_MS)
         job = context.parallelize(dealt, slices).mapPartitions(
-            partial(run_tasks, config=replace(self._config, fetch_wait_ms=LARGE_FETCH_WAIT_MS))
+            partial(in_worker, partial(run_tasks, config=config))
         )
         try:
             results = job.collect()

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import gc
+import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
+from zipimport import zipimporter
 
 import pytest
 
@@ -204,5 +208,17 @@ def test_a_large_batch_runs_in_spark(line: Line) -> None:
         line.commit()
         runner.spark.session()
         until(driver, lambda: len(line.content()) == 3_000)
+        assert_workers_keep_what_they_know(runner.spark.session().sparkContext)
     finally:
         runner.stop()
+
+
+def assert_workers_keep_what_they_know(context: Any) -> None:
+    """After a batch no task reads Spark's archives again, or collects what was there before."""
+
+    def look(_: Iterable[int]) -> Iterator[tuple[list[str], bool]]:
+        read = [p for p, i in sys.path_importer_cache.items() if isinstance(i, zipimporter)]
+        yield read, gc.get_freeze_count() > 1_000
+
+    # One slice: it is a worker's of the batch before, not a new one's.
+    assert context.parallelize([1], 1).mapPartitions(look).collect() == [([], True)]

@@ -45,7 +45,7 @@ def add_all(f: RowFold, values: Sequence[bytes], at_once: int) -> None:
 
 
 def test_many_rows_become_the_lines_that_their_cells_would_become() -> None:
-    count = 2 * SETTLED_ROWS + 100
+    count = LINES_FROM_ROWS + 2 * SETTLED_ROWS + 100
     values = [
         row("c", {"id": count - n, "v": None if n % 7 == 0 else f"a\t{n}"}, at(n))
         for n in range(count)
