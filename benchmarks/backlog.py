@@ -6,8 +6,11 @@ then the same with everything running, until the sink has committed the last row
 come before, without a clock. In the end the target is compared with the union of the shards.
 
 Two sources keep two cores busy by themselves; of one, a connector's single thread is what limits.
+Where there are no more cores, what agents, sink and target use is taken from Debezium:
+``--apart`` gives the servers, Debezium and Kafka one core, both alone and in the whole line, and
+everything else another. The ratio then says whether the rows are applied as fast as they come.
 
-    python benchmarks/backlog.py [--events 400000] [--partitions 4] [--sources 1|2]
+    python benchmarks/backlog.py [--events 400000] [--partitions 4] [--sources 1|2] [--apart]
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ from typing import Any, TypeAlias
 
 # The project's folder is off the path (PYTHONSAFEPATH), and so is this one.
 sys.path.insert(0, str(Path(__file__).parent))
-from bench_measures import measuring, print_ways
+from bench_measures import measuring, pin, print_ways
 
 from shardmerge.cli.keeper import AGENTS, SINK
 from shardmerge.cli.line import Line
@@ -55,6 +58,8 @@ ROWS_PER_STATEMENT = 1_000
 STILL_S = 3.0
 """Nothing moved for so long: the backlog is worked off."""
 PATIENCE_S = 900.0
+FIRST_CORE = ("source1", "source2", "connect", "kafka")
+"""What ``--apart`` gives the first core."""
 
 
 def write(line: Line, shards: Shards, events: int, first: int) -> None:
@@ -161,6 +166,7 @@ def main() -> int:
     parser.add_argument("--events", type=int, default=400_000)
     parser.add_argument("--partitions", type=int, default=4, help="of each shard's topic")
     parser.add_argument("--sources", type=int, default=2, choices=(1, 2))
+    parser.add_argument("--apart", action="store_true", help="Debezium has a core of its own")
     arguments = parser.parse_args()
     shards = SHARDS_OF[arguments.sources]
     (ROOT / ".local").mkdir(exist_ok=True)
@@ -184,12 +190,17 @@ def main() -> int:
             begun = time.perf_counter()
             return worked_off(lambda: applied(line), begun, published)
 
+        stack = LocalStack(line.directory)
+        if arguments.apart:
+            for name, pid in stack.status().items():
+                if pid:
+                    pin(pid, 0 if name in FIRST_CORE else 1)
+            os.sched_setaffinity(0, {1})
         # Java needs as many changes to become as fast as it gets.
         write(line, shards, arguments.events, 50_000_000)
         all_applied()
         line.pause_connectors()
         write(line, shards, arguments.events, 0)
-        stack = LocalStack(line.directory)
         with standing_still(line), measuring(stack) as (_, used_alone):
             line.resume_connectors()
             alone = worked_off(published, time.perf_counter(), published)
@@ -202,7 +213,8 @@ def main() -> int:
             whole = all_applied()
         print(
             f"backlog: {arguments.events:,} row changes in {arguments.sources} source(s),"
-            f" {arguments.partitions} partitions per shard\n"
+            f" {arguments.partitions} partitions per shard"
+            f"{', sources, Debezium and Kafka on a core of their own' if arguments.apart else ''}\n"
         )
         print_ways(
             arguments.events,

@@ -65,6 +65,16 @@ def measuring(stack: LocalStack) -> Iterator[tuple[list[float], dict[str, Use]]]
         used[name] = Use(use.cpu_s - before.get(name, Use()).cpu_s, use.peak_mb)
 
 
+def pin(pid: int, core: int) -> None:
+    """Let a process, its threads and its descendants run on that core only."""
+    os.sched_setaffinity(pid, {core})
+    for path in Path(f"/proc/{pid}/task").iterdir():
+        with suppress(OSError):  # it may end meanwhile
+            os.sched_setaffinity(int(path.name), {core})
+            for child in (path / "children").read_text().split():
+                pin(int(child), core)
+
+
 class StageClock:
     """Sums up wall time and own CPU time of functions that do not call each other."""
 
