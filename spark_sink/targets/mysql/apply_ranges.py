@@ -21,67 +21,19 @@ ranges again from the stored offsets loses nothing and repeats nothing.
 from __future__ import annotations
 
 import gc
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
 
-from shardmerge.schemas.errors import TargetError
-from shardmerge.schemas.names import ShardId
 from shardmerge.spark_sink.dealing import Cursor, open_ranges
-from shardmerge.spark_sink.failpoints import reach
-from shardmerge.spark_sink.keyless import KeylessBatch
 from shardmerge.spark_sink.partitions import Partition
-from shardmerge.spark_sink.range_reader import OffsetRange
-from shardmerge.spark_sink.ranges import Advance, RangeResult, RangeTask
-from shardmerge.spark_sink.row_batches import Batch
+from shardmerge.spark_sink.ranges import RangeResult, RangeTask
 from shardmerge.spark_sink.row_blocks import RefusedRow
 from shardmerge.spark_sink.row_fold import RowFold
-from shardmerge.spark_sink.segment_plan import Refusal
 
 from .bulk import load_lines
 from .connection import ApplyConfig, TaskConnection, kept_connection
 from .refused_rows import find_refused
-from .session import DEADLOCK, LOCK_WAIT_TIMEOUT, LOST
-
-_ATTEMPTS = 5
-
-
-@dataclass(slots=True)
-class _Lane:
-    """A task on its way. ``result``: what is committed; ``done``: that is all of it."""
-
-    task: RangeTask
-    result: RangeResult
-    refusals: dict[int, Refusal] = field(default_factory=dict)
-    done: bool = False
-
-    @property
-    def partition(self) -> Partition:
-        return self.task.place
-
-    @property
-    def range(self) -> OffsetRange:
-        """What is not applied yet."""
-        task, start = self.task, self.result.next_offset
-        return OffsetRange(task.topic, task.partition, start, task.end_offset, task.part)
-
-
-@dataclass(frozen=True, slots=True)
-class _Round:
-    """What one round of a task is: ``fold`` of the records in ``[start, next_offset)``.
-
-    Attributes:
-        counts: Rows to write, rows to delete.
-        read_bytes: Size of the records' values.
-    """
-
-    lane: _Lane
-    start: int
-    next_offset: int
-    fold: RowFold
-    counts: tuple[int, int]
-    read_bytes: int
+from .rounds import Lane, RefusedRound, Round, commit
 
 
 class _NotTogether(Exception):
@@ -148,23 +100,7 @@ def apply_together(tasks: Sequence[RangeTask], connection: TaskConnection) -> li
         ContractError: A range's start does not exist any more.
         StackError: Kafka cannot be read.
     """
-    lanes = [
-        _Lane(
-            task,
-            RangeResult(
-                task.topic,
-                task.partition,
-                task.start_offset,
-                task.start_offset,
-                None,
-                0,
-                0,
-                0,
-                part=task.part,
-            ),
-        )
-        for task in tasks
-    ]
+    lanes = [Lane.of(task) for task in tasks]
     with _collector_resting():
         if len(lanes) > 1:
             with suppress(_NotTogether):
@@ -190,7 +126,7 @@ def _collector_resting() -> Iterator[None]:
             gc.enable()
 
 
-def _apply(lanes: Sequence[_Lane], connection: TaskConnection) -> None:
+def _apply(lanes: Sequence[Lane], connection: TaskConnection) -> None:
     """Apply rounds until the lanes are done.
 
     Raises:
@@ -200,25 +136,25 @@ def _apply(lanes: Sequence[_Lane], connection: TaskConnection) -> None:
     cursor = open_ranges(connection.reader, [lane.range for lane in lanes], connection.rows)
     while not all(lane.done for lane in lanes):
         rounds = _read(lanes, cursor, connection)
-        _commit([r for r in rounds if r.next_offset > r.start], connection)
+        try:
+            commit(rounds, connection)
+        except RefusedRow:
+            if len(lanes) > 1:
+                raise _NotTogether from None
+            raise
+        except RefusedRound as refused:
+            if len(lanes) > 1:
+                raise _NotTogether from refused
+            only = rounds[0]
+            raise find_refused(
+                only.lane.task, only.start, only.next_offset, connection, refused.error
+            ) from refused
         for r in rounds:
-            upserted, deleted = r.counts
-            result, end = r.lane.result, r.fold.end
-            r.lane.result = replace(
-                result,
-                next_offset=r.next_offset,
-                next_position=end.position if end else None,
-                hold=end.hold if end else None,
-                truncated=end.truncated if end else False,
-                rows=result.rows + r.fold.rows,
-                written=result.written + upserted,
-                deleted=result.deleted + deleted,
-                read_bytes=result.read_bytes + r.read_bytes,
-            )
+            r.take()
             r.lane.done = not cursor.is_reading(r.lane.partition)
 
 
-def _read(lanes: Sequence[_Lane], cursor: Cursor, connection: TaskConnection) -> list[_Round]:
+def _read(lanes: Sequence[Lane], cursor: Cursor, connection: TaskConnection) -> list[Round]:
     config = connection.config
     lines_of = load_lines if connection.session.can_load else None
     folds = {
@@ -239,7 +175,7 @@ def _read(lanes: Sequence[_Lane], cursor: Cursor, connection: TaskConnection) ->
             if not folds[records.partition].add_all(records.offsets, records.values):
                 cursor.leave(records.partition)
     return [
-        _Round(
+        Round(
             lane,
             lane.result.next_offset,
             fold.end.offset if fold.end is not None else cursor.reached(lane.partition),
@@ -250,73 +186,3 @@ def _read(lanes: Sequence[_Lane], cursor: Cursor, connection: TaskConnection) ->
         for lane in lanes
         if (fold := folds.get(lane.partition)) is not None
     ]
-
-
-def _commit(rounds: Sequence[_Round], connection: TaskConnection) -> None:
-    """Write rounds and move their offsets, in one transaction.
-
-    Raises:
-        RefusedRow: A row of the only round cannot be applied.
-        _NotTogether: A row of one of several rounds cannot be applied.
-        TargetError: See ``apply_together``.
-    """
-    if not rounds:
-        return
-    try:
-        batches = _batches(rounds)
-    except RefusedRow:
-        if len(rounds) > 1:
-            raise _NotTogether from None
-        raise
-    session, control = connection.session, connection.control
-    task, uncertain = rounds[0].lane.task, False
-    reach("rows-read")
-    for attempt in range(1, _ATTEMPTS + 1):
-        try:
-            with session.transaction():
-                control.fence(task.writer_epoch)
-                if uncertain and control.offset_of(task.place) == rounds[0].next_offset:
-                    return
-                connection.write(task.stream.target, batches)
-                reach("rows-written")
-                control.advance_all(_advance(r) for r in rounds)
-                reach("offsets-moved")
-        except TargetError as error:
-            if attempt == _ATTEMPTS or not _repeats(error):
-                if not error.statement or error.retryable:
-                    raise
-                if len(rounds) > 1:
-                    raise _NotTogether from error
-                only = rounds[0]
-                raise find_refused(task, only.start, only.next_offset, connection, error) from error
-            # COMMIT may have been lost, or only its acknowledgement.
-            uncertain = error.number in LOST
-            time.sleep(0.05 * attempt)
-        else:
-            reach("committed")
-            return
-
-
-def _batches(rounds: Sequence[_Round]) -> list[Batch | KeylessBatch]:
-    by_shard: dict[ShardId, list[RowFold]] = {}
-    for r in rounds:
-        by_shard.setdefault(r.lane.task.stream.shard, []).append(r.fold)
-    return [batch for first, *others in by_shard.values() for batch in first.batches(others)]
-
-
-def _repeats(error: TargetError) -> bool:
-    return error.number in LOST or error.number in (DEADLOCK, LOCK_WAIT_TIMEOUT)
-
-
-def _advance(current: _Round) -> Advance:
-    task = current.lane.task
-    return Advance(
-        task.topic,
-        task.partition,
-        current.start,
-        current.next_offset,
-        task.stream.target,
-        current.fold.rows,
-        *current.counts,
-        part=task.part,
-    )

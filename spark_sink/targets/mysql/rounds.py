@@ -1,0 +1,160 @@
+"""One round: what was folded of one or more partitions, and the transaction that it becomes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from shardmerge.schemas.errors import TargetError
+from shardmerge.schemas.names import ShardId
+from shardmerge.spark_sink.failpoints import reach
+from shardmerge.spark_sink.keyless import KeylessBatch
+from shardmerge.spark_sink.partitions import Partition
+from shardmerge.spark_sink.range_reader import OffsetRange
+from shardmerge.spark_sink.ranges import Advance, RangeResult, RangeTask
+from shardmerge.spark_sink.row_batches import Batch
+from shardmerge.spark_sink.row_fold import RowFold
+from shardmerge.spark_sink.segment_plan import Refusal
+
+from .connection import TaskConnection
+from .session import DEADLOCK, LOCK_WAIT_TIMEOUT, LOST
+
+_ATTEMPTS = 5
+
+
+@dataclass(slots=True)
+class Lane:
+    """A task on its way. ``result``: what is committed; ``done``: that is all of it."""
+
+    task: RangeTask
+    result: RangeResult
+    refusals: dict[int, Refusal] = field(default_factory=dict)
+    done: bool = False
+
+    @classmethod
+    def of(cls, task: RangeTask) -> Lane:
+        """At its start."""
+        start = task.start_offset
+        result = RangeResult(
+            task.topic, task.partition, start, start, None, 0, 0, 0, part=task.part
+        )
+        return cls(task, result)
+
+    @property
+    def partition(self) -> Partition:
+        """What it is a lane of."""
+        return self.task.place
+
+    @property
+    def range(self) -> OffsetRange:
+        """What is not applied yet."""
+        task, start = self.task, self.result.next_offset
+        return OffsetRange(task.topic, task.partition, start, task.end_offset, task.part)
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What one round of a task is: ``fold`` of the records in ``[start, next_offset)``.
+
+    Attributes:
+        counts: Rows to write, rows to delete.
+        read_bytes: Size of the records' values.
+    """
+
+    lane: Lane
+    start: int
+    next_offset: int
+    fold: RowFold
+    counts: tuple[int, int]
+    read_bytes: int
+
+    def take(self) -> None:
+        """Note in the lane what is committed now."""
+        upserted, deleted = self.counts
+        result, end = self.lane.result, self.fold.end
+        self.lane.result = replace(
+            result,
+            next_offset=self.next_offset,
+            next_position=end.position if end else None,
+            hold=end.hold if end else None,
+            truncated=end.truncated if end else False,
+            rows=result.rows + self.fold.rows,
+            written=result.written + upserted,
+            deleted=result.deleted + deleted,
+            read_bytes=result.read_bytes + self.read_bytes,
+        )
+
+
+class RefusedRound(Exception):
+    """The target refuses a row of a round: which one is not known."""
+
+    def __init__(self, error: TargetError) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+def commit(rounds: Sequence[Round], connection: TaskConnection) -> None:
+    """Write rounds of one target and move their offsets, in one transaction.
+
+    A deadlock, or a lock wait that is too long, repeats it.
+
+    Raises:
+        RefusedRow: A value cannot be converted.
+        RefusedRound: See there.
+        TargetError: Another writer took over or moved an offset; or the target cannot be written
+            now (``retryable``).
+    """
+    rounds = [r for r in rounds if r.next_offset > r.start]
+    if not rounds:
+        return
+    batches = _batches(rounds)
+    session, control = connection.session, connection.control
+    task, uncertain = rounds[0].lane.task, False
+    reach("rows-read")
+    for attempt in range(1, _ATTEMPTS + 1):
+        try:
+            with session.transaction():
+                control.fence(task.writer_epoch)
+                if uncertain and control.offset_of(task.place) == rounds[0].next_offset:
+                    return
+                connection.write(task.stream.target, batches)
+                reach("rows-written")
+                control.advance_all(_advance(r) for r in rounds)
+                reach("offsets-moved")
+        except TargetError as error:
+            if attempt == _ATTEMPTS or not _repeats(error):
+                if not error.statement or error.retryable:
+                    raise
+                raise RefusedRound(error) from error
+            # COMMIT may have been lost, or only its acknowledgement.
+            uncertain = error.number in LOST
+            time.sleep(0.05 * attempt)
+        else:
+            reach("committed")
+            return
+
+
+def _batches(rounds: Sequence[Round]) -> list[Batch | KeylessBatch]:
+    by_shard: dict[ShardId, list[RowFold]] = {}
+    for r in rounds:
+        by_shard.setdefault(r.lane.task.stream.shard, []).append(r.fold)
+    return [batch for first, *others in by_shard.values() for batch in first.batches(others)]
+
+
+def _repeats(error: TargetError) -> bool:
+    return error.number in LOST or error.number in (DEADLOCK, LOCK_WAIT_TIMEOUT)
+
+
+def _advance(current: Round) -> Advance:
+    task = current.lane.task
+    return Advance(
+        task.topic,
+        task.partition,
+        current.start,
+        current.next_offset,
+        task.stream.target,
+        current.fold.rows,
+        *current.counts,
+        part=task.part,
+    )
