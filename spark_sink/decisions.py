@@ -21,9 +21,11 @@ from shardmerge.schemas.events import (
     TargetStatement,
 )
 from shardmerge.schemas.names import ShardId, TargetTable
+from shardmerge.schemas.origin import origin_part
 from shardmerge.schemas.position import BEGINNING, SourcePosition
 from shardmerge.schemas.topics import RowTopics, decision_key
 
+from .loose_keys import is_loose
 from .partitions import Stream, stream_of
 
 _NEVER = 1 << 62
@@ -84,11 +86,14 @@ class ShardGates:
         key_changes: Indices of the gates behind which rows have other message keys than before: the
             primary key's columns have other names or types. So they can be in another partition
             than earlier rows of the same key, and nothing orders the two but the gate.
+        is_loose: Whether rows that have to keep their order can be in several partitions: there is
+            no primary key, or a loose one (``loose_keys``), at any gate.
     """
 
     shard: ShardId
     gates: list[Gate] = field(default_factory=list)
     key_changes: list[int] = field(default_factory=list)
+    is_loose: bool = False
     _versions: list[int] = field(default_factory=list)
     _reached: list[int] = field(default_factory=list)  # greatest effective version so far
     _key: tuple[object, ...] | None = None
@@ -100,6 +105,7 @@ class ShardGates:
             if self.gates and (key is None or key != self._key):
                 self.key_changes.append(len(self.gates))
             self._key = key
+            self.is_loose |= _is_loose(gate)
         self.gates.append(gate)
         self._versions.append(gate.version)
         self._reach(gate)
@@ -148,6 +154,13 @@ def _key_columns(gate: Gate) -> tuple[object, ...] | None:
     return tuple((name, columns[name].type) for name in gate.key)
 
 
+def _is_loose(gate: Gate) -> bool:
+    if not gate.columns:
+        return False
+    key = [c for c in gate.columns if c.column.name in gate.key and origin_part(c.id) is None]
+    return not key or any(is_loose(c.column.type) for c in key)
+
+
 @dataclass(slots=True)
 class TargetDecisions:
     """What is decided for one target, as far as the versions have no gap.
@@ -194,6 +207,7 @@ class Decisions:
         self._undecided: dict[tuple[str, int], set[int]] = {}
         self._decided: dict[str, set[int]] = {}
         self._streams: dict[Stream, list[tuple[TargetTable, ShardId]]] = {}
+        self._loose: set[Stream] = set()
 
     @property
     def targets(self) -> Mapping[TargetTable, TargetDecisions]:
@@ -204,6 +218,11 @@ class Decisions:
     def streams(self) -> Mapping[Stream, Sequence[tuple[TargetTable, ShardId]]]:
         """Stream → the shard whose rows it holds; more than one is a contradiction."""
         return self._streams
+
+    @property
+    def loose_streams(self) -> Collection[Stream]:
+        """Those whose rows have to keep their order over all partitions: see ``ShardGates``."""
+        return self._loose
 
     def unread(self, sources: Collection[str]) -> frozenset[Stream]:
         """The streams of sources that are not there any more, and whose shards are all gone."""
@@ -312,3 +331,5 @@ class Decisions:
                 renewed=decision.renewed,
             )
         )
+        if shard.is_loose:
+            self._loose.add(stream_of(name, self.topics))

@@ -123,6 +123,7 @@ class Driver:
         self._rows: dict[TargetTable, int] = {}
         self._failing: Failing = {}
         self._stages: dict[TargetTable, tuple[float, str]] = {}
+        self._awaits_more = False
         self.gathering_s = 0.0
 
     def load(self) -> None:
@@ -183,12 +184,12 @@ class Driver:
         reach("batch-applied")
         self._publish(batch.targets)  # 6
         reach("progress-published")
-        return ended or moved or news
+        return ended or moved or news or self._awaits_more
 
     def _plan(self) -> BatchPlan:
         self._intake.observe()  # 1, 2
         self._compare_row_topics()
-        self._intake.settle()  # 3
+        self._awaits_more = self._intake.settle()  # 3
         self._catch_up.look(self._intake.partitions, self._intake.watermarks, self._applied)
         bound = self._runner.bound(self._size.records)
         batch = plan(self._intake.decisions, self._state(time.monotonic()), bound)  # 4
@@ -219,6 +220,7 @@ class Driver:
             busy=self._statements.busy,
             resting={held.hold.shard for held in self._holds.values() if now < held.retry_at},
             truncations=self._truncations,
+            in_step=self._intake.in_step,
             routes=self._routes,
             writer_epoch=self._epoch,
         )
@@ -370,6 +372,8 @@ class Driver:
         [(target, shard)] = self._intake.decisions.streams[partition.stream]
         self._rows[target] = self._rows.get(target, 0) + result.rows
         if result.hold is not None:
+            if result.hold.collides and self._intake.bring_in_step(partition.stream):
+                return True
             self._hold(partition, result.hold)
         elif not result.truncated:
             self._holds.pop(partition, None)

@@ -18,9 +18,10 @@ from shardmerge.schemas.record_format import AVRO, RecordFormat
 from .applied import Watermarks
 from .barrier import Barrier, Barriers, open_transaction
 from .decisions import Decisions
+from .in_step import Closure, Closures
 from .listing import Listing, Wanted
 from .offsets import OffsetReader, TailEnd, TailRecord, TopicTail
-from .partitions import Partition
+from .partitions import Partition, Stream
 from .row_topics import RowTopic
 
 log = logging.getLogger(__name__)
@@ -43,12 +44,14 @@ class Intake:
     Args:
         tail: Of the ddl topic and the schema-change topics.
         format_: Of our own records.
+        keeps_step: Whether streams that need it are applied in step (``in_step``).
 
     Attributes:
         decisions: Everything decided, as far as read.
         barriers: Per source, with the ends that are safe.
         watermarks: The latest reading of the row topics' ends.
         row_topics: The row topics that there are, by the latest list; another object with each.
+        in_step: Streams that are applied in step → what is known to be complete of them.
         unreadable: Partition as Kafka has it → where a transaction is open, behind which there are
             rows; all before it is safe already.
     """
@@ -59,11 +62,14 @@ class Intake:
         offsets: OffsetReader,
         tail: TopicTail,
         format_: RecordFormat = AVRO,
+        *,
+        keeps_step: bool = False,
     ) -> None:
         self.decisions = Decisions(topics.RowTopics(pipeline.routes))
         self.barriers = Barriers(source.name for source in pipeline.sources)
         self.watermarks = Watermarks()
         self.row_topics: Mapping[str, RowTopic] = {}
+        self.in_step: Mapping[Stream, Closure | None] = {}
         self.unreadable: dict[Partition, int] = {}
         self._offsets = offsets
         self._tail = tail
@@ -73,6 +79,9 @@ class Intake:
         self._listing = Listing()
         self._list_at = self._describe_at = 0.0
         self._missing_since: dict[str, float] = {}
+        self._keeps_step = keeps_step
+        self._closures = Closures()
+        self._collided: set[Stream] = set()
 
     def load(self) -> None:
         """Read the decisions that there are.
@@ -198,10 +207,41 @@ class Intake:
         if (known := {**others, **found}) != self.row_topics:
             self.row_topics = known
 
-    def settle(self) -> None:
-        """See which ends are safe by now: their schema changes have all their decisions."""
+    def settle(self) -> bool:
+        """See which ends are safe by now: their schema changes have all their decisions.
+
+        Returns:
+            Whether more will be known soon.
+        """
         self.barriers.settle(self.decisions, self._ddl_read_to)
         self._report_missing()
+        if not self._keeps_step:
+            return False
+        counts = self.watermarks.partitions
+        streams = [
+            stream
+            for stream in {*self.decisions.loose_streams, *self._collided}
+            if counts.get(stream.topic, 0) > 1
+        ]
+        hopeful = self._closures.look(streams, self.watermarks, self.barriers.safe_ends)
+        self.in_step = {stream: self._closures.found.get(stream) for stream in streams}
+        return hopeful
+
+    def bring_in_step(self, stream: Stream) -> bool:
+        """Let a stream be applied in step: a unique value may have gone to another partition.
+
+        Returns:
+            Whether that is anything new.
+        """
+        if (
+            not self._keeps_step
+            or stream in self.in_step
+            or self.watermarks.partitions.get(stream.topic, 0) < 2
+        ):
+            return False
+        self._collided.add(stream)
+        log.info("partitions go in step", extra={"topic": stream.topic, "shard": stream.shard})
+        return True
 
     def _report_missing(self) -> None:
         """Say in the log who is waited for, when it takes long."""

@@ -90,7 +90,13 @@ def run(settings: SinkSettings, pipeline: Pipeline, stopped: Stopped) -> None:
     publisher = ProgressPublisher(bootstrap, topics.sink_progress(pipeline).name, format_)
     driver = Driver(
         pipeline,
-        intake=Intake(pipeline, OffsetReader(bootstrap), tail, format_),
+        intake=Intake(
+            pipeline,
+            OffsetReader(bootstrap),
+            tail,
+            format_,
+            keeps_step=target.batches.applies_in_step,
+        ),
         control=target.state,
         journal=target.journal(epoch),
         statements=statements,

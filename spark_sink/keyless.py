@@ -8,7 +8,7 @@ written does not matter.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
 from typing import Any
@@ -48,6 +48,16 @@ class KeylessChanges:
 
     number: int
     _sums: dict[bytes, _Sum] = field(default_factory=dict)
+
+    @classmethod
+    def of_all(cls, changes: Sequence[KeylessChanges]) -> KeylessChanges:
+        """The sum of changes of one segment, one at least."""
+        total = cls(changes[0].number)
+        for some in changes:
+            for key, row in some._sums.items():
+                known = total._sums.setdefault(key, _Sum(row.offset, row.image))
+                known.count += row.count
+        return total
 
     def add(self, offset: int, before: dict[str, Any] | None, after: dict[str, Any] | None) -> None:
         """Take a change: the row it took away, the row it left behind."""

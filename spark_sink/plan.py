@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from shardmerge.schemas.errors import ContractError
@@ -15,9 +15,10 @@ from shardmerge.schemas.value_changes import value_change
 from .applied import RowProgress
 from .decisions import Decisions, Gate, ShardGates, StatementKey, TargetDecisions
 from .gates import Stop, first_stop, key_stop
-from .partitions import Partition
+from .in_step import Closure, Step, closed_ranges
+from .partitions import Partition, Stream, stream_of
 from .ranges import RangeTask, Segment, ShardStream
-from .readings import readings, share_fairly
+from .readings import Reading, StepReading, readings, share_fairly, step_readings
 from .statements import (
     OpenStatement,
     Refused,
@@ -78,6 +79,8 @@ class SinkState:
         busy: Targets on which statements run: nothing else is done with them meanwhile.
         resting: Shards that stand at a row which cannot be applied, until it is tried again.
         truncations: Shard → the first TRUNCATE that was met and is not carried out.
+        in_step: Streams whose partitions are applied in step → what is known to be complete; None
+            while that is not known.
         routes: They say what becomes of the rows of a truncated shard.
         writer_epoch: Of this driver.
     """
@@ -89,6 +92,7 @@ class SinkState:
     busy: Collection[TargetTable] = ()
     resting: Collection[ShardId] = ()
     truncations: Mapping[ShardId, Truncation] = field(default_factory=dict)
+    in_step: Mapping[Stream, Closure | None] = field(default_factory=dict)
     routes: Sequence[RoutingRule] = ()
     writer_epoch: int = 0
 
@@ -123,6 +127,7 @@ def plan(decisions: Decisions, state: SinkState, max_records: int) -> BatchPlan:
     emptying = {truncation.target for truncation in emptied}
     wanted: dict[Partition, tuple[TargetTable, ShardId]] = {}
     available: dict[Partition, tuple[int, int]] = {}
+    in_step: dict[Stream, dict[Partition, tuple[int, int]]] = {}
     for partition, end in state.safe_ends.items():
         owners = decisions.streams.get(partition.stream, ())
         if len(owners) != 1:
@@ -135,14 +140,15 @@ def plan(decisions: Decisions, state: SinkState, max_records: int) -> BatchPlan:
         size = _available(partition, end, shard, plans[target].stops.get(shard), state)
         if size > 0:
             wanted[partition] = (target, shard)
-            available[partition] = (end - size, end)
-    found = readings(available)
-    shares = share_fairly({key: reading.size for key, reading in found.items()}, max_records)
+            if partition.stream in state.in_step:
+                in_step.setdefault(partition.stream, {})[partition] = (end - size, end)
+            else:
+                available[partition] = (end - size, end)
     streams: dict[ShardId, ShardStream] = {}
     bound: dict[TargetTable, Mapping[str, Binding]] = {}
     tasks = []
-    for key, share in shares.items():
-        for partition, (start, end) in found[key].first(share).items():
+    for number, ranges in _shared_out(available, in_step, state, max_records):
+        for partition, (start, end) in ranges.items():
             target, shard = wanted[partition]
             known = decisions.targets[target]
             if target not in bound:
@@ -158,10 +164,41 @@ def plan(decisions: Decisions, state: SinkState, max_records: int) -> BatchPlan:
                     stream=streams[shard],
                     bindings=bound[target],
                     writer_epoch=state.writer_epoch,
-                    reading=key[1],
+                    reading=number,
+                    step=_step(state.in_step.get(partition.stream), partition),
                 )
             )
     return BatchPlan(targets, tuple(tasks), emptied)
+
+
+def _shared_out(
+    available: Mapping[Partition, tuple[int, int]],
+    in_step: Mapping[Stream, Mapping[Partition, tuple[int, int]]],
+    state: SinkState,
+    max_records: int,
+) -> Iterator[tuple[int, dict[Partition, tuple[int, int]]]]:
+    """The number of each reading, and its ranges.
+
+    Args:
+        available: What may be read of partitions that are nobody's but their own.
+        in_step: The same of the partitions of streams in step.
+        state: See ``plan``.
+        max_records: See ``plan``.
+    """
+    closed = {s: closed_ranges(state.in_step[s], ranges) for s, ranges in in_step.items()}
+    found: dict[tuple[Partition, int], Reading | StepReading] = {
+        **readings(available),
+        **step_readings({s: ranges for s, ranges in closed.items() if ranges}),
+    }
+    shares = share_fairly({key: reading.size for key, reading in found.items()}, max_records)
+    for key, share in shares.items():
+        yield key[1], found[key].first(share)
+
+
+def _step(closure: Closure | None, partition: Partition) -> Step | None:
+    if closure is None:
+        return None
+    return Step(closure.ends.get(partition, 0), closure.bounds[partition])
 
 
 def _plan_target(target: TargetDecisions, state: SinkState) -> TargetPlan:
@@ -234,6 +271,7 @@ def _stream(
         keeps_truncated=rule is not None and rule.on_truncate is RowsPolicy.KEEP,
         where=rule.where if rule is not None else "",
         is_part=watermarks.topics.is_shared(name),
+        in_step=stream_of(name, watermarks.topics) in state.in_step,
     )
 
 

@@ -9,6 +9,7 @@ from shardmerge.schemas.events import Binding, ShardColumn
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.position import SourcePosition
 
+from .in_step import Step
 from .partitions import Partition
 
 
@@ -47,6 +48,7 @@ class ShardStream:
         keeps_truncated: Whether rows stay in the target when the shard's table is truncated.
         where: Condition of the rows that the target has; "" is all.
         is_part: Whether the row topic holds other shards' rows too.
+        in_step: Whether its partitions are applied in step, see there.
     """
 
     shard: ShardId
@@ -57,6 +59,7 @@ class ShardStream:
     keeps_truncated: bool = False
     where: str = ""
     is_part: bool = False
+    in_step: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,8 @@ class RangeTask:
         bindings: Identity → physical target column, of the statements executed so far.
         writer_epoch: Fences a driver that was replaced.
         reading: Ranges of one partition of a shared topic with equal numbers are read together.
+            Of a stream in step it is negative, and all ranges of its topic with that number are.
+        step: Of the partition of a stream in step; None of any other.
     """
 
     topic: str
@@ -80,6 +85,7 @@ class RangeTask:
     bindings: Mapping[str, Binding]
     writer_epoch: int
     reading: int = 0
+    step: Step | None = None
 
     @property
     def place(self) -> Partition:
@@ -94,13 +100,18 @@ class RangeTask:
 
 @dataclass(frozen=True, slots=True)
 class RowHold:
-    """A row that cannot be applied: its shard stands before it until an operator acts."""
+    """A row that cannot be applied: its shard stands before it until an operator acts.
+
+    Attributes:
+        collides: Another row of the target has a unique key of it.
+    """
 
     shard: ShardId
     position: SourcePosition
     offset: int
     reason: str
     hint: str
+    collides: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,9 @@ The shards of a shared topic stand at offsets of their own. Those that stand nea
 one *reading*: a task reads the partition once and deals the records out. A shard that stands far
 behind, because it was held or is new, is a reading of its own until it has come near: it must
 neither keep the others waiting nor make them read what they have.
+
+All partitions of a shard that is applied in step (``in_step``) are read together. Of a shared topic
+such shards are a reading when they stand near each other in every partition.
 """
 
 from __future__ import annotations
@@ -12,11 +15,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from .partitions import Partition
+from .partitions import Partition, Stream
 
 K = TypeVar("K", bound=tuple[object, ...])
 NEAR = 20_000
 """Offsets between two shards that are read together: a part of a second's work."""
+_LEAST = 1_000
+"""Offsets of a partition that are read in any case of a shard in step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +75,70 @@ def readings(
             of_group = {partition: (start, min(end, bound)) for start, end, partition in group}
             found[whole, number] = Reading(group[0][0], bound, of_group)
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class StepReading:
+    """Ranges of several partitions of a topic, for shards that are applied in step."""
+
+    ranges: Mapping[Partition, tuple[int, int]]
+
+    @property
+    def size(self) -> int:
+        """In offsets, each counted once."""
+        return sum(end - start for start, end in self._whole().values())
+
+    def first(self, size: int) -> dict[Partition, tuple[int, int]]:
+        """The ranges as far as about so many offsets go, and a few of each in any case.
+
+        None is left out: without it nobody would know what precedes a row of another one.
+        """
+        whole = self._whole()
+        total = max(self.size, 1)
+        bounds = {p: start + -(-(end - start) * size // total) for p, (start, end) in whole.items()}
+        return {
+            p: (start, min(end, max(bounds[p.whole], start + _LEAST)))
+            for p, (start, end) in self.ranges.items()
+        }
+
+    def _whole(self) -> dict[Partition, tuple[int, int]]:
+        found: dict[Partition, tuple[int, int]] = {}
+        for partition, (start, end) in self.ranges.items():
+            low, high = found.get(partition.whole, (start, end))
+            found[partition.whole] = min(low, start), max(high, end)
+        return found
+
+
+def step_readings(
+    ranges: Mapping[Stream, Mapping[Partition, tuple[int, int]]],
+) -> dict[tuple[Partition, int], StepReading]:
+    """Group the ranges of streams in step: a topic, and a negative number → what is read together.
+
+    The topic is written as its partition -1, that of all.
+    """
+    found: dict[tuple[Partition, int], StepReading] = {}
+    groups: dict[str, list[dict[Partition, tuple[int, int]]]] = {}
+    for stream in sorted(ranges, key=str):
+        of_topic = groups.setdefault(stream.topic, [])
+        of_stream = ranges[stream]
+        near = next((group for group in of_topic if _is_near(of_stream, group)), None)
+        if near is None:
+            near = {}
+            of_topic.append(near)
+        near.update(of_stream)
+    for topic, of_topic in groups.items():
+        for number, group in enumerate(of_topic, 1):
+            found[Partition(topic, -1), -number] = StepReading(group)
+    return found
+
+
+def _is_near(
+    ranges: Mapping[Partition, tuple[int, int]], group: Mapping[Partition, tuple[int, int]]
+) -> bool:
+    starts: dict[Partition, int] = {}
+    for partition, (start, _) in group.items():
+        starts.setdefault(partition.whole, start)
+    return all(abs(start - starts.get(p.whole, start)) <= NEAR for p, (start, _) in ranges.items())
 
 
 def share_fairly(available: Mapping[K, int], bound: int) -> dict[K, int]:

@@ -212,7 +212,7 @@ class RowFold:
             return True
         if refusal := self._refuse(offset, record):
             self._position = record.position
-            return self._hold(offset, refusal.reason, refusal.hint)
+            return self._hold(offset, refusal.reason, refusal.hint, collides=refusal.collides)
         if record.op == TRUNCATE:
             self._short = None
             if self._stream.keeps_truncated:
@@ -243,6 +243,10 @@ class RowFold:
         folds = [fold for fold in (self, *others) if fold._groups]
         for fold in folds:
             fold._leave_out()
+        groups = [group for fold in folds for group in fold._groups]
+        keyless = [group for group in groups if isinstance(group, KeylessChanges)]
+        if len(folds) > 1 and len(keyless) == len(groups):
+            return self._summed_up(keyless)
         changes = [fold._groups[0] for fold in folds if len(fold._groups) == 1]
         keyed = [group for group in changes if isinstance(group, Changes)]
         if len(keyed) == len(folds) and len({fold._signature for fold in folds}) == 1:
@@ -254,6 +258,17 @@ class RowFold:
             else batch_of([group], self._plan_of, self._lines_of)
             for fold in folds
             for group in fold._groups
+        ]
+
+    def _summed_up(self, changes: Sequence[KeylessChanges]) -> list[Batch | KeylessBatch]:
+        """Of several partitions: what came in one may go in another, within a segment."""
+        count = len(self._starts)
+        numbers = sorted({some.number for some in changes}, key=lambda n: (n % count, n))
+        return [
+            KeylessChanges.of_all([some for some in changes if some.number == number]).batch(
+                self._plan_of(number)
+            )
+            for number in numbers
         ]
 
     def starts(self) -> list[int]:
@@ -349,7 +364,7 @@ class RowFold:
         return (source.get("name"), source.get("db"), source.get("table")) != self._identity
 
     def _refuse_keyless(self, record: RowRecord) -> Refusal | None:
-        if self._stream.partitions > 1:
+        if self._stream.partitions > 1 and not self._stream.in_step:
             return Refusal(
                 "the table has no primary key, so its rows are spread over the partitions of its "
                 "topic without an order",
@@ -417,8 +432,8 @@ class RowFold:
             )
         last.add(offset, before, after)
 
-    def _hold(self, offset: int, reason: str, hint: str) -> bool:
-        hold = RowHold(self._stream.shard, self._position, offset, reason, hint)
+    def _hold(self, offset: int, reason: str, hint: str, *, collides: bool = False) -> bool:
+        hold = RowHold(self._stream.shard, self._position, offset, reason, hint, collides)
         self.end = Stop(offset, self._position, hold)
         return False
 

@@ -27,10 +27,15 @@ from .row_format import JSON_ROWS, RowFormat
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a row cannot be applied, and what the operator can do."""
+    """Why a row cannot be applied, and what the operator can do.
+
+    Attributes:
+        collides: Another row of the target has a unique key of it.
+    """
 
     reason: str
     hint: str
+    collides: bool = False
 
 
 class WrittenColumn(NamedTuple):

@@ -144,6 +144,11 @@ class Batches(Protocol):
         """Begin to start what applying needs."""
         ...
 
+    @property
+    def applies_in_step(self) -> bool:
+        """Whether tasks with a ``step`` can be applied, and streams may need it (``in_step``)."""
+        ...
+
     def bound(self, records: int) -> int:
         """How many of so many records the next batch may have."""
         ...

@@ -78,6 +78,11 @@ class IcebergBatches:
         """Begin to start Spark."""
         self._spark.begin()
 
+    @property
+    def applies_in_step(self) -> bool:
+        """See ``Batches``: keys are equal here when their bytes are, and there is no other one."""
+        return False
+
     def bound(self, records: int) -> int:
         """As many as there may be: nothing is applied without Spark."""
         return records

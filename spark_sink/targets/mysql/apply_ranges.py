@@ -20,9 +20,8 @@ ranges again from the stored offsets loses nothing and repeats nothing.
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 
 from shardmerge.spark_sink.dealing import Cursor, open_ranges
 from shardmerge.spark_sink.partitions import Partition
@@ -33,19 +32,16 @@ from shardmerge.spark_sink.row_fold import RowFold
 from .bulk import load_lines
 from .connection import ApplyConfig, TaskConnection, kept_connection
 from .refused_rows import find_refused
-from .rounds import Lane, RefusedRound, Round, commit
-
-
-class _NotTogether(Exception):
-    """One of several tasks cannot be applied: which one is not known."""
+from .rounds import Lane, NotTogether, RefusedRound, Round, collector_resting, commit
+from .step_ranges import apply_in_step
 
 
 def apply_tasks(tasks: Iterable[RangeTask], config: ApplyConfig) -> Iterator[RangeResult]:
     """Apply ranges: the function of ``RDD.mapPartitions``.
 
     Neighbours of one target are applied together, unless they are of one partition and not read
-    together. Also called
-    directly by the driver for a batch too small to be worth a job.
+    together, or are to be in step and others are not. Also called directly by the driver for a
+    batch too small to be worth a job.
 
     Raises:
         TargetError, StackError, ContractError: The batch must be planned anew from the stored
@@ -54,7 +50,8 @@ def apply_tasks(tasks: Iterable[RangeTask], config: ApplyConfig) -> Iterator[Ran
     connection = kept_connection(config)
     for together in _neighbours(tasks):
         try:
-            yield from apply_together(together, connection)
+            apply = apply_together if together[0].step is None else apply_in_step
+            yield from apply(together, connection)
         except Exception:
             # Whatever state the connections are in: the next task makes new ones.
             connection.close()
@@ -72,6 +69,7 @@ def _neighbours(tasks: Iterable[RangeTask]) -> Iterator[list[RangeTask]]:
             or readings.get(whole, task.reading) != task.reading
             or task.stream.target != found[0].stream.target
             or task.writer_epoch != found[0].writer_epoch
+            or _stepped(task) != _stepped(found[0])
         ):
             yield found
             found, readings, places = [], {}, set()
@@ -80,6 +78,11 @@ def _neighbours(tasks: Iterable[RangeTask]) -> Iterator[list[RangeTask]]:
         places.add(task.place)
     if found:
         yield found
+
+
+def _stepped(task: RangeTask) -> tuple[str, int] | None:
+    """What it is in step with."""
+    return (task.topic, task.reading) if task.step is not None else None
 
 
 def apply_together(tasks: Sequence[RangeTask], connection: TaskConnection) -> list[RangeResult]:
@@ -101,9 +104,9 @@ def apply_together(tasks: Sequence[RangeTask], connection: TaskConnection) -> li
         StackError: Kafka cannot be read.
     """
     lanes = [Lane.of(task) for task in tasks]
-    with _collector_resting():
+    with collector_resting():
         if len(lanes) > 1:
-            with suppress(_NotTogether):
+            with suppress(NotTogether):
                 _apply(lanes, connection)
         for lane in lanes:
             while not lane.done:
@@ -114,24 +117,12 @@ def apply_together(tasks: Sequence[RangeTask], connection: TaskConnection) -> li
     return [lane.result for lane in lanes]
 
 
-@contextmanager
-def _collector_resting() -> Iterator[None]:
-    """Rows hold no cycles: the collector would look at every one again and again, for nothing."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
-
-
 def _apply(lanes: Sequence[Lane], connection: TaskConnection) -> None:
     """Apply rounds until the lanes are done.
 
     Raises:
         RefusedRow: A row of the only lane cannot be applied.
-        _NotTogether: A row of one of several lanes cannot be applied.
+        NotTogether: A row of one of several lanes cannot be applied.
     """
     cursor = open_ranges(connection.reader, [lane.range for lane in lanes], connection.rows)
     while not all(lane.done for lane in lanes):
@@ -140,11 +131,11 @@ def _apply(lanes: Sequence[Lane], connection: TaskConnection) -> None:
             commit(rounds, connection)
         except RefusedRow:
             if len(lanes) > 1:
-                raise _NotTogether from None
+                raise NotTogether from None
             raise
         except RefusedRound as refused:
             if len(lanes) > 1:
-                raise _NotTogether from refused
+                raise NotTogether from refused
             only = rounds[0]
             raise find_refused(
                 only.lane.task, only.start, only.next_offset, connection, refused.error

@@ -8,7 +8,7 @@ from functools import partial
 
 from py4j.protocol import Py4JJavaError
 
-from shardmerge.schemas.names import TargetTable
+from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.spark_sink.python_workers import in_worker
 from shardmerge.spark_sink.range_reader import LARGE_FETCH_WAIT_MS
 from shardmerge.spark_sink.ranges import (
@@ -43,6 +43,11 @@ class BatchRunner:
     def start(self) -> None:
         """Begin to start Spark."""
         self.spark.begin()
+
+    @property
+    def applies_in_step(self) -> bool:
+        """See ``Batches``."""
+        return True
 
     def bound(self, records: int) -> int:
         """At most that many records, fewer while Spark starts: they are applied in the driver."""
@@ -85,18 +90,21 @@ def units_of(tasks: Sequence[RangeTask], cores: int) -> list[tuple[RangeTask, ..
 
     They are parts of one shard, whose rows lie side by side in the target, or of the shards of a
     shared topic. A topic that would keep one core busy while the others have nothing left is cut
-    into several units, but not what is read together.
+    into several units, but not what is read together, nor shards that are applied in step.
     """
-    by_topic: dict[str, list[tuple[RangeTask, ...]]] = {}
+    by_topic: dict[tuple[str, int], list[tuple[RangeTask, ...]]] = {}
     for reading in by_reading(tasks):
-        by_topic.setdefault(reading[0].topic, []).append(reading)
+        first = reading[0]
+        by_topic.setdefault((first.topic, min(first.reading, 0)), []).append(reading)
     share = offsets_in(tasks) / (_SHARES_PER_CORE * cores)
     units: list[tuple[RangeTask, ...]] = []
     todo = list(by_topic.values())
     while todo:
         readings = todo.pop()
         unit = tuple(task for reading in readings for task in reading)
-        if len(readings) > 1 and offsets_in(unit) > share:
+        if unit[0].step is not None:
+            unit = tuple(sorted(unit, key=_shard))
+        if len(readings) > 1 and unit[0].step is None and offsets_in(unit) > share:
             todo += [readings[::2], readings[1::2]]
         else:
             units.append(unit)
@@ -105,3 +113,7 @@ def units_of(tasks: Sequence[RangeTask], cores: int) -> list[tuple[RangeTask, ..
 
 def _target(task: RangeTask) -> TargetTable:
     return task.stream.target
+
+
+def _shard(task: RangeTask) -> tuple[TargetTable, ShardId]:
+    return task.stream.target, task.stream.shard

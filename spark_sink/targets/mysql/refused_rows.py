@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from shardmerge.schemas.errors import TargetError
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from shardmerge.schemas.errors import StackError, TargetError
+from shardmerge.schemas.position import SourcePosition
 from shardmerge.spark_sink.dealing import open_ranges
+from shardmerge.spark_sink.partitions import Partition
 from shardmerge.spark_sink.range_reader import OffsetRange
 from shardmerge.spark_sink.ranges import RangeTask
 from shardmerge.spark_sink.row_blocks import RefusedRow
+from shardmerge.spark_sink.row_envelope import DELETE, UndecodableRow
 from shardmerge.spark_sink.row_fold import RowFold
 from shardmerge.spark_sink.segment_plan import Refusal
 
 from .connection import TaskConnection
 
+DUPLICATE_KEY = 1062
 _HINTS = {
-    1062: "another row has this unique key, perhaps of another shard: change one of them, "
+    DUPLICATE_KEY: "another row has this unique key, perhaps of another shard: change one of them, "
     "or drop the unique key on the target's shards",
     1048: "the target's column must accept NULL",
     1452: "the target has a foreign key that the row does not meet: drop it on the target",
@@ -40,21 +48,84 @@ def find_refused(
         for some in cursor.read():
             both = zip(some.offsets, some.values, strict=True)
             records += [(offset, value) for offset, value in both if value is not None]
-    good, bad = 0, len(records)
-    error = _probe(task, records[:bad], connection)
-    if error is None:
+    found = _first(len(records), lambda count: _probe([(task, records[:count])], connection))
+    if found is None:
         cause.retryable = True
         return cause
+    index, refusal = found
+    return RefusedRow(records[index][0], refusal)
+
+
+Lane: TypeAlias = tuple[RangeTask, tuple[list[int], list[bytes]], list[SourcePosition]]
+"""Of a partition of a shard in step: task, offsets and values of records, their places."""
+
+
+def find_refused_in_step(
+    lanes: Sequence[Lane], connection: TaskConnection
+) -> tuple[Partition, RefusedRow] | None:
+    """The first row in binlog order whose prefix the target refuses, by bisection.
+
+    Every probe is rolled back. None when all records are accepted now.
+    """
+    # At one place the delete of a primary-key update comes before its create.
+    order = sorted(
+        (place.sort_key, not _is_delete(value, connection), number, index)
+        for number, (_, (_, values), places) in enumerate(lanes)
+        for index, (value, place) in enumerate(zip(values, places, strict=True))
+    )
+
+    def probe(count: int) -> TargetError | RefusedRow | None:
+        counts = Counter(number for _, _, number, _ in order[:count])
+        prefixes = [
+            (task, [*zip(offsets[: counts[n]], values[: counts[n]], strict=True)])
+            for n, (task, (offsets, values), _) in enumerate(lanes)
+            if counts[n]
+        ]
+        return _probe(prefixes, connection)
+
+    found = _first(len(order), probe)
+    if found is None:
+        return None
+    first, refusal = found
+    _, _, number, index = order[first]
+    task, (offsets, _), _ = lanes[number]
+    return task.place, RefusedRow(offsets[index], refusal)
+
+
+def _first(
+    records: int, probe: Callable[[int], TargetError | RefusedRow | None]
+) -> tuple[int, Refusal] | None:
+    """The number of the first record that is refused, and why; None when none is.
+
+    Args:
+        records: How many there are.
+        probe: Number of records → what is wrong with the first so many.
+    """
+    good, bad = 0, records
+    error = probe(bad)
+    if error is None:
+        return None
     while bad - good > 1:
         middle = (good + bad) // 2
-        found = _probe(task, records[:middle], connection)
+        found = probe(middle)
         if found is None:
             good = middle
         else:
             bad, error = middle, found
+    return bad - 1, error.refusal if isinstance(error, RefusedRow) else _refusal(error)
+
+
+def _is_delete(value: bytes, connection: TaskConnection) -> bool:
+    try:
+        return connection.rows.decode(value).op == DELETE
+    except (UndecodableRow, StackError):
+        return False
+
+
+def _refusal(error: TargetError) -> Refusal:
     hint = _HINTS.get(error.number, "change the row on the shard, or what the target accepts")
-    return RefusedRow(
-        records[bad - 1][0], Refusal(f"the target refuses the row: {error.message}", hint)
+    return Refusal(
+        f"the target refuses the row: {error.message}", hint, error.number == DUPLICATE_KEY
     )
 
 
@@ -63,17 +134,25 @@ class _RollBack(Exception):
 
 
 def _probe(
-    task: RangeTask, records: list[tuple[int, bytes]], connection: TaskConnection
-) -> TargetError | None:
-    """The target's error for these records; None when it accepts them. Nothing is kept."""
-    fold = RowFold(task.stream, task.bindings, rows=connection.rows)
-    fold.add_all([offset for offset, _ in records], [value for _, value in records])
+    prefixes: Sequence[tuple[RangeTask, list[tuple[int, bytes]]]], connection: TaskConnection
+) -> TargetError | RefusedRow | None:
+    """What is wrong with records of a shard; None when the target accepts them. Nothing is kept."""
+    folds = []
+    for task, records in prefixes:
+        fold = RowFold(task.stream, task.bindings, rows=connection.rows)
+        fold.add_all([offset for offset, _ in records], [value for _, value in records])
+        folds.append(fold)
+    if not folds:
+        return None
     try:
+        batches = folds[0].batches(folds[1:])
         with connection.session.transaction():
-            connection.write(task.stream.target, fold.batches())
+            connection.write(prefixes[0][0].stream.target, batches)
             raise _RollBack
     except _RollBack:
         return None
+    except RefusedRow as error:
+        return error
     except TargetError as error:
         if error.retryable:
             raise

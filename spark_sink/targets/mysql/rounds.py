@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from shardmerge.schemas.errors import TargetError
@@ -86,6 +88,10 @@ class Round:
         )
 
 
+class NotTogether(Exception):
+    """One of several tasks, or shards, cannot be applied: which one is not known."""
+
+
 class RefusedRound(Exception):
     """The target refuses a row of a round: which one is not known."""
 
@@ -158,3 +164,15 @@ def _advance(current: Round) -> Advance:
         *current.counts,
         part=task.part,
     )
+
+
+@contextmanager
+def collector_resting() -> Iterator[None]:
+    """Rows hold no cycles: the collector would look at every one again and again, for nothing."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
