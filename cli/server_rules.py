@@ -45,14 +45,12 @@ class SourceTable:
     Attributes:
         has_key: Whether it has a primary key.
         has_dates: Whether it has DATE or DATETIME columns.
-        text_keys: Text columns of its primary key whose collation calls different texts equal.
     """
 
     database: str
     table: str
     has_key: bool
     has_dates: bool = False
-    text_keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +164,6 @@ def shard_findings(
     sources: Sequence[Source],
     tables: Mapping[str, Sequence[SourceTable]],
     rules: Sequence[RoutingRule],
-    row_partitions: int,
     *,
     needs_keys: bool = False,
 ) -> list[Finding]:
@@ -176,7 +173,6 @@ def shard_findings(
         sources: Of the pipeline.
         tables: The tables of each source that its connector captures, by the source's name.
         rules: The routing rules.
-        row_partitions: Partitions of the row topics that Connect makes.
         needs_keys: Whether the target finds a row by its primary key alone.
     """
     found = []
@@ -216,14 +212,6 @@ def shard_findings(
                         "would be held; add one, or take such tables in with keyless = 'count'",
                     )
                 )
-            elif not table.has_key and row_partitions > 1:
-                found.append(
-                    Finding(
-                        where,
-                        "it has no primary key: its rows need a topic of one partition, "
-                        f"row_partitions is {row_partitions}",
-                    )
-                )
     found += [
         Finding(f"source {s.name}", "no table of it is routed", fault=False)
         for s in sources
@@ -257,39 +245,6 @@ def zero_date_findings(
             f"sql_mode lacks {', '.join(lacking)}: a zero date ('0000-00-00', '2026-00-01') in a "
             "DATE or DATETIME column comes as NULL, in a NOT NULL column as 1970-01-01 (shards "
             f"{_some(shards)})",
-            fault=False,
-        )
-    ]
-
-
-def key_findings(
-    source: Source,
-    tables: Sequence[SourceTable],
-    rules: Sequence[RoutingRule],
-    row_partitions: int,
-) -> list[Finding]:
-    """Keys that are two for Kafka, which goes by their bytes, and one for the target.
-
-    Args:
-        source: Whose tables.
-        tables: The captured tables.
-        rules: The routing rules.
-        row_partitions: Partitions of the row topics that Connect makes.
-    """
-    shards = [
-        f"{shard} ({', '.join(table.text_keys)})"
-        for shard, table in _routed(source, tables, rules)
-        if table.text_keys
-    ]
-    if not shards or row_partitions == 1:
-        return []
-    return [
-        Finding(
-            f"source {source.name}",
-            "text columns of primary keys whose collation is not binary: an UPDATE of a key to one "
-            "that only the collation calls equal ('a' to 'A') may be applied in the wrong order, "
-            f"as row_partitions is {row_partitions}; give row topics one partition or the columns "
-            f"a binary collation, or never change a key so (shards {_some(shards)})",
             fault=False,
         )
     ]

@@ -20,7 +20,6 @@ from .server_rules import (
     TargetFacts,
     catalog_finding,
     database_findings,
-    key_findings,
     shard_findings,
     source_findings,
     table_findings,
@@ -35,13 +34,12 @@ _ORDERED = ("tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "dat
 """Types of keys whose values are in the same order here as on the server."""
 _LOCK_WAIT_S = 2
 _LOCK_WAIT_TIMEOUT = 1205
-_TEXTS = ("char", "varchar", "tinytext", "text", "mediumtext", "longtext")
 
 
 def server_findings(pipeline: Pipeline) -> list[Finding]:
     """Everything that is wrong with the servers of a pipeline, unreachable ones included."""
     found: list[Finding] = []
-    routes, partitions = pipeline.routes, pipeline.connect.row_partitions
+    routes = pipeline.routes
     needs_keys = pipeline.target.catalog is not None  # Iceberg finds a row by it
     tables: dict[str, Sequence[SourceTable]] = {}
     ranges: dict[ShardId, KeyRange] = {}
@@ -55,8 +53,6 @@ def server_findings(pipeline: Pipeline) -> list[Finding]:
                 found += database_findings(source, _charsets(cursor, source), captured, server)
                 mode = variables.get("sql_mode", "")
                 found += zero_date_findings(source, mode, captured, routes)
-                if not needs_keys:  # there a key is its bytes
-                    found += key_findings(source, captured, routes, partitions)
                 ranges |= _key_ranges(cursor, source, captured, routes)
         except pymysql.MySQLError as error:
             found.append(Finding(f"source {source.name}", _text(error)))
@@ -64,7 +60,6 @@ def server_findings(pipeline: Pipeline) -> list[Finding]:
         pipeline.sources,
         tables,
         routes,
-        partitions,
         needs_keys=needs_keys,
     )
     found += overlap_findings(ranges, routes)
@@ -102,14 +97,13 @@ def _tables(cursor: Cursor, source: Source) -> list[SourceTable]:
         (_SYSTEM,),
     )
     found = cursor.fetchall()
-    dates, text_keys = _columns(cursor)
+    dates = _with_dates(cursor)
     return [
         SourceTable(
             database,
             table,
             bool(keys),
             has_dates=(database, table) in dates,
-            text_keys=tuple(text_keys.get((database, table), ())) if keys else (),
         )
         for database, table, keys in found
         if re.fullmatch(source.databases, database)
@@ -117,24 +111,14 @@ def _tables(cursor: Cursor, source: Source) -> list[SourceTable]:
     ]
 
 
-def _columns(
-    cursor: Cursor,
-) -> tuple[set[tuple[str, str]], dict[tuple[str, str], list[str]]]:
-    """The tables that have dates, and the text columns of keys whose collation is not binary."""
+def _with_dates(cursor: Cursor) -> set[tuple[str, str]]:
+    """The tables that have DATE or DATETIME columns."""
     cursor.execute(
-        "SELECT table_schema, table_name, column_name, data_type, collation_name, column_key"
-        " FROM information_schema.columns WHERE table_schema NOT IN %s"
-        " AND (data_type IN %s OR column_key = 'PRI' AND data_type IN %s) ORDER BY 1, 2, 3",
-        (_SYSTEM, _DATES, _TEXTS),
+        "SELECT DISTINCT table_schema, table_name FROM information_schema.columns"
+        " WHERE table_schema NOT IN %s AND data_type IN %s",
+        (_SYSTEM, _DATES),
     )
-    dates: set[tuple[str, str]] = set()
-    text_keys: dict[tuple[str, str], list[str]] = {}
-    for database, table, column, kind, collation, key in cursor.fetchall():
-        if kind in _DATES:
-            dates.add((database, table))
-        elif kind in _TEXTS and key == "PRI" and not str(collation).endswith(("_bin", "binary")):
-            text_keys.setdefault((database, table), []).append(column)
-    return dates, text_keys
+    return set(cursor.fetchall())
 
 
 def _key_ranges(

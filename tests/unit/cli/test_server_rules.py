@@ -11,7 +11,6 @@ from shardmerge.cli.server_rules import (
     SourceTable,
     TargetFacts,
     database_findings,
-    key_findings,
     shard_findings,
     source_findings,
     table_findings,
@@ -125,20 +124,19 @@ def test_shards_that_cannot_be_merged_are_found() -> None:
     names = ("t_1", "t é", "t_é", "t_9", "other")
     tables = [SourceTable("app", name, has_key=name != "t_1") for name in names]
     two = [SOURCE, replace(SOURCE, name="s2"), replace(SOURCE, name="away")]
-    found = shard_findings(two, {"s1": tables, "s2": []}, rules, 2)
+    found = shard_findings(two, {"s1": tables, "s2": []}, rules)
     assert [str(f).partition(":")[0] for f in found] == [
-        "shard s1/app.t_1", "shard s1/app.t_é", "shard s1/app.t_9", "source s2",
+        "shard s1/app.t_é", "shard s1/app.t_9", "source s2",
     ]  # fmt: skip
     texts = [f.text for f in found]
-    assert "no primary key" in texts[0]
-    assert "that of s1/app.t é too" in texts[1]
-    assert texts[2] == "routing rules send it to m.t, m.u"
-    assert [f.fault for f in found] == [True, True, True, False]
-    assert shard_findings([SOURCE], {"s1": tables[:1]}, rules, 1) == []
-    (keyless,) = shard_findings([SOURCE], {"s1": tables[:1]}, rules, 1, needs_keys=True)
+    assert "that of s1/app.t é too" in texts[0]
+    assert texts[1] == "routing rules send it to m.t, m.u"
+    assert [f.fault for f in found] == [True, True, False]
+    assert shard_findings([SOURCE], {"s1": tables[:1]}, rules) == []
+    (keyless,) = shard_findings([SOURCE], {"s1": tables[:1]}, rules, needs_keys=True)
     assert keyless.fault and "by which this kind of target finds a row" in keyless.text
     refusing = [replace(rules[0], keyless=Keyless.REFUSE)]
-    (refused,) = shard_findings([SOURCE], {"s1": tables[:1]}, refusing, 1)
+    (refused,) = shard_findings([SOURCE], {"s1": tables[:1]}, refusing)
     assert refused.fault and "keyless = 'refuse'" in refused.text
 
 
@@ -148,7 +146,7 @@ def test_shards_may_share_a_topic_that_their_route_gives_them() -> None:
         RoutingRule(".*", "app", "u é", "m", "u", row_topic="m.u"),
     ]
     tables = [SourceTable("app", name, has_key=True) for name in ("t_1", "t é", "t_é", "u é")]
-    (missed,) = shard_findings([SOURCE], {"s1": tables}, rules, 2)
+    (missed,) = shard_findings([SOURCE], {"s1": tables}, rules)
     assert missed.where == "shard s1/app.u é" and missed.fault
     assert "m.u" in missed.text and "s1.app.u__" in missed.text
 
@@ -228,22 +226,6 @@ def test_a_source_that_takes_zero_dates_is_told_where_a_shard_has_dates(
     assert zero_date_findings(SOURCE, mode, [tables[0], tables[3]], rules) == []
 
 
-def test_a_text_key_whose_collation_is_not_binary_is_told_with_several_partitions() -> None:
-    rules = [RoutingRule(".*", "app", r"t.*", "m", "t")]
-    tables = [
-        SourceTable("app", "t_0", has_key=True),
-        SourceTable("app", "t_1", has_key=True, text_keys=("code",)),
-        SourceTable("app", "other", has_key=True, text_keys=("code",)),
-    ]
-    [found] = key_findings(SOURCE, tables, rules, 2)
-    assert not found.fault and found.where == "source s1"
-    assert "s1/app.t_1 (code)" in found.text
-    assert "wrong order" in found.text and "row_partitions is 2" in found.text
-    assert key_findings(SOURCE, tables, rules, 1) == []
-    [several] = key_findings(SOURCE, [tables[1], replace(tables[1], table="t_2")], rules, 2)
-    assert "s1/app.t_1 (code) and 1 more" in several.text
-
-
 class _Server:
     """A source, and the target too: answers by what a query asks for."""
 
@@ -268,13 +250,7 @@ class _Server:
             assert sql in [f"SELECT MIN(`id`), MAX(`id`) FROM `app`.`a_{n}`" for n in (1, 2)]
             self.rows = [(1, 9)]
         elif "information_schema.columns" in sql:
-            self.rows = [
-                ("app", "a_1", "day", "date", None, ""),
-                ("app", "a_1", "code", "varchar", "utf8mb4_0900_ai_ci", "PRI"),
-                ("app", "b_1", "code", "varchar", "utf8mb4_bin", "PRI"),
-                ("app", "b_1", "name", "varchar", "utf8mb4_general_ci", ""),
-                ("app", "b_2", "state", "enum", "utf8mb4_general_ci", "PRI"),
-            ]
+            self.rows = [("app", "a_1")]
         elif "information_schema.triggers" in sql:
             self.looked_at.append(arguments)
             self.rows = [("tr",)] if arguments[1] == "b" else []
@@ -311,15 +287,14 @@ def test_what_the_servers_say_of_columns_and_of_targets_named_by_groups_is_judge
 
     assert server.looked_at == [("m", "a"), ("m", "b"), ("m", "z")]
     assert "target m.b: trigger tr runs for every row that is merged" in found
-    assert len(found) == 4
-    assert "s1/app.a_1 (id 1 to 9) and s1/app.a_2 (id 1 to 9)" in found[2]
-    assert "s1/app.a_1 (code)" in found[1] and "more" not in found[1]
+    assert len(found) == 3
+    assert "s1/app.a_1 (id 1 to 9) and s1/app.a_2 (id 1 to 9)" in found[1]
     assert "s1/app.a_1" in found[0] and "1970-01-01" in found[0]
 
     server.locked = "`a_2`"
-    assert [str(f) for f in server_findings(pipeline)] == [*found[:2], found[3]]
+    assert [str(f) for f in server_findings(pipeline)] == [found[0], found[2]]
 
     catalog = SparkCatalog("lake", (("type", "hadoop"), ("warehouse", "/w")))
     lake = Target("", 0, "", "", "control", "iceberg", "1.12.0", catalog)
     in_lake = [str(f) for f in server_findings(replace(pipeline, target=lake))]
-    assert in_lake[0] == found[0] and not any("wrong order" in text for text in in_lake)
+    assert in_lake[0] == found[0]
