@@ -249,16 +249,18 @@ def _tell_targets(line: Line) -> None:
             if failure.hint:
                 _say(f"    {failure.hint}")
         held = facts.held(target)
-        waiting = {s.shard: s for s in progress.shards if s.waiting} if progress else {}
+        shards = {s.shard: s for s in progress.shards} if progress else {}
         for shard in facts.live(target):
             if shard in held:
                 _say(f"  {shard}: held at {held[shard].position}: {held[shard].reason}")
                 _say(f"    {held[shard].hint}")
-            elif shard in waiting:
-                found = waiting[shard]
+            elif (found := shards.get(shard)) is not None and found.waiting:
                 _say(f"  {shard}: waits, {found.parked:,} rows at most: {found.waiting}")
             else:
                 _say(f"  {shard}: flows")
+            if shard in shards and (overwritten := shards[shard].overwritten):
+                _say(f"    {overwritten:,} of its rows, or more, were written over rows with the")
+                _say('    same primary key: see "Which shard a row came from" in the README')
         for statement in progress.open if progress else ():
             _say(f"  {statement.state}: {statement.sql} {statement.detail}")
 

@@ -360,6 +360,8 @@ class ShardProgress:
         position: Gate or row where the shard stands; None when it flows.
         since_ms: When the sink saw first that the shard stands there; 0 when it flows.
         parked: Offsets that the row topic has beyond what is applied: at most so many rows wait.
+        overwritten: So many of its rows at least took the place of others that the target had
+            under the same primary key, since the sink started.
     """
 
     shard: ShardId
@@ -369,6 +371,7 @@ class ShardProgress:
     position: SourcePosition | None = None
     since_ms: int = 0
     parked: int = 0
+    overwritten: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -172,6 +172,7 @@ class TargetDecisions:
         paused: Shards whose rows wait because an operator, or their route, said so.
         left: Shards that an operator took out, and that have had no schema change since.
         fixups: Version of a decision with fix-ups → the shards that they are about.
+        read_again: All of those shards: rows of theirs may come again by a snapshot.
     """
 
     target: TargetTable
@@ -181,6 +182,7 @@ class TargetDecisions:
     paused: set[ShardId] = field(default_factory=set)
     left: set[ShardId] = field(default_factory=set)
     fixups: dict[int, tuple[ShardId, ...]] = field(default_factory=dict)
+    read_again: set[ShardId] = field(default_factory=set)
 
     def lives(self, shard: ShardId) -> bool:
         """Whether the shard still counts."""
@@ -297,6 +299,7 @@ class Decisions:
         target.left |= set(decision.leaves)
         if decision.fixups:
             target.fixups[decision.version] = tuple(fixup.shard for fixup in decision.fixups)
+            target.read_again.update(target.fixups[decision.version])
         if not decision.live and decision.shard is not None:
             target.paused.discard(decision.shard)
 

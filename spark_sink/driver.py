@@ -37,6 +37,7 @@ from .failpoints import reach
 from .failures import Failing, after_batch
 from .gathering import gathering_s
 from .intake import Intake
+from .overwritten import HINT, Overwritten
 from .partitions import Partition
 from .plan import BatchPlan, SinkState, TargetPlan, plan
 from .progress import Standing, progress_of
@@ -122,6 +123,7 @@ class Driver:
         self._gone_since: dict[str, float] = {}
         self._rows: dict[TargetTable, int] = {}
         self._failing: Failing = {}
+        self._overwritten = Overwritten()
         self._stages: dict[TargetTable, tuple[float, str]] = {}
         self._awaits_more = False
         self.gathering_s = 0.0
@@ -273,6 +275,7 @@ class Driver:
         reach("shard-emptied")
         self._move(self._behind(truncation))
         del self._truncations[truncation.shard]
+        self._overwritten.forget(truncation.shard)
         self._holds.pop(truncation.partition, None)
         log.info(
             "shard emptied",
@@ -371,6 +374,7 @@ class Driver:
         self._applied[partition] = Applied(result.next_offset, result.next_position)
         [(target, shard)] = self._intake.decisions.streams[partition.stream]
         self._rows[target] = self._rows.get(target, 0) + result.rows
+        self._overwritten.take(target, shard, result.overwritten, self._row_progress())
         if result.hold is not None:
             if result.hold.collides and self._intake.bring_in_step(partition.stream):
                 return True
@@ -465,6 +469,8 @@ class Driver:
         holds = {held.hold.shard: held.hold for held in self._holds.values()}
         missing = {source: str(what) for source, what in self._intake.barriers.missing.items()}
         rows, unreadable = self._row_progress(), self._intake.unreadable
+        for told in self._overwritten.due(rows, time.monotonic()):
+            log.warning("rows overwritten", extra={**told.facts, "hint": HINT})
         for target in targets:
             if self._publisher.is_due(target.target):
                 standing = Standing(
@@ -475,6 +481,7 @@ class Driver:
                     is_busy=target.target in self._statements.busy,
                     truncations=self._truncations,
                     failure=self._failing.get(target.target),
+                    overwritten=self._overwritten.rows,
                 )
                 count = self._rows.get(target.target, 0)
                 self._publisher.offer(

@@ -272,6 +272,7 @@ def _stream(
         where=rule.where if rule is not None else "",
         is_part=watermarks.topics.is_shared(name),
         in_step=stream_of(name, watermarks.topics) in state.in_step,
+        reads_again=name in target.read_again,
     )
 
 

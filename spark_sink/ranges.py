@@ -49,6 +49,7 @@ class ShardStream:
         where: Condition of the rows that the target has; "" is all.
         is_part: Whether the row topic holds other shards' rows too.
         in_step: Whether its partitions are applied in step, see there.
+        reads_again: Whether rows that the target has already may come again by a snapshot.
     """
 
     shard: ShardId
@@ -60,6 +61,7 @@ class ShardStream:
     where: str = ""
     is_part: bool = False
     in_step: bool = False
+    reads_again: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +129,8 @@ class RangeResult:
         truncated: Whether the row event at ``next_offset`` says that the shard's table was emptied.
         read_bytes: Size of the record values that were read.
         part: Whose part of a shared topic it is about.
+        overwritten: So many rows at least took the place of others that the target had; counted
+            for all of a shard's partitions together, in one of them.
     """
 
     topic: str
@@ -141,6 +145,7 @@ class RangeResult:
     truncated: bool = False
     read_bytes: int = 0
     part: ShardId | None = None
+    overwritten: int = 0
 
     @property
     def place(self) -> Partition:

@@ -15,8 +15,9 @@ from shardmerge.schemas.position import SourcePosition
 
 UPSERTS = frozenset("rcu")
 """Operations that leave a row behind: read by a snapshot, create, update."""
-DELETE = "d"
-TRUNCATE = "t"
+CREATE, READ, UPDATE, DELETE, TRUNCATE = "crudt"
+INCREMENTAL = "incremental"
+"""What ``source.snapshot`` says in rows of a table that is read beside the binlog."""
 UNDECODABLE = (DecodeError, UnicodeDecodeError)
 """What decoding raises for what is no JSON, or not of the type that was asked for."""
 

@@ -33,9 +33,13 @@ from .ranges import RowHold, ShardStream
 from .row_batches import SETTLED_ROWS, Batch, Changes, batch_of
 from .row_blocks import Change, LinesOf, RefusedRow
 from .row_envelope import (
+    CREATE,
     DELETE,
+    INCREMENTAL,
+    READ,
     TRUNCATE,
     UNDECODABLE,
+    UPDATE,
     UPSERTS,
     RowRecord,
     UndecodableRow,
@@ -79,6 +83,8 @@ class RowFold:
     Attributes:
         rows: Row events taken.
         end: Where the fold ended; None while it goes on.
+        growth: By how many rows the shard's table grew; None where that does not tell by how many
+            the target's has to.
     """
 
     def __init__(
@@ -94,6 +100,10 @@ class RowFold:
         # A condition is asked of images; what does not fit is found in them, at the end.
         self._settles = lines_of is not None and not stream.where
         self.rows = 0
+        # Where the target has rows that the shard does not have, a new one may be one of them.
+        uncertain = stream.where or stream.keeps_truncated
+        uncertain = uncertain or any(segment.passed_over for segment in stream.segments)
+        self.growth: int | None = None if uncertain else 0
         self.end: Stop | None = None
         self._stream = stream
         self._refusals = refusals or {}
@@ -163,6 +173,10 @@ class RowFold:
         number, file = self._number, self._file[1] if self._file else None
         low, high = self._low[0], self._high[0]
         last, place, tombstones = self._last, places.start, 0
+        deleted = unchanged = 0
+        counts_reads = self._counts_reads
+        # Rows of one place are all of a table's first snapshot, or all read again.
+        read_at, again = -1, True
         try:
             for place in places:
                 value = values[place]
@@ -173,19 +187,39 @@ class RowFold:
                 source = record.source
                 if source.file != file or not low < source.pos < high:
                     break
-                if record.op == DELETE:
+                op = record.op
+                if op == DELETE:
                     image = decode_image(record.before)
                     last[key_of(image)] = (offsets[place], number, image, True)
+                    deleted += 1
                 elif (image := record.after) is not None:
                     last[key_of(image)] = (offsets[place], number, image, False)
+                    if op == UPDATE:
+                        unchanged += 1
+                    elif op == READ:
+                        if source.pos != read_at:
+                            read_at = source.pos
+                            again = not counts_reads or _INCREMENTAL in value
+                        unchanged += again
                 else:
                     break
             else:
                 place = places.stop
         except (*UNDECODABLE, TypeError):
             pass  # looked at again, where the reason is told
-        self.rows += place - places.start - tombstones
+        taken = place - places.start - tombstones
+        self.rows += taken
+        if self.growth is not None:
+            self.growth += taken - unchanged - 2 * deleted
         return place
+
+    @property
+    def _counts_reads(self) -> bool:
+        """Whether a row of an initial snapshot is new to the target.
+
+        A snapshot that begins anew describes the table anew: its rows stand behind another gate.
+        """
+        return self._number % len(self._starts) == 0 and not self._stream.reads_again
 
     def _examine(self, offset: int, value: bytes) -> bool:
         try:
@@ -413,8 +447,16 @@ class RowFold:
             self._signature = plan.signature
         last[key_of(image)] = (offset, self._number, image, record.op == DELETE)
         self.rows += 1
+        if self.growth is not None:
+            self.growth += self._added(record)
         if not self._refusals:
             self._last, self._short, self._wrapped = last, plan, record.wrapped
+
+    def _added(self, record: RowRecord) -> int:
+        if record.op == READ:
+            again = record.source.get("snapshot") == INCREMENTAL
+            return int(self._counts_reads and not again)
+        return (record.op == CREATE) - (record.op == DELETE)
 
     def _sum_up(self, offset: int, record: RowRecord, image: dict[str, Any]) -> None:
         """Take a row of a shard without a primary key."""
@@ -422,7 +464,7 @@ class RowFold:
         if not isinstance(last, KeylessChanges) or last.number != self._number:
             last = KeylessChanges(self._number)
             self._groups.append(last)
-        self._short = None
+        self._short = self.growth = None
         before, after = (image, None) if record.op == DELETE else (record.before, image)
         if self._stream.where:
             names = self._plan_of(self._number).names
@@ -436,6 +478,10 @@ class RowFold:
         hold = RowHold(self._stream.shard, self._position, offset, reason, hint, collides)
         self.end = Stop(offset, self._position, hold)
         return False
+
+
+_INCREMENTAL = INCREMENTAL.encode()
+"""Looked for in the whole record, in any format: a value that is like it stands for it too."""
 
 
 def _file_of(position: SourcePosition) -> tuple[int, str]:

@@ -218,6 +218,13 @@ def _progress(progress: SinkProgress | None) -> str:
     ]
     if parked:
         body += _table(("parked shard", "at position", "since", "rows at most", "why"), parked)
+    overwritten = [
+        (f"<code>{escape(str(s.shard))}</code>", f'<span class="bad">{s.overwritten:,}</span>')
+        for s in progress.shards
+        if s.overwritten
+    ]
+    if overwritten:
+        body += _table(("shard", "rows written over others with their primary key"), overwritten)
     return head + body
 
 

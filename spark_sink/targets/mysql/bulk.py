@@ -56,25 +56,33 @@ def read_shape(session: MySqlSession, table: TargetTable) -> TableShape:
     )
 
 
-def write_batch(session: MySqlSession, table: TargetTable, shape: TableShape, batch: Batch) -> None:
+def write_batch(session: MySqlSession, table: TargetTable, shape: TableShape, batch: Batch) -> int:
     """Write a batch inside the caller's transaction.
 
     REPLACE deletes whatever row any unique key collides with: it is used only where the primary
     key is the rows' own key and the only one. Elsewhere the batch's keys are deleted first and
     its rows inserted, so that a collision with a row of another key is an error.
 
+    Returns:
+        By how many rows the table grew, or more: REPLACE counts a row that it finds just as it is
+        to be like a new one (measured: MySQL 5.7.22, 8.0.15 and 9.7, MariaDB 10.11).
+
     Raises:
         TargetError: The target refuses a row or warns of one.
     """
     key = {k.lower() for k in batch.key}
     replace = not shape.other_unique and {k.lower() for k in shape.primary_key} == key
+    grown = 0
     if batch.deletes is not None:
-        _delete(session, table, batch.key, batch.deletes)
+        grown -= _delete(session, table, batch.key, batch.deletes)
     if not replace:
         for block in batch.upserts:
-            _delete(session, table, batch.key, block)
+            grown -= _delete(session, table, batch.key, block)
     for block in batch.upserts:
-        _put(session, table, block, replace=replace)
+        affected = _put(session, table, block, replace=replace)
+        # REPLACE counts a row that takes another one's place twice.
+        grown += 2 * block.rows - affected if replace else block.rows
+    return grown
 
 
 def write_keyless(session: MySqlSession, table: TargetTable, batch: KeylessBatch) -> None:
@@ -101,14 +109,14 @@ def write_keyless(session: MySqlSession, table: TargetTable, batch: KeylessBatch
         _put(session, table, batch.added, replace=False)
 
 
-def _put(session: MySqlSession, table: TargetTable, block: Block, *, replace: bool) -> None:
+def _put(session: MySqlSession, table: TargetTable, block: Block, *, replace: bool) -> int:
+    """How many rows it changed, as the server counts them."""
     if block.lines or (
         session.can_load
         and (block.rows >= LOAD_FROM_ROWS or _longest(block) > _packet_characters(session))
     ):
-        session.load(*load_data(table, block, replace=replace))
-    else:
-        _write(session, table, block, replace=replace)
+        return session.load(*load_data(table, block, replace=replace))
+    return _write(session, table, block, replace=replace)
 
 
 def _longest(block: Block) -> int:
@@ -154,7 +162,8 @@ def _conditions(
             yield f"{name} = {literal}"
 
 
-def _delete(session: MySqlSession, table: TargetTable, key: Sequence[str], block: Block) -> None:
+def _delete(session: MySqlSession, table: TargetTable, key: Sequence[str], block: Block) -> int:
+    """How many rows it deleted."""
     numbers = [block.names.index(k) for k in key]
     columns = [_literals(block.forms[n], block.cells[n]) for n in numbers]
     left = ", ".join(quote_identifier(k) for k in key)
@@ -162,16 +171,20 @@ def _delete(session: MySqlSession, table: TargetTable, key: Sequence[str], block
     if len(key) > 1:
         left = f"({left})"
         values = (f"({', '.join(row)})" for row in zip(*columns, strict=True))
-    for part in _parts(values, session):
+    return sum(
         session.execute_strictly(f"DELETE FROM {table.sql} WHERE {left} IN ({part})")
+        for part in _parts(values, session)
+    )
 
 
-def _write(session: MySqlSession, table: TargetTable, block: Block, *, replace: bool) -> None:
+def _write(session: MySqlSession, table: TargetTable, block: Block, *, replace: bool) -> int:
     columns = [_literals(f, c) for f, c in zip(block.forms, block.cells, strict=True)]
     names = ", ".join(quote_identifier(n) for n in block.names)
     verb = "REPLACE" if replace else "INSERT"
-    for part in _parts((f"({', '.join(row)})" for row in zip(*columns, strict=True)), session):
+    return sum(
         session.execute_strictly(f"{verb} INTO {table.sql} ({names}) VALUES {part}")
+        for part in _parts((f"({', '.join(row)})" for row in zip(*columns, strict=True)), session)
+    )
 
 
 def load_data(table: TargetTable, block: Block, *, replace: bool) -> tuple[str, bytes]:

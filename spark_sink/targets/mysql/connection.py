@@ -68,16 +68,27 @@ class TaskConnection:
             self._shapes[target] = known
         return known[1]
 
-    def write(self, target: TargetTable, batches: Sequence[Batch | KeylessBatch]) -> None:
-        """Write batches in the open transaction; raises ``TargetError``."""
+    def write(
+        self, target: TargetTable, batches: Sequence[Batch | KeylessBatch]
+    ) -> list[int | None]:
+        """Write batches in the open transaction; raises ``TargetError``.
+
+        Returns:
+            By how many rows the table grew at most with each of them; None where that is not known.
+        """
         if not batches:
-            return
-        shape = self.shape(target)
+            return []
+        shape, grown = self.shape(target), list[int | None]()
+        # What TiDB counts was not measured.
+        is_counted = not self.session.is_tidb
         for batch in batches:
             if isinstance(batch, KeylessBatch):
                 write_keyless(self.session, target, batch)
+                grown.append(None)
             else:
-                write_batch(self.session, target, shape, batch)
+                found = write_batch(self.session, target, shape, batch)
+                grown.append(found if is_counted else None)
+        return grown
 
     def close(self) -> None:
         """Close both; what is used again connects again."""

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from shardmerge.schemas.errors import TargetError
 from shardmerge.schemas.names import ShardId
 from shardmerge.spark_sink.failpoints import reach
-from shardmerge.spark_sink.keyless import KeylessBatch
+from shardmerge.spark_sink.overwritten import ShardWrites
 from shardmerge.spark_sink.partitions import Partition
 from shardmerge.spark_sink.range_reader import OffsetRange
 from shardmerge.spark_sink.ranges import Advance, RangeResult, RangeTask
-from shardmerge.spark_sink.row_batches import Batch
 from shardmerge.spark_sink.row_fold import RowFold
 from shardmerge.spark_sink.segment_plan import Refusal
 
@@ -103,7 +102,8 @@ class RefusedRound(Exception):
 def commit(rounds: Sequence[Round], connection: TaskConnection) -> None:
     """Write rounds of one target and move their offsets, in one transaction.
 
-    A deadlock, or a lock wait that is too long, repeats it.
+    A deadlock, or a lock wait that is too long, repeats it. How many rows were written over others
+    is noted in the lanes.
 
     Raises:
         RefusedRow: A value cannot be converted.
@@ -114,7 +114,9 @@ def commit(rounds: Sequence[Round], connection: TaskConnection) -> None:
     rounds = [r for r in rounds if r.next_offset > r.start]
     if not rounds:
         return
-    batches = _batches(rounds)
+    writes = {shard: ShardWrites.of(folds) for shard, folds in _by_shard(rounds).items()}
+    batches = [batch for of_shard in writes.values() for batch in of_shard.batches]
+    overwritten: Mapping[ShardId, int] = {}
     session, control = connection.session, connection.control
     task, uncertain = rounds[0].lane.task, False
     reach("rows-read")
@@ -123,8 +125,10 @@ def commit(rounds: Sequence[Round], connection: TaskConnection) -> None:
             with session.transaction():
                 control.fence(task.writer_epoch)
                 if uncertain and control.offset_of(task.place) == rounds[0].next_offset:
+                    _note(rounds, overwritten)
                     return
-                connection.write(task.stream.target, batches)
+                grown = iter(connection.write(task.stream.target, batches))
+                overwritten = {shard: w.overwritten(grown) for shard, w in writes.items()}
                 reach("rows-written")
                 control.advance_all(_advance(r) for r in rounds)
                 reach("offsets-moved")
@@ -138,14 +142,24 @@ def commit(rounds: Sequence[Round], connection: TaskConnection) -> None:
             time.sleep(0.05 * attempt)
         else:
             reach("committed")
+            _note(rounds, overwritten)
             return
 
 
-def _batches(rounds: Sequence[Round]) -> list[Batch | KeylessBatch]:
+def _by_shard(rounds: Sequence[Round]) -> dict[ShardId, list[RowFold]]:
     by_shard: dict[ShardId, list[RowFold]] = {}
     for r in rounds:
         by_shard.setdefault(r.lane.task.stream.shard, []).append(r.fold)
-    return [batch for first, *others in by_shard.values() for batch in first.batches(others)]
+    return by_shard
+
+
+def _note(rounds: Sequence[Round], overwritten: Mapping[ShardId, int]) -> None:
+    """Add what is overwritten to the first lane of each shard."""
+    left = dict(overwritten)
+    for r in rounds:
+        if found := left.pop(r.lane.task.stream.shard, 0):
+            result = r.lane.result
+            r.lane.result = replace(result, overwritten=result.overwritten + found)
 
 
 def _repeats(error: TargetError) -> bool:

@@ -123,8 +123,8 @@ class MySqlSession:
         with self._cursor(sql, arguments) as cursor:
             return int(cursor.rowcount)
 
-    def execute_strictly(self, sql: str) -> None:
-        """Run a statement that must not even warn.
+    def execute_strictly(self, sql: str) -> int:
+        """Run a statement that must not even warn; how many rows it changed.
 
         Raises:
             TargetError: Also for the first warning: MySQL adapts values silently under it.
@@ -132,11 +132,15 @@ class MySqlSession:
         with self._cursor(sql, ()) as cursor:
             if cursor.warning_count:
                 self._raise_warning(cursor, sql)
+            return int(cursor.rowcount)
 
-    def load(self, sql: str, data: bytes) -> None:
+    def load(self, sql: str, data: bytes) -> int:
         """Run ``LOAD DATA LOCAL INFILE '{path}' …`` with the bytes as its file.
 
         The bytes stay in memory where the system has anonymous files (Linux).
+
+        Returns:
+            How many rows it changed.
 
         Raises:
             TargetError: Also for the first warning: LOAD DATA LOCAL adapts values silently.
@@ -144,6 +148,7 @@ class MySqlSession:
         with _readable(data) as path, self._cursor(sql.replace("{path}", path, 1), ()) as cursor:
             if cursor.warning_count:
                 self._raise_warning(cursor, sql)
+            return int(cursor.rowcount)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

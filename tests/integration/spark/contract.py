@@ -94,12 +94,12 @@ class MySqlKind:
         version: str = "8.0.15",
         address: MySqlAddress | None = None,
     ) -> None:
-        self._address = address or MySqlAddress("127.0.0.1", port, USER, PASSWORD)
+        self.address = address or MySqlAddress("127.0.0.1", port, USER, PASSWORD)
         self._kind, self._version = kind, version
-        self.session = MySqlSession(self._address)
+        self.session = MySqlSession(self.address)
 
     def settings(self, control_database: str) -> Settings:
-        place = self._address
+        place = self.address
         server = (place.host, place.port, place.user, place.password)
         return Settings(*server, control_database, self._kind, self._version)
 

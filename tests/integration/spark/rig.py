@@ -44,14 +44,14 @@ class Rig:
         topic: Its row topic, with one partition.
     """
 
-    def __init__(self, stack: LocalStack, name: str) -> None:
+    def __init__(self, stack: LocalStack, name: str, address: MySqlAddress | None = None) -> None:
         self.stack = stack
         self.shard = ShardId("source1", name, "t")
         self.target = TargetTable(name, "t")
         self.topic = f"source1.{name}.t"
         self.config = ApplyConfig(
             stack.bootstrap_servers,
-            MySqlAddress("127.0.0.1", stack.ports.target, USER, PASSWORD),
+            address or MySqlAddress("127.0.0.1", stack.ports.target, USER, PASSWORD),
             f"{name}_control",
             name,
             lock_wait_timeout_s=5,
@@ -64,14 +64,27 @@ class Rig:
         self._places = itertools.count(1000, 10)
 
     @classmethod
-    def make(cls, stack: LocalStack) -> Rig:
-        """Databases, control tables, topic; the writer epoch is taken."""
-        rig = cls(stack, f"rig_{os.getpid()}_{next(_numbers)}")
+    def make(cls, stack: LocalStack, address: MySqlAddress | None = None) -> Rig:
+        """Databases, control tables, topic; the writer epoch is taken.
+
+        Args:
+            stack: Whose Kafka it uses.
+            address: Of the target's server; the stack's own by default.
+        """
+        rig = cls(stack, f"rig_{os.getpid()}_{next(_numbers)}", address)
         rig.session.execute(f"CREATE DATABASE `{rig.target.database}`")
         rig.control.prepare()
         rig.epoch = rig.control.take_epoch()
         rig.make_topic()
         return rig
+
+    def other_shard(self) -> Rig:
+        """Another shard of the target, with a topic of its own; there is nothing to close."""
+        other = Rig(self.stack, f"{self.target.database}_{next(_numbers)}", self.config.target)
+        other.target, other.config, other.epoch = self.target, self.config, self.epoch
+        other.session, other.control, other.connection = self.session, self.control, self.connection
+        other.make_topic()
+        return other
 
     def close(self) -> None:
         """Drop the databases, end the connections."""

@@ -107,10 +107,10 @@ def test_a_deadlock_is_tried_again(rig: Rig, monkeypatch: pytest.MonkeyPatch) ->
     real = bulk.write_batch
     errors = [1213, 1205, 1213]
 
-    def write(*arguments: Any) -> None:
+    def write(*arguments: Any) -> int:
         if errors:
             raise TargetError("again", number=errors.pop(), statement="x", retryable=True)
-        real(*arguments)
+        return real(*arguments)
 
     monkeypatch.setattr(connections, "write_batch", write)
 

@@ -151,7 +151,7 @@ def full_view(text: str) -> StatusView:
             1,
             1234,
             (StatementProgress(2, 0, text, StatementKind.CONTRACTING, "refused", text),),
-            (ShardProgress(shard, 5, text, text, SourcePosition(0, text, 1, 0)),),
+            (ShardProgress(shard, 5, text, text, SourcePosition(0, text, 1, 0), 0, 0, 4_321),),
             failure=FailureProgress(text, text, text, 12, 1_000),
         ),
         decision(0, shard, Outcome.IGNORED, target=None, ddl=text, reason=text),
@@ -180,6 +180,15 @@ def test_the_page_tells_what_the_sink_does():
     assert "parked shard" in page
     assert "The rows of ALTER 1 cannot be applied: ALTER 1" in page
     assert "12 tries in a row failed, since 1970-01-01 00:00:01 UTC" in page
+    assert "rows written over others" in page
+    assert "4,321" in page
+
+
+def test_a_page_says_nothing_of_shards_that_overwrite_nothing():
+    record = SinkProgress(TargetTable("merged", "t"), 1, 5, (), (ShardProgress(ONE, 5),))
+    page = pages.index_page(viewed(record), "demo", caught_up=True)
+    assert "5 rows applied" in page
+    assert "written over" not in page
 
 
 def test_an_empty_pipeline_says_what_it_waits_for():
@@ -194,4 +203,5 @@ def test_the_json_twin_holds_what_the_page_shows():
     assert [s["state"] for s in target["shards"]] == ["held"]
     assert target["progress"]["rows"] == 1234
     assert target["progress"]["failure"]["times"] == 12
+    assert target["progress"]["shards"][0]["overwritten"] == 4_321
     assert [d["version"] for d in target["decisions"]] == [2, 1]

@@ -120,7 +120,7 @@ RECORDED: list[Record] = [
     SinkProgress(
         TARGET, 3, 17,
         (StatementProgress(3, 0, "sql", StatementKind.SWITCHING, "debt", "waits"),),
-        (ShardProgress(SHARD, 9, "gate", "act", POSITION),), 5,
+        (ShardProgress(SHARD, 9, "gate", "act", POSITION, 3, 4, 2),), 5,
         FailureProgress("away", "start it", "rows/0", 7, 8),
     ),
 ]  # fmt: skip

@@ -39,11 +39,13 @@ class Recording(MySqlSession):
         self.sent.append(sql)
         return 1
 
-    def execute_strictly(self, sql: str) -> None:
+    def execute_strictly(self, sql: str) -> int:
         self.sent.append(sql)
+        return 1
 
-    def load(self, sql: str, data: bytes) -> None:
+    def load(self, sql: str, data: bytes) -> int:
         self.loaded.append(data)
+        return 1
 
 
 def write(session: Recording, form: Form, *values: str) -> None:
