@@ -159,7 +159,8 @@ class Chaos:
         for key in keys:
             value = self._chosen.randint(0, 99)
             partition = key % 2 if shard == self.one else 0
-            self.line.rows(shard, {"id": key, "a": value, **more}, partition=partition)
+            write = self.line.updates if key in self._rows else self.line.rows
+            write(shard, {"id": key, "a": value, **more}, partition=partition)
             self._rows[key] = (shard, value, newest)
             self._events += 1
 

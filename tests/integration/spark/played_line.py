@@ -223,6 +223,11 @@ class Line:
         for image in images:
             self._row(shard, partition, {"op": "c", "after": image})
 
+    def updates(self, shard: ShardId, *images: dict[str, Any], partition: int = 0) -> None:
+        """Rows that were updated. Within a transaction."""
+        for image in images:
+            self._row(shard, partition, {"op": "u", "after": image})
+
     def deletions(self, shard: ShardId, *images: dict[str, Any], partition: int = 0) -> None:
         """Rows that were deleted. Within a transaction."""
         for image in images:
