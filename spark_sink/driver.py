@@ -44,7 +44,7 @@ from .progress import Standing, progress_of
 from .publisher import ProgressPublisher
 from .range_reader import RowReader
 from .ranges import Advance, RangeResult, RowHold, TaskFailure, offsets_moved
-from .rewind import first_from
+from .rewind import moves_behind
 from .row_avro import row_format
 from .row_topics import RowTopic, changed, gone, gone_error, live_topics
 from .statement_runs import RemovalResult, StatementResult, StatementRunner
@@ -288,22 +288,12 @@ class Driver:
 
     def _behind(self, truncation: Truncation) -> list[Advance]:
         """The moves of a shard's partitions to their first rows behind a TRUNCATE."""
-        moves = []
+        partitions = self._intake.watermarks.partitions_of(truncation.shard)
         reader = RowReader(self._bootstrap)
         try:
-            for partition in self._intake.watermarks.partitions_of(truncation.shard):
-                start = self._applied.get(partition, Applied(0)).offset
-                to = truncation.offset + 1
-                if partition != truncation.partition:
-                    to = first_from(reader, partition, start, truncation.position, self._format)
-                if to != start:
-                    topic, number, part = partition
-                    moves.append(
-                        Advance(topic, number, start, to, truncation.target, 0, 0, 0, part)
-                    )
+            return moves_behind(truncation, partitions, self._applied, reader, self._format)
         finally:
             reader.close()
-        return moves
 
     def _move(self, moves: Sequence[Advance]) -> None:
         """Let partitions go on at other places, in one transaction."""

@@ -2,15 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from shardmerge.schemas.position import SourcePosition
 
+from .applied import Applied
 from .dealing import open_ranges
 from .partitions import Partition
 from .range_reader import OffsetRange, RowReader
+from .ranges import Advance
 from .row_envelope import UndecodableRow
 from .row_format import JSON_ROWS, RowFormat
+from .truncations import Truncation
 
 _BLOCK = 1_000
+
+
+def moves_behind(
+    truncation: Truncation,
+    partitions: Sequence[Partition],
+    applied: Mapping[Partition, Applied],
+    reader: RowReader,
+    rows: RowFormat = JSON_ROWS,
+) -> list[Advance]:
+    """The moves of a shard's partitions to their first rows behind a TRUNCATE.
+
+    Args:
+        truncation: That.
+        partitions: Of the shard's rows.
+        applied: Where they stand.
+        reader: Of row topics.
+        rows: The records' format.
+
+    Raises:
+        StackError, ContractError: As ``first_from``.
+    """
+    moves = []
+    for partition in partitions:
+        start = applied.get(partition, Applied(0)).offset
+        to = truncation.offset + 1
+        if partition != truncation.partition:
+            to = first_from(reader, partition, start, truncation.position, rows)
+        if to != start:
+            topic, number, part = partition
+            moves.append(Advance(topic, number, start, to, truncation.target, 0, 0, 0, part))
+    return moves
 
 
 def first_from(

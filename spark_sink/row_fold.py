@@ -46,6 +46,7 @@ from .row_envelope import (
     shard_of,
 )
 from .row_format import JSON_ROWS, RowFormat
+from .row_refusals import SPREAD, UNNAMED, WITHOUT_BEFORE, differing
 from .segment_plan import Refusal, SegmentPlan, plan_segment
 
 
@@ -62,12 +63,6 @@ class Stop:
     position: SourcePosition
     hold: RowHold | None = None
     truncated: bool = False
-
-
-UNNAMED = Refusal(
-    "a record in the row topic of several shards does not say which shard it is of",
-    "mend or remove the record's producer: every shard of the topic stands before it",
-)
 
 
 class RowFold:
@@ -387,7 +382,7 @@ class RowFold:
                 variant, segment = divmod(self._number, len(self._starts))
                 other = (variant ^ 1) * len(self._starts) + segment
                 if image.keys() != self._plan_of(other).image:
-                    return _differing(image, plan.image)
+                    return differing(image, plan.image)
                 self._number = other
             return self._refuse_keyless(record) if plan.decoder.key_of is None else None
         if record.op == TRUNCATE:
@@ -399,20 +394,13 @@ class RowFold:
 
     def _refuse_keyless(self, record: RowRecord) -> Refusal | None:
         if self._stream.partitions > 1 and not self._stream.in_step:
-            return Refusal(
-                "the table has no primary key, so its rows are spread over the partitions of its "
-                "topic without an order",
-                "add a primary key on the shard, or give the topic one partition and a snapshot",
-            )
-        if record.op == "u" and not isinstance(record.before, dict):
-            return Refusal(
-                "an update of a table without a primary key has no image of the row before",
-                "set binlog_row_image=FULL",
-            )
+            return SPREAD
+        if record.op != "u":
+            return None
+        if not isinstance(record.before, dict):
+            return WITHOUT_BEFORE
         image = self._plan_of(self._number).image
-        if record.op == "u" and record.before is not None and record.before.keys() != image:
-            return _differing(record.before, image)
-        return None
+        return differing(record.before, image) if record.before.keys() != image else None
 
     def _plan_of(self, number: int) -> SegmentPlan:
         """The plan of a segment; from their count on with the names that images quote.
@@ -491,18 +479,3 @@ def _file_of(position: SourcePosition) -> tuple[int, str]:
 
 def _offset(item: tuple[Any, Change]) -> int:
     return item[1][0]
-
-
-def _differing(image: Mapping[str, Any], expected: frozenset[str]) -> Refusal:
-    parts = [
-        f"{what} {', '.join(sorted(names)[:5])}"
-        for what, names in (
-            ("unknown:", image.keys() - expected),
-            ("missing:", expected - image.keys()),
-        )
-        if names
-    ]
-    return Refusal(
-        f"the row's columns are not those of the shard's tracked schema ({'; '.join(parts)})",
-        "the tracked schema is wrong here: set the shard's schema, or snapshot the shard anew",
-    )

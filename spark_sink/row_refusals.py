@@ -1,0 +1,38 @@
+"""Why rows cannot be applied, whatever their values are. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .segment_plan import Refusal
+
+UNNAMED = Refusal(
+    "a record in the row topic of several shards does not say which shard it is of",
+    "mend or remove the record's producer: every shard of the topic stands before it",
+)
+SPREAD = Refusal(
+    "the table has no primary key, so its rows are spread over the partitions of its topic without "
+    "an order",
+    "add a primary key on the shard, or give the topic one partition and a snapshot",
+)
+WITHOUT_BEFORE = Refusal(
+    "an update of a table without a primary key has no image of the row before",
+    "set binlog_row_image=FULL",
+)
+
+
+def differing(image: Mapping[str, Any], expected: frozenset[str]) -> Refusal:
+    """Of an image that has not exactly the columns of its segment."""
+    parts = [
+        f"{what} {', '.join(sorted(names)[:5])}"
+        for what, names in (
+            ("unknown:", image.keys() - expected),
+            ("missing:", expected - image.keys()),
+        )
+        if names
+    ]
+    return Refusal(
+        f"the row's columns are not those of the shard's tracked schema ({'; '.join(parts)})",
+        "the tracked schema is wrong here: set the shard's schema, or snapshot the shard anew",
+    )
