@@ -12,7 +12,7 @@ in the driver.
 
     python benchmarks/sink_throughput.py [--events 1000000] [--rows 300000] [--shards 8]
         [--partitions 2] [--mix 60/35/5] [--rounds 5] [--small 100] [--no-stages]
-        [--format json|avro] [--server stack|mysql80|mysql97|mariadb1011]
+        [--format json|avro] [--server stack|mysql80|mysql97|mariadb1011] [--in-step]
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ from shardmerge.schemas.events import Binding, ShardColumn
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.position import BEGINNING
 from shardmerge.spark_sink.columns import encoder
+from shardmerge.spark_sink.in_step import Step
 from shardmerge.spark_sink.offsets import OffsetReader
 from shardmerge.spark_sink.partitions import Partition
 from shardmerge.spark_sink.range_reader import RangeCursor
@@ -76,7 +77,11 @@ CORES = 2
 
 
 class Size(NamedTuple):
-    """What to measure with. ``mix``: shares of inserts, updates, deletes; ``avro``: rows in it."""
+    """What to measure with.
+
+    ``mix``: shares of inserts, updates, deletes; ``avro``: rows in it; ``in_step``: each shard's
+    partitions are applied in step.
+    """
 
     events: int
     rows: int
@@ -84,6 +89,7 @@ class Size(NamedTuple):
     partitions: int
     mix: tuple[float, ...]
     avro: bool = False
+    in_step: bool = False
 
 
 class Round(NamedTuple):
@@ -182,8 +188,11 @@ class Bench:
         stack: LocalStack,
         rows_registry: RegistryAddress | None = None,
         server: RunningServer | None = None,
+        *,
+        in_step: bool = False,
     ) -> None:
         self.stack = stack
+        self.in_step = in_step
         port = server.port if server else stack.ports.target
         self.config = ApplyConfig(
             stack.bootstrap_servers,
@@ -223,13 +232,17 @@ class Bench:
                 (Segment(BEGINNING, self.columns, ("id",)),),
                 None,
                 partitions,
+                in_step=self.in_step,
             )
             for topic in topics
         }
-        return [
+        tasks = [
             RangeTask(t, p, applied.get(Partition(t, p), 0), end, streams[t], bindings, epoch)
             for (t, p, _), end in ends.items()
         ]
+        if not self.in_step:
+            return tasks
+        return [replace(t, reading=-1, step=Step(t.end_offset, t.end_offset)) for t in tasks]
 
     def load(
         self, table: TargetTable, rows: dict[int, bytes], keys: Sequence[int]
@@ -375,7 +388,7 @@ def measure(
     server: RunningServer | None = None,
 ) -> None:
     """The measurement, on a running stack; the target is the server, if there is one."""
-    bench = Bench(stack, rows_registry, server)
+    bench = Bench(stack, rows_registry, server, in_step=size.in_step)
     (version,) = bench.session.query("SELECT VERSION()")[0]
     backlog = produce(stack, size)
     epoch = bench.control.take_epoch()
@@ -392,7 +405,7 @@ def measure(
         f"sink throughput, target {version}: {backlog.events:,} events"
         f" ({'/'.join(f'{share:.0%}' for share in size.mix)} insert/update/delete), 12 columns,"
         f" {backlog.size_bytes / backlog.events:.0f} bytes of {'Avro' if size.avro else 'JSON'}"
-        f" each, {len(tasks)} partitions,"
+        f" each, {len(tasks)} partitions{' in step' if size.in_step else ''},"
         f" onto {len(backlog.base):,} rows; {len(left):,} rows to write\n"
     )
     print_ways(
@@ -430,11 +443,12 @@ def main() -> None:
     parser.add_argument("--no-stages", action="store_true")
     parser.add_argument("--server", choices=("stack", *NAMES), default="stack", help="the target")
     parser.add_argument("--format", choices=("json", "avro"), default="json", help="of rows")
+    parser.add_argument("--in-step", action="store_true", help="the partitions of each shard")
     arguments = parser.parse_args()
     mix = tuple(int(share) / 100 for share in arguments.mix.split("/"))
     size = Size(
         arguments.events, arguments.rows, arguments.shards, arguments.partitions, mix,
-        arguments.format == "avro",
+        arguments.format == "avro", arguments.in_step,
     )  # fmt: skip
     (ROOT / ".local").mkdir(exist_ok=True)
     directory = Path(tempfile.mkdtemp(prefix="bench-", dir=ROOT / ".local"))

@@ -69,7 +69,7 @@ def _neighbours(tasks: Iterable[RangeTask]) -> Iterator[list[RangeTask]]:
             or readings.get(whole, task.reading) != task.reading
             or task.stream.target != found[0].stream.target
             or task.writer_epoch != found[0].writer_epoch
-            or _stepped(task) != _stepped(found[0])
+            or (task.step is None) != (found[0].step is None)
         ):
             yield found
             found, readings, places = [], {}, set()
@@ -78,11 +78,6 @@ def _neighbours(tasks: Iterable[RangeTask]) -> Iterator[list[RangeTask]]:
         places.add(task.place)
     if found:
         yield found
-
-
-def _stepped(task: RangeTask) -> tuple[str, int] | None:
-    """What it is in step with."""
-    return (task.topic, task.reading) if task.step is not None else None
 
 
 def apply_together(tasks: Sequence[RangeTask], connection: TaskConnection) -> list[RangeResult]:

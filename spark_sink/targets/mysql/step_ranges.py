@@ -7,8 +7,8 @@ Theory of operation. One task function has all partitions of a shard. In rounds 
 3. writes that in one transaction, which moves the offsets of all of them.
 
 When the target refuses a row, the first one is looked for in the order of the binlog; the shard is
-held there, and no partition goes further. Shards of a shared topic that are read together are
-written together, and one by one when a row is refused.
+held there, and no partition goes further. Several shards of one target are read and written
+together, and one by one when a row is refused.
 """
 
 from __future__ import annotations
