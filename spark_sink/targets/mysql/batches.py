@@ -60,8 +60,8 @@ class BatchRunner:
             ConfigError: Spark could not be started.
         """
         if offsets_in(tasks) < self._min_records:
-            # Tasks of one target are neighbours: they are applied together.
-            yield from run_tasks([sorted(tasks, key=_target)], self._config)
+            # What is applied together is side by side: of one target, in step or not.
+            yield from run_tasks([sorted(tasks, key=_way)], self._config)
             return
         context = self.spark.session().sparkContext
         units = units_of(tasks, context.defaultParallelism)
@@ -111,8 +111,8 @@ def units_of(tasks: Sequence[RangeTask], cores: int) -> list[tuple[RangeTask, ..
     return sorted(units, key=offsets_in, reverse=True)
 
 
-def _target(task: RangeTask) -> TargetTable:
-    return task.stream.target
+def _way(task: RangeTask) -> tuple[TargetTable, bool]:
+    return task.stream.target, task.step is not None
 
 
 def _shard(task: RangeTask) -> tuple[TargetTable, ShardId]:
