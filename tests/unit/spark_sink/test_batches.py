@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, cast
+
 import pytest
 
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.position import BEGINNING
+from shardmerge.spark_sink.in_step import Step
 from shardmerge.spark_sink.ranges import (
     RangeResult,
     RangeTask,
@@ -14,6 +19,7 @@ from shardmerge.spark_sink.ranges import (
     offsets_in,
     offsets_moved,
 )
+from shardmerge.spark_sink.targets.mysql import apply_ranges
 from shardmerge.spark_sink.targets.mysql.batches import units_of
 
 
@@ -73,3 +79,91 @@ def test_offsets_that_several_shards_moved_over_count_once() -> None:
         RangeResult("own", 0, 5, 5, None, 0, 0, 0),
     ]
     assert offsets_moved(results) == 85
+
+
+def in_step(shard: str, target: str = "t", reading: int = -1, topic: str = "all") -> RangeTask:
+    """Of a shard's part of a topic."""
+    segment = Segment(BEGINNING, (), ())
+    stream = ShardStream(
+        ShardId("s", "d", shard),
+        TargetTable("d", target),
+        (segment,),
+        None,
+        is_part=True,
+        in_step=True,
+    )
+    return RangeTask(topic, 0, 0, 1_000, stream, {}, 1, reading, Step(1_000, 1_000))
+
+
+def of_partition(number: int, task: RangeTask) -> RangeTask:
+    return replace(task, partition=number)
+
+
+def test_what_is_in_step_is_never_parted() -> None:
+    several = [of_partition(n, in_step("a", reading=-1 - n % 2)) for n in range(16)]
+
+    units = units_of([*several, *tasks(9, 9, 9, 9)], cores=2)
+
+    stepped = [unit for unit in units if unit[0].step is not None]
+    assert sorted(sorted(t.partition for t in unit) for unit in stepped) == [
+        [*range(0, 16, 2)],
+        [*range(1, 16, 2)],
+    ]
+
+
+def test_what_is_in_step_is_apart_from_the_rest_of_its_topic() -> None:
+    others = [replace(in_step("b"), reading=n, step=None) for n in range(2)]
+
+    units = units_of([in_step("a"), *others, in_step("c"), *tasks(9_000)], cores=1)
+
+    names = sorted([t.stream.shard.table for t in unit] for unit in units)
+    assert names == [["a", "c"], ["b", "b"], ["t"]]
+
+
+def test_shards_in_step_are_neighbours_in_a_unit_and_so_are_targets() -> None:
+    shards = [in_step(shard, target) for shard, target in ("ax", "by", "cx")]
+    several = [of_partition(n, task) for n in range(2) for task in shards]
+
+    [unit] = units_of(several, cores=8)
+
+    assert [t.stream.shard.table + t.stream.target.table for t in unit] == [
+        "ax", "ax", "cx", "cx", "by", "by",
+    ]  # fmt: skip
+
+
+def applied(monkeypatch: pytest.MonkeyPatch, *several: RangeTask) -> list[list[RangeTask]]:
+    """The groups of tasks that are applied together; each has to go the way that is its own."""
+    found: list[list[RangeTask]] = []
+
+    def way(*, stepped: bool) -> Any:
+        def apply(together: Sequence[RangeTask], connection: object) -> list[RangeResult]:
+            assert {task.step is not None for task in together} == {stepped}
+            found.append(list(together))
+            return []
+
+        return apply
+
+    monkeypatch.setattr(apply_ranges, "kept_connection", lambda config: None)
+    monkeypatch.setattr(apply_ranges, "apply_together", way(stepped=False))
+    monkeypatch.setattr(apply_ranges, "apply_in_step", way(stepped=True))
+    assert not list(apply_ranges.apply_tasks(several, cast(Any, None)))
+    return found
+
+
+def test_all_partitions_in_step_are_applied_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    several = [of_partition(n, in_step(shard)) for shard in "ab" for n in range(3)]
+    assert applied(monkeypatch, *several) == [several]
+
+
+def test_what_is_in_step_is_applied_apart_from_all_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, two = tasks(5, 5)
+    both = [in_step("a"), of_partition(1, in_step("a"))]
+    found = applied(monkeypatch, one, *both, two)
+    assert found == [[one], both, [two]]
+
+
+def test_readings_in_step_are_applied_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    near, far = in_step("a"), in_step("b", reading=-2)
+    other = in_step("c", reading=-2, topic="more")
+    elsewhere = of_partition(1, far)
+    assert applied(monkeypatch, near, elsewhere, far, other) == [[near], [elsewhere, far], [other]]

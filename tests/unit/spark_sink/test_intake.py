@@ -13,8 +13,9 @@ from shardmerge.schemas.events import Decision
 from shardmerge.schemas.names import ShardId
 from shardmerge.schemas.pipeline import Connect, Kafka, Pipeline, Source, Target
 from shardmerge.schemas.routing import RoutingRule
+from shardmerge.spark_sink.in_step import Closure
 from shardmerge.spark_sink.intake import Intake
-from shardmerge.spark_sink.partitions import Partition
+from shardmerge.spark_sink.partitions import Partition, Stream
 from shardmerge.spark_sink.row_topics import RowTopic
 
 from .decided import A, B, decision
@@ -225,3 +226,75 @@ def test_rows_behind_a_transaction_that_stays_open_are_told_of(
     offsets.stable = 10
     intake.observe()
     assert intake.unreadable == {}
+
+
+A_STREAM = Stream("s1.app.a")
+A_BOTH = [Partition("s1.app.a", number) for number in range(2)]
+
+
+def stepping(*, key: str = "id", count: int = 2, keeps_step: bool = True) -> Intake:
+    """Of a shard whose topic has so many partitions, each with ten rows that are safe."""
+    offsets = Offsets()
+    offsets.counts["s1.app.a"] = count
+    intake = Intake(PIPELINE, cast(Any, offsets), cast(Any, None), keeps_step=keeps_step)
+    intake.decisions.add(replace(decision(1, A, 10, offset=0), key=tuple(key.split())))
+    intake.barriers.tails["s1"].record(0)
+    intake.barriers.tails["s1"].reached(10)
+    return intake
+
+
+def settled(intake: Intake) -> bool:
+    intake.observe()
+    return intake.settle()
+
+
+def test_a_stream_that_needs_it_is_in_step_and_complete_at_the_second_look() -> None:
+    intake = stepping(key="")
+    assert settled(intake), "more will be known soon"
+    assert intake.in_step == {A_STREAM: None}
+    assert not settled(intake)
+    ends = dict.fromkeys(A_BOTH, 10)
+    assert intake.in_step == {A_STREAM: Closure(ends, ends)}
+
+
+def test_a_stream_with_a_key_that_orders_its_rows_is_not_in_step() -> None:
+    intake = stepping()
+    assert not settled(intake)
+    assert intake.in_step == {}
+
+
+def test_a_stream_of_one_partition_need_not_be_in_step() -> None:
+    intake = stepping(key="", count=1)
+    assert not settled(intake)
+    assert intake.in_step == {}
+
+
+def test_no_stream_is_in_step_where_the_target_cannot_apply_it_so() -> None:
+    intake = stepping(key="", keeps_step=False)
+    assert not settled(intake)
+    assert intake.in_step == {}
+
+
+def test_a_stream_whose_unique_values_moved_is_brought_in_step_once() -> None:
+    intake = stepping()
+    settled(intake)
+    assert intake.bring_in_step(A_STREAM)
+    assert settled(intake)
+    assert intake.in_step == {A_STREAM: None}
+    assert not intake.bring_in_step(A_STREAM)
+    settled(intake)
+    assert intake.in_step[A_STREAM] is not None
+
+
+def test_only_several_partitions_are_brought_in_step_and_only_where_that_can_be() -> None:
+    for intake in (stepping(count=1), stepping(keeps_step=False)):
+        settled(intake)
+        assert not intake.bring_in_step(A_STREAM)
+        settled(intake)
+        assert intake.in_step == {}
+
+
+def test_a_stream_that_needs_it_anyway_is_not_brought_in_step() -> None:
+    intake = stepping(key="")
+    settled(intake)
+    assert not intake.bring_in_step(A_STREAM)

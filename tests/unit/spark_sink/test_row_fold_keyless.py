@@ -5,7 +5,7 @@ from __future__ import annotations
 from shardmerge.schemas.events import Binding
 from shardmerge.schemas.names import TargetTable
 from shardmerge.spark_sink.keyless import KeylessBatch
-from shardmerge.spark_sink.ranges import ShardStream
+from shardmerge.spark_sink.ranges import Segment, ShardStream
 from shardmerge.spark_sink.row_batches import Batch
 from shardmerge.spark_sink.row_fold import RowFold
 
@@ -51,6 +51,58 @@ def test_rows_without_a_key_and_without_an_order_hold_their_shard() -> None:
     assert f.end is not None
     assert f.end.hold is not None
     assert "no primary key" in f.end.hold.reason
+
+
+def stepped(*segments: Segment) -> RowFold:
+    """Of a partition of several that are applied in step."""
+    stream = ShardStream(SHARD, TargetTable("m", "t"), segments, None, partitions=2, in_step=True)
+    ids = {c.id: c.column.name for s in segments for c in s.columns}
+    return RowFold(stream, {id_: Binding(id_, name) for id_, name in ids.items()})
+
+
+def test_rows_without_a_key_are_summed_up_over_partitions_in_step() -> None:
+    folds = [stepped(segment(key="", id=INT)) for _ in range(3)]
+    one, two, three = ({"id": n} for n in (1, 2, 3))
+    changes: list[list[tuple[str, object, object]]] = [
+        [("c", one, None), ("c", one, None), ("d", three, None)],
+        [("u", two, one), ("c", three, None), ("d", three, None)],
+        [("d", one, None), ("c", two, None), ("d", three, None)],
+    ]
+    for f, some in zip(folds, changes, strict=True):
+        for offset, (op, image, before) in enumerate(some):
+            assert f.add(offset, row(op, image, at(100 + offset), before=before))
+
+    (batch,) = folds[0].batches(folds[1:])
+    assert isinstance(batch, KeylessBatch)
+    assert rows_of(batch.added) == [{"id": "2"}] * 2
+    assert rows_of(batch.removed) == [{"id": "3"}]
+    assert batch.removed_counts == (2,)
+
+
+def test_partitions_in_step_are_summed_up_segment_by_segment() -> None:
+    segments = segment(key="", id=INT), segment(at(200), key="", id=INT, v=TEXT)
+    folds = [stepped(*segments) for _ in range(3)]
+    early, late = {"id": 1}, {"id": 1, "v": None}
+    assert folds[0].add(0, row("c", late, at(200)))
+    assert folds[1].add(0, row("c", early, at(100)))
+    assert folds[1].add(1, row("d", late, at(210)))
+    assert folds[1].add(2, row("c", late, at(220)))
+    assert folds[2].add(0, row("c", early, at(110)))
+
+    first, second = folds[0].batches(folds[1:])
+    assert isinstance(first, KeylessBatch)
+    assert isinstance(second, KeylessBatch)
+    assert (rows_of(first.added), first.removed) == ([{"id": "1"}] * 2, None)
+    assert (rows_of(second.added), second.removed) == ([{"id": "1", "v": None}], None)
+
+
+def test_a_partition_in_step_without_a_row_gives_nothing_to_the_sum() -> None:
+    empty, other = (stepped(segment(key="", id=INT)) for _ in range(2))
+    assert other.add(0, row("c", {"id": 1}, at(100)))
+    for folds in ([empty, other], [other, empty]):
+        (batch,) = folds[0].batches(folds[1:])
+        assert isinstance(batch, KeylessBatch)
+        assert rows_of(batch.added) == [{"id": "1"}]
 
 
 def test_an_update_without_a_key_needs_the_row_before() -> None:
