@@ -220,16 +220,13 @@ class ShardLanes:
             for number, lane in enumerate(self.lanes)
         ]
         while (first := self._first_stop(folds)) is not None:
-            place, holder = first
-            stopped = folds[holder]
-            assert stopped is not None
-            names_place = self.lanes[holder].own_place(stopped.count) is not None
+            place, follows, holder = first
             again = [
-                (number, count)
+                (number, min(fold.count, count))
                 for number, (lane, fold) in enumerate(zip(self.lanes, folds, strict=True))
-                if fold is not None
-                and number != holder
-                and fold.count > (count := lane.before(place) if names_place else lane.upto(place))
+                if fold is not None and number != holder
+                for count in [lane.upto(place) if follows else lane.before(place)]
+                if fold.count > count or fold.is_stopped
             ]
             if not again:
                 break
@@ -237,11 +234,16 @@ class ShardLanes:
                 folds[number] = _fold(self.lanes[number], count, new_fold(number))
         return folds
 
-    def _first_stop(self, folds: Sequence[LaneFold | None]) -> tuple[SourcePosition, int] | None:
-        """The place of the first row before which all have to stop, and its lane."""
+    def _first_stop(
+        self, folds: Sequence[LaneFold | None]
+    ) -> tuple[SourcePosition, bool, int] | None:
+        """The first row before which all have to stop.
+
+        Its place, whether it follows what stands there, as one does that names none, and its lane.
+        """
         stops = [
-            (self.lanes[number].place(fold.count), number)
-            for number, fold in enumerate(folds)
+            (lane.place(fold.count), lane.own_place(fold.count) is None, number)
+            for number, (lane, fold) in enumerate(zip(self.lanes, folds, strict=True))
             if fold is not None and fold.is_stopped
         ]
         return min(stops, default=None)

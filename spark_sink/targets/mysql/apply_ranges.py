@@ -63,7 +63,8 @@ def _neighbours(tasks: Iterable[RangeTask]) -> Iterator[list[RangeTask]]:
     readings: dict[Partition, int] = {}
     places: set[Partition] = set()
     for task in tasks:
-        whole = task.place.whole
+        # All partitions of a shard in step are of one reading of their topic.
+        whole = task.place.whole if task.step is None else Partition(task.topic, -1)
         if found and (
             task.place in places
             or readings.get(whole, task.reading) != task.reading

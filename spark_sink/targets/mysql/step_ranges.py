@@ -102,18 +102,17 @@ class _Shard:
                 )
         return rounds
 
-    def take(self, folds: Sequence[LaneFold | None], rounds: Sequence[Round]) -> None:
-        """Note what is committed."""
+    def take(
+        self, folds: Sequence[LaneFold | None], rounds: Sequence[Round], *, goes_on: bool
+    ) -> None:
+        """Note what is committed; ``goes_on``: something was read before that."""
         for r in rounds:
             r.take()
         self.records.take(folds)
         moved = any(r.next_offset > r.start for r in rounds)
         stopped = any(fold is not None and fold.is_stopped for fold in folds)
-        self.is_over = stopped or not (moved or any(map(_wants_more, self.records.lanes)))
-
-
-def _wants_more(lane: LaneRecords) -> bool:
-    return not lane.is_ended and lane.reached < lane.end
+        # A lane that is full is not read: it may wait for what the tasks may not read now.
+        self.is_over = stopped or not (moved or goes_on)
 
 
 def _apply(shards: Sequence[_Shard], connection: TaskConnection) -> None:
@@ -123,7 +122,7 @@ def _apply(shards: Sequence[_Shard], connection: TaskConnection) -> None:
         NotTogether: A row of one of several shards cannot be applied.
     """
     while todo := [shard for shard in shards if not shard.is_over]:
-        _read(todo, connection)
+        was_read = _read(todo, connection)
         folds = [shard.fold(connection) for shard in todo]
         rounds = [shard.rounds(some) for shard, some in zip(todo, folds, strict=True)]
         try:
@@ -134,7 +133,7 @@ def _apply(shards: Sequence[_Shard], connection: TaskConnection) -> None:
             _refuse(todo[0], folds[0], connection, refused)
             continue
         for shard, of_shard, of_rounds in zip(todo, folds, rounds, strict=True):
-            shard.take(of_shard, of_rounds)
+            shard.take(of_shard, of_rounds, goes_on=was_read)
 
 
 def _refuse(
@@ -164,8 +163,8 @@ def _refuse(
     lane.refusals[row.offset] = row.refusal
 
 
-def _read(shards: Sequence[_Shard], connection: TaskConnection) -> None:
-    """Read what lanes lack, each up to its share of a round."""
+def _read(shards: Sequence[_Shard], connection: TaskConnection) -> bool:
+    """Read what lanes lack, each up to its share of a round; whether one lacked something."""
     lanes = {
         lane.partition: records
         for shard in shards
@@ -178,9 +177,13 @@ def _read(shards: Sequence[_Shard], connection: TaskConnection) -> None:
     def is_full(records: LaneRecords) -> bool:
         return len(records) >= most_records or records.size >= most_bytes
 
-    reading = {p: some for p, some in lanes.items() if _wants_more(some) and not is_full(some)}
+    reading = {
+        place: records
+        for place, records in lanes.items()
+        if records.reached < records.end and not is_full(records)
+    }
     if not reading:
-        return
+        return False
     ranges = [
         OffsetRange(place.topic, place.number, records.reached, records.end, place.shard)
         for place, records in reading.items()
@@ -198,3 +201,4 @@ def _read(shards: Sequence[_Shard], connection: TaskConnection) -> None:
             elif is_full(records):
                 cursor.leave(place)
                 del reading[place]
+    return True

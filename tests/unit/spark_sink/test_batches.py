@@ -162,8 +162,10 @@ def test_what_is_in_step_is_applied_apart_from_all_else(monkeypatch: pytest.Monk
     assert found == [[one], both, [two]]
 
 
-def test_readings_in_step_are_applied_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_readings_in_step_of_one_topic_are_applied_one_after_the_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     near, far = in_step("a"), in_step("b", reading=-2)
     other = in_step("c", reading=-2, topic="more")
     elsewhere = of_partition(1, far)
-    assert applied(monkeypatch, near, elsewhere, far, other) == [[near], [elsewhere, far], [other]]
+    assert applied(monkeypatch, near, elsewhere, far, other) == [[near], [elsewhere, far, other]]

@@ -44,6 +44,7 @@ LOOSE = text("utf8mb4_0900_ai_ci")
         (text(charset="binary"), False),
         (text("binary", charset=""), False),
         (ColumnType("varbinary", 20), False),
+        (ColumnType("blob"), True),
         (ColumnType("float"), True),
         (ColumnType("double"), True),
         (ColumnType("decimal", 9, 2), False),

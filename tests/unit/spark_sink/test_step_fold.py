@@ -294,3 +294,20 @@ def test_what_was_committed_is_taken() -> None:
     shard.take(fold(*shard.lanes, shard=shard))
     assert [some.first(9)[0] for some in shard.lanes] == [[1], [8]]
     assert [some.is_ended for some in shard.lanes] == [True, False]
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_no_create_is_applied_before_a_delete_at_its_place_that_cannot_be(order: int) -> None:
+    """A key's update: its delete has an unknown column; behind its create stands what is none."""
+    deleted = lane(row("d", {"id": "a", "x": 1}, at(100)))
+    created = lane(new(100, id_="A"), JUNK)
+    assert counts(fold(*[deleted, created][::order])) == [0, 0]
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_of_two_rows_that_cannot_be_applied_the_first_alone_is_told(order: int) -> None:
+    first = lane(new(100), new(200, op="?"))
+    later = lane(new(150), new(300, op="?"))
+    folds = fold(*[first, later][::order])[::order]
+    assert counts(folds) == [1, 1]
+    assert [some.is_stopped for some in folds if some] == [True, False]

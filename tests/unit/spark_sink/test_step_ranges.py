@@ -1,0 +1,111 @@
+"""The tasks of shards in step end, whatever a round has room for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any, cast
+
+from shardmerge.schemas.events import Binding
+from shardmerge.schemas.names import TargetTable
+from shardmerge.schemas.types import ColumnType
+from shardmerge.spark_sink.in_step import Step
+from shardmerge.spark_sink.partitions import Partition
+from shardmerge.spark_sink.range_reader import OffsetRange, Records
+from shardmerge.spark_sink.ranges import RangeTask, ShardStream
+from shardmerge.spark_sink.row_format import JSON_ROWS
+from shardmerge.spark_sink.targets.mysql.step_ranges import apply_in_step
+from tests.unit.spark_sink.row_events import SHARD, at, row, segment
+
+SEGMENT = segment(id=ColumnType("varchar", 20))
+STREAM = ShardStream(SHARD, TargetTable("m", "t"), (SEGMENT,), None, 2, in_step=True)
+BINDINGS = {"id#1": Binding("id#1", "id")}
+
+
+class Cursor:
+    def __init__(self, logs: Sequence[Sequence[bytes]], ranges: Sequence[OffsetRange]) -> None:
+        self.logs = logs
+        self.open = {r.place: r for r in ranges}
+        self.at = {r.place: r.start for r in ranges}
+
+    def read(self, most: int = 1) -> list[Records]:
+        found = []
+        for place in list(self.open):
+            offset = self.at[place]
+            found.append(Records(place, [offset], [self.logs[place.number][offset]]))
+            self.at[place] += 1
+            if self.at[place] == self.open[place].end:
+                del self.open[place]
+        return found
+
+    def reached(self, place: Partition) -> int:
+        return self.at[place]
+
+    def is_reading(self, place: Partition) -> bool:
+        return place in self.open
+
+    def leave(self, place: Partition) -> None:
+        self.open.pop(place, None)
+
+
+class Connection:
+    """Gives up after so many looks at the session: the task goes round in circles."""
+
+    rows = JSON_ROWS
+
+    def __init__(self, *logs: Sequence[bytes], round_records: int) -> None:
+        self.logs = logs
+        self.config = SimpleNamespace(round_records=round_records, round_bytes=1 << 20)
+        self.looks = 0
+
+    @property
+    def reader(self) -> Any:
+        return SimpleNamespace(open=lambda ranges: Cursor(self.logs, ranges))
+
+    @property
+    def session(self) -> Any:
+        self.looks += 1
+        assert self.looks < 1_000, "it never ends"
+
+        @contextmanager
+        def transaction() -> Iterator[None]:
+            yield
+
+        return SimpleNamespace(can_load=False, transaction=transaction)
+
+    @property
+    def control(self) -> Any:
+        def advance_all(moves: Iterable[object]) -> None:
+            list(moves)
+
+        return SimpleNamespace(fence=lambda epoch: None, advance_all=advance_all)
+
+    def write(self, target: object, batches: Sequence[object]) -> list[None]:
+        return [None for _ in batches]
+
+
+def logs(*places: Iterable[int]) -> list[list[bytes]]:
+    return [[row("c", {"id": str(pos)}, at(pos)) for pos in of_lane] for of_lane in places]
+
+
+def test_a_task_ends_although_another_lane_is_short() -> None:
+    """Lane 0: 10 early rows, of which its share reads 5. Lane 1: 40 late rows."""
+    connection = Connection(*logs(range(100, 110), range(200, 240)), round_records=8)
+    tasks = [
+        RangeTask("t", 0, 0, 5, STREAM, BINDINGS, 1, -1, Step(10, 10)),
+        RangeTask("t", 1, 0, 20, STREAM, BINDINGS, 1, -1, Step(40, 40)),
+    ]
+    results = apply_in_step(tasks, cast(Any, connection))
+    assert [r.next_offset for r in results] == [5, 0]
+
+
+def test_a_task_ends_although_much_stands_behind_the_closures_ends() -> None:
+    """A large transaction came between the ends and the watermarks."""
+    connection = Connection(*logs(range(100, 105), range(200, 240)), round_records=8)
+    tasks = [
+        RangeTask("t", 0, 0, 5, STREAM, BINDINGS, 1, -1, Step(5, 5)),
+        RangeTask("t", 1, 0, 40, STREAM, BINDINGS, 1, -1, Step(0, 40)),
+    ]
+    results = apply_in_step(tasks, cast(Any, connection))
+    assert [r.next_offset for r in results] == [5, 0]
