@@ -1,14 +1,16 @@
 """Latency of the whole line: commit in MySQL to visible in the target.
 
-Usage: ``python benchmarks/latency.py``
+Usage: ``python benchmarks/latency.py [--in-step]``
 
 200 single INSERTs, and 50 ADD COLUMN each followed by the first row that has the column. One at a
 time, with a pause in between, on an otherwise quiet line of its own. Visible means: a polling
-reader on the target sees the row.
+reader on the target sees the row. ``--in-step``: with a text key, for which the partitions of a row
+topic are applied in step.
 """
 
 from __future__ import annotations
 
+import argparse
 import statistics
 import sys
 import tempfile
@@ -27,12 +29,12 @@ WARM_UP = 20
 BOUND_SECONDS = 120.0
 
 
-def prepare(line: Line) -> None:
-    """Two shards on two sources."""
+def prepare(line: Line, key: str) -> None:
+    """Two shards on two sources; ``key``: the primary key's type."""
     for source, table in (("s1", "tbl00"), ("s2", "tbl01")):
         with line.connect(source) as connection, connection.cursor() as cursor:
             cursor.execute("CREATE DATABASE app")
-            cursor.execute(f"CREATE TABLE app.{table} (ID INT PRIMARY KEY, v INT)")
+            cursor.execute(f"CREATE TABLE app.{table} (ID {key} PRIMARY KEY, v INT)")
 
 
 def measure(line: Line, statements: tuple[str, ...], number: int) -> float:
@@ -47,7 +49,7 @@ def measure(line: Line, statements: tuple[str, ...], number: int) -> float:
             writer.execute(statement)
         begin = time.perf_counter()
         while time.perf_counter() - begin < BOUND_SECONDS:
-            if reader.execute("SELECT 1 FROM merged.tbl WHERE ID = %s", (number,)):
+            if reader.execute("SELECT 1 FROM merged.tbl WHERE ID = %s", (str(number),)):
                 return time.perf_counter() - begin
             time.sleep(0.001)
     raise TimeoutError(f"row {number} is not visible after {BOUND_SECONDS:.0f} s")
@@ -66,16 +68,21 @@ def tell(what: str, seconds: list[float]) -> None:
 
 def main() -> int:
     """Start a line, measure, stop it."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--in-step", action="store_true")
+    key = "VARCHAR(20)" if parser.parse_args().in_step else "INT"
     (ROOT / ".local").mkdir(exist_ok=True)
     directory = Path(tempfile.mkdtemp(prefix="latency-", dir=ROOT / ".local"))
     line = Line(directory, routes=ROUTES)
     try:
-        line.start(prepare=lambda: prepare(line))
+        line.start(prepare=lambda: prepare(line, key))
         number = 0
         rows, columns = [], []
         for repeat in range(WARM_UP + INSERTS):
             number += 1
-            insert = f"INSERT INTO app.tbl00 (ID, v) VALUES ({number}, {repeat})"
+            insert = f"INSERT INTO app.tbl00 (ID, v) VALUES ('{number}', {repeat})"
             seconds = measure(line, (insert,), number)
             if repeat >= WARM_UP:
                 rows.append(seconds)
@@ -83,7 +90,7 @@ def main() -> int:
         for repeat in range(COLUMNS):
             number += 1
             add = f"ALTER TABLE app.tbl00 ADD COLUMN c{repeat} INT"
-            insert = f"INSERT INTO app.tbl00 (ID, c{repeat}) VALUES ({number}, {repeat})"
+            insert = f"INSERT INTO app.tbl00 (ID, c{repeat}) VALUES ('{number}', {repeat})"
             columns.append(measure(line, (add, insert), number))
             time.sleep(0.02)
         tell("INSERT to visible", rows)
