@@ -240,7 +240,8 @@ class Intake:
         ):
             return False
         self._collided.add(stream)
-        log.info("partitions go in step", extra={"topic": stream.topic, "shard": stream.shard})
+        shards = [str(shard) for _, shard in self.decisions.streams.get(stream, ())]
+        log.info("partitions go in step", extra={"shards": shards, "topic": stream.topic})
         return True
 
     def _report_missing(self) -> None:

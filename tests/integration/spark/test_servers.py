@@ -12,7 +12,7 @@ from shardmerge.cli.servers import server_findings
 from shardmerge.connectors.local.mysql import PASSWORD, USER
 from shardmerge.connectors.local.stack import LocalStack
 from shardmerge.schemas.pipeline import Connect, Kafka, Pipeline, Source, Target
-from shardmerge.schemas.routing import RoutingRule
+from shardmerge.schemas.routing import Keyless, RoutingRule
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 
 DATABASE = "check_me"
@@ -54,8 +54,11 @@ def test_shards_and_targets_are_looked_at(pipeline: Pipeline) -> None:
     on_target.execute(f"CREATE TABLE {DATABASE}.o (i INT, {reference})")
     moment = f"BEFORE INSERT ON {DATABASE}.t_1 FOR EACH ROW"
     on_target.execute(f"CREATE TRIGGER {DATABASE}.tr {moment} SET @a = 1")
-    faults = [str(f).partition(":")[0] for f in server_findings(pipeline) if f.fault]
-    warned = [f.text for f in server_findings(pipeline) if not f.fault]
+    assert [f.where for f in server_findings(pipeline) if f.fault] == [f"target {DATABASE}.t_1"]
+    routes = (replace(pipeline.routes[0], keyless=Keyless.REFUSE),)
+    found = server_findings(replace(pipeline, routes=routes))
+    faults = [f.where for f in found if f.fault]
+    warned = [f.text for f in found if not f.fault]
     assert faults == [f"shard s1/{DATABASE}.t_2", f"target {DATABASE}.t_1"]
     assert "trigger tr runs for every row that is merged" in warned
     on_source.close()
