@@ -35,6 +35,10 @@ class Closure:
     ends: Mapping[Partition, int]
     bounds: Mapping[Partition, int]
 
+    def step(self, partition: Partition) -> Step:
+        """What a task has to know of it."""
+        return Step(self.ends.get(partition, 0), self.bounds[partition])
+
 
 class Closures:
     """Finds closures.

@@ -44,7 +44,7 @@ class Intake:
     Args:
         tail: Of the ddl topic and the schema-change topics.
         format_: Of our own records.
-        keeps_step: Whether streams that need it are applied in step (``in_step``).
+        applies_in_step: Whether streams that need it are applied in step (``in_step``).
 
     Attributes:
         decisions: Everything decided, as far as read.
@@ -63,7 +63,7 @@ class Intake:
         tail: TopicTail,
         format_: RecordFormat = AVRO,
         *,
-        keeps_step: bool = False,
+        applies_in_step: bool = False,
     ) -> None:
         self.decisions = Decisions(topics.RowTopics(pipeline.routes))
         self.barriers = Barriers(source.name for source in pipeline.sources)
@@ -79,7 +79,7 @@ class Intake:
         self._listing = Listing()
         self._list_at = self._describe_at = 0.0
         self._missing_since: dict[str, float] = {}
-        self._keeps_step = keeps_step
+        self._applies_in_step = applies_in_step
         self._closures = Closures()
         self._collided: set[Stream] = set()
 
@@ -215,7 +215,7 @@ class Intake:
         """
         self.barriers.settle(self.decisions, self._ddl_read_to)
         self._report_missing()
-        if not self._keeps_step:
+        if not self._applies_in_step:
             return False
         counts = self.watermarks.partitions
         streams = [
@@ -234,7 +234,7 @@ class Intake:
             Whether that is anything new.
         """
         if (
-            not self._keeps_step
+            not self._applies_in_step
             or stream in self.in_step
             or self.watermarks.partitions.get(stream.topic, 0) < 2
         ):

@@ -95,7 +95,7 @@ def run(settings: SinkSettings, pipeline: Pipeline, stopped: Stopped) -> None:
             OffsetReader(bootstrap),
             tail,
             format_,
-            keeps_step=target.batches.applies_in_step,
+            applies_in_step=target.batches.applies_in_step,
         ),
         control=target.state,
         journal=target.journal(epoch),

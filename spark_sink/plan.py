@@ -15,7 +15,7 @@ from shardmerge.schemas.value_changes import value_change
 from .applied import RowProgress
 from .decisions import Decisions, Gate, ShardGates, StatementKey, TargetDecisions
 from .gates import Stop, first_stop, key_stop
-from .in_step import Closure, Step, closed_ranges
+from .in_step import Closure, closed_ranges
 from .partitions import Partition, Stream, stream_of
 from .ranges import RangeTask, Segment, ShardStream
 from .readings import Reading, StepReading, readings, share_fairly, step_readings
@@ -150,6 +150,7 @@ def plan(decisions: Decisions, state: SinkState, max_records: int) -> BatchPlan:
     for number, ranges in _shared_out(available, in_step, state, max_records):
         for partition, (start, end) in ranges.items():
             target, shard = wanted[partition]
+            closure = state.in_step.get(partition.stream)
             known = decisions.targets[target]
             if target not in bound:
                 bound[target] = bindings(known, state.executed.get(target, ()))
@@ -165,7 +166,7 @@ def plan(decisions: Decisions, state: SinkState, max_records: int) -> BatchPlan:
                     bindings=bound[target],
                     writer_epoch=state.writer_epoch,
                     reading=number,
-                    step=_step(state.in_step.get(partition.stream), partition),
+                    step=closure.step(partition) if closure is not None else None,
                 )
             )
     return BatchPlan(targets, tuple(tasks), emptied)
@@ -193,12 +194,6 @@ def _shared_out(
     shares = share_fairly({key: reading.size for key, reading in found.items()}, max_records)
     for key, share in shares.items():
         yield key[1], found[key].first(share)
-
-
-def _step(closure: Closure | None, partition: Partition) -> Step | None:
-    if closure is None:
-        return None
-    return Step(closure.ends.get(partition, 0), closure.bounds[partition])
 
 
 def _plan_target(target: TargetDecisions, state: SinkState) -> TargetPlan:

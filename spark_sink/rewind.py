@@ -103,6 +103,7 @@ def _position(value: bytes | None, rows: RowFormat) -> SourcePosition | None:
         return None
     try:
         record = rows.decode(value)
-        return None if record.source.get("snapshot") == "incremental" else record.position
+        position = record.position
     except (UndecodableRow, KeyError, TypeError):
         return None
+    return None if record.is_incremental else position

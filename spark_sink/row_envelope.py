@@ -17,7 +17,7 @@ UPSERTS = frozenset("rcu")
 """Operations that leave a row behind: read by a snapshot, create, update."""
 CREATE, READ, UPDATE, DELETE, TRUNCATE = "crudt"
 INCREMENTAL = "incremental"
-"""What ``source.snapshot`` says in rows of a table that is read beside the binlog."""
+"""What ``source.snapshot`` says in rows of an incremental snapshot."""
 UNDECODABLE = (DecodeError, UnicodeDecodeError)
 """What decoding raises for what is no JSON, or not of the type that was asked for."""
 
@@ -50,6 +50,11 @@ class RowRecord(NamedTuple):
     before: dict[str, Any] | None = None
     wrapped: bool = False
     epoch: int = 0
+
+    @property
+    def is_incremental(self) -> bool:
+        """Whether an incremental snapshot read the row: its position is between others' places."""
+        return bool(self.source.get("snapshot") == INCREMENTAL)
 
     @property
     def position(self) -> SourcePosition:

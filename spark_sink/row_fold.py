@@ -395,7 +395,7 @@ class RowFold:
     def _refuse_keyless(self, record: RowRecord) -> Refusal | None:
         if self._stream.partitions > 1 and not self._stream.in_step:
             return SPREAD
-        if record.op != "u":
+        if record.op != UPDATE:
             return None
         if not isinstance(record.before, dict):
             return WITHOUT_BEFORE
@@ -442,8 +442,7 @@ class RowFold:
 
     def _added(self, record: RowRecord) -> int:
         if record.op == READ:
-            again = record.source.get("snapshot") == INCREMENTAL
-            return int(self._counts_reads and not again)
+            return int(self._counts_reads and not record.is_incremental)
         return (record.op == CREATE) - (record.op == DELETE)
 
     def _sum_up(self, offset: int, record: RowRecord, image: dict[str, Any]) -> None:

@@ -17,6 +17,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from shardmerge.schemas.errors import StackError
 from shardmerge.schemas.names import ShardId
@@ -119,7 +120,7 @@ class LaneRecords:
             return None
         if shard_of(record.source) != self._shard:
             return None
-        if record.source.get("snapshot") == "incremental":
+        if record.is_incremental:
             # It came when the event that it names had been read, with all its rows.
             return replace(place, row=_BEHIND_EVENT)
         return place
@@ -147,6 +148,10 @@ class LaneRecords:
         """Offsets and values of the first so many."""
         return self._offsets[:count], self._values[:count]
 
+    def bytes_of(self, count: int) -> int:
+        """Size of the values of the first so many."""
+        return sum(map(len, islice(self._values, count)))
+
     def places(self, count: int) -> list[SourcePosition]:
         """Places of the first so many, in order."""
         return [self.place(index) for index in range(count)]
@@ -155,7 +160,7 @@ class LaneRecords:
         """Let the first so many go: they are applied."""
         if count:
             self._before = self.place(count - 1)
-            self.size -= sum(map(len, self._values[:count]))
+            self.size -= self.bytes_of(count)
             del self._offsets[:count], self._values[:count]
             self._places.clear()
 

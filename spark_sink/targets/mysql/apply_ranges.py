@@ -125,13 +125,11 @@ def _apply(lanes: Sequence[Lane], connection: TaskConnection) -> None:
         rounds = _read(lanes, cursor, connection)
         try:
             commit(rounds, connection)
-        except RefusedRow:
-            if len(lanes) > 1:
-                raise NotTogether from None
-            raise
-        except RefusedRound as refused:
+        except (RefusedRow, RefusedRound) as refused:
             if len(lanes) > 1:
                 raise NotTogether from refused
+            if isinstance(refused, RefusedRow):
+                raise
             only = rounds[0]
             raise find_refused(
                 only.lane.task, only.start, only.next_offset, connection, refused.error

@@ -103,8 +103,8 @@ def units_of(tasks: Sequence[RangeTask], cores: int) -> list[tuple[RangeTask, ..
         readings = todo.pop()
         unit = tuple(task for reading in readings for task in reading)
         if unit[0].step is not None:
-            unit = tuple(sorted(unit, key=_shard))
-        if len(readings) > 1 and unit[0].step is None and offsets_in(unit) > share:
+            units.append(tuple(sorted(unit, key=_shard)))
+        elif len(readings) > 1 and offsets_in(unit) > share:
             todo += [readings[::2], readings[1::2]]
         else:
             units.append(unit)

@@ -56,12 +56,12 @@ def find_refused(
     return RefusedRow(records[index][0], refusal)
 
 
-Lane: TypeAlias = tuple[RangeTask, tuple[list[int], list[bytes]], list[SourcePosition]]
-"""Of a partition of a shard in step: task, offsets and values of records, their places."""
+Prefix: TypeAlias = tuple[RangeTask, tuple[list[int], list[bytes]], list[SourcePosition]]
+"""Of a partition of a shard in step: task, offsets and values of first records, their places."""
 
 
 def find_refused_in_step(
-    lanes: Sequence[Lane], connection: TaskConnection
+    prefixes: Sequence[Prefix], connection: TaskConnection
 ) -> tuple[Partition, RefusedRow] | None:
     """The first row in binlog order whose prefix the target refuses, by bisection.
 
@@ -70,25 +70,25 @@ def find_refused_in_step(
     # At one place the delete of a primary-key update comes before its create.
     order = sorted(
         (place.sort_key, not _is_delete(value, connection), number, index)
-        for number, (_, (_, values), places) in enumerate(lanes)
+        for number, (_, (_, values), places) in enumerate(prefixes)
         for index, (value, place) in enumerate(zip(values, places, strict=True))
     )
 
     def probe(count: int) -> TargetError | RefusedRow | None:
         counts = Counter(number for _, _, number, _ in order[:count])
-        prefixes = [
+        shorter = [
             (task, [*zip(offsets[: counts[n]], values[: counts[n]], strict=True)])
-            for n, (task, (offsets, values), _) in enumerate(lanes)
+            for n, (task, (offsets, values), _) in enumerate(prefixes)
             if counts[n]
         ]
-        return _probe(prefixes, connection)
+        return _probe(shorter, connection)
 
     found = _first(len(order), probe)
     if found is None:
         return None
     first, refusal = found
     _, _, number, index = order[first]
-    task, (offsets, _), _ = lanes[number]
+    task, (offsets, _), _ = prefixes[number]
     return task.place, RefusedRow(offsets[index], refusal)
 
 

@@ -95,8 +95,7 @@ class _Shard:
         rounds = []
         for lane, records, fold in zip(self.lanes, self.records.lanes, folds, strict=True):
             if fold is not None:
-                size = sum(map(len, records.first(fold.count)[1]))
-                start = lane.result.next_offset
+                start, size = lane.result.next_offset, records.bytes_of(fold.count)
                 rounds.append(
                     Round(lane, start, fold.next_offset, fold.fold, fold.fold.counts(), size)
                 )

@@ -11,8 +11,8 @@ from shardmerge.spark_sink.driver import Driver
 from shardmerge.spark_sink.intake import Intake
 from shardmerge.spark_sink.ranges import RangeResult, RangeTask, RowHold, TaskFailure
 
-from .decided import A, at, decision
-from .test_failures import NoStatements, Published, Tail, Target
+from .decided import A, at
+from .test_failures import Published, Tail, Target, driver_of
 from .test_intake import PIPELINE, Offsets
 
 
@@ -31,26 +31,15 @@ class Refusing(Target):
             yield RangeResult(one.topic, one.partition, 0, 0, at(5), 0, 0, 0, hold)
 
 
-def driver_of(
-    target: Refusing, *, partitions: int = 2, keeps_step: bool = True
+def colliding(
+    target: Refusing, *, partitions: int = 2, applies_in_step: bool = True
 ) -> tuple[Driver, Published]:
     offsets, published = Offsets(), Published()
     offsets.counts["s1.app.a"] = partitions
-    intake = Intake(PIPELINE, cast(Any, offsets), cast(Any, Tail()), keeps_step=keeps_step)
-    intake.decisions.add(decision(1, A, 0, offset=0))
-    intake.barriers.tails["s1"].record(0)
-    intake.barriers.tails["s1"].reached(10)
-    driver = Driver(
-        PIPELINE,
-        intake=intake,
-        control=cast(Any, target),
-        journal=cast(Any, None),
-        statements=cast(Any, NoStatements()),
-        runner=cast(Any, target),
-        publisher=cast(Any, published),
-        epoch=1,
+    intake = Intake(
+        PIPELINE, cast(Any, offsets), cast(Any, Tail()), applies_in_step=applies_in_step
     )
-    return driver, published
+    return driver_of(intake, target, published), published
 
 
 def held(published: Published) -> bool:
@@ -59,7 +48,7 @@ def held(published: Published) -> bool:
 
 def test_a_collision_brings_the_partitions_in_step_before_it_holds_the_shard() -> None:
     target = Refusing(collides=True)
-    driver, published = driver_of(target)
+    driver, published = colliding(target)
     assert driver.step(0), "there is more to do at once"
     assert not held(published)
     assert driver.step(0), "what is complete is known soon"
@@ -72,13 +61,14 @@ def test_a_collision_brings_the_partitions_in_step_before_it_holds_the_shard() -
 
 
 @pytest.mark.parametrize(
-    ("collides", "partitions", "keeps_step"), [(False, 2, True), (True, 1, True), (True, 2, False)]
+    ("collides", "partitions", "applies_in_step"),
+    [(False, 2, True), (True, 1, True), (True, 2, False)],
 )
 def test_a_shard_is_held_where_partitions_in_step_do_not_help(
-    collides: bool, partitions: int, keeps_step: bool
+    collides: bool, partitions: int, applies_in_step: bool
 ) -> None:
-    driver, published = driver_of(
-        Refusing(collides=collides), partitions=partitions, keeps_step=keeps_step
+    driver, published = colliding(
+        Refusing(collides=collides), partitions=partitions, applies_in_step=applies_in_step
     )
     driver.step(0)
     assert held(published)

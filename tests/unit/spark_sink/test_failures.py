@@ -130,16 +130,12 @@ class NoStatements:
     busy: frozenset[TargetTable] = frozenset()
 
 
-@pytest.fixture
-def sink(monkeypatch: pytest.MonkeyPatch) -> tuple[Driver, Target, Published]:
-    """A driver with ten rows to apply, whose target fails."""
-    monkeypatch.setattr(driver_module, "_FAILURE_PAUSE_S", 0.0)
-    intake = Intake(PIPELINE, cast(Any, Offsets()), cast(Any, Tail()))
+def driver_of(intake: Intake, target: object, published: Published) -> Driver:
+    """A driver of a pipeline in which one shard is decided, and that is read."""
     intake.decisions.add(decision(1, A, 0, offset=0))
     intake.barriers.tails["s1"].record(0)
     intake.barriers.tails["s1"].reached(10)
-    target, published = Target(), Published()
-    driver = Driver(
+    return Driver(
         PIPELINE,
         intake=intake,
         control=cast(Any, target),
@@ -149,7 +145,15 @@ def sink(monkeypatch: pytest.MonkeyPatch) -> tuple[Driver, Target, Published]:
         publisher=cast(Any, published),
         epoch=1,
     )
-    return driver, target, published
+
+
+@pytest.fixture
+def sink(monkeypatch: pytest.MonkeyPatch) -> tuple[Driver, Target, Published]:
+    """A driver with ten rows to apply, whose target fails."""
+    monkeypatch.setattr(driver_module, "_FAILURE_PAUSE_S", 0.0)
+    intake = Intake(PIPELINE, cast(Any, Offsets()), cast(Any, Tail()))
+    target, published = Target(), Published()
+    return driver_of(intake, target, published), target, published
 
 
 def test_a_sink_that_fails_again_and_again_says_so_and_that_it_goes_on(

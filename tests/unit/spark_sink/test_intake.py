@@ -232,11 +232,11 @@ A_STREAM = Stream("s1.app.a")
 A_BOTH = [Partition("s1.app.a", number) for number in range(2)]
 
 
-def stepping(*, key: str = "id", count: int = 2, keeps_step: bool = True) -> Intake:
+def stepping(*, key: str = "id", count: int = 2, applies_in_step: bool = True) -> Intake:
     """Of a shard whose topic has so many partitions, each with ten rows that are safe."""
     offsets = Offsets()
     offsets.counts["s1.app.a"] = count
-    intake = Intake(PIPELINE, cast(Any, offsets), cast(Any, None), keeps_step=keeps_step)
+    intake = Intake(PIPELINE, cast(Any, offsets), cast(Any, None), applies_in_step=applies_in_step)
     intake.decisions.add(replace(decision(1, A, 10, offset=0), key=tuple(key.split())))
     intake.barriers.tails["s1"].record(0)
     intake.barriers.tails["s1"].reached(10)
@@ -270,7 +270,7 @@ def test_a_stream_of_one_partition_need_not_be_in_step() -> None:
 
 
 def test_no_stream_is_in_step_where_the_target_cannot_apply_it_so() -> None:
-    intake = stepping(key="", keeps_step=False)
+    intake = stepping(key="", applies_in_step=False)
     assert not settled(intake)
     assert intake.in_step == {}
 
@@ -287,7 +287,7 @@ def test_a_stream_whose_unique_values_moved_is_brought_in_step_once() -> None:
 
 
 def test_only_several_partitions_are_brought_in_step_and_only_where_that_can_be() -> None:
-    for intake in (stepping(count=1), stepping(keeps_step=False)):
+    for intake in (stepping(count=1), stepping(applies_in_step=False)):
         settled(intake)
         assert not intake.bring_in_step(A_STREAM)
         settled(intake)

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
+
 from shardmerge.schemas.events import Binding
 from shardmerge.schemas.names import TargetTable
 from shardmerge.schemas.types import ColumnType
@@ -89,23 +91,22 @@ def logs(*places: Iterable[int]) -> list[list[bytes]]:
     return [[row("c", {"id": str(pos)}, at(pos)) for pos in of_lane] for of_lane in places]
 
 
-def test_a_task_ends_although_another_lane_is_short() -> None:
-    """Lane 0: 10 early rows, of which its share reads 5. Lane 1: 40 late rows."""
-    connection = Connection(*logs(range(100, 110), range(200, 240)), round_records=8)
-    tasks = [
-        RangeTask("t", 0, 0, 5, STREAM, BINDINGS, 1, -1, Step(10, 10)),
-        RangeTask("t", 1, 0, 20, STREAM, BINDINGS, 1, -1, Step(40, 40)),
-    ]
-    results = apply_in_step(tasks, cast(Any, connection))
-    assert [r.next_offset for r in results] == [5, 0]
+SHORT = ((range(100, 110), range(200, 240)), ((5, Step(10, 10)), (20, Step(40, 40))))
+"""Of 10 early rows in lane 0 its share has 5, before 40 late ones in lane 1."""
+BEYOND = ((range(100, 105), range(200, 240)), ((5, Step(5, 5)), (40, Step(0, 40))))
+"""A large transaction came between the ends and the watermarks."""
 
 
-def test_a_task_ends_although_much_stands_behind_the_closures_ends() -> None:
-    """A large transaction came between the ends and the watermarks."""
-    connection = Connection(*logs(range(100, 105), range(200, 240)), round_records=8)
+@pytest.mark.parametrize(
+    ("places", "ranges"), [SHORT, BEYOND], ids=["another lane is short", "much is beyond the ends"]
+)
+def test_a_task_ends_although_its_lanes_are_full(
+    places: Sequence[range], ranges: Sequence[tuple[int, Step]]
+) -> None:
+    connection = Connection(*logs(*places), round_records=8)
     tasks = [
-        RangeTask("t", 0, 0, 5, STREAM, BINDINGS, 1, -1, Step(5, 5)),
-        RangeTask("t", 1, 0, 40, STREAM, BINDINGS, 1, -1, Step(0, 40)),
+        RangeTask("t", number, 0, end, STREAM, BINDINGS, 1, -1, step)
+        for number, (end, step) in enumerate(ranges)
     ]
     results = apply_in_step(tasks, cast(Any, connection))
     assert [r.next_offset for r in results] == [5, 0]
