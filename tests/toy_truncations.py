@@ -79,8 +79,4 @@ class _ToyCursor:
 
 class _ToyFormat:
     def decode(self, row: Row) -> SimpleNamespace:
-        place = row.position
-        source = {"file": place.file, "pos": place.pos, "row": place.row}
-        return SimpleNamespace(
-            position=place, source=source | {"snapshot": "incremental"} if row.reread else source
-        )
+        return SimpleNamespace(position=row.position, is_incremental=row.reread)
