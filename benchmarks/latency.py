@@ -100,6 +100,7 @@ def main() -> int:
         return 1
     finally:
         line.stop()
+    line.clear()
     return 0
 
 
