@@ -25,12 +25,13 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 # The project's folder is off the path (PYTHONSAFEPATH), and so is this one.
 sys.path.insert(0, str(Path(__file__).parent))
-from bench_measures import Use, measuring, pin, print_ways
+from bench_measures import Round, measuring, pin, print_rounds
 
 from shardmerge.cli.keeper import AGENTS, SINK
 from shardmerge.cli.line import Line
@@ -55,7 +56,7 @@ COLUMNS = """
     changed TIMESTAMP(6) NULL, due DATE, score DOUBLE, flag TINYINT(1)
 """
 INSERTED, UPDATED, DELETED = 0.60, 0.35, 0.05
-KEYS_PER_SHARD, KEYS_PER_ROUND = 100_000_000, 5_000_000
+KEYS_PER_SHARD = 100_000_000
 ROWS_PER_STATEMENT = 1_000
 LOOK_S = 0.2
 """How often is looked how far it is: what looking costs is taken from what is measured."""
@@ -64,19 +65,6 @@ STILL_S = 3.0
 PATIENCE_S = 900.0
 FIRST_CORE = ("source1", "source2", "connect", "kafka")
 """What ``--apart`` gives the first core."""
-
-
-class Round(NamedTuple):
-    """Seconds that Debezium alone and the whole line took, and what every part used meanwhile."""
-
-    alone: float
-    used_alone: Mapping[str, Use]
-    whole: float
-    used: Mapping[str, Use]
-
-    def ratio(self) -> float:
-        """Of the line's rate to Debezium's own."""
-        return self.alone / self.whole
 
 
 def write(line: Line, shards: Shards, events: int, first: int) -> None:
@@ -219,7 +207,7 @@ def main() -> int:
         # Java needs as many changes to become as fast as it gets.
         write(line, shards, arguments.events, 0)
         all_applied()
-        starts = iter(range(KEYS_PER_ROUND, KEYS_PER_SHARD, KEYS_PER_ROUND))
+        starts = count(arguments.events, arguments.events)
         rounds: list[Round] = []
         for _ in range(arguments.rounds):
             line.pause_connectors()
@@ -234,20 +222,18 @@ def main() -> int:
             with measuring(stack) as (_, used):
                 line.resume_connectors()
                 whole = all_applied()
-            rounds.append(Round(alone, used_alone, whole, used))
-        shown = sorted(rounds, key=Round.ratio)[len(rounds) // 2]
+            rounds.append(Round((whole, used), (alone, used_alone)))
         print(
             f"backlog: {arguments.events:,} row changes in {arguments.sources} source(s),"
             f" {arguments.partitions} partitions per shard"
             f"{', sources, Debezium and Kafka on a core of their own' if arguments.apart else ''}\n"
         )
-        print_ways(
+        print_rounds(
             arguments.events,
-            ("Debezium alone, MySQL to Kafka", shown.alone, shown.used_alone),
-            ("the whole line, MySQL to target", shown.whole, shown.used),
+            rounds,
+            "the whole line, MySQL to target",
+            "Debezium alone, MySQL to Kafka",
         )
-        told = (f"{r.ratio():.2f} ({r.whole:.1f} s, {r.alone:.1f} s)" for r in rounds)
-        print(f"the rounds' ratios: {', '.join(told)}")
         if wrong := differing(line, shards):
             sys.exit(f"target and shards differ in {wrong} rows")
         print("the target is the union of the shards")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import wraps
 from pathlib import Path
@@ -21,6 +21,17 @@ class Use(NamedTuple):
 
     cpu_s: float = 0.0
     peak_mb: float = 0.0
+
+
+class Round(NamedTuple):
+    """Seconds and use: of what is measured, of the reference beside it."""
+
+    measured: tuple[float, Mapping[str, Use]]
+    reference: tuple[float, Mapping[str, Use]]
+
+    def ratio(self) -> float:
+        """Of their speeds."""
+        return self.reference[0] / self.measured[0]
 
 
 def usage(stack: LocalStack) -> dict[str, Use]:
@@ -120,3 +131,11 @@ def print_ways(events: int, *ways: tuple[str, float, Mapping[str, Use]]) -> None
         for name, (cpu_s, mb) in sorted(uses.items()):
             each = cpu_s / events * 1e6
             print(f"  CPU of {name:<37}{cpu_s:>9.2f}{each:>8.1f} µs, peak {mb:.0f} MB")
+
+
+def print_rounds(events: int, rounds: Sequence[Round], measured: str, reference: str) -> None:
+    """The median round's ways by name, and every round's ratio; of two the better is shown."""
+    shown = sorted(rounds, key=Round.ratio)[len(rounds) // 2]
+    print_ways(events, (reference, *shown.reference), (measured, *shown.measured))
+    told = (f"{r.ratio():.2f} ({r.measured[0]:.1f} s, {r.reference[0]:.1f} s)" for r in rounds)
+    print(f"the rounds' ratios: {', '.join(told)}")

@@ -34,7 +34,7 @@ from msgspec.json import decode
 
 # Scripts of one folder: it is not on the path by itself, see PYTHONSAFEPATH in the Makefile.
 sys.path.insert(0, str(Path(__file__).parent))
-from bench_measures import StageClock, Use, beside, measuring, print_ways
+from bench_measures import Round, StageClock, Use, beside, measuring, print_rounds
 from bench_rows import Avro, Bare, Form, event, image, registry
 
 from shardmerge.connectors.local.mysql import PASSWORD, USER
@@ -90,17 +90,6 @@ class Size(NamedTuple):
     mix: tuple[float, ...]
     avro: bool = False
     in_step: bool = False
-
-
-class Round(NamedTuple):
-    """Seconds and use: of the backlog, of the reference behind it."""
-
-    applied: tuple[float, dict[str, Use]]
-    reference: tuple[float, dict[str, Use]]
-
-    def ratio(self) -> float:
-        """Of their speeds."""
-        return self.reference[0] / self.applied[0]
 
 
 @dataclass(slots=True)
@@ -400,7 +389,6 @@ def measure(
             tasks = bench.tasks(backlog.topics, size.partitions, epoch)
             applied = apply_backlog(bench, runner, tasks)
             found.append(Round(applied, bench.load(REFERENCE, backlog.rows, left)))
-    shown = sorted(found, key=Round.ratio)[rounds // 2]
     print(
         f"sink throughput, target {version}: {backlog.events:,} events"
         f" ({'/'.join(f'{share:.0%}' for share in size.mix)} insert/update/delete), 12 columns,"
@@ -408,13 +396,12 @@ def measure(
         f" each, {len(tasks)} partitions{' in step' if size.in_step else ''},"
         f" onto {len(backlog.base):,} rows; {len(left):,} rows to write\n"
     )
-    print_ways(
+    print_rounds(
         backlog.events,
-        ("LOAD DATA REPLACE of the final rows, sorted", *shown.reference),
-        (f"Kafka to target, Spark local[{CORES}]", *shown.applied),
+        found,
+        f"Kafka to target, Spark local[{CORES}]",
+        "LOAD DATA REPLACE of the final rows, sorted",
     )
-    told = (f"{r.ratio():.2f} ({r.applied[0]:.1f} s, {r.reference[0]:.1f} s)" for r in found)
-    print(f"the rounds' ratios: {', '.join(told)}")
     gone = [key for key in backlog.base if key not in backlog.rows]
     for first in range(0, len(gone), 1_000):
         some = ", ".join(map(str, gone[first : first + 1_000]))
