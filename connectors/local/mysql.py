@@ -36,6 +36,8 @@ _COMMON = (
     # Survives a killed server, not a power cut: enough for a machine to try things on.
     "--innodb-flush-log-at-trx-commit=2",
     "--sync-binlog=0",
+    # As by default since MySQL 8.4: loaded pages would be hashed, and dropped, for nothing.
+    "--innodb-adaptive-hash-index=OFF",
 )
 
 
