@@ -30,9 +30,9 @@ def new(*place: int, op: str = "c", id_: str = "a") -> bytes:
     return row(op, {"id": id_}, at(*place))
 
 
-def read_again(*place: int) -> bytes:
-    """Of an incremental snapshot."""
-    return new(*place, op="r").replace(b'"name"', b'"snapshot": "incremental", "name"')
+def read_again(*place: int, op: str = "r") -> bytes:
+    """Of an incremental snapshot; with another ``op`` of the binlog, while one is under way."""
+    return new(*place, op=op).replace(b'"name"', b'"snapshot": "incremental", "name"')
 
 
 def lane(
@@ -121,6 +121,11 @@ def test_rows_that_were_read_again_stand_behind_all_rows_of_their_event() -> Non
     records = lane(new(10), read_again(10), new(11))
     assert records.upto(at(10, 99_999)) == 1
     assert at(10, 99_999) < records.place(1) < at(11)
+
+
+@pytest.mark.parametrize("op", "cud")
+def test_rows_of_the_binlog_keep_their_place_while_others_are_read_again(op: str) -> None:
+    assert lane(read_again(10, 3, op=op)).place(0) == at(10, 3)
 
 
 def test_what_is_dropped_leaves_the_rest_where_it_was() -> None:

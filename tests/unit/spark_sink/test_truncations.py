@@ -66,10 +66,13 @@ class _Cursor:
 
 
 def _value(pos: int | None) -> bytes:
-    source = {"file": "binlog.000001", "pos": abs(pos or 0), "row": 0}
-    if pos is not None and pos < 0:
-        source["snapshot"] = "incremental"
-    return json.dumps({"op": "c", "after": {}, "source": source}).encode()
+    """Of a row at the place; a negative one stands for a row that is read again there.
+
+    While that goes on, Debezium calls rows of the binlog incremental too.
+    """
+    op = "r" if pos is not None and pos < 0 else "c"
+    source = {"file": "binlog.000001", "pos": abs(pos or 0), "row": 0, "snapshot": "incremental"}
+    return json.dumps({"op": op, "after": {}, "source": source}).encode()
 
 
 @pytest.mark.parametrize(
