@@ -25,7 +25,7 @@ from shardmerge.spark_sink.readings import step_readings
 from shardmerge.spark_sink.row_fold import RowFold
 from shardmerge.spark_sink.row_format import JSON_ROWS
 from shardmerge.spark_sink.step_fold import LaneFold, LaneRecords, ShardLanes
-from tests.unit.spark_sink.row_events import SHARD, at, row, segment
+from tests.unit.spark_sink.row_events import SHARD, at, marked, row, segment
 
 TOPIC, COUNT = "s1.app.t", 3
 STREAM = Stream(TOPIC)
@@ -121,7 +121,7 @@ class World:
 
 
 def _read_again(place: SourcePosition) -> bytes:
-    return row("r", {"id": "d"}, place).replace(b'"name"', b'"snapshot": "incremental", "name"')
+    return marked(row("r", {"id": "d"}, place))
 
 
 @dataclass

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -14,6 +13,7 @@ from shardmerge.spark_sink.rewind import first_from
 from shardmerge.spark_sink.truncations import emptying
 
 from .decided import A_ROWS, TARGET, A, B, at, decision, folded
+from .row_events import marked, row
 
 ID = Binding("id#1", "id")
 
@@ -39,10 +39,15 @@ def test_without_them_only_a_shard_that_was_always_alone_is_emptied() -> None:
 
 @dataclass
 class _Log:
-    """A partition: the position of the row at each offset, None for a commit marker."""
+    """A partition: the position of the row at each offset, None for a commit marker.
+
+    A negative one stands for a row that is read again there; ``marked``: rows of the binlog are
+    marked like those, as Debezium does meanwhile.
+    """
 
     rows: list[int | None]
     low: int = 0
+    marked: bool = False
 
     def beginning(self, partition: Any) -> int:
         return self.low
@@ -62,19 +67,14 @@ class _Cursor:
         offsets = [
             n for n in range(self.wanted.start, self.wanted.end) if self.log.rows[n] is not None
         ]
-        return [Records(A_ROWS, offsets, [_value(self.log.rows[n]) for n in offsets])]
+        return [Records(A_ROWS, offsets, [self._value(self.log.rows[n] or 0) for n in offsets])]
+
+    def _value(self, pos: int) -> bytes:
+        value = row("r" if pos < 0 else "c", {}, at(abs(pos)))
+        return marked(value) if pos < 0 or self.log.marked else value
 
 
-def _value(pos: int | None) -> bytes:
-    """Of a row at the place; a negative one stands for a row that is read again there.
-
-    While that goes on, Debezium calls rows of the binlog incremental too.
-    """
-    op = "r" if pos is not None and pos < 0 else "c"
-    source = {"file": "binlog.000001", "pos": abs(pos or 0), "row": 0, "snapshot": "incremental"}
-    return json.dumps({"op": op, "after": {}, "source": source}).encode()
-
-
+@pytest.mark.parametrize("marks", [False, True])
 @pytest.mark.parametrize(
     ("rows", "low", "expected"),
     [
@@ -89,7 +89,7 @@ def _value(pos: int | None) -> bytes:
     ],
 )
 def test_the_first_row_behind_a_place_is_found(
-    rows: list[int | None], low: int, expected: int
+    rows: list[int | None], low: int, expected: int, marks: bool
 ) -> None:
-    log = cast("RowReader", _Log(rows, low))
+    log = cast("RowReader", _Log(rows, low, marks))
     assert first_from(log, A_ROWS, len(rows), at(3)) == expected
