@@ -113,7 +113,8 @@ bench: $(ARTIFACTS) | java ## Rows per second Kafka to target, beside LOAD DATA 
 	$(PY) benchmarks/sink_throughput.py --server mariadb1011
 	$(PY) benchmarks/jdbc_sink.py
 	$(PY) benchmarks/latency.py
-	$(PY) benchmarks/backlog.py
+	$(PY) benchmarks/backlog.py --sources 1
+	$(PY) benchmarks/backlog.py --sources 1 --apart
 	$(PY) benchmarks/ddl_speed.py
 
 .PHONY: bench-agents chaos-agents

@@ -31,7 +31,7 @@ from typing import Any, TypeAlias
 
 # The project's folder is off the path (PYTHONSAFEPATH), and so is this one.
 sys.path.insert(0, str(Path(__file__).parent))
-from bench_measures import Round, measuring, pin, print_rounds
+from bench_measures import Round, Use, measuring, pin, print_rounds
 
 from shardmerge.cli.keeper import AGENTS, SINK
 from shardmerge.cli.line import Line
@@ -67,8 +67,13 @@ FIRST_CORE = ("source1", "source2", "connect", "kafka")
 """What ``--apart`` gives the first core."""
 
 
-def write(line: Line, shards: Shards, events: int, first: int) -> None:
-    """A backlog of so many row changes, half of each shard; keys from ``first`` on."""
+def write(line: Line, shards: Shards, events: int, first: int) -> int:
+    """A backlog of so many row changes, half of each shard; keys from ``first`` on.
+
+    Returns:
+        How many row changes that makes, after rounding.
+    """
+    written = 0
     for number, (source, table) in enumerate(shards):
         start = number * KEYS_PER_SHARD + first
         inserts = int(events * INSERTED / len(shards))
@@ -92,6 +97,8 @@ def write(line: Line, shards: Shards, events: int, first: int) -> None:
             cursor.execute(
                 f"DELETE FROM app.{table} WHERE id BETWEEN {start} AND {start + deletes - 1}"
             )
+        written += inserts + updates + deletes
+    return written
 
 
 def partitions(shards: Shards, reader: OffsetReader) -> list[Partition]:
@@ -101,7 +108,10 @@ def partitions(shards: Shards, reader: OffsetReader) -> list[Partition]:
 
 
 def worked_off(
-    where: Callable[[], Mapping[Any, int]], begun: float, ends: Callable[[], Mapping[Any, int]]
+    where: Callable[[], Mapping[Any, int]],
+    begun: float,
+    ends: Callable[[], Mapping[Any, int]],
+    records: int,
 ) -> float:
     """Seconds from ``begun`` until ``where`` stands still, the silence in the end not counted.
 
@@ -109,6 +119,8 @@ def worked_off(
         where: How far it is.
         begun: By the clock of ``perf_counter``.
         ends: How far there is to go, as it is now.
+        records: So many come at least. Where transactions end counts in Kafka as well, and is
+            seen before a connector that was resumed has sent its first row.
 
     Raises:
         TimeoutError: Nothing ever moved, or it never ends.
@@ -119,7 +131,11 @@ def worked_off(
         time.sleep(LOOK_S)
         if (now := where()) != last:
             last, moved = now, time.perf_counter()
-        elif last != first and time.perf_counter() - moved > STILL_S and ends() == last:
+        elif (
+            sum(last.values()) - sum(first.values()) >= records
+            and time.perf_counter() - moved > STILL_S
+            and ends() == last
+        ):
             return moved - begun
     raise TimeoutError(f"the backlog is not worked off after {PATIENCE_S:.0f} s: {last}")
 
@@ -193,10 +209,28 @@ def main() -> int:
         def published() -> dict[Partition, int]:
             return reader.stable_ends(partitions(shards, reader))
 
-        def all_applied() -> float:
+        def all_applied(records: int) -> float:
             begun = time.perf_counter()
             with applied(line) as offsets:
-                return worked_off(offsets, begun, published)
+                return worked_off(offsets, begun, published, records)
+
+        starts = count(0, arguments.events)
+
+        def write_backlog() -> int:
+            line.pause_connectors()
+            return write(line, shards, arguments.events, next(starts))
+
+        def whole_line() -> tuple[float, dict[str, Use]]:
+            written = write_backlog()
+            with measuring(stack) as (_, used):
+                line.resume_connectors()
+                return all_applied(written), used
+
+        def debezium_alone() -> tuple[float, dict[str, Use]]:
+            written = write_backlog()
+            with standing_still(line), measuring(stack) as (_, used):
+                line.resume_connectors()
+                return worked_off(published, time.perf_counter(), published, written), used
 
         stack = LocalStack(line.directory)
         if arguments.apart:
@@ -205,24 +239,13 @@ def main() -> int:
                     pin(pid, 0 if name in FIRST_CORE else 1)
             os.sched_setaffinity(0, {1})
         # Java needs as many changes to become as fast as it gets.
-        write(line, shards, arguments.events, 0)
-        all_applied()
-        starts = count(arguments.events, arguments.events)
+        whole_line()
         rounds: list[Round] = []
         for _ in range(arguments.rounds):
-            line.pause_connectors()
-            write(line, shards, arguments.events, next(starts))
-            with standing_still(line), measuring(stack) as (_, used_alone):
-                line.resume_connectors()
-                alone = worked_off(published, time.perf_counter(), published)
-            all_applied()
+            reference = debezium_alone()
+            all_applied(0)
             line.wait_ready()
-            line.pause_connectors()
-            write(line, shards, arguments.events, next(starts))
-            with measuring(stack) as (_, used):
-                line.resume_connectors()
-                whole = all_applied()
-            rounds.append(Round((whole, used), (alone, used_alone)))
+            rounds.append(Round(whole_line(), reference))
         print(
             f"backlog: {arguments.events:,} row changes in {arguments.sources} source(s),"
             f" {arguments.partitions} partitions per shard"

@@ -34,8 +34,11 @@ class Round(NamedTuple):
         return self.reference[0] / self.measured[0]
 
 
-def usage(stack: LocalStack) -> dict[str, Use]:
-    """What every part has used so far, by name; nothing where there is no /proc."""
+def usage(stack: LocalStack) -> dict[int, tuple[str, Use]]:
+    """The part to which a process belongs and what that has used so far, by process id.
+
+    Nothing where there is no /proc.
+    """
     names = {pid: name for name, pid in stack.status().items() if pid}
     names |= {pid: "target" for pid in [Supervisor(beside(stack)).pid("server")] if pid}
     stats: dict[int, tuple[int, str, Use]] = {}
@@ -44,18 +47,17 @@ def usage(stack: LocalStack) -> dict[str, Use]:
             head, _, tail = (path / "stat").read_text().rpartition(")")
             peak = re.search(r"VmHWM:\s+(\d+)", (path / "status").read_text())
             parts = tail.split()
-            cpu_s = sum(map(int, parts[11:15])) / os.sysconf("SC_CLK_TCK")
+            cpu_s = sum(map(int, parts[11:13])) / os.sysconf("SC_CLK_TCK")
             use = Use(cpu_s, int(peak[1]) / 1024 if peak else 0.0)
             stats[int(path.name)] = int(parts[1]), head.partition("(")[2], use
-    found: dict[str, Use] = {}
+    found: dict[int, tuple[str, Use]] = {}
     for pid, (_, command, use) in stats.items():
         above = pid
         while above in stats and above not in names and above != os.getpid():
             above = stats[above][0]
         if above in names or above == os.getpid() != pid:
-            name = names.get(above, "Spark's JVM" if command == "java" else "Python workers")
-            known = found.get(name, Use())
-            found[name] = Use(known.cpu_s + use.cpu_s, max(known.peak_mb, use.peak_mb))
+            own = "Spark's JVM" if command == "java" else "Python workers"
+            found[pid] = names.get(above, own), use
     return found
 
 
@@ -66,14 +68,20 @@ def beside(stack: LocalStack) -> Path:
 
 @contextmanager
 def measuring(stack: LocalStack) -> Iterator[tuple[list[float], dict[str, Use]]]:
-    """Filled at the end: the seconds that it took, and what every part used."""
+    """Filled at the end: the seconds that it took, and what every part used.
+
+    Processes that ended meanwhile are not counted: Spark ends workers that had nothing to do for a
+    minute, and what they used before would be missed.
+    """
     seconds: list[float] = []
     used: dict[str, Use] = {}
     before, started = usage(stack), time.perf_counter()
     yield seconds, used
     seconds.append(time.perf_counter() - started)
-    for name, use in usage(stack).items():
-        used[name] = Use(use.cpu_s - before.get(name, Use()).cpu_s, use.peak_mb)
+    for pid, (name, use) in usage(stack).items():
+        known = used.get(name, Use())
+        earlier = before[pid][1].cpu_s if pid in before else 0.0
+        used[name] = Use(known.cpu_s + use.cpu_s - earlier, max(known.peak_mb, use.peak_mb))
 
 
 def pin(pid: int, core: int) -> None:

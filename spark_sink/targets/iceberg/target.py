@@ -10,7 +10,7 @@ from shardmerge.connectors.registry import RegistryAddress
 from shardmerge.schemas.pipeline import Pipeline
 from shardmerge.schemas.spark_catalog import SparkCatalog
 from shardmerge.spark_sink.settings import SinkSettings
-from shardmerge.spark_sink.spark_session import SparkStart, start_spark
+from shardmerge.spark_sink.spark_session import JAVA_OPTIONS, SparkStart, start_spark
 
 from .batches import IcebergBatches
 from .fold import FoldConfig
@@ -89,6 +89,7 @@ def spark_conf(catalog: SparkCatalog, settings: SinkSettings, version: str) -> M
         **runtime,
         # MERGE runs in the driver's JVM, when Spark is local.
         "spark.driver.memory": settings.driver_memory or _DRIVER_MEMORY,
+        "spark.driver.extraJavaOptions": JAVA_OPTIONS,
         "spark.sql.extensions": _EXTENSIONS,
         prefix: "org.apache.iceberg.spark.SparkCatalog",
         **{f"{prefix}.{key}": value for key, value in catalog.properties},

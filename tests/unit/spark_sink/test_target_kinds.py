@@ -44,6 +44,8 @@ def test_spark_is_told_of_the_catalog_and_reads_no_cached_table() -> None:
     assert conf["spark.sql.catalog.lake.warehouse"] == "/w"
     assert conf["spark.sql.catalog.lake.cache-enabled"] == "false"
     assert conf["spark.sql.session.timeZone"] == "UTC"
+    # MERGE runs in that JVM: it needs both of Java's compilers.
+    assert "TieredStopAtLevel" not in conf["spark.driver.extraJavaOptions"]
 
 
 def test_a_jar_that_is_given_is_not_fetched() -> None:
