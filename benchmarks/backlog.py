@@ -123,7 +123,7 @@ def worked_off(
             seen before a connector that was resumed has sent its first row.
 
     Raises:
-        TimeoutError: Nothing ever moved, or it never ends.
+        TimeoutError: Fewer records come, or it never ends.
     """
     first = last = where()
     moved = begun

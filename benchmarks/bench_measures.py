@@ -70,8 +70,8 @@ def beside(stack: LocalStack) -> Path:
 def measuring(stack: LocalStack) -> Iterator[tuple[list[float], dict[str, Use]]]:
     """Filled at the end: the seconds that it took, and what every part used.
 
-    Processes that ended meanwhile are not counted: Spark ends workers that had nothing to do for a
-    minute, and what they used before would be missed.
+    Each process is compared with itself. One that ended meanwhile is left out: Spark ends workers
+    that were idle for a minute, and what these had used before would be taken from the sum.
     """
     seconds: list[float] = []
     used: dict[str, Use] = {}

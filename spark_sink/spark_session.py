@@ -17,8 +17,8 @@ from .settings import SinkSettings
 
 _DRIVER_MEMORY = "512m"
 JAVA_OPTIONS = "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=96m"
-"""Of a driver whose JVM computes. Elsewhere it only hands tasks to Python, and its second compiler
-took longer than all that ever became faster by it: an eighth of what the sink used."""
+"""Of a driver whose JVM computes. Elsewhere it only hands tasks to Python, and needs no more than
+Java's first compiler: the second one took about an eighth of what the sink used of a backlog."""
 _FIRST_COMPILER_ONLY = "-XX:TieredStopAtLevel=1"
 
 
