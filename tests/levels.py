@@ -16,8 +16,9 @@ import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ET
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -102,16 +103,42 @@ def scenarios() -> Result:
     return Result(passed, failed, broken, tuple(failures))
 
 
+def older_spark(version: str) -> Result:
+    """The sink's tests that start Spark, under a version of ``tests/sparks``."""
+    place = Path("build") / f"spark-{version}"
+    if code := run(["make", "--no-print-directory", f"{place}/.installed"], minutes=10):
+        return Result(broken=f"make {place}/.installed: exit {code}")
+    path = {"PYTHONPATH": str(ROOT / place)}
+    look = f"import pyspark, sys; sys.exit(pyspark.__version__ != {version!r})"
+    if code := run([str(PYTHON), "-c", look], minutes=1, more=path):
+        return Result(broken=f"{place} is not what is imported: exit {code}")
+    tests = [f"tests/integration/spark/test_{name}.py" for name in _STARTING_SPARK]
+    chosen = "in_spark or (enough_for_a_job and mysql80) or (die_between and own)"
+    return pytest(f"spark-{version}", [*tests, "-k", chosen], minutes=10, more=path)
+
+
+_STARTING_SPARK = ("driver", "target_contract", "chaos")
+
 LEVELS: dict[str, Callable[[], Result]] = {
     "check": check, "wheel": wheel, "integration": integration, "e2e": e2e, "scenarios": scenarios,
+} | {
+    f"spark-{lock.stem}": partial(older_spark, lock.stem)
+    for lock in sorted((ROOT / "tests" / "sparks").glob("*.txt"))
 }  # fmt: skip
 
 
-def pytest(level: str, arguments: list[str], minutes: float, python: Path = PYTHON) -> Result:
+def pytest(
+    level: str,
+    arguments: list[str],
+    minutes: float,
+    python: Path = PYTHON,
+    more: Mapping[str, str] | None = None,
+) -> Result:
     """Run pytest and count from its report; a run without a test is broken."""
     report = REPORTS / f"{level}.xml"
     report.unlink(missing_ok=True)
-    code = run([str(python), "-m", "pytest", f"--junitxml={report}", *arguments], minutes=minutes)
+    command = [str(python), "-m", "pytest", f"--junitxml={report}", *arguments]
+    code = run(command, minutes=minutes, more=more)
     if not report.exists():
         return Result(broken=f"pytest: exit {code} without a report")
     suite = next(ET.parse(report).getroot().iter("testsuite"))
@@ -130,13 +157,23 @@ def _failures(suite: ET.Element) -> Iterator[str]:
             yield f"{case.get('classname')}::{case.get('name')}: {said[:300]}"
 
 
-def run(command: list[str], minutes: float, log: Path | None = None, quiet: bool = False) -> int:
-    """Run a command in its own process group within a bound; what it leaves behind is killed."""
+def run(
+    command: list[str],
+    minutes: float,
+    log: Path | None = None,
+    quiet: bool = False,
+    more: Mapping[str, str] | None = None,
+) -> int:
+    """Run a command in its own process group within a bound; what it leaves behind is killed.
+
+    Its environment is this one's and what there is ``more``.
+    """
     environment = {
         **os.environ,
         "PYTHONSAFEPATH": "1",
         "PYTHONUNBUFFERED": "1",
         "HYPOTHESIS_PROFILE": "ci",
+        **(more or {}),
     }
     process = subprocess.Popen(
         command, cwd=ROOT, env=environment, start_new_session=True, stdin=subprocess.DEVNULL,
