@@ -23,7 +23,7 @@ from shardmerge.schemas.events import (
     SchemaChange,
 )
 from shardmerge.schemas.grammar import ServerContext
-from shardmerge.schemas.origin_columns import of_shard
+from shardmerge.schemas.origin_columns import of_shard, own_schema
 from shardmerge.schemas.render.dialect import Dialect
 from shardmerge.schemas.routing import ExistingRows, Keyless, Mode, RenamePolicy, RowsPolicy
 from shardmerge.schemas.row_statements import removal
@@ -167,7 +167,7 @@ def _reread(state: TargetState, command: OperatorCommand) -> Step:
     if known.real is None:
         why = Refusal(f"the schema of {known.shard} is not known", "tell it with set-schema")
         return refuse(state, command, why)
-    if reason := why_not_read_again(known.shard, known.real.schema):
+    if reason := why_not_read_again(known.shard, own_schema(known.real)):
         return refuse(state, command, Refusal(reason, "write the rows again on the shard"))
     columns = tuple(item.column.name for item in of_shard(known.real.columns))
     fixup = Fixup(known.shard, FixupKind.SNAPSHOT, columns, "an operator asked for it")

@@ -25,7 +25,7 @@ from shardmerge.schemas.events import (
 )
 from shardmerge.schemas.joined import ShardSchema
 from shardmerge.schemas.names import ShardId
-from shardmerge.schemas.origin_columns import of_shard
+from shardmerge.schemas.origin_columns import of_shard, own_schema
 from shardmerge.schemas.render.dialect import Dialect
 from shardmerge.schemas.routing import ExistingRows
 from shardmerge.schemas.row_effects import (
@@ -267,7 +267,7 @@ def _fixup(
     kind = _KINDS[new.existing_rows] if statement is None else FixupKind.UPDATE
     if kind is not FixupKind.SNAPSHOT:
         return Fixup(name, kind, columns, reason), statement
-    if why_not := why_not_read_again(name, real.schema if real else None):
+    if why_not := why_not_read_again(name, own_schema(real) if real else None):
         kind = FixupKind.ACCEPT
         reason += f"; {why_not}"
     return Fixup(name, kind, columns, reason), None

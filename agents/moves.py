@@ -13,7 +13,7 @@ from shardmerge.schemas.join_index import JoinIndex
 from shardmerge.schemas.joined import Conflict, JoinedTable, ShardSchema
 from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId
-from shardmerge.schemas.origin import without_origin
+from shardmerge.schemas.origin import OriginPart, without_origin
 from shardmerge.schemas.render.dialect import Dialect
 from shardmerge.schemas.routing import Keyless
 from shardmerge.schemas.target_table import target_schema
@@ -90,7 +90,9 @@ def join_target(
         return why
     for column in state.origin.columns:
         found = joined.column(column.part.column_id)
-        if found is None or found.partial:
+        lacks = found is None or found.partial
+        # With a key of its own a shard has no use for the place of its rows.
+        if lacks and not (column.part is OriginPart.POSITION and joined.key):
             return Refusal(
                 f"a shard has a column {column.name!r}, which is the target's origin column",
                 "rename or drop the column on the shard",

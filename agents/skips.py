@@ -48,7 +48,8 @@ def held_by_known(state: TargetState, known: ShardState) -> ShardState | Refusal
             f"{known.shard} is held, and what its change did is not known",
             "tell its schema with set-schema, or take it out with leave: its rows are passed over",
         )
-    for column in state.origin.columns:
+    keyed = has.schema.primary_key is not None
+    for column in state.origin.of_shard if keyed else state.origin.columns:
         if column.part.column_id not in has.ids:
             return Refusal(
                 f"{known.shard} has a column {column.name!r}, which is the target's origin column",

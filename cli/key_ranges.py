@@ -62,7 +62,7 @@ def overlap_findings(
         if rule is None or len(targets) > 1:
             continue
         origin = rule.origin
-        apart = [c.part.value_in(shard) for c in origin.columns] if origin.in_keys else []
+        apart = [c.part.value_in(shard) for c in origin.of_shard] if origin.in_keys else []
         key = (targets[0], *apart, _KINDS[type(found.low)])
         groups.setdefault(key, []).append((shard, found))
     findings = {}

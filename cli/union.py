@@ -78,7 +78,11 @@ def _read_once(connection: pymysql.Connection[Cursor], database: str, table: str
 
 
 def compare(
-    target: Table, shards: Sequence[tuple[str, Table]], limit: int = 5, shard_column: str = ""
+    target: Table,
+    shards: Sequence[tuple[str, Table]],
+    limit: int = 5,
+    shard_column: str = "",
+    position_column: str = "",
 ) -> Comparison:
     """Compare the target with its shards.
 
@@ -92,7 +96,10 @@ def compare(
         limit: How many differences are told.
         shard_column: Lower-case name of the target's origin column that holds a row's shard; ""
             without one. It must then hold the shard's name, also as part of the primary key.
+        position_column: The one that is the key of rows without a key; its values are not compared.
     """
+    if position_column:
+        target = _without(target, position_column)
     if shard_column:
         in_key = shard_column in target.key
         shards = [(name, _with_origin(t, shard_column, name, in_key)) for name, t in shards]
@@ -138,6 +145,14 @@ def _with_origin(shard: Table, column: str, name: str, in_key: bool) -> Table:
         (*shard.columns, column),
         (*shard.key, column) if in_key and shard.key else shard.key,
         tuple({**row, column: name} for row in shard.rows),
+    )
+
+
+def _without(table: Table, column: str) -> Table:
+    return Table(
+        tuple(name for name in table.columns if name != column),
+        tuple(name for name in table.key if name != column),
+        tuple({n: v for n, v in row.items() if n != column} for row in table.rows),
     )
 
 

@@ -26,6 +26,7 @@ from dataclasses import dataclass, replace
 from .events import ShardColumn
 from .joined import Conflict, JoinedTable, ShardSchema, name_at_birth
 from .lattice_columns import fitted_default, join_columns
+from .origin import without_origin
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -159,7 +160,8 @@ def contradiction(
     for schema in schemas if open_now else ():
         has = set(schema.ids)
         key = schema.schema.primary_key
-        keys = {schema.by_name[name.lower()] for name in key.columns} if key else set[str]()
+        names_of_key = key.columns if key else ()
+        keys = set(without_origin(schema.by_name[name.lower()] for name in names_of_key))
         for copy in open_now:
             if not keys:
                 return (

@@ -1,8 +1,8 @@
-"""Origin columns: columns of the target that say which shard a row came from.
+"""Origin columns: columns of the target that say where a row came from.
 
-No shard has them. In the joined schema every shard has them, as its last columns; the sink writes
-the shard's names into them. Their identities begin with ``@``, which those of other columns, ending
-in ``#`` and a number, never are equal to.
+No shard has them. In the joined schema the shards have them as their last columns; the sink writes
+the shard's names into them, or the row's place. Their identities begin with ``@``, which those of
+other columns, ending in ``#`` and a number, never are equal to.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ from .render.mysql import string_literal
 
 MAX_NAME = 64
 """Characters of the longest name of a database or table, and of a source that is written down."""
+_PLACE_CHARACTERS = 400
+"""Of a source, a binlog file and numbers, a table and numbers, with some to spare. As a key of
+utf8mb4 they are 1,600 bytes, of the 3,072 that InnoDB takes."""
 
 
 class OriginPart(StrEnum):
@@ -26,6 +29,9 @@ class OriginPart(StrEnum):
     TABLE = "table"
     SHARD = "shard"
     """All three, as ``source/database.table``."""
+    POSITION = "position"
+    """The place in the source that the row came from: another one in every row. Only shards without
+    a primary key have it, as their primary key."""
 
     @property
     def column_id(self) -> str:
@@ -35,10 +41,20 @@ class OriginPart(StrEnum):
     @property
     def characters(self) -> int:
         """Of the longest value."""
-        return 3 * MAX_NAME + len("/.") if self is OriginPart.SHARD else MAX_NAME
+        match self:
+            case OriginPart.SHARD:
+                return 3 * MAX_NAME + len("/.")
+            case OriginPart.POSITION:
+                return _PLACE_CHARACTERS
+            case _:
+                return MAX_NAME
 
     def value_in(self, shard: ShardId) -> str:
-        """What such a column holds in the rows of a shard."""
+        """What such a column holds in the rows of a shard.
+
+        Raises:
+            ValueError: It holds another value in each of them.
+        """
         match self:
             case OriginPart.SOURCE:
                 return shard.source
@@ -48,6 +64,8 @@ class OriginPart(StrEnum):
                 return shard.table
             case OriginPart.SHARD:
                 return str(shard)
+            case OriginPart.POSITION:
+                raise ValueError("rows of one shard have positions of their own")
 
 
 _PARTS = {part.column_id: part for part in OriginPart}
@@ -67,24 +85,39 @@ class Origin:
 
     Attributes:
         columns: In the target's order; empty: it has none.
-        in_keys: Whether the primary key and the unique keys end with them: then shards may use the
-            same values.
+        in_keys: Whether the primary key and the unique keys end with those that name the shard:
+            then shards may use the same values.
     """
 
     columns: tuple[OriginColumn, ...] = ()
     in_keys: bool = False
 
     @property
+    def of_shard(self) -> tuple[OriginColumn, ...]:
+        """Those that hold one value in all rows of a shard."""
+        return tuple(column for column in self.columns if column.part is not OriginPart.POSITION)
+
+    @property
+    def position(self) -> OriginColumn | None:
+        """The one that is the key of rows without a key; None where they stay without one."""
+        places = (column for column in self.columns if column.part is OriginPart.POSITION)
+        return next(places, None)
+
+    @property
     def tells_shards_apart(self) -> bool:
         """Whether two shards can never have the same values in them."""
         parts = {column.part for column in self.columns}
-        return OriginPart.SHARD in parts or len(parts) == len(OriginPart) - 1
+        return OriginPart.SHARD in parts or parts >= {
+            OriginPart.SOURCE,
+            OriginPart.DATABASE,
+            OriginPart.TABLE,
+        }
 
     def condition(self, shard: ShardId) -> str:
         """The SQL condition that is true for the rows of one shard."""
         return " AND ".join(
             f"{quote_identifier(column.name)} = {string_literal(column.part.value_in(shard))}"
-            for column in self.columns
+            for column in self.of_shard
         )
 
     def __str__(self) -> str:

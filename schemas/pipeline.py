@@ -262,7 +262,7 @@ def _validate(pipeline: Pipeline) -> None:
     for source in pipeline.sources:
         _name(source.name, "[[sources]] name")
         if len(source.name) > MAX_NAME and any(
-            column.part in (OriginPart.SOURCE, OriginPart.SHARD)
+            column.part in (OriginPart.SOURCE, OriginPart.SHARD, OriginPart.POSITION)
             for rule in pipeline.routes
             for column in rule.origin.columns
         ):

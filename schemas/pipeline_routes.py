@@ -59,6 +59,12 @@ def routing_rule(entry: Mapping[str, Any], where: str, mode: Mode) -> RoutingRul
             "other",
             hint="origin = { shard = 'a_name' }, or source, database and table, all three",
         )
+    keyless = one_of(Keyless, "keyless", entry.get("keyless", Keyless.COUNT), where)
+    if keyless is Keyless.REFUSE and origin.position is not None:
+        raise ConfigError(
+            f"{where}: keyless = 'refuse' keeps rows out that origin's position is the key of",
+            hint="leave one of them out",
+        )
     return RoutingRule(
         source=_text(entry, "source", ".*", where),
         database=_text(entry, "database", "", where),
@@ -81,7 +87,7 @@ def routing_rule(entry: Mapping[str, Any], where: str, mode: Mode) -> RoutingRul
             entry.get("existing_rows", ExistingRows.REREAD),
             where,
         ),
-        keyless=one_of(Keyless, "keyless", entry.get("keyless", Keyless.COUNT), where),
+        keyless=keyless,
         row_topic=_row_topic(entry, target, where),
     )
 
@@ -162,9 +168,10 @@ def _origin(entry: object, where: str) -> Origin:
         columns.append(OriginColumn(OriginPart(key), name))
     if len({column.name.lower() for column in columns}) < len(columns):
         raise ConfigError(f"{where}: two columns have the same name")
-    if in_keys and not columns:
-        raise ConfigError(f"{where}: {_IN_KEYS} without a column")
-    return Origin(tuple(columns), in_keys)
+    origin = Origin(tuple(columns), in_keys)
+    if in_keys and not origin.of_shard:
+        raise ConfigError(f"{where}: {_IN_KEYS} without a column that names the shard")
+    return origin
 
 
 def check_keys(entry: Mapping[str, Any], known: Sequence[str], where: str) -> None:

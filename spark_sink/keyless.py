@@ -4,18 +4,25 @@ Two equal rows cannot be told apart, on the shard and in the target alike, so it
 which of them a change takes: what counts is how many there are. The changes of a batch are summed
 up per row image; a row that came and went leaves nothing, and the order in which the rest is
 written does not matter.
+
+Where the target has a column for it, each row that is added gets the place that it came from as its
+primary key (``place_of``). Which of equal rows went is not told by that either: one is taken.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import repeat
 from typing import Any
 
 from msgspec.json import Encoder
 
+from shardmerge.schemas.names import ShardId
+
+from .columns import Cells, Form
 from .row_blocks import Block, Change, block_of
+from .row_envelope import READ, RowRecord
 from .segment_plan import SegmentPlan
 
 
@@ -40,6 +47,7 @@ class _Sum:
     offset: int
     image: dict[str, Any]
     count: int = 0
+    places: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -57,15 +65,24 @@ class KeylessChanges:
             for key, row in some._sums.items():
                 known = total._sums.setdefault(key, _Sum(row.offset, row.image))
                 known.count += row.count
+                known.places += row.places
         return total
 
-    def add(self, offset: int, before: dict[str, Any] | None, after: dict[str, Any] | None) -> None:
-        """Take a change: the row it took away, the row it left behind."""
+    def add(
+        self,
+        offset: int,
+        before: dict[str, Any] | None,
+        after: dict[str, Any] | None,
+        place: str = "",
+    ) -> None:
+        """Take a change: the row it took away, the row it left behind, and the place of that."""
         for image, count in ((before, -1), (after, 1)):
             if image is not None:
                 key = _encode(image)
                 known = self._sums.setdefault(key, _Sum(offset, image))
                 known.count += count
+                if place and count > 0:
+                    known.places.append(place)
 
     def counts(self) -> tuple[int, int]:
         """Rows to add, rows to remove."""
@@ -87,7 +104,22 @@ class KeylessChanges:
             block_of(removed, plan.columns, plan.origin) if removed else None,
             tuple(-s.count for s in self._left(-1)),
             (*(column.kind for column in plan.columns), *("varchar" for _ in plan.origin)),
-            block_of(added, plan.columns, (*plan.origin, *plan.fills)) if added else None,
+            self._placed(block_of(added, plan.columns, (*plan.origin, *plan.fills)), plan.position)
+            if added
+            else None,
+        )
+
+    def _placed(self, block: Block, column: str) -> Block:
+        """The rows that are added, each with its place, if they have one in the target."""
+        if not column:
+            return block
+        places: Cells = [place for s in self._left(1) for place in s.places[-s.count :]]
+        return replace(
+            block,
+            names=(*block.names, column),
+            forms=(*block.forms, Form.TEXT),
+            cells=(*block.cells, places),
+            has_nulls=(*block.has_nulls, False),
         )
 
     def _change(self, row: _Sum, plan: SegmentPlan, *, removed: bool) -> Change:
@@ -99,3 +131,15 @@ class KeylessChanges:
 
 
 _encode: Callable[[Any], bytes] = Encoder(order="sorted").encode
+
+
+def place_of(record: RowRecord, shard: ShardId, partition: int, offset: int) -> str:
+    """The place that a row came from, which no other row of any shard came from.
+
+    Its place in the source's binlog. All rows that a snapshot reads have the same one: they have
+    the shard's table, the partition and the offset behind it.
+    """
+    place = f"{shard.source}/{record.position}"
+    if record.op != READ:
+        return place
+    return f"{place} {shard.database}.{shard.table}:{partition}:{offset}"

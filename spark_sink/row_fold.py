@@ -28,7 +28,7 @@ from shardmerge.schemas.events import Binding
 from shardmerge.schemas.position import BEGINNING, SourcePosition
 
 from .columns import UnfitValue
-from .keyless import KeylessBatch, KeylessChanges
+from .keyless import KeylessBatch, KeylessChanges, place_of
 from .ranges import RowHold, ShardStream
 from .row_batches import SETTLED_ROWS, Batch, Changes, batch_of
 from .row_blocks import Change, LinesOf, RefusedRow
@@ -74,6 +74,7 @@ class RowFold:
         refusals: Rows known not to be applicable, by offset.
         rows: The records' format.
         lines_of: Makes lines of many rows, for a target that loads them.
+        partition: Of the row topic.
 
     Attributes:
         rows: Row events taken.
@@ -89,8 +90,11 @@ class RowFold:
         refusals: Mapping[int, Refusal] | None = None,
         rows: RowFormat = JSON_ROWS,
         lines_of: LinesOf | None = None,
+        *,
+        partition: int = 0,
     ) -> None:
         self._format = rows
+        self._partition = partition
         self._lines_of = lines_of
         # A condition is asked of images; what does not fit is found in them, at the end.
         self._settles = lines_of is not None and not stream.where
@@ -459,7 +463,10 @@ class RowFold:
                 row if row and self._is_wanted(self._number, [row[n] for n in names]) else None
                 for row in (before, after)
             )
-        last.add(offset, before, after)
+        place = ""
+        if self._plan_of(self._number).position:
+            place = place_of(record, self._stream.shard, self._partition, offset)
+        last.add(offset, before, after, place)
 
     def _hold(self, offset: int, reason: str, hint: str, *, collides: bool = False) -> bool:
         hold = RowHold(self._stream.shard, self._position, offset, reason, hint, collides)

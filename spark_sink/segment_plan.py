@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from shardmerge.schemas.errors import UnsupportedDDL
 from shardmerge.schemas.events import Binding, ShardColumn
-from shardmerge.schemas.origin import origin_part
+from shardmerge.schemas.origin import OriginPart, origin_part
 from shardmerge.schemas.origin_columns import of_shard
 from shardmerge.schemas.row_conditions import (
     Condition,
@@ -66,7 +66,8 @@ class SegmentPlan:
         key_names: The target's columns of the key.
         signature: Rows of segments with equal signatures have comparable keys.
         columns: What is written of the images.
-        origin: Target column and its value, for the origin columns.
+        origin: Target column and its value, for the origin columns that name the shard.
+        position: Target column of the row's place in its source; "" where it has none.
         fills: The same for columns that the shard has got since.
         matches: Values of an image → whether the target has the row; None: it has every row.
         refusal: Why no row of the segment can be applied; None when they can.
@@ -80,6 +81,7 @@ class SegmentPlan:
     signature: tuple[object, ...]
     columns: tuple[WrittenColumn, ...]
     origin: tuple[tuple[str, Fill], ...]
+    position: str
     fills: tuple[tuple[str, Fill], ...]
     matches: Condition | None
     refusal: Refusal | None
@@ -109,13 +111,17 @@ def plan_segment(
     shape: list[tuple[str, frozenset[type] | None]] = []
     bound: dict[str, str] = {}
     origin: list[tuple[str, Fill]] = []
+    position = ""
     refusal: Refusal | None = None
     for shard_column in segment.columns:
         name, kind = shard_column.column.name, shard_column.column.type
         if (part := origin_part(shard_column.id)) is not None:
             if (binding := bindings.get(shard_column.id)) is not None:
                 bound[name.lower()] = binding.name
-                origin.append((binding.name, Fill(Form.TEXT, part.value_in(shard))))
+                if part is OriginPart.POSITION:
+                    position = binding.name
+                else:
+                    origin.append((binding.name, Fill(Form.TEXT, part.value_in(shard))))
             continue
         place, image = len(shape), rows.image_names(name)[naming]
         accepts = None
@@ -170,6 +176,7 @@ def plan_segment(
         tuple((c.id, c.column.type.name, c.column.type.scale) for c in keys),
         tuple(columns),
         tuple(origin),
+        position,
         tuple(
             (binding.name, fill)
             for c in segment.added

@@ -38,6 +38,14 @@ ROUTES = (
         origin=Origin((OriginColumn(OriginPart.SHARD, "_shard"),), in_keys=True),
         on_drop=RowsPolicy.DELETE,
     ),
+    RoutingRule(
+        ".*",
+        "placed_app",
+        r"t_\d+",
+        "placed_merged",
+        "t",
+        origin=Origin((OriginColumn(OriginPart.POSITION, "_place"),)),
+    ),
     # Databases of one test each; two rules that contradict each other for `clash_2`.
     RoutingRule(".*", r"(?P<test>(?:order|bad|plain)\w*)_app", r"t_\d+", r"\g<test>_merged", "t"),
     RoutingRule(".*", "bad_route_app", "t_2", "elsewhere", "t"),
@@ -55,6 +63,11 @@ def _started() -> Iterator[tuple[Line, Pool, Demo]]:
     def prepare() -> None:
         pool.prepare()
         demo.prepare()
+        with line.connect("s1") as connection, connection.cursor() as cursor:
+            # Rows of a snapshot, alike and without a key: all are read at one place.
+            cursor.execute("CREATE DATABASE placed_app")
+            cursor.execute("CREATE TABLE placed_app.t_0 (a VARCHAR(20), v INT)")
+            cursor.execute(f"INSERT INTO placed_app.t_0 VALUES {', '.join(['(1, 1)'] * 50)}")
 
     try:
         line.start(prepare=prepare)

@@ -12,14 +12,16 @@ from shardmerge.cli.union import compare, read_table
 from shardmerge.schemas.names import TargetTable
 
 STATEMENTS = 1_500
-KEYS, KEYLESS = "plain_keys_app", "plain_keyless_app"
+KEYS, KEYLESS, PLACED = "plain_keys_app", "plain_keyless_app", "placed_app"
 TARGETS = {
     KEYS: TargetTable("plain_keys_merged", "t"),
     KEYLESS: TargetTable("plain_keyless_merged", "t"),
+    PLACED: TargetTable("placed_merged", "t"),
 }
 TABLES = {
     KEYS: "id VARCHAR(20) PRIMARY KEY, u INT NULL UNIQUE, v INT",
     KEYLESS: "a VARCHAR(20), v INT",
+    PLACED: "a VARCHAR(20), v INT",
 }
 SOURCES = ("s1", "s2")
 
@@ -47,13 +49,16 @@ def churn(line: Line, source: str, failures: list[str]) -> None:
                 if number % 4 == 0:
                     cursor.execute(f"DELETE FROM {KEYS}.t_1 WHERE id = %s", (two,))
                 row = (chance.choice("xyz"), chance.randrange(3))
-                cursor.execute(f"INSERT INTO {KEYLESS}.t_1 VALUES (%s, %s)", row)
-                if number % 2:
-                    cursor.execute(
-                        f"DELETE FROM {KEYLESS}.t_1 WHERE a = %s AND v = %s LIMIT 1", row
-                    )
-                if number % 5 == 0:
-                    cursor.execute(f"UPDATE {KEYLESS}.t_1 SET v = 9 WHERE a = 'x' LIMIT 2")
+                if source == "s1" and number % 40 == 0:
+                    cursor.execute(f"DELETE FROM {PLACED}.t_0 LIMIT 1")
+                for database in (KEYLESS, PLACED):
+                    cursor.execute(f"INSERT INTO {database}.t_1 VALUES (%s, %s)", row)
+                    if number % 2:
+                        cursor.execute(
+                            f"DELETE FROM {database}.t_1 WHERE a = %s AND v = %s LIMIT 1", row
+                        )
+                    if number % 5 == 0:
+                        cursor.execute(f"UPDATE {database}.t_1 SET v = 9 WHERE a = 'x' LIMIT 2")
     except Exception as error:
         failures.append(f"{source}: {error}")
         raise
@@ -69,10 +74,13 @@ def difference(line: Line) -> list[str]:
         shards = []
         for source in SOURCES:
             with line.connect(source) as connection:
-                shard = read_table(connection, database, "t_1")
-            assert shard is not None
-            shards.append((source, shard))
-        found += [f"{target}: {text}" for text in compare(merged, shards).differences]
+                found_here = [read_table(connection, database, name) for name in ("t_0", "t_1")]
+            shards += [(source, shard) for shard in found_here if shard is not None]
+        place = "_place" if database == PLACED else ""
+        if place and merged.key != (place,):
+            return [f"{target}: its key is {merged.key}"]
+        differences = compare(merged, shards, position_column=place).differences
+        found += [f"{target}: {text}" for text in differences]
     return found
 
 
@@ -81,7 +89,7 @@ def test_rows_whose_order_counts_over_partitions_end_as_their_shards(line: Line)
     for source in SOURCES:
         with line.connect(source) as connection, connection.cursor() as cursor:
             for database, columns in TABLES.items():
-                cursor.execute(f"CREATE DATABASE {database}")
+                cursor.execute(f"CREATE DATABASE IF NOT EXISTS {database}")
                 cursor.execute(f"CREATE TABLE {database}.t_1 ({columns})")
     failures: list[str] = []
     threads = [threading.Thread(target=churn, args=(line, s, failures)) for s in SOURCES]
@@ -92,6 +100,9 @@ def test_rows_whose_order_counts_over_partitions_end_as_their_shards(line: Line)
     assert failures == []
 
     assert line.poll(lambda: difference(line), seconds=300) == []
+    with line.connect_target() as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT _place FROM placed_merged.t WHERE _place LIKE '% placed_app.t_0:%'")
+        assert len(cursor.fetchall()) == 50 - len(range(0, STATEMENTS, 40)), "rows of the snapshot"
 
     log = line.log_path("sink").read_text(encoding="utf-8")
     held = [x for x in log.splitlines() if "shard held" in x and "plain_key" in x]

@@ -47,7 +47,13 @@ SHARDS = [ShardId("s1", "app", "t_1"), ShardId("s1", "app", "t_2"), ShardId("s2"
 COLUMNS = ["a", "b", "c"]
 ORIGIN_NAME = "o"
 _COLUMN = (OriginColumn(OriginPart.SHARD, ORIGIN_NAME),)
-ORIGINS = [NO_ORIGIN, Origin(_COLUMN), Origin(_COLUMN, in_keys=True)]
+_PLACE = OriginColumn(OriginPart.POSITION, "place")
+ORIGINS = [
+    NO_ORIGIN,
+    Origin(_COLUMN),
+    Origin(_COLUMN, in_keys=True),
+    Origin((*_COLUMN, _PLACE), in_keys=True),
+]
 DEFINITIONS = [
     "INT",
     "INT NOT NULL",
@@ -332,6 +338,8 @@ class CoordinatorMachine(RuleBasedStateMachine):
         keyless = [f for f in finals if f and f.schema.primary_key is None]
         if self.state.keyless is Keyless.REFUSE and keyless:
             return  # the target gets no rows without a key
+        if self.state.origin.position and any(s.primary_key is None for s in self.schemas.values()):
+            return  # what rows had a key before have no place to be told apart by
         if any(NEW_KEY in _key_of(schema) for schema in self.schemas.values()):
             return  # what the rows have in it may be unknown to the target
         if (

@@ -144,7 +144,12 @@ def _read(lanes: Sequence[Lane], cursor: Cursor, connection: TaskConnection) -> 
     lines_of = load_lines if connection.session.can_load else None
     folds = {
         lane.partition: RowFold(
-            lane.task.stream, lane.task.bindings, lane.refusals, connection.rows, lines_of
+            lane.task.stream,
+            lane.task.bindings,
+            lane.refusals,
+            connection.rows,
+            lines_of,
+            partition=lane.task.partition,
         )
         for lane in lanes
         if not lane.done

@@ -139,7 +139,7 @@ def _probe(
     """What is wrong with records of a shard; None when the target accepts them. Nothing is kept."""
     folds = []
     for task, records in prefixes:
-        fold = RowFold(task.stream, task.bindings, rows=connection.rows)
+        fold = RowFold(task.stream, task.bindings, rows=connection.rows, partition=task.partition)
         fold.add_all([offset for offset, _ in records], [value for _, value in records])
         folds.append(fold)
     if not folds:

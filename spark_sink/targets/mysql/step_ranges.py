@@ -87,7 +87,14 @@ class _Shard:
             lane, records = self.lanes[number], self.records.lanes[number]
             refusals = {**records.refusals, **lane.refusals}
             task = lane.task
-            return RowFold(task.stream, task.bindings, refusals, connection.rows, lines_of)
+            return RowFold(
+                task.stream,
+                task.bindings,
+                refusals,
+                connection.rows,
+                lines_of,
+                partition=task.partition,
+            )
 
         return self.records.fold(new_fold)
 

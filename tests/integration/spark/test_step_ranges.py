@@ -29,6 +29,7 @@ from .rig import FILE, Rig
 COUNT = 3
 LOOSE = "id VARCHAR(20) COLLATE utf8mb4_0900_ai_ci PRIMARY KEY, u INT NULL UNIQUE, v INT"
 KEYLESS = "a VARCHAR(5), v INT"
+PLACE = "_p VARCHAR(400) COLLATE utf8mb4_bin NOT NULL PRIMARY KEY"
 
 
 class Shard:
@@ -178,8 +179,15 @@ def test_a_backlog_is_applied_in_rounds_of_bounded_size(rig: Rig, shard: Shard) 
 
 
 @pytest.mark.usefixtures("way")
-def test_equal_rows_without_a_key_are_counted_over_all_partitions(rig: Rig, shard: Shard) -> None:
-    segment = rig.segment(rig.create(KEYLESS))
+@pytest.mark.parametrize("placed", [False, True], ids=["no key", "the place is the key"])
+def test_equal_rows_without_a_key_are_counted_over_all_partitions(
+    rig: Rig, shard: Shard, placed: bool
+) -> None:
+    segment = rig.segment(rig.create(f"{KEYLESS}, {PLACE}" if placed else KEYLESS))
+    if placed:
+        columns = (*segment.columns[:-1], replace(segment.columns[-1], id="@position"))
+        segment = replace(segment, columns=columns)
+    known: dict[str, list[Any]] = {}
     rows: Counter[tuple[str, int]] = Counter()
     chance = random.Random(3)
     for _ in range(3):
@@ -197,7 +205,12 @@ def test_equal_rows_without_a_key_are_counted_over_all_partitions(rig: Rig, shar
             elif images[1] is not None:
                 shard.send("u" if images[0] else "c", images[1], before=images[0])
         shard.apply(segment, most=9)
-        assert Counter(rig.rows()) == +rows
+        assert Counter(rig.rows("a, v")) == +rows
+        if placed:
+            of_place = {place: row for place, *row in rig.rows("_p, a, v")}
+            assert all(place.startswith(f"{rig.shard.source}/{FILE}:") for place in of_place)
+            assert all(known.get(place, row) == row for place, row in of_place.items())
+            known |= of_place
 
 
 def test_a_unique_value_goes_round_the_rows_of_all_partitions(rig: Rig, shard: Shard) -> None:

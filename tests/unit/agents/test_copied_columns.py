@@ -11,13 +11,14 @@ from shardmerge.schemas.events import (
     Outcome,
     StatementKind,
 )
-from shardmerge.schemas.origin import NO_ORIGIN, Origin
+from shardmerge.schemas.origin import NO_ORIGIN, Origin, OriginColumn, OriginPart
 from shardmerge.schemas.routing import Mode, RenamePolicy
 from tests.unit.agents.sql_line import SHARD_COLUMN, SqlLine, shard_of, sql
 
 BASE = "id INT PRIMARY KEY, a INT"
 RENAME = "RENAME COLUMN a TO b"
 COPY = "UPDATE `merged`.`t` SET `b` = `a`, `a` = NULL WHERE `a` IS NOT NULL"
+PLACED = Origin((OriginColumn(OriginPart.POSITION, "_p"),))
 COPY_BACK = "UPDATE `merged`.`t` SET `a` = `b` WHERE `a` IS NULL AND `b` IS NOT NULL"
 
 
@@ -251,9 +252,10 @@ def test_a_primary_key_is_renamed_by_all_at_once() -> None:
     assert shards.held == []
 
 
-def test_without_a_primary_key_it_waits_too() -> None:
+@pytest.mark.parametrize("origin", [NO_ORIGIN, PLACED])
+def test_without_a_primary_key_it_waits_too(origin: Origin) -> None:
     """A row that goes is found by all its values, under whichever name it was written."""
-    shards = line("s0", "s1", create="a INT, c INT")
+    shards = line("s0", "s1", create="a INT, c INT", origin=origin)
     first = shards.alter("s0", RENAME)
     assert first.outcome is Outcome.HOLD
     assert "rows without a primary key" in first.reason

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from shardmerge.agents import coordinator
@@ -187,3 +189,61 @@ def test_filling_rows_leaves_the_time_of_their_last_change_alone() -> None:
     line.alter("s2", "ADD COLUMN b INT NOT NULL DEFAULT 4")
     (filled,) = rows_sql(line.alter("s1", "ADD COLUMN b INT NOT NULL"))
     assert filled.startswith("UPDATE `merged`.`t` SET `b` = 0, `ts` = `ts` WHERE")
+
+
+PLACED = Origin((OriginColumn(OriginPart.SHARD, "_shard"), OriginColumn(OriginPart.POSITION, "_p")))
+
+
+@pytest.mark.parametrize("in_keys", [False, True])
+def test_the_place_of_rows_without_a_key_is_their_key(in_keys: bool) -> None:
+    line = SqlLine(
+        Mode.OPTIMISTIC, "s1", "s2",
+        create="a INT, b INT, UNIQUE u (b)", origin=replace(PLACED, in_keys=in_keys),
+    )  # fmt: skip
+    assert line.target is not None
+    assert [column.name for column in line.target.columns] == ["a", "b", "_shard", "_p"]
+    assert keys(line) == {"PRIMARY": ("_p",), "u": ("b", "_shard") if in_keys else ("b",)}
+    for source in ("s1", "s2"):
+        line.alter(source, "ADD COLUMN c INT")
+        line.alter(source, "DROP COLUMN a")
+    assert line.columns == ["_p", "_shard", "b", "c"]
+    assert line.held == []
+
+
+def test_rows_with_a_key_have_no_use_for_their_place() -> None:
+    line = SqlLine(Mode.OPTIMISTIC, "s1", "s2", create="id INT PRIMARY KEY", origin=PLACED)
+    assert line.columns == ["_shard", "id"]
+    assert line.alter("s1", "ADD COLUMN b INT").outcome is Outcome.EMIT
+    assert line.held == []
+
+
+def test_the_place_goes_when_the_only_shard_gets_a_key() -> None:
+    line = SqlLine(Mode.OPTIMISTIC, "s1", create="a INT NOT NULL, b INT", origin=PLACED)
+    assert line.alter("s1", "ADD PRIMARY KEY (a)").outcome is Outcome.EMIT
+    assert (line.columns, keys(line)) == (["_shard", "a", "b"], {"PRIMARY": ("a",)})
+
+
+def test_a_shard_that_gives_its_key_up_is_held_since_its_rows_had_no_place() -> None:
+    line = SqlLine(Mode.OPTIMISTIC, "s1", create="a INT PRIMARY KEY, b INT", origin=PLACED)
+    decision = line.alter("s1", "DROP PRIMARY KEY")
+    assert decision.outcome is Outcome.HOLD
+    assert "_p" in decision.reason
+    assert line.alter("s1", "ADD PRIMARY KEY (a)").released == (shard_of("s1"),)
+
+
+def test_a_shard_without_a_key_and_with_a_column_of_that_name_is_held() -> None:
+    line = SqlLine(Mode.OPTIMISTIC, "s1", "s2", create="a INT", origin=PLACED)
+    decision = line.alter("s1", "ADD COLUMN _p INT")
+    assert decision.outcome is Outcome.HOLD
+    assert line.alter("s2", "ADD COLUMN b INT").outcome is Outcome.EMIT
+    assert line.alter("s1", "DROP COLUMN _p").released == (shard_of("s1"),)
+
+
+def test_rows_with_a_place_cannot_be_read_again() -> None:
+    """Debezium reads tables in the order of their keys."""
+    origin = Origin((OriginColumn(OriginPart.POSITION, "_p"),))
+    line = SqlLine(Mode.OPTIMISTIC, "s1", "s2", create="a INT", origin=origin)
+    line.alter("s1", "ADD COLUMN b INT DEFAULT 7")
+    decision = line.alter("s2", "ADD COLUMN b INT")
+    assert [fixup.kind for fixup in decision.fixups] == [FixupKind.ACCEPT]
+    assert "cannot be read again" in decision.fixups[0].reason

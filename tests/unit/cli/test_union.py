@@ -54,3 +54,11 @@ def test_the_origin_column_must_tell_a_rows_shard() -> None:
     wrong = ({"id": 1, "f": "x"}, {"id": 1, "f": "z"})
     assert not compare(table(*wrong, key=("id", "f")), shards, shard_column="f").equal
     assert compare(table(rows[0]), shards[:1], shard_column="f").equal
+
+
+def test_the_key_of_rows_without_a_key_is_not_compared() -> None:
+    row = {"a": 1}
+    shards = [("x", table(row, key=())), ("y", table(row, key=()))]
+    target = table({"a": 1, "p": "one"}, {"a": 1, "p": "two"}, key=("p",))
+    assert compare(target, shards, position_column="p").equal
+    assert not compare(target, shards[:1], position_column="p").equal

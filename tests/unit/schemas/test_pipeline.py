@@ -209,7 +209,12 @@ def test_a_route_gives_its_target_origin_columns() -> None:
         ("origin = { shard = '' }", "shard must name a column"),
         ("origin = { shard = 5 }", "shard must be of type str"),
         ("origin = { shard = 'a', table = 'A' }", "two columns have the same name"),
-        ("origin = { in_keys = true }", "in_keys without a column"),
+        ("origin = { in_keys = true }", "in_keys without a column that names the shard"),
+        (
+            "origin = { position = 'p', in_keys = true }",
+            "in_keys without a column that names the shard",
+        ),
+        ("origin = { position = 'p' }\nkeyless = 'refuse'", "position is the key of"),
         ("origin = { shard = 'a', in_keys = 1 }", "in_keys must be true or false"),
         ("on_drop = 'delete'", "needs origin columns"),
         ("origin = { source = 'a', table = 'b' }\non_drop = 'delete'", "needs origin columns"),

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from shardmerge.schemas.events import Binding
+from dataclasses import replace
+
+from shardmerge.schemas.events import Binding, ShardColumn
+from shardmerge.schemas.model import Column
 from shardmerge.schemas.names import TargetTable
+from shardmerge.schemas.types import ColumnType
 from shardmerge.spark_sink.keyless import KeylessBatch
 from shardmerge.spark_sink.ranges import Segment, ShardStream
 from shardmerge.spark_sink.row_batches import Batch
@@ -145,3 +149,41 @@ def test_origin_columns_tell_which_of_equal_rows_without_a_key_is_taken_away() -
     assert rows_of(batch.removed) == [{"id": "1", "v": "a", "_from": "s1/app.t"}]
     assert batch.types == ("int", "varchar", "varchar")
     assert rows_of(batch.added) == [{"id": "2", "v": "b", "_from": "s1/app.t"}]
+
+
+PLACE = ShardColumn("@position", Column("_p", ColumnType("varchar", 400, charset="utf8mb4")))
+
+
+def placed(partition: int = 0, *, steps: bool = False) -> RowFold:
+    """Of a shard whose rows get their place as their key."""
+    plain = segment(key="", id=INT)
+    whole = replace(plain, columns=(*plain.columns, PLACE), key=("_p",))
+    stream = ShardStream(
+        SHARD, TargetTable("m", "t"), (whole,), None, partitions=1 + steps, in_step=steps
+    )
+    bindings = {"id#1": Binding("id#1", "id"), "@position": Binding("@position", "_p")}
+    return RowFold(stream, bindings, partition=partition)
+
+
+def test_rows_without_a_key_get_their_place_as_their_key() -> None:
+    f = placed()
+    for offset, (op, n) in enumerate((("c", 1), ("c", 1), ("d", 1), ("c", 2), ("d", 3))):
+        assert f.add(offset, row(op, {"id": n}, at(100 + offset)))
+    assert f.add(9, row("u", {"id": 4}, at(120), before={"id": 5}))
+    (batch,) = f.batches()
+    assert isinstance(batch, KeylessBatch)
+    assert {r["_p"] for r in rows_of(batch.added)} == {f"s1/{at(pos)}" for pos in (101, 103, 120)}
+    assert {r["id"] for r in rows_of(batch.removed)} == {"3", "5"}
+    assert all("_p" not in r for r in rows_of(batch.removed))
+
+
+def test_rows_that_a_snapshot_reads_at_one_place_get_keys_of_their_own() -> None:
+    folds = [placed(partition, steps=True) for partition in range(2)]
+    for f in folds:
+        for offset in (7, 8):
+            assert f.add(offset, row("r", {"id": 1}, at(50)))
+    (batch,) = folds[0].batches(folds[1:])
+    assert isinstance(batch, KeylessBatch)
+    assert [r["_p"] for r in rows_of(batch.added)] == [
+        f"s1/{at(50)} app.t:{place}" for place in ("0:7", "0:8", "1:7", "1:8")
+    ]
