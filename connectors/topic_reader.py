@@ -16,6 +16,15 @@ from .stored_record import Extent, StoredRecord
 
 _BATCH = 500
 _POLL_S = 0.5
+_LEADER_PAUSE_S = 0.2
+_LEADER_MOVES = frozenset(
+    {
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+    }
+)
+"""What a broker says of a partition that was just made, or whose leader moves: it passes."""
 
 
 class TopicReader:
@@ -131,12 +140,25 @@ class TopicReader:
         if not partitions:
             return {}
         isolation = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
-        answers = self._admin.list_offsets(
-            dict.fromkeys(partitions, spec),
-            isolation_level=isolation,
-            request_timeout=self._timeout_s,
-        )
-        return {(p.topic, p.partition): f.result().offset for p, f in answers.items()}
+        found: dict[tuple[str, int], int] = {}
+        asked, until = list(partitions), time.monotonic() + self._timeout_s
+        while asked:
+            answers = self._admin.list_offsets(
+                dict.fromkeys(asked, spec),
+                isolation_level=isolation,
+                request_timeout=self._timeout_s,
+            )
+            asked = []
+            for partition, future in answers.items():
+                try:
+                    found[partition.topic, partition.partition] = future.result().offset
+                except KafkaException as error:
+                    if error.args[0].code() not in _LEADER_MOVES or time.monotonic() > until:
+                        raise
+                    asked.append(partition)
+            if asked:
+                time.sleep(_LEADER_PAUSE_S)
+        return found
 
     def _unanswered(self, error: KafkaException) -> StackError:
         return StackError(

@@ -145,7 +145,8 @@ SNAPSHOT_LOSES = {
 }
 """Values that Debezium's snapshot reads wrongly (measured, 3.6.1) → what stands in for them.
 
-It asks for FLOAT in MySQL's text form, which has six digits, and reads the year 0000 as 2000.
+It asks for FLOAT in MySQL's text form, which has six digits, and reads the year 0000 as 2000, with
+the driver's ``yearIsDateType`` either way.
 """
 
 

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
+from types import SimpleNamespace
+from typing import Any
 
+import pytest
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+
+from shardmerge.connectors import topic_reader
 from shardmerge.connectors.stored_record import Extent
 from shardmerge.connectors.topic_reader import TopicReader
 from shardmerge.schemas.errors import StackError
@@ -31,3 +38,61 @@ def test_silence_before_the_end_is_told_with_the_partition() -> None:
 def test_an_empty_partition_needs_no_reading() -> None:
     with TopicReader(NOBODY, timeout_s=0.5) as reader:
         assert list(reader.records(Extent("a", 0, 3, 3, 3))) == []
+
+
+class MovingLeaders:
+    """An admin client whose answers for partition 1 of ``a`` come as they are given."""
+
+    def __init__(self, answers: Iterator[int | KafkaError]) -> None:
+        self._answers = answers
+
+    def list_topics(self, timeout: float) -> SimpleNamespace:
+        return SimpleNamespace(topics={"a": SimpleNamespace(partitions={0: None, 1: None})})
+
+    def list_offsets(
+        self, partitions: Mapping[TopicPartition, Any], **_settings: object
+    ) -> dict[TopicPartition, Future[SimpleNamespace]]:
+        futures = {}
+        for partition in partitions:
+            answer = 7 if partition.partition == 0 else next(self._answers)
+            futures[partition] = future = Future[SimpleNamespace]()
+            if isinstance(answer, KafkaError):
+                future.set_exception(KafkaException(answer))
+            else:
+                future.set_result(SimpleNamespace(offset=answer))
+        return futures
+
+
+def leaders(
+    monkeypatch: pytest.MonkeyPatch, *answers: int | KafkaError, timeout_s: float = 30.0
+) -> TopicReader:
+    monkeypatch.setattr(topic_reader, "AdminClient", lambda _: MovingLeaders(iter(answers)))
+    monkeypatch.setattr(topic_reader, "_LEADER_PAUSE_S", 0.0)
+    return TopicReader(NOBODY, timeout_s)
+
+
+def test_a_partition_whose_leader_moves_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    passing = KafkaError(KafkaError.NOT_LEADER_FOR_PARTITION)
+    made_now = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
+    with leaders(monkeypatch, passing, made_now, 2, passing, 5, 6) as reader:
+        assert reader.extents(["a"]) == (Extent("a", 0, 7, 7, 7), Extent("a", 1, 2, 5, 6))
+
+
+def test_a_leader_that_does_not_come_is_told_after_the_bound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    passing = KafkaError(KafkaError.NOT_LEADER_FOR_PARTITION)
+    with (
+        leaders(monkeypatch, *[passing] * 3, timeout_s=-1.0) as reader,
+        pytest.raises(StackError, match="Not leader"),
+    ):
+        reader.extents(["a"])
+
+
+def test_an_error_that_does_not_pass_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    refused = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
+    with (
+        leaders(monkeypatch, refused) as reader,
+        pytest.raises(StackError, match=r"Kafka at .*authorization"),
+    ):
+        reader.extents(["a"])
