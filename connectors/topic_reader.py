@@ -32,7 +32,8 @@ class TopicReader:
 
     Args:
         bootstrap_servers: Of Kafka.
-        timeout_s: Bound of each request, and of the silence while a partition is read.
+        timeout_s: Bound of each request, of the wait for leaders, and of the silence while a
+            partition is read.
     """
 
     def __init__(self, bootstrap_servers: str, timeout_s: float = 30.0) -> None:
@@ -77,25 +78,14 @@ class TopicReader:
         Raises:
             StackError: Kafka does not answer.
         """
-        try:
-            known = self._admin.list_topics(timeout=self._timeout_s).topics
-            partitions = [
-                TopicPartition(name, number)
-                for name in topics
-                if name in known
-                for number in sorted(known[name].partitions)
-            ]
-            begins = self._offsets(partitions, OffsetSpec.earliest(), committed=False)
-            ends = self._offsets(partitions, OffsetSpec.latest(), committed=True)
-            # Asked last, so that it is never below the end.
-            highs = self._offsets(partitions, OffsetSpec.latest(), committed=False)
-        except KafkaException as error:
-            raise self._unanswered(error) from error
-        return tuple(
-            Extent(p.topic, p.partition, begins[at], ends[at], highs[at])
-            for p in partitions
-            if (at := (p.topic, p.partition)) in ends
-        )
+        until = time.monotonic() + self._timeout_s
+        while True:
+            try:
+                return self._extents(topics)
+            except KafkaException as error:
+                if error.args[0].code() not in _LEADER_MOVES or time.monotonic() > until:
+                    raise self._unanswered(error) from error
+            time.sleep(_LEADER_PAUSE_S)
 
     def records(self, extent: Extent) -> Iterator[StoredRecord]:
         """The committed records of a partition within its extent, in order of their offsets.
@@ -134,31 +124,36 @@ class TopicReader:
                 if message.offset() == extent.end - 1:
                     return
 
+    def _extents(self, topics: Sequence[str]) -> tuple[Extent, ...]:
+        known = self._admin.list_topics(timeout=self._timeout_s).topics
+        partitions = [
+            TopicPartition(name, number)
+            for name in topics
+            if name in known
+            for number in sorted(known[name].partitions)
+        ]
+        begins = self._offsets(partitions, OffsetSpec.earliest(), committed=False)
+        ends = self._offsets(partitions, OffsetSpec.latest(), committed=True)
+        # Asked last, so that it is never below the end.
+        highs = self._offsets(partitions, OffsetSpec.latest(), committed=False)
+        return tuple(
+            Extent(p.topic, p.partition, begins[at], ends[at], highs[at])
+            for p in partitions
+            if (at := (p.topic, p.partition)) in ends
+        )
+
     def _offsets(
         self, partitions: Sequence[TopicPartition], spec: OffsetSpec, *, committed: bool
     ) -> dict[tuple[str, int], int]:
         if not partitions:
             return {}
         isolation = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
-        found: dict[tuple[str, int], int] = {}
-        asked, until = list(partitions), time.monotonic() + self._timeout_s
-        while asked:
-            answers = self._admin.list_offsets(
-                dict.fromkeys(asked, spec),
-                isolation_level=isolation,
-                request_timeout=self._timeout_s,
-            )
-            asked = []
-            for partition, future in answers.items():
-                try:
-                    found[partition.topic, partition.partition] = future.result().offset
-                except KafkaException as error:
-                    if error.args[0].code() not in _LEADER_MOVES or time.monotonic() > until:
-                        raise
-                    asked.append(partition)
-            if asked:
-                time.sleep(_LEADER_PAUSE_S)
-        return found
+        answers = self._admin.list_offsets(
+            dict.fromkeys(partitions, spec),
+            isolation_level=isolation,
+            request_timeout=self._timeout_s,
+        )
+        return {(p.topic, p.partition): f.result().offset for p, f in answers.items()}
 
     def _unanswered(self, error: KafkaException) -> StackError:
         return StackError(

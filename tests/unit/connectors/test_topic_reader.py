@@ -74,7 +74,7 @@ def leaders(
 def test_a_partition_whose_leader_moves_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
     passing = KafkaError(KafkaError.NOT_LEADER_FOR_PARTITION)
     made_now = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
-    with leaders(monkeypatch, passing, made_now, 2, passing, 5, 6) as reader:
+    with leaders(monkeypatch, passing, made_now, 2, passing, 2, 5, 6) as reader:
         assert reader.extents(["a"]) == (Extent("a", 0, 7, 7, 7), Extent("a", 1, 2, 5, 6))
 
 
