@@ -17,7 +17,10 @@ from shardmerge.schemas.routing import RoutingRule
 
 HERE = Path(__file__).parent
 CASES = sorted(path for path in HERE.iterdir() if (path / "records.jsonl").is_file())
-RULES = (RoutingRule(".*", "shop", r"tbl\d\d", "merged", "tbl"),)
+RULES = (
+    RoutingRule(".*", "shop", r"tbl\d\d", "merged", "tbl"),
+    RoutingRule(".*", "chaos1", r"k\d", "merged", "keyless"),
+)
 
 
 def events(case: Path) -> list[SchemaChangeEvent]:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from shardmerge.connectors.envelope import schema_change_event
+from shardmerge.connectors.envelope import schema_change_event, whole_statement
 from shardmerge.schemas.errors import ContractError
 from shardmerge.schemas.names import ShardId
 from shardmerge.schemas.position import SourcePosition
@@ -117,3 +117,19 @@ def test_what_a_server_s_binlog_tells_describes_nothing_whatever_its_mark() -> N
     # After a restart behind an incremental snapshot Debezium marks what it reads from the binlog.
     assert not read(record(source=source(snapshot="true", server_id=101))).snapshot
     assert read(record(source=source(snapshot="true", server_id=0))).snapshot
+
+
+@pytest.mark.parametrize(
+    ("given", "whole"),
+    [
+        ("UNIQUE INDEX u1 ON k1 (a)", "CREATE UNIQUE INDEX u1 ON k1 (a)"),
+        ("unique /* in */ index u on k (a)", "CREATE unique /* in */ index u on k (a)"),
+        ("CREATE UNIQUE INDEX u3 ON k3 ((a + c))", "CREATE UNIQUE INDEX u3 ON k3 ((a + c))"),
+        ("ALTER TABLE k3 ADD UNIQUE INDEX u5 (a)", "ALTER TABLE k3 ADD UNIQUE INDEX u5 (a)"),
+        ("CREATE SPATIAL INDEX s ON k5 (g)", "CREATE SPATIAL INDEX s ON k5 (g)"),
+        ("uniquely named", "uniquely named"),
+    ],
+)  # fmt: skip
+def test_a_unique_index_on_a_table_without_a_key_gets_its_first_word_back(given, whole):
+    assert whole_statement(given) == whole
+    assert read(record(ddl=given)).ddl == whole
