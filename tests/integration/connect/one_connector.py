@@ -1,0 +1,128 @@
+"""A connector of a source of its own, stopped, moved and started again by a test."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import pymysql
+import requests
+from pymysql.cursors import Cursor
+
+from shardmerge.connectors.connect_rest import ConnectorStatus, ConnectRest
+from shardmerge.connectors.local.mysql import PASSWORD, USER
+from shardmerge.connectors.source_config import connector_name
+
+from .conftest import Play
+
+TIMEOUT_S = 180
+
+
+class OneConnector:
+    """A connector whose source has a table ``t``, its offset, and the server behind it."""
+
+    def __init__(self, play: Play, rest: ConnectRest, cursor: Cursor) -> None:
+        self._rest = rest
+        self._cursor = cursor
+        self._table = f"`{play.database}`.t"
+        self.name = connector_name(play.pipeline, play.pipeline.sources[0])
+        self._server = play.source
+        self._rows = 0
+
+    def query(self, sql: str) -> tuple[tuple[Any, ...], ...]:
+        """Execute a statement on the server and return its rows."""
+        self._cursor.execute(sql)
+        return tuple(self._cursor.fetchall())
+
+    def write(self) -> int:
+        """Insert the next row and return its id."""
+        self._rows += 1
+        self.query(f"INSERT INTO {self._table} (id) VALUES ({self._rows})")
+        return self._rows
+
+    def alter(self, column: str) -> None:
+        """Add a column to the table."""
+        self.query(f"ALTER TABLE {self._table} ADD {column} INT")
+
+    def offset(self) -> dict[str, Any]:
+        """What Connect has committed for it."""
+        body = requests.get(f"{self._rest.url}/connectors/{self.name}/offsets", timeout=60).json()
+        offset: dict[str, Any] = body["offsets"][0]["offset"]
+        return offset
+
+    def wait_until_all_is_read(self) -> None:
+        """Wait until its offset has every GTID that the server has executed."""
+        deadline = time.monotonic() + TIMEOUT_S
+        while self.query(
+            f"SELECT GTID_SUBTRACT(@@global.gtid_executed, '{self.offset().get('gtids', '')}')"
+        ) != (("",),):
+            assert time.monotonic() < deadline, self.offset()
+            time.sleep(0.2)
+
+    def stop(self) -> None:
+        """Stop it, so that its offset can be changed."""
+        self._put("stop")
+        self._wait_for(lambda status: status.state == "STOPPED" and not status.tasks)
+
+    def go_on(self, offset: Mapping[str, Any] | None = None) -> None:
+        """Let the stopped connector run, from another offset if one is given."""
+        if offset is not None:
+            body = {"offsets": [{"partition": {"server": self._server}, "offset": dict(offset)}]}
+            url = f"{self._rest.url}/connectors/{self.name}/offsets"
+            requests.patch(url, json=body, timeout=60).raise_for_status()
+        self._put("resume")
+        self._rest.wait_running(self.name, TIMEOUT_S)
+
+    def _put(self, verb: str) -> None:
+        url = f"{self._rest.url}/connectors/{self.name}/{verb}"
+        requests.put(url, timeout=60).raise_for_status()
+
+    def wait_failed(self) -> ConnectorStatus:
+        """What it says when it has failed."""
+        return self._wait_for(lambda status: status.is_failed)
+
+    def _wait_for(self, is_so: Callable[[ConnectorStatus], bool]) -> ConnectorStatus:
+        deadline = time.monotonic() + TIMEOUT_S
+        while (status := self._rest.status(self.name)) is None or not is_so(status):
+            assert time.monotonic() < deadline, status
+            time.sleep(0.2)
+        return status
+
+    def restart_failed(self) -> None:
+        """What the watchdog does."""
+        self._rest.restart_failed(self.name)
+
+    def gtids_at(self, offset: Mapping[str, Any]) -> str:
+        """The GTIDs of the transactions that are over at an offset's file and position."""
+        (first, *_), *_ = self.query("SHOW BINARY LOGS")
+        assert first <= offset["file"]
+        found: list[str] = []
+        for _, start, kind, _, end, info in self.query(f"SHOW BINLOG EVENTS IN '{offset['file']}'"):
+            if start >= offset["pos"]:
+                break
+            if kind == "Previous_gtids":
+                found.append(info)
+            # The one that ends at the position belongs to the transaction that begins there.
+            elif kind == "Gtid" and end < offset["pos"]:
+                found.append(info.split("'")[1])
+        ((text,),) = self.query(f"SELECT GTID_SUBTRACT('{','.join(found)}', '')")
+        return str(text).replace("\n", "")
+
+    def pass_over(self, gtid: str) -> None:
+        """Let the stopped or failed connector go on as if it had read one transaction more."""
+        self.stop()
+        offset = self.offset()
+        ((text,),) = self.query(f"SELECT GTID_SUBTRACT('{offset['gtids']},{gtid}', '')")
+        self.go_on(offset | {"gtids": str(text).replace("\n", "")})
+
+
+@contextmanager
+def connected(play: Play, rest: ConnectRest) -> Iterator[OneConnector]:
+    """With a connection to the source's server; the connector is not made yet."""
+    connection = pymysql.connect(
+        host="127.0.0.1", port=play.port, user=USER, password=PASSWORD, autocommit=True
+    )
+    with connection, connection.cursor() as cursor:
+        yield OneConnector(play, rest, cursor)
