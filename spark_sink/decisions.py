@@ -48,6 +48,8 @@ class Gate:
             release.
         passed_over: Whether the rows behind a held gate do not count at all: its shard was taken
             out while it was held.
+        began_ms: Of a gate at which a snapshot that began again describes the shard anew: when
+            the connector did so, by its clock; 0 at every other gate.
     """
 
     version: int
@@ -63,6 +65,7 @@ class Gate:
     released_by: int | None = None
     left_out: tuple[str, ...] = ()
     passed_over: bool = False
+    began_ms: int = 0
 
     @property
     def effective_version(self) -> int | None:
@@ -86,6 +89,8 @@ class ShardGates:
         key_changes: Indices of the gates behind which rows have other message keys than before: the
             primary key's columns have other names or types. So they can be in another partition
             than earlier rows of the same key, and nothing orders the two but the gate.
+        restarts: Indices of the gates at which a snapshot that began again describes the shard
+            anew (``restarts``).
         is_loose: Whether rows that have to keep their order can be in several partitions: there is
             no primary key, or a loose one (``loose_keys``), at any gate.
     """
@@ -93,6 +98,7 @@ class ShardGates:
     shard: ShardId
     gates: list[Gate] = field(default_factory=list)
     key_changes: list[int] = field(default_factory=list)
+    restarts: list[int] = field(default_factory=list)
     is_loose: bool = False
     _versions: list[int] = field(default_factory=list)
     _reached: list[int] = field(default_factory=list)  # greatest effective version so far
@@ -100,6 +106,8 @@ class ShardGates:
 
     def append(self, gate: Gate) -> None:
         """Add the gate of the shard's next decision."""
+        if gate.began_ms:
+            self.restarts.append(len(self.gates))
         if gate.live:
             key = _key_columns(gate)
             if self.gates and (key is None or key != self._key):
@@ -173,6 +181,7 @@ class TargetDecisions:
         left: Shards that an operator took out, and that have had no schema change since.
         fixups: Version of a decision with fix-ups → the shards that they are about.
         read_again: All of those shards: rows of theirs may come again by a snapshot.
+        restarted: Shards that a snapshot that began again described anew, by the first time.
     """
 
     target: TargetTable
@@ -183,6 +192,7 @@ class TargetDecisions:
     left: set[ShardId] = field(default_factory=set)
     fixups: dict[int, tuple[ShardId, ...]] = field(default_factory=dict)
     read_again: set[ShardId] = field(default_factory=set)
+    restarted: list[ShardId] = field(default_factory=list)
 
     def lives(self, shard: ShardId) -> bool:
         """Whether the shard still counts."""
@@ -332,7 +342,13 @@ class Decisions:
                 reason=decision.reason,
                 hint=decision.hint,
                 renewed=decision.renewed,
+                # A table that was dropped in between begins with its description.
+                began_ms=max(decision.ts_ms, 1)
+                if decision.snapshot and shard.gates and shard.gates[-1].live
+                else 0,
             )
         )
+        if shard.restarts == [len(shard.gates) - 1]:
+            target.restarted.append(name)
         if shard.is_loose:
             self._loose.add(stream_of(name, self.topics))

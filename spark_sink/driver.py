@@ -44,6 +44,8 @@ from .progress import Standing, progress_of
 from .publisher import ProgressPublisher
 from .range_reader import RowReader
 from .ranges import Advance, RangeResult, RowHold, TaskFailure, offsets_moved
+from .restart_runs import RestartRuns, held_at
+from .restarts import Restart
 from .rewind import moves_behind
 from .row_avro import row_format
 from .row_topics import RowTopic, changed, gone, gone_error, live_topics
@@ -118,6 +120,9 @@ class Driver:
         self._catch_up = CatchUp()
         self._holds: dict[Partition, _Held] = {}
         self._truncations: dict[ShardId, Truncation] = {}
+        self._restarts = RestartRuns(
+            pipeline, journal, statements, lambda: RowReader(self._bootstrap), self._format
+        )
         self._row_topics: dict[str, RowTopic] = {}
         self._compared: Mapping[str, RowTopic] | None = None
         self._gone_since: dict[str, float] = {}
@@ -238,6 +243,29 @@ class Driver:
         for truncation in batch.emptied:
             if truncation.target not in self._statements.busy:
                 self._empty(truncation)
+        self._restart(batch)
+
+    def _restart(self, batch: BatchPlan) -> None:
+        """Go on with the snapshots that began again."""
+        for restart in batch.restarts:
+            if restart.target in self._statements.busy:
+                continue
+            progress = self._row_progress()
+            decisions = self._intake.decisions
+            done = self._restarts.carry_out(restart, decisions, self._executed, progress)
+            if isinstance(done, RowHold):
+                self._hold(held_at(restart, progress), done)
+            elif done is not None:
+                self._settled(restart, done)
+
+    def _settled(self, restart: Restart, mark: StatementKey) -> None:
+        """A mark of a restart is in the journal: what was known of its rows is of no use."""
+        self._executed.setdefault(restart.target, set()).add(mark)
+        self._truncations.pop(restart.shard, None)
+        self._overwritten.forget(restart.shard)
+        for partition in self._row_progress().partitions_of(restart.shard):
+            self._holds.pop(partition, None)
+        self._awaits_more = True
 
     def _empty(self, truncation: Truncation) -> None:
         """Begin to delete the rows of a truncated shard, or hold it."""
@@ -264,7 +292,11 @@ class Driver:
 
     def _take_removal(self, result: RemovalResult) -> None:
         """Go on behind a TRUNCATE whose shard has no rows in the target any more."""
-        truncation, error = result.truncation, result.error
+        of, error = result.of, result.error
+        if isinstance(of, Restart):
+            self._take_restart(of, error)
+            return
+        truncation = of
         if isinstance(error, TargetError) and (error.retryable or error.statement):
             self._hold_truncated(
                 truncation, f"TRUNCATE TABLE: the target refuses it: {error.message}", error.hint
@@ -285,6 +317,22 @@ class Driver:
                 "elapsed_ms": result.elapsed_ms,
             },
         )
+
+    def _take_restart(self, restart: Restart, error: Exception | None) -> None:
+        """Go on behind a restart whose shard has no rows in the target any more."""
+        if isinstance(error, TargetError) and (error.retryable or error.statement):
+            partition = held_at(restart, self._row_progress())
+            offset = self._row_progress().at(partition).offset
+            reason = (
+                "what an interrupted snapshot brought cannot be taken out: the target refuses it: "
+                f"{error.message}"
+            )
+            hold = RowHold(restart.shard, restart.position, offset, reason, error.hint)
+            self._hold(partition, hold)
+            return
+        if error is not None:
+            raise error
+        self._settled(restart, self._restarts.ended(restart))
 
     def _behind(self, truncation: Truncation) -> list[Advance]:
         """The moves of a shard's partitions to their first rows behind a TRUNCATE."""
@@ -384,7 +432,9 @@ class Driver:
                 )
             )
         # Coming to stand at a gate is a move too: it can be what a debt waits for.
-        return result.next_offset > result.start_offset or result.next_position is not None
+        if result.next_offset < result.start_offset:
+            self._catch_up.forget(partition)
+        return result.next_offset != result.start_offset or result.next_position is not None
 
     def _hold(self, partition: Partition, hold: RowHold) -> None:
         before = self._holds.get(partition)

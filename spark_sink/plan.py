@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from shardmerge.schemas.errors import ContractError
 from shardmerge.schemas.events import Binding, ShardColumn
@@ -17,8 +17,18 @@ from .decisions import Decisions, Gate, ShardGates, StatementKey, TargetDecision
 from .gates import Stop, first_stop, key_stop
 from .in_step import Closure, closed_ranges
 from .partitions import Partition, Stream, stream_of
-from .ranges import RangeTask, Segment, ShardStream
+from .ranges import RangeTask, Segment, ShardStream, offsets_in
 from .readings import Reading, StepReading, readings, share_fairly, step_readings
+from .restarts import (
+    CHUNK,
+    KEYLESS_CHUNK,
+    Restart,
+    Stage,
+    open_restart,
+    restarts_of,
+    snapshots_seen,
+    undone_upto,
+)
 from .statements import (
     OpenStatement,
     Refused,
@@ -31,6 +41,9 @@ from .statements import (
     rows_stops,
 )
 from .truncations import Truncation
+
+_UNDOING = 1 << 40
+"""Numbers of readings from here on are of rows that are taken back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +74,14 @@ class BatchPlan:
     Attributes:
         emptied: Truncations whose turn has come: every row before them is applied, and no statement
             of the target is ready.
+        restarts: Restarts for which something is to be done besides tasks: to begin them, to delete
+            their rows by a statement, to end them; or to find out whether they are one.
     """
 
     targets: tuple[TargetPlan, ...]
     tasks: tuple[RangeTask, ...]
     emptied: tuple[Truncation, ...] = ()
+    restarts: tuple[Restart, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,18 +129,28 @@ def plan(decisions: Decisions, state: SinkState, max_records: int) -> BatchPlan:
         ContractError: A partition's safe end lies before what is applied: the topic was made
             anew.
     """
-    targets = tuple(_plan_target(target, state) for target in decisions.targets.values())
+    restarts = _restarts(decisions, state)
+    targets = tuple(_plan_target(t, state, restarts) for t in decisions.targets.values())
     plans = {plan.target: plan for plan in targets}
+
+    def has_turn(of: Truncation | Restart) -> bool:
+        return (
+            not plans[of.target].ready
+            and of.target not in state.busy
+            and of.shard not in decisions.targets[of.target].paused
+            and of.shard not in state.resting
+        )
+
     emptied = tuple(
         truncation
         for truncation in state.truncations.values()
-        if not plans[truncation.target].ready
-        and truncation.target not in state.busy
-        and truncation.shard not in decisions.targets[truncation.target].paused
-        and truncation.shard not in state.resting
+        if has_turn(truncation)
+        and _lets_rows_pass(restarts, truncation.shard)
         and not truncation.waits_for(state.rows)
     )
+    turns = [r for r in restarts.values() if has_turn(r) and _is_there(decisions, state, r.target)]
     emptying = {truncation.target for truncation in emptied}
+    emptying |= {r.target for r in turns if r.stage is Stage.BEGUN and r.sql is not None}
     wanted: dict[Partition, tuple[TargetTable, ShardId]] = {}
     available: dict[Partition, tuple[int, int]] = {}
     in_step: dict[Stream, dict[Partition, tuple[int, int]]] = {}
@@ -136,6 +162,8 @@ def plan(decisions: Decisions, state: SinkState, max_records: int) -> BatchPlan:
         if plans[target].ready or target in state.busy or target in emptying:
             continue
         if shard in decisions.targets[target].paused or shard in state.rows.watermarks.strays:
+            continue
+        if not _lets_rows_pass(restarts, shard):
             continue
         size = _available(partition, end, shard, plans[target].stops.get(shard), state)
         if size > 0:
@@ -169,7 +197,71 @@ def plan(decisions: Decisions, state: SinkState, max_records: int) -> BatchPlan:
                     step=closure.step(partition) if closure is not None else None,
                 )
             )
-    return BatchPlan(targets, tuple(tasks), emptied)
+    undone = [r for r in turns if r.target not in emptying and r.sql is None and r.left]
+    for restart in undone:
+        if offsets_in(tasks) > max_records:
+            break
+        known = decisions.targets[restart.target]
+        if restart.target not in bound:
+            bound[restart.target] = bindings(known, state.executed.get(restart.target, ()))
+        tasks += _undoing(known, restart, bound[restart.target], state)
+    return BatchPlan(
+        targets,
+        tuple(tasks),
+        emptied,
+        tuple(
+            r
+            for r in turns
+            if r.stage in {Stage.FOUND, Stage.UNPROVEN}
+            or (r.stage is Stage.BEGUN and (r.sql is not None or not r.left))
+        ),
+    )
+
+
+def _restarts(decisions: Decisions, state: SinkState) -> dict[ShardId, Restart]:
+    """Shard → its restart that is not settled; few shards have one."""
+    seen = snapshots_seen(decisions, state.executed, state.rows)
+    found: dict[ShardId, Restart] = {}
+    for target in decisions.targets.values():
+        executed = state.executed.get(target.target, ())
+        if any(
+            open_restart(target.shards[name], executed) is not None for name in target.restarted
+        ):
+            bound = bindings(target, executed)
+            found |= restarts_of(target, executed, state.rows, bound, seen)
+    return found
+
+
+def _is_there(decisions: Decisions, state: SinkState, target: TargetTable) -> bool:
+    """Whether the target is made: it keeps the marks of restarts, or has the rows."""
+    statements, executed = decisions.targets[target].statements, state.executed.get(target, ())
+    return not statements or any(key.ordinal >= 0 for key in executed)
+
+
+def _lets_rows_pass(restarts: Mapping[ShardId, Restart], shard: ShardId) -> bool:
+    restart = restarts.get(shard)
+    return restart is None or restart.lets_rows_pass
+
+
+def _undoing(
+    target: TargetDecisions, restart: Restart, bound: Mapping[str, Binding], state: SinkState
+) -> list[RangeTask]:
+    """The tasks that take rows of a restarted shard back: the last ones of each partition."""
+    stream = replace(_stream(target, restart.shard, None, state), stop=None, undoes=True)
+    size = CHUNK if all(segment.key for segment in stream.segments) else KEYLESS_CHUNK
+    return [
+        RangeTask(
+            topic=partition.topic,
+            partition=partition.number,
+            start_offset=max(0, end - size),
+            end_offset=end,
+            stream=stream,
+            bindings=bound,
+            writer_epoch=state.writer_epoch,
+            reading=_UNDOING + restart.index,
+        )
+        for partition, end in restart.left
+    ]
 
 
 def _shared_out(
@@ -196,7 +288,9 @@ def _shared_out(
         yield key[1], found[key].first(share)
 
 
-def _plan_target(target: TargetDecisions, state: SinkState) -> TargetPlan:
+def _plan_target(
+    target: TargetDecisions, state: SinkState, restarts: Mapping[ShardId, Restart]
+) -> TargetPlan:
     executed = state.executed.get(target.target, ())
     refused = state.refused.get(target.target, {})
     open_now = open_statements(target, executed, refused, state.rows)
@@ -207,7 +301,9 @@ def _plan_target(target: TargetDecisions, state: SinkState) -> TargetPlan:
     stops = {}
     for shard in target.shards.values():
         name = shard.shard
-        waits = (own.get(name), later.get(name), key_stop(shard, state.rows))
+        restart = restarts.get(name)
+        anew = None if restart is None else (restart.index, restart.stage.value)
+        waits = (own.get(name), later.get(name), key_stop(shard, state.rows), anew)
         first = min((w for w in waits if w is not None), default=None)
         if (stop := first_stop(shard, reached, first)) is not None:
             stops[name] = stop
@@ -242,12 +338,24 @@ def _stream(
     target: TargetDecisions, name: ShardId, stop: Stop | None, state: SinkState
 ) -> ShardStream:
     shard, segments = target.shards[name], []
-    for gate in shard.gates:
+    undone = undone_upto(shard, state.executed.get(target.target, ())) if shard.restarts else 0
+    for index, gate in enumerate(shard.gates):
         if stop is not None and gate.version == stop.gate.version:
             break
         passed_over = gate.passed_over or (gate.live and not _last_gate(shard, gate).live)
         columns, added = _columns(shard, gate)
-        segments.append(Segment(gate.position, columns, gate.key, gate.live, passed_over, added))
+        segments.append(
+            Segment(
+                gate.position,
+                columns,
+                gate.key,
+                gate.live,
+                passed_over,
+                added,
+                undone=index < undone,
+                began_ms=gate.began_ms,
+            )
+        )
     if not segments:
         # The shard's first gate is closed: there is no row before it, but the task finds out.
         assert stop is not None
@@ -255,13 +363,15 @@ def _stream(
         segments.append(Segment(gate.position, gate.columns, gate.key, gate.live))
     truncation = state.truncations.get(name)
     places = [place.position for place in (stop, truncation) if place is not None]
+    first = min(places, default=None)
     rule = rule_of(state.routes, name)
     watermarks = state.rows.watermarks
     return ShardStream(
         shard=name,
         target=target.target,
         segments=tuple(segments),
-        stop=min(places, default=None),
+        stop=first,
+        stop_began_ms=stop.gate.began_ms if stop is not None and stop.position == first else 0,
         partitions=watermarks.partitions.get(watermarks.topics.topic_of(name), 1),
         keeps_truncated=rule is not None and rule.on_truncate is RowsPolicy.KEEP,
         where=rule.where if rule is not None else "",

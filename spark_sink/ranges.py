@@ -27,6 +27,8 @@ class Segment:
         added: Columns that the shard had got when its held rows were released: the target may
             need a value for them.
         passed_over: The shard was dropped while it was held here: its rows are not applied.
+        undone: What an interrupted snapshot brought here was taken back: its rows are not applied.
+        began_ms: Of the gate: a snapshot's row at ``start`` that is older is of a snapshot before.
     """
 
     start: SourcePosition
@@ -35,6 +37,8 @@ class Segment:
     live: bool = True
     passed_over: bool = False
     added: tuple[ShardColumn, ...] = ()
+    undone: bool = False
+    began_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,8 @@ class ShardStream:
         is_part: Whether the row topic holds other shards' rows too.
         in_step: Whether its partitions are applied in step, see there.
         reads_again: Whether rows that the target has already may come again by a snapshot.
+        stop_began_ms: ``began_ms`` of the gate at ``stop``.
+        undoes: Whether the rows are to be taken back instead of applied (``restarts``).
     """
 
     shard: ShardId
@@ -62,13 +68,16 @@ class ShardStream:
     is_part: bool = False
     in_step: bool = False
     reads_again: bool = False
+    stop_began_ms: int = 0
+    undoes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class RangeTask:
     """One partition's half-open offset range ``[start_offset, end_offset)``.
 
-    Of a shared topic it is one shard's: see ``place``.
+    Of a shared topic it is one shard's: see ``place``. Where its rows are taken back the partition
+    moves from its end to its start.
 
     Attributes:
         stream: None when no decision tells of the topic's shard: such a range is never planned.
@@ -98,6 +107,11 @@ class RangeTask:
     def part(self) -> ShardId | None:
         """Whose part of a shared topic it is; None where the topic is the shard's own."""
         return self.stream.shard if self.stream.is_part else None
+
+    @property
+    def stands_at(self) -> int:
+        """The offset at which the partition stands before the task."""
+        return self.end_offset if self.stream.undoes else self.start_offset
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +223,7 @@ def offsets_moved(results: Iterable[RangeResult]) -> int:
     by_partition: dict[tuple[str, int], list[tuple[int, int]]] = {}
     for result in results:
         moved = (result.start_offset, result.next_offset)
+        moved = (min(moved), max(moved))
         by_partition.setdefault((result.topic, result.partition), []).append(moved)
     total = 0
     for ranges in by_partition.values():

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from shardmerge.schemas.position import SourcePosition
 
 from .applied import Applied
 from .dealing import open_ranges
+from .decisions import Gate
 from .partitions import Partition
 from .range_reader import OffsetRange, RowReader
 from .ranges import Advance
-from .row_envelope import UndecodableRow
+from .row_envelope import READ, UndecodableRow
 from .row_format import JSON_ROWS, RowFormat
 from .truncations import Truncation
 
@@ -92,6 +94,64 @@ def first_from(
             return found
         block_end, size = start, size * 2
     return found
+
+
+def last_operation(
+    reader: RowReader, partition: Partition, end: int, rows: RowFormat = JSON_ROWS
+) -> str | None:
+    """The operation of a partition's last row before an offset; None when there is no row.
+
+    A row that cannot be decoded is passed over.
+
+    Raises:
+        StackError, ContractError: As ``first_from``.
+    """
+    lowest, block_end, size = reader.beginning(partition), end, _BLOCK
+    while block_end > lowest:
+        start = max(block_end - size, lowest)
+        wanted = OffsetRange(partition.topic, partition.number, start, block_end, partition.shard)
+        cursor = open_ranges(reader, [wanted], rows)
+        last = None
+        while cursor.is_open:
+            for records in cursor.read():
+                for value in filter(None, records.values):
+                    with suppress(UndecodableRow):
+                        last = rows.decode(value).op
+        if last is not None:
+            return last
+        block_end, size = start, size * 2
+    return None
+
+
+def has_snapshot_row(
+    reader: RowReader, partition: Partition, end: int, gate: Gate, rows: RowFormat = JSON_ROWS
+) -> bool:
+    """Whether a partition has a row of the snapshot that described its shard at a gate.
+
+    Args:
+        reader: Of row topics.
+        partition: The shard's.
+        end: Where to stop looking (exclusive).
+        gate: Its rows name the gate's position, and were made after the description.
+        rows: The records' format.
+
+    Raises:
+        StackError, ContractError: As ``first_from``.
+    """
+    start = first_from(reader, partition, end, gate.position, rows)
+    wanted = OffsetRange(partition.topic, partition.number, start, end, partition.shard)
+    cursor = open_ranges(reader, [wanted], rows)
+    while cursor.is_open:
+        for records in cursor.read():
+            for value in filter(None, records.values):
+                if (position := _position(value, rows)) is None:
+                    continue
+                if position > gate.position:
+                    return False
+                record = rows.decode(value)
+                if record.op == READ and record.ts_ms >= gate.began_ms:
+                    return True
+    return False
 
 
 def _position(value: bytes | None, rows: RowFormat) -> SourcePosition | None:

@@ -43,6 +43,7 @@ class RowRecord(NamedTuple):
         before: The row before an update or a delete.
         wrapped: The value has Connect's embedded schema.
         epoch: Of the source, see ``Source``.
+        ts_ms: When the connector made the record, by its clock; 0 where it does not say.
     """
 
     op: str
@@ -51,6 +52,7 @@ class RowRecord(NamedTuple):
     before: dict[str, Any] | None = None
     wrapped: bool = False
     epoch: int = 0
+    ts_ms: int = 0
 
     @property
     def is_incremental(self) -> bool:
@@ -98,8 +100,9 @@ def row_record(envelope: Any, *, wrapped: bool = False) -> RowRecord:
         op = envelope["op"]
         image = envelope["before" if op == DELETE else "after"] if op != TRUNCATE else None
         before, epoch = envelope.get("before"), epoch_of(envelope)
-        return RowRecord(str(op), image, envelope["source"], before, wrapped, epoch)
-    except (KeyError, TypeError):
+        ts_ms = int(envelope.get("ts_ms") or 0)
+        return RowRecord(str(op), image, envelope["source"], before, wrapped, epoch, ts_ms)
+    except (KeyError, TypeError, ValueError):
         raise UndecodableRow(
             "the record is no Debezium row envelope: op, source or the row image is missing",
             hint="mend or remove the record's producer",

@@ -12,6 +12,9 @@ Theory of operation:
 3. ``batches`` converts what was kept to cells per target column, sorted by primary key.
    A value that cannot be converted raises ``RefusedRow`` with its offset: the caller folds the
    same records again with that offset among ``refusals``, and so stops just before it.
+
+Of a stream that ``undoes`` every row is taken back: its key is deleted, or, without one, the row
+goes that came and comes that went (``restarts``).
 """
 
 from __future__ import annotations
@@ -46,7 +49,7 @@ from .row_envelope import (
     shard_of,
 )
 from .row_format import JSON_ROWS, RowFormat
-from .row_refusals import SPREAD, UNNAMED, WITHOUT_BEFORE, differing
+from .row_refusals import SPREAD, UNKNOWN, UNNAMED, WITHOUT_BEFORE, differing
 from .segment_plan import Refusal, SegmentPlan, plan_segment
 
 
@@ -100,7 +103,7 @@ class RowFold:
         self._settles = lines_of is not None and not stream.where
         self.rows = 0
         # Where the target has rows that the shard does not have, a new one may be one of them.
-        uncertain = stream.where or stream.keeps_truncated
+        uncertain = stream.where or stream.keeps_truncated or stream.undoes
         uncertain = uncertain or any(segment.passed_over for segment in stream.segments)
         self.growth: int | None = None if uncertain else 0
         self.end: Stop | None = None
@@ -109,6 +112,8 @@ class RowFold:
         self._bindings = bindings
         self._plans: dict[int, SegmentPlan] = {}
         self._starts = [segment.start.sort_key for segment in stream.segments]
+        # The first segment whose rows stay.
+        self._first = sum(segment.undone for segment in stream.segments)
         self._groups: list[Changes | KeylessChanges] = []
         self._signature: tuple[object, ...] = ()
         self._identity = (stream.shard.source, stream.shard.database, stream.shard.table)
@@ -131,7 +136,7 @@ class RowFold:
 
     def add_all(self, offsets: Sequence[int], values: Sequence[bytes | None]) -> bool:
         """Take records; False when the fold has ended before the last of them."""
-        self._unasked = bool(self._stream.where)
+        self._unasked = bool(self._stream.where) and not self._stream.undoes
         taken, end = 0, len(values)
         while taken < end and self.end is None:
             if self._short is not None:
@@ -171,7 +176,7 @@ class RowFold:
             return places.start
         number, file = self._number, self._file[1] if self._file else None
         low, high = self._low[0], self._high[0]
-        last, place, tombstones = self._last, places.start, 0
+        last, place, tombstones, goes = self._last, places.start, 0, self._stream.undoes
         deleted = unchanged = 0
         counts_reads = self._counts_reads
         # Rows of one place are all of a table's first snapshot, or all read again.
@@ -192,7 +197,7 @@ class RowFold:
                     last[key_of(image)] = (offsets[place], number, image, True)
                     deleted += 1
                 elif (image := record.after) is not None:
-                    last[key_of(image)] = (offsets[place], number, image, False)
+                    last[key_of(image)] = (offsets[place], number, image, goes)
                     if op == UPDATE:
                         unchanged += 1
                     elif op == READ:
@@ -216,9 +221,11 @@ class RowFold:
     def _counts_reads(self) -> bool:
         """Whether a row of an initial snapshot is new to the target.
 
-        A snapshot that begins anew describes the table anew: its rows stand behind another gate.
+        A snapshot that begins again describes the table anew: its rows stand behind another gate,
+        and what the one before brought is gone.
         """
-        return self._number % len(self._starts) == 0 and not self._stream.reads_again
+        segment = self._number % len(self._starts)
+        return segment == self._first and not self._stream.reads_again
 
     def _examine(self, offset: int, value: bytes) -> bool:
         try:
@@ -231,7 +238,7 @@ class RowFold:
                 self._low <= (source["pos"], source["row"]) < self._high
             ):
                 self._position = record.position
-                if not self._locate(offset):
+                if not self._locate(offset, record):
                     return False
         except (UndecodableRow, StackError) as error:
             # The registry does not answer: a hold too, since a held row is tried again and again.
@@ -240,7 +247,8 @@ class RowFold:
             return self._hold(
                 offset, "the record's source block names no binlog position", "as Debezium does"
             )
-        if self._stream.segments[self._number % len(self._starts)].passed_over:
+        segment = self._stream.segments[self._number % len(self._starts)]
+        if segment.passed_over or segment.undone or self._stays(record):
             self._short = None
             return True
         if refusal := self._refuse(offset, record):
@@ -257,6 +265,10 @@ class RowFold:
         except TypeError:
             return self._hold(offset, "a primary-key value is no scalar", "check the shard's key")
         return True
+
+    def _stays(self, record: RowRecord) -> bool:
+        """Whether nothing is taken back of a row: a TRUNCATE has taken its rows away itself."""
+        return self._stream.undoes and record.op == TRUNCATE
 
     def counts(self) -> tuple[int, int]:
         """Rows that have to be written, rows that have to be deleted."""
@@ -338,14 +350,18 @@ class RowFold:
         except (UnfitValue, TypeError):
             return True  # refused when it is converted, with the reason
 
-    def _locate(self, offset: int) -> bool:
+    def _locate(self, offset: int, record: RowRecord) -> bool:
         """Find the segment of ``self._position``, and its bounds in that position's file."""
         position, stop = self._position, self._stream.stop
-        if stop is not None and position >= stop:
+        if stop is not None and is_behind(record, position, stop, self._stream.stop_began_ms):
             self.end = Stop(offset, position)
             return False
         segments = self._stream.segments
         number = bisect_right(self._starts, position.sort_key) - 1
+        while number > 0 and not is_behind(
+            record, position, segments[number].start, segments[number].began_ms
+        ):
+            number -= 1
         if number < 0:
             return self._hold(
                 offset,
@@ -359,6 +375,9 @@ class RowFold:
         self._file, self._short = _file_of(position), None
         start = segments[number].start
         self._low = (start.pos, start.row) if _file_of(start) == self._file else (-1, -1)
+        if segments[number].began_ms and position == start:
+            # What follows such a row in its partition is of the same snapshot, or of the binlog.
+            self._low = (start.pos - 1, 0)
         self._high = min(
             ((p.pos, p.row) for p in following if _file_of(p) == self._file),
             default=(float("inf"), 0),
@@ -397,6 +416,8 @@ class RowFold:
         return (source.get("name"), source.get("db"), source.get("table")) != self._identity
 
     def _refuse_keyless(self, record: RowRecord) -> Refusal | None:
+        if self._stream.undoes:
+            return None if record.op == READ else UNKNOWN
         if self._stream.partitions > 1 and not self._stream.in_step:
             return SPREAD
         if record.op != UPDATE:
@@ -437,7 +458,8 @@ class RowFold:
             last = Changes()
             self._groups.append(last)
             self._signature = plan.signature
-        last[key_of(image)] = (offset, self._number, image, record.op == DELETE)
+        goes = record.op == DELETE or self._stream.undoes
+        last[key_of(image)] = (offset, self._number, image, goes)
         self.rows += 1
         if self.growth is not None:
             self.growth += self._added(record)
@@ -463,6 +485,8 @@ class RowFold:
                 row if row and self._is_wanted(self._number, [row[n] for n in names]) else None
                 for row in (before, after)
             )
+        if self._stream.undoes:
+            before, after = after, before
         place = ""
         if self._plan_of(self._number).position:
             place = place_of(record, self._stream.shard, self._partition, offset)
@@ -476,6 +500,19 @@ class RowFold:
 
 _INCREMENTAL = INCREMENTAL.encode()
 """Looked for in the whole record, in any format: a value that is like it stands for it too."""
+
+
+def is_behind(
+    record: RowRecord, position: SourcePosition, gate: SourcePosition, began_ms: int
+) -> bool:
+    """Whether a row stands behind a gate; ``began_ms``: of the gate, see ``decisions.Gate``.
+
+    The binlog may not have moved between a snapshot and the one that took its place. Then all their
+    rows name one place, and the connector's clock tells them apart.
+    """
+    if position != gate or not began_ms or record.op != READ or record.is_incremental:
+        return position >= gate
+    return record.ts_ms >= began_ms
 
 
 def _file_of(position: SourcePosition) -> tuple[int, str]:

@@ -20,6 +20,12 @@ WITHOUT_BEFORE = Refusal(
     "an update of a table without a primary key has no image of the row before",
     "set binlog_row_image=FULL",
 )
+UNKNOWN = Refusal(
+    "a snapshot of the table was taken again after rows of it had come from the binlog; without a "
+    "primary key, or origin columns, nobody knows which of the target's rows are this shard's",
+    "delete the shard's rows in the target by hand, then start the sink with on_truncate = 'keep' "
+    "in the shard's route: it goes on with what the new snapshot brings",
+)
 
 
 def differing(image: Mapping[str, Any], expected: frozenset[str]) -> Refusal:

@@ -131,7 +131,8 @@ def plan_segment(
             try:
                 how = rows.encoder(kind)
             except UnfitValue as error:
-                refusal = Refusal(f"column {name}: {error.message}", "drop the column on the shard")
+                hint = error.hint or "drop the column on the shard"
+                refusal = Refusal(f"column {name}: {error.message}", hint)
             else:
                 if lost := rows.loses(shard_column.column):
                     refusal = Refusal(

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from shardmerge.schemas.names import TargetTable
 
+from .restarts import Restart
 from .statements import OpenStatement
 from .targets.interface import JournalEntry, StatementJournal
 from .truncations import Truncation
@@ -35,18 +36,18 @@ class StatementResult:
 
 @dataclass(frozen=True, slots=True)
 class RemovalResult:
-    """How the removal of a truncated shard's rows ended; ``error`` is None when it is done."""
+    """How the removal of a shard's rows ended; ``error`` is None when it is done."""
 
-    truncation: Truncation
+    of: Truncation | Restart
     elapsed_ms: int
     error: Exception | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Removal:
-    """The rows of a truncated shard, and the statement that deletes them."""
+    """Why a shard's rows go, and the statement that deletes them."""
 
-    truncation: Truncation
+    of: Truncation | Restart
     sql: str
 
 
@@ -82,9 +83,9 @@ class StatementRunner:
         """Begin to execute the statements of a target that is not busy."""
         self._begin(_Run(target, statements))
 
-    def start_removal(self, truncation: Truncation, sql: str) -> None:
-        """Begin to delete the rows of a truncated shard; its target is not busy."""
-        self._begin(_Run(truncation.target, [_Removal(truncation, sql)]))
+    def start_removal(self, of: Truncation | Restart, sql: str) -> None:
+        """Begin to delete the rows of a shard; its target is not busy."""
+        self._begin(_Run(of.target, [_Removal(of, sql)]))
 
     def _begin(self, run: _Run) -> None:
         self.busy.add(run.target)
@@ -138,7 +139,7 @@ class StatementRunner:
                     error = found
                 elapsed_ms = round((time.monotonic() - started) * 1000)
                 self._results.put(
-                    RemovalResult(work.truncation, elapsed_ms, error)
+                    RemovalResult(work.of, elapsed_ms, error)
                     if isinstance(work, _Removal)
                     else StatementResult(run.target, work, elapsed_ms, entry, error)
                 )

@@ -33,7 +33,9 @@ def check_journal(
     """
     for target, keys in executed.items():
         decided = decisions.targets.get(target)
-        lacking = sorted(set(keys) - (decided.statements.keys() if decided else set()))
+        # What has a negative ordinal is no statement (``restarts``).
+        stored = {key for key in keys if key.ordinal >= 0}
+        lacking = sorted(stored - (decided.statements.keys() if decided else set()))
         if lacking:
             first = lacking[0]
             raise ContractError(

@@ -25,6 +25,7 @@ class Ddl:
     position: SourcePosition
     changes: tuple[Change, ...]
     snapshot: bool = False
+    ts_ms: int = 0
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,8 @@ class Row:
         image: After the change; None is a delete.
         truncates: Whether it is a TRUNCATE.
         reread: Whether it comes from an incremental snapshot.
+        read: Whether it comes from a snapshot.
+        ts_ms: When the connector made it.
     """
 
     number: int
@@ -47,6 +50,17 @@ class Row:
     image: dict[str, object] | None
     truncates: bool = False
     reread: bool = False
+    read: bool = False
+    ts_ms: int = 0
+
+    @property
+    def op(self) -> str:
+        """As Debezium tells it, as far as that matters."""
+        return "r" if self.read or self.reread else "d" if self.image is None else "u"
+
+    @property
+    def is_incremental(self) -> bool:
+        return self.reread
 
 
 @dataclass

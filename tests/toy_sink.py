@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any, cast
 
 from shardmerge.schemas.events import Decision
 from shardmerge.schemas.names import ShardId, TargetTable
@@ -11,11 +12,13 @@ from shardmerge.schemas.origin_columns import of_shard
 from shardmerge.schemas.routing import RoutingRule
 from shardmerge.spark_sink.applied import Applied, CatchUp, RowProgress, Watermarks
 from shardmerge.spark_sink.barrier import Barrier, Barriers
-from shardmerge.spark_sink.decisions import Decisions
+from shardmerge.spark_sink.decisions import Decisions, Gate
 from shardmerge.spark_sink.fills import fill_of
 from shardmerge.spark_sink.partitions import partitions_of
 from shardmerge.spark_sink.plan import BatchPlan, SinkState, plan
 from shardmerge.spark_sink.ranges import RangeTask, Segment
+from shardmerge.spark_sink.restarts import BEGUN, UNDONE, VOID, Restart, Stage, peers
+from shardmerge.spark_sink.row_fold import is_behind
 from shardmerge.spark_sink.statements import OpenStatement, bindings
 from shardmerge.spark_sink.truncations import Truncation, emptying
 from tests.toy_kafka import Place, Row, ToyKafka
@@ -168,6 +171,59 @@ class ToySink:
         for truncation in batch.emptied:
             if truncation.target not in self.busy:
                 self._empty(truncation)
+        for restart in batch.restarts:
+            if restart.target not in self.busy:
+                self._restart(restart)
+
+    def _restart(self, restart: Restart) -> None:
+        """What is due of a snapshot that began again, one step of it."""
+        self.moved, rows = True, self.state().rows
+        if restart.stage is Stage.FOUND:
+            self._mark(restart, BEGUN)
+        elif restart.stage is Stage.UNPROVEN:
+            may = restart.is_last and self.brings_rows(restart.shard)
+            if not may or not any(map(self._rows_before, rows.partitions_of(restart.shard))):
+                self._mark(restart, VOID)
+            elif any(
+                self._has_snapshot_row(*peer)
+                for peer in peers(restart, self.decisions, rows).items()
+            ):
+                self._mark(restart, BEGUN)
+            else:
+                self.stuck.add(restart.shard)
+        elif restart.sql is None:
+            self._mark(restart, UNDONE)
+        else:
+            self._running = self._remove_all(restart, restart.sql)
+            self.busy.add(restart.target)
+
+    def _rows_before(self, place: Place) -> list[Row]:
+        """The rows of a shard that are applied in a partition."""
+        log, end = self.kafka.logs[place.whole], self.state().rows.at(place).offset
+        rows = [row for _, row in log.committed(0, end) if isinstance(row, Row)]
+        return [row for row in rows if place.shard in (None, row.shard)]
+
+    def _has_snapshot_row(self, place: Place, peer: tuple[ShardId, Gate]) -> bool:
+        shard, gate = peer
+        log = self.kafka.logs[place.whole]
+        return any(
+            isinstance(row, Row)
+            and (row.shard, row.position, row.read) == (shard, gate.position, True)
+            and row.ts_ms >= gate.began_ms
+            for _, row in log.committed(0, log.stable_end)
+        )
+
+    def _remove_all(self, restart: Restart, sql: str) -> Iterator[None]:
+        yield from self.target.change_rows(sql)
+        self._mark(restart, UNDONE)
+
+    def _mark(self, restart: Restart, mark: int) -> None:
+        self.target.executed.add(restart.key(mark))
+        self.truncations.pop(restart.shard, None)
+
+    def brings_rows(self, shard: ShardId) -> bool:
+        """Whether the latest snapshot of a shard's source was to read rows."""
+        return True
 
     def _run(self, ready: Sequence[OpenStatement]) -> Iterator[None]:
         for statement in ready:
@@ -211,8 +267,29 @@ class ToySink:
 
     def _apply(self, batch: BatchPlan) -> Iterator[None]:
         for task in batch.tasks:
-            self._apply_task(task)
+            if task.stream.undoes:
+                self._take_back(task)
+            else:
+                self._apply_task(task)
             yield
+
+    def _take_back(self, task: RangeTask) -> None:
+        """In one transaction with the partition's way back."""
+        place = task.place
+        log = self.kafka.logs[place.whole]
+        for _, row in log.committed(task.start_offset, task.end_offset):
+            assert isinstance(row, Row)
+            if task.part in (None, row.shard):
+                segment = self._segment(task, row)
+                if not (segment.undone or segment.passed_over):
+                    self._undo(row)
+        self.target.move([Move(place, task.end_offset, task.start_offset, {})])
+        self.applied[place] = Applied(task.start_offset)
+        self.catch_up.forget(place)
+        self.moved = True
+
+    def _undo(self, row: Row) -> None:
+        self.target.delete(row.key)
 
     def _apply_task(self, task: RangeTask) -> None:
         place = task.place
@@ -223,12 +300,14 @@ class ToySink:
             assert isinstance(row, Row)
             if task.part is not None and row.shard != task.part:
                 continue
-            stop = task.stream.stop
-            if stop is not None and row.position >= stop:
+            stop, began = task.stream.stop, task.stream.stop_began_ms
+            if stop is not None and is_behind(cast(Any, row), row.position, stop, began):
                 standing = Applied(offset, row.position)
                 break
-            if self._segment(task, row).passed_over:
-                self.target.passed_over.add(row.number)
+            segment = self._segment(task, row)
+            if segment.passed_over or segment.undone:
+                if segment.passed_over:
+                    self.target.passed_over.add(row.number)
                 numbers[offset] = row.number
                 continue
             if row.truncates:
@@ -271,7 +350,11 @@ class ToySink:
         return False
 
     def _segment(self, task: RangeTask, row: Row) -> Segment:
-        before = [s for s in task.stream.segments if s.start <= row.position]
+        before = [
+            s
+            for s in task.stream.segments
+            if is_behind(cast(Any, row), row.position, s.start, s.began_ms)
+        ]
         if not before:
             raise Rejected(f"{row} stands before every segment")
         return before[-1]

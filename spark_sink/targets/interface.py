@@ -118,6 +118,21 @@ class StatementJournal(Protocol):
         """
         ...
 
+    def note(self, target: TargetTable, version: int, ordinal: int, what: str) -> None:
+        """Store, as if a statement were done, what is none: its ordinal is negative.
+
+        Args:
+            target: Under which, with version and ordinal, ``load`` tells it.
+            version: See there.
+            ordinal: See there.
+            what: For people who read the journal.
+
+        Raises:
+            TargetError: The target cannot be written now (``retryable``), or another writer took
+                over.
+        """
+        ...
+
     def stage(self, target: TargetTable) -> str:
         """What the target says of the statement of ours that it executes on a table now.
 

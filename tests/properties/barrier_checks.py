@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 from shardmerge.schemas.events import Outcome, StatementKind, TargetStatement
 from shardmerge.schemas.names import ShardId
 from shardmerge.spark_sink.decisions import Decisions, Gate, StatementKey
+from shardmerge.spark_sink.row_fold import is_behind
 from shardmerge.spark_sink.statements import bindings
 from tests.properties.barrier_world import SHARDS, TARGET, BarrierWorld
 from tests.toy_kafka import Row, ToySource
@@ -57,6 +59,8 @@ def check_cells(world: BarrierWorld, known: Decisions) -> None:
         for event in source.sent:
             if not isinstance(event, Row) or event.number not in taken:
                 continue
+            if world.was_taken_back(event, known):
+                continue
             if event.number in target.passed_over:
                 _check_passed_over(event, known)
             else:
@@ -87,7 +91,8 @@ def _check_passed_over(row: Row, known: Decisions) -> None:
 
 def _gate_of(known: Decisions, row: Row) -> Gate:
     gates = known.targets[TARGET].shards[row.shard].gates
-    return [g for g in gates if g.position <= row.position][-1]
+    record = cast(Any, row)
+    return [g for g in gates if is_behind(record, row.position, g.position, g.began_ms)][-1]
 
 
 def _dropped_behind_the_hold(known: Decisions, shard: ShardId, gate: Gate, column: str) -> bool:

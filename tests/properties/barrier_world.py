@@ -7,6 +7,7 @@ ones; what they stand between is a toy. ``barrier_machine`` plays in it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any, cast
 
 from hypothesis.stateful import RuleBasedStateMachine
 
@@ -29,6 +30,8 @@ from shardmerge.schemas.origin import NO_ORIGIN, Origin
 from shardmerge.schemas.routing import ExistingRows, Mode, RenamePolicy, RoutingRule, RowsPolicy
 from shardmerge.schemas.topics import RowTopics
 from shardmerge.spark_sink.decisions import Decisions
+from shardmerge.spark_sink.restarts import undone_upto
+from shardmerge.spark_sink.row_fold import is_behind
 from tests.toy_kafka import Change, Ddl, Place, Row, ToyKafka, ToySource
 from tests.toy_sink import ToySink
 from tests.toy_target import BIG, CONTEXT, FAMILIES, SMALL, ToyTarget, accepts
@@ -51,6 +54,7 @@ class BarrierWorld(RuleBasedStateMachine):
     """Two sources, up to four shards of one target, one sink: what can happen, without rules."""
 
     sink_class = ToySink
+    source_class = ToySource
     target_class = ToyTarget
     renames = RenamePolicy.MAP
     origin: Origin = NO_ORIGIN
@@ -70,7 +74,7 @@ class BarrierWorld(RuleBasedStateMachine):
         self.mode = mode
         self.commands = 0
         self.kafka = ToyKafka(partitions, RowTopics([route] if shared else []))
-        self.sources = {name: ToySource(name, self.kafka) for name in ("s1", "s2")}
+        self.sources = {name: self.source_class(name, self.kafka) for name in ("s1", "s2")}
         self.state = coordinator.initial(TARGET)
         self.tracked: dict[ShardId, TableSchema] = {}
         self.read_to = dict.fromkeys(self.sources, 0)
@@ -85,6 +89,15 @@ class BarrierWorld(RuleBasedStateMachine):
     def schema_of(self, shard: ShardId) -> TableSchema | None:
         """What its server has now; None when there is no such table."""
         return self.sources[shard.source].schemas.get(shard)
+
+    def was_taken_back(self, row: Row, known: Decisions) -> bool:
+        """Whether an interrupted snapshot brought the row, and it went for that."""
+        gates = known.targets[TARGET].shards[row.shard]
+        upto = undone_upto(gates, self.target.executed)
+        if not upto:
+            return False
+        gate = gates.gates[upto]
+        return not is_behind(cast(Any, row), row.position, gate.position, gate.began_ms)
 
     def known(self) -> Decisions:
         """Everything on the ddl topic."""
@@ -182,11 +195,15 @@ class BarrierWorld(RuleBasedStateMachine):
         lineage: tuple[Lineage, ...],
     ) -> None:
         before = self.tracked.get(shard)
+        if event.snapshot and before is not None and after is not None:
+            # It is described anew: columns are the same by name.
+            was = {c.name for c in before.columns}
+            lineage = tuple(Lineage(c.name, c.name if c.name in was else "") for c in after.columns)
         tracked = SchemaChange(
             change, TARGET, shard, event.position, before, after, lineage,
             _actions(before, after, lineage), "",
             snapshot=event.snapshot, mode=self.mode, renames=self.renames, origin=self.origin,
-            on_drop=self.on_drop, existing_rows=self.existing_rows,
+            on_drop=self.on_drop, existing_rows=self.existing_rows, ts_ms=event.ts_ms,
         )  # fmt: skip
         step = coordinator.decide(self.state, tracked)
         assert step.decision is not None

@@ -171,7 +171,7 @@ class IcebergBatches:
         others: bool,
     ) -> list[RangeResult]:
         results = [f.result for f in folded]
-        moved = [r for r in results if r.next_offset > r.start_offset]
+        moved = [r for r in results if r.next_offset != r.start_offset]
         if moved:
             staged_as = new_id()
             reach("rows-read")
@@ -247,7 +247,7 @@ class IcebergBatches:
 
 
 def _untouched(task: RangeTask) -> RangeResult:
-    start = task.start_offset
+    start = task.stands_at
     return RangeResult(task.topic, task.partition, start, start, None, 0, 0, 0, part=task.part)
 
 

@@ -3,6 +3,7 @@
 They write nothing: all lines of a target become one MERGE and one commit, which the driver makes.
 What a task hands on depends on its range alone, to the record, so that Spark may run it again:
 each partition is read up to its end, its gate, a row that cannot be applied, or the round's bound.
+A range whose rows are taken back (``spark_sink.restarts``) is read as a whole, or held.
 """
 
 from __future__ import annotations
@@ -34,6 +35,12 @@ ROUND_BYTES = 128 << 20
 NO_KEY = Refusal(
     "the table has no primary key: an Iceberg target finds a row by its key",
     "add a primary key on the shard, or leave the table out of the routes",
+)
+SEVERAL_KEYS = Refusal(
+    "a snapshot of the table was taken again after its primary key had changed: what came before "
+    "cannot be taken back together",
+    "delete the shard's rows in the target by hand, then start the sink with on_truncate = 'keep' "
+    "in the shard's route",
 )
 _HEAD = "#"
 
@@ -105,6 +112,7 @@ class _Read:
 
     fold: RowFold
     reached: int
+    undoes: bool = False
     count: int = 0
     size: int = 0
     is_full: bool = False
@@ -205,12 +213,18 @@ def _read(lanes: Sequence[_Lane], reader: RowReader, config: FoldConfig) -> dict
         lane.partition: _Read(
             RowFold(lane.task.task.stream, lane.task.task.bindings, lane.refusals, rows),
             lane.task.task.start_offset,
+            lane.task.task.stream.undoes,
         )
         for lane in lanes
     }
     while cursor.is_open:
         for records in cursor.read():
-            if not _take(read[records.partition], records.offsets, records.values, config):
+            state = read[records.partition]
+            if state.undoes:
+                goes_on = state.fold.add_all(records.offsets, records.values)
+            else:
+                goes_on = _take(state, records.offsets, records.values, config)
+            if not goes_on:
                 cursor.leave(records.partition)
     for lane in lanes:
         state = read[lane.partition]
@@ -250,6 +264,11 @@ def _folded(lane: _Lane, read: _Read) -> tuple[Folded, list[str]] | None:
         lane.refusals[refused.offset] = refused.refusal
         return None
     keys = [batch.key if isinstance(batch, Batch) else () for batch in batches]
+    if task.stream.undoes and len(set(keys)) > 1 and not lane.refusals:
+        lane.refusals[fold.starts()[0]] = SEVERAL_KEYS
+        return None
+    if task.stream.undoes and fold.end is not None:
+        return Folded(lane.task.number, _not_taken_back(task, fold), (), 0, 0), []
     if keys and any(key != keys[0] for key in keys):
         # The shard got another primary key here: what comes after it is another MERGE.
         lane.end_offset = fold.starts()[next(n for n, k in enumerate(keys) if k != keys[0])]
@@ -267,8 +286,8 @@ def _folded(lane: _Lane, read: _Read) -> tuple[Folded, list[str]] | None:
     result = RangeResult(
         task.topic,
         task.partition,
-        task.start_offset,
-        read.reached,
+        task.stands_at,
+        task.start_offset if task.stream.undoes else read.reached,
         end.position if end else None,
         fold.rows,
         *fold.counts(),
@@ -278,6 +297,14 @@ def _folded(lane: _Lane, read: _Read) -> tuple[Folded, list[str]] | None:
         part=task.part,
     )
     return Folded(lane.task.number, result, keys[0] if keys else (), len(lines), len(keys)), lines
+
+
+def _not_taken_back(task: RangeTask, fold: RowFold) -> RangeResult:
+    at, stop = task.stands_at, fold.end
+    assert stop is not None
+    return RangeResult(
+        task.topic, task.partition, at, at, None, 0, 0, 0, hold=stop.hold, part=task.part
+    )
 
 
 def _refuse(lane: _Lane, fold: RowFold, error: Unwritable) -> None:

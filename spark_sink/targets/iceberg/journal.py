@@ -59,6 +59,18 @@ class IcebergJournal:
         key = statement_key(version, ordinal)
         return repeated(lambda: self._try(target, key, statement))
 
+    def note(self, target: TargetTable, version: int, ordinal: int, what: str) -> None:
+        """Store what is no statement; see ``StatementJournal``. The text is not kept."""
+        self._fence()
+        key = statement_key(version, ordinal)
+
+        def store() -> None:
+            table = self._store.catalog.load(target)
+            state = self._store.state_of(table).fenced(self._epoch).journalled(key, DONE)
+            table.commit(self._store.properties(state))
+
+        repeated(store)
+
     def stage(self, target: TargetTable) -> str:
         """Nothing: a change is one commit of the table's metadata."""
         return ""

@@ -156,6 +156,7 @@ def _microseconds(text: str) -> int:
 
 _CONVERSIONS: dict[tuple[Form, str], Callable[[Cells], Cells]] = {
     (Form.TEXT, "string"): _as_it_is,
+    (Form.JSON, "string"): _as_it_is,
     (Form.NUMBER, "string"): _as_it_is,
     (Form.NUMBER, "int"): _as_it_is,
     (Form.NUMBER, "long"): _as_it_is,

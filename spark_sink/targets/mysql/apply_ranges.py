@@ -29,19 +29,20 @@ from shardmerge.spark_sink.ranges import RangeResult, RangeTask
 from shardmerge.spark_sink.row_blocks import RefusedRow
 from shardmerge.spark_sink.row_fold import RowFold
 
-from .bulk import load_lines
+from .bulk import lines_for
 from .connection import ApplyConfig, TaskConnection, kept_connection
 from .refused_rows import find_refused
 from .rounds import Lane, NotTogether, RefusedRound, Round, collector_resting, commit
 from .step_ranges import apply_in_step
+from .undo_ranges import take_back
 
 
 def apply_tasks(tasks: Iterable[RangeTask], config: ApplyConfig) -> Iterator[RangeResult]:
     """Apply ranges: the function of ``RDD.mapPartitions``.
 
     Neighbours of one target are applied together, unless they are of one partition and not read
-    together, or are to be in step and others are not. Also called directly by the driver for a
-    batch too small to be worth a job.
+    together, or are to be in step, or to be taken back, and others are not. Also called directly
+    by the driver for a batch too small to be worth a job.
 
     Raises:
         TargetError, StackError, ContractError: The batch must be planned anew from the stored
@@ -51,6 +52,7 @@ def apply_tasks(tasks: Iterable[RangeTask], config: ApplyConfig) -> Iterator[Ran
     for together in _neighbours(tasks):
         try:
             apply = apply_together if together[0].step is None else apply_in_step
+            apply = take_back if together[0].stream.undoes else apply
             yield from apply(together, connection)
         except Exception:
             # Whatever state the connections are in: the next task makes new ones.
@@ -71,6 +73,7 @@ def _neighbours(tasks: Iterable[RangeTask]) -> Iterator[list[RangeTask]]:
             or task.stream.target != found[0].stream.target
             or task.writer_epoch != found[0].writer_epoch
             or (task.step is None) != (found[0].step is None)
+            or task.stream.undoes != found[0].stream.undoes
         ):
             yield found
             found, readings, places = [], {}, set()
@@ -141,7 +144,8 @@ def _apply(lanes: Sequence[Lane], connection: TaskConnection) -> None:
 
 def _read(lanes: Sequence[Lane], cursor: Cursor, connection: TaskConnection) -> list[Round]:
     config = connection.config
-    lines_of = load_lines if connection.session.can_load else None
+    session = connection.session
+    lines_of = lines_for(session) if session.can_load else None
     folds = {
         lane.partition: RowFold(
             lane.task.stream,

@@ -111,8 +111,8 @@ def units_of(tasks: Sequence[RangeTask], cores: int) -> list[tuple[RangeTask, ..
     return sorted(units, key=offsets_in, reverse=True)
 
 
-def _way(task: RangeTask) -> tuple[TargetTable, bool]:
-    return task.stream.target, task.step is not None
+def _way(task: RangeTask) -> tuple[TargetTable, bool, bool]:
+    return task.stream.target, task.step is not None, task.stream.undoes
 
 
 def _shard(task: RangeTask) -> tuple[TargetTable, ShardId]:

@@ -9,9 +9,10 @@ from typing import cast
 from shardmerge.schemas.errors import TargetError
 from shardmerge.schemas.names import TargetTable, quote_identifier
 from shardmerge.spark_sink.columns import Cells, Form
+from shardmerge.spark_sink.json_numbers import read_exactly
 from shardmerge.spark_sink.keyless import KeylessBatch
 from shardmerge.spark_sink.row_batches import LINES_FROM_ROWS, Batch
-from shardmerge.spark_sink.row_blocks import Block
+from shardmerge.spark_sink.row_blocks import Block, LinesOf
 
 from .session import MySqlSession
 
@@ -115,7 +116,9 @@ def _put(session: MySqlSession, table: TargetTable, block: Block, *, replace: bo
         session.can_load
         and (block.rows >= LOAD_FROM_ROWS or _longest(block) > _packet_characters(session))
     ):
-        return session.load(*load_data(table, block, replace=replace))
+        return session.load(
+            *load_data(table, block, replace=replace, is_mariadb=session.is_mariadb)
+        )
     return _write(session, table, block, replace=replace)
 
 
@@ -136,7 +139,7 @@ def _conditions(
     name: str, form: Form, kind: str, cells: Cells, *, is_mariadb: bool
 ) -> Iterator[str]:
     """For each cell the condition that a column has exactly this value."""
-    literals = _literals(form, cells)
+    literals = _literals(form, cells, is_mariadb=is_mariadb)
     for cell, literal in zip(cells, literals, strict=True):
         if cell is None:
             yield f"{name} IS NULL"
@@ -178,7 +181,11 @@ def _delete(session: MySqlSession, table: TargetTable, key: Sequence[str], block
 
 
 def _write(session: MySqlSession, table: TargetTable, block: Block, *, replace: bool) -> int:
-    columns = [_literals(f, c) for f, c in zip(block.forms, block.cells, strict=True)]
+    is_mariadb = session.is_mariadb
+    columns = [
+        _literals(f, c, is_mariadb=is_mariadb)
+        for f, c in zip(block.forms, block.cells, strict=True)
+    ]
     names = ", ".join(quote_identifier(n) for n in block.names)
     verb = "REPLACE" if replace else "INSERT"
     return sum(
@@ -187,7 +194,14 @@ def _write(session: MySqlSession, table: TargetTable, block: Block, *, replace: 
     )
 
 
-def load_data(table: TargetTable, block: Block, *, replace: bool) -> tuple[str, bytes]:
+def lines_for(session: MySqlSession) -> LinesOf:
+    """Makes the lines that a server loads."""
+    return load_lines_as_they_are if session.is_mariadb else load_lines
+
+
+def load_data(
+    table: TargetTable, block: Block, *, replace: bool, is_mariadb: bool = False
+) -> tuple[str, bytes]:
     """A LOAD DATA statement (see ``MySqlSession.load``) for the rows, and its data."""
     targets: list[str] = []
     sets: list[str] = []
@@ -204,17 +218,30 @@ def load_data(table: TargetTable, block: Block, *, replace: bool) -> tuple[str, 
         f" LINES TERMINATED BY '\\n' ({', '.join(targets)})"
         + (f" SET {', '.join(sets)}" if sets else "")
     )
-    lines = block.lines or load_lines(block.forms, block.cells, block.has_nulls)
+    lines_of = load_lines_as_they_are if is_mariadb else load_lines
+    lines = block.lines or lines_of(block.forms, block.cells, block.has_nulls)
     return sql, ("\n".join(lines) + "\n").encode()
 
 
 def load_lines(
     forms: Sequence[Form], all_cells: Sequence[Cells], nullable: Sequence[bool]
 ) -> list[str]:
-    """Rows, one at least, as LOAD DATA reads them: a ``LinesOf``."""
+    """Rows, one at least, as MySQL's LOAD DATA reads them: a ``LinesOf``."""
+    if Form.JSON in forms:
+        all_cells = [
+            _exact_json(c) if form is Form.JSON else c
+            for form, c in zip(forms, all_cells, strict=True)
+        ]
+    return load_lines_as_they_are(forms, all_cells, nullable)
+
+
+def load_lines_as_they_are(
+    forms: Sequence[Form], all_cells: Sequence[Cells], nullable: Sequence[bool]
+) -> list[str]:
+    """The same for MariaDB, which keeps JSON as the text that it is."""
     columns: list[Sequence[str]] = []
     for form, cells, has_nulls in zip(forms, all_cells, nullable, strict=True):
-        if form is Form.TEXT:
+        if form in _TEXTS:
             # Texts that need escaping are rare: four looks at all of them are quicker than one at
             # each.
             text = "".join(filter(None, cells))
@@ -231,11 +258,17 @@ def load_lines(
 _NULL = r"\N"
 
 
-def _literals(form: Form, cells: Cells) -> Sequence[str]:
+def _exact_json(cells: Cells) -> Cells:
+    return [None if c is None else read_exactly(c) for c in cells]
+
+
+def _literals(form: Form, cells: Cells, *, is_mariadb: bool = False) -> Sequence[str]:
     """Cells → SQL literals."""
+    if form is Form.JSON and not is_mariadb:
+        cells = _exact_json(cells)
     if form in _TEMPORAL:
         return ["NULL" if c is None else f"{form.value} '{c}'" for c in cells]
-    if form is Form.TEXT:
+    if form in _TEXTS:
         return ["NULL" if c is None else f"'{c.translate(_SQL_ESCAPES)}'" for c in cells]
     if form is Form.HEX:
         return ["NULL" if c is None else f"X'{c}'" for c in cells]
@@ -257,6 +290,7 @@ def _parts(values: Iterator[str], session: MySqlSession) -> Iterator[str]:
         yield ", ".join(part)
 
 
+_TEXTS = (Form.TEXT, Form.JSON)
 _TEMPORAL = (Form.DATE, Form.TIME, Form.DATETIME)
 _LOAD_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\0": "\\0"})
 _SQL_ESCAPES = str.maketrans({"\\": "\\\\", "'": "\\'", "\0": "\\0"})

@@ -190,6 +190,13 @@ class Journal:
         except SourceError:
             return False
 
+    def note(self, target: TargetTable, version: int, ordinal: int, what: str) -> None:
+        """Store what is no statement; see ``StatementJournal``."""
+        place = (self._pipeline, target.database, target.table, version, ordinal)
+        with self._session.transaction():
+            self._control.fence(self._epoch)
+            self._store(place, what, JournalEntry("done"), None)
+
     def stage(self, target: TargetTable) -> str:
         """What the server's process list says of our statement on a table; "" when it has none.
 

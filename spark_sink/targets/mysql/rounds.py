@@ -36,7 +36,7 @@ class Lane:
     @classmethod
     def of(cls, task: RangeTask) -> Lane:
         """At its start."""
-        start = task.start_offset
+        start = task.stands_at
         result = RangeResult(
             task.topic, task.partition, start, start, None, 0, 0, 0, part=task.part
         )
@@ -111,7 +111,7 @@ def commit(rounds: Sequence[Round], connection: TaskConnection) -> None:
         TargetError: Another writer took over or moved an offset; or the target cannot be written
             now (``retryable``).
     """
-    rounds = [r for r in rounds if r.next_offset > r.start]
+    rounds = [r for r in rounds if r.next_offset != r.start]
     if not rounds:
         return
     writes = {shard: ShardWrites.of(folds) for shard, folds in _by_shard(rounds).items()}

@@ -26,7 +26,7 @@ from shardmerge.spark_sink.row_blocks import RefusedRow
 from shardmerge.spark_sink.row_fold import RowFold
 from shardmerge.spark_sink.step_fold import LaneFold, LaneRecords, ShardLanes
 
-from .bulk import load_lines
+from .bulk import lines_for
 from .connection import TaskConnection
 from .refused_rows import find_refused_in_step
 from .rounds import Lane, NotTogether, RefusedRound, Round, collector_resting, commit
@@ -81,7 +81,8 @@ class _Shard:
         return cls(lanes, ShardLanes(records))
 
     def fold(self, connection: TaskConnection) -> list[LaneFold | None]:
-        lines_of = load_lines if connection.session.can_load else None
+        session = connection.session
+        lines_of = lines_for(session) if session.can_load else None
 
         def new_fold(number: int) -> RowFold:
             lane, records = self.lanes[number], self.records.lanes[number]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 
@@ -274,6 +275,44 @@ def test_offsets_move_forward_and_back_in_one_step(contract: Contract) -> None:
     contract.start()
     with pytest.raises(TargetError, match="another writer took over"):
         writer.move((0, end, 0))
+
+
+def test_rows_are_taken_back_from_the_end_with_the_offset(contract: Contract) -> None:
+    writer = contract.start()
+    writer.execute(1, contract.create())
+    contract.topic.produce(contract.insert(id=n, v="x", n=n) for n in range(6))
+    applied = writer.apply()
+    assert len(contract.rows()) == 6
+    task = writer.task()
+    back = replace(
+        task,
+        start_offset=4,
+        end_offset=applied.next_offset,
+        stream=replace(task.stream, undoes=True),
+    )
+
+    [result] = writer.run(back)
+
+    assert isinstance(result, RangeResult)
+    assert (result.start_offset, result.next_offset, result.hold) == (applied.next_offset, 4, None)
+    assert [row[0] for row in contract.rows()] == [0, 1, 2, 3]
+    place = Partition(contract.topic.topic, 0)
+    assert writer.target.state.offsets() == {place: 4}
+    # From where it stood it is not done twice.
+    [again] = writer.run(back)
+    assert isinstance(again, TaskFailure)
+    assert writer.apply().next_offset == applied.next_offset
+    assert len(contract.rows()) == 6
+
+
+def test_what_is_no_statement_is_noted_by_the_present_writer_alone(contract: Contract) -> None:
+    first = contract.start()
+    first.execute(1, contract.create())
+    first.journal.note(contract.target, 1, -1, "a note")
+    second = contract.start()
+    with pytest.raises(TargetError, match="took over"):
+        first.journal.note(contract.target, 1, -2, "another")
+    assert second.journal.load() == {(contract.target, 1, 0): DONE, (contract.target, 1, -1): DONE}
 
 
 def test_a_statement_changes_the_rows_of_one_shard_once(contract: Contract) -> None:

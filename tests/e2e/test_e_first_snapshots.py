@@ -1,0 +1,170 @@
+"""First snapshots that are interrupted at random moments: the target ends as the shards are."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pymysql
+import pytest
+
+from shardmerge.cli.line import Line
+from shardmerge.cli.union import compare, read_table
+from shardmerge.connectors import source_config
+from shardmerge.connectors.local.stack import LocalStack
+from shardmerge.schemas.routing import RoutingRule
+
+from .conftest import ROOT
+
+DATABASE = "first_app"
+KEYED, KEYLESS = 6_000, 1_500
+"""Rows of each table."""
+TABLES = {
+    "s1": {"keyed_1": KEYED, "bag_1": KEYLESS, "alone": KEYLESS},
+    "s2": {"keyed_2": KEYED, "bag_2": KEYLESS},
+}
+ROUTES = (
+    RoutingRule(".*", DATABASE, r"keyed_\d", "first", "keyed"),
+    RoutingRule(".*", DATABASE, r"bag_\d", "first", "bag"),
+    RoutingRule(".*", DATABASE, "alone", "first", "alone"),
+)
+SLOW = {"max.batch.size": "20", "max.queue.size": "64"}
+"""A poll is a transaction of Kafka's: so few rows of it take as long as two thousand."""
+PATIENCE_S = 900.0
+
+
+def prepare(line: Line) -> None:
+    for source, tables in TABLES.items():
+        with line.connect(source) as connection, connection.cursor() as cursor:
+            cursor.execute(f"CREATE DATABASE {DATABASE}")
+            for table, count in tables.items():
+                key = " PRIMARY KEY" if table.startswith("keyed") else ""
+                cursor.execute(f"CREATE TABLE {DATABASE}.{table} (id INT{key}, v INT)")
+                first = 0 if source == "s1" else 5_000_000
+                rows = ((first + (n if key else n // 2), n % 7) for n in range(count))
+                cursor.executemany(f"INSERT INTO {DATABASE}.{table} VALUES (%s, %s)", list(rows))
+
+
+def change(line: Line, chance: random.Random) -> None:
+    """Rows that go, get another key, and change."""
+    for source, tables in TABLES.items():
+        with line.connect(source) as connection, connection.cursor() as cursor:
+            for table, count in tables.items():
+                first = chance.randrange(count // 2) + (0 if source == "s1" else 5_000_000)
+                name = f"{DATABASE}.{table}"
+                cursor.execute(f"DELETE FROM {name} WHERE id BETWEEN {first} AND {first + 99}")
+                moved = chance.randrange(10_000_000, 1_000_000_000)
+                cursor.execute(
+                    f"UPDATE {name} SET id = id + {moved}"
+                    f" WHERE id BETWEEN {first + 100} AND {first + 199}"
+                )
+                cursor.execute(
+                    f"UPDATE {name} SET v = v + 10 WHERE id BETWEEN {first + 200} AND {first + 299}"
+                )
+                cursor.execute(f"INSERT INTO {name} VALUES ({moved + 5_500_000}, 1)")
+
+
+def difference(line: Line) -> list[str]:
+    found: list[str] = []
+    for rule in ROUTES:
+        with line.connect_target() as connection:
+            merged = read_table(connection, rule.target_database, rule.target_table)
+        if merged is None:
+            return [f"no target {rule.target_table}"]
+        shards = []
+        for source, tables in TABLES.items():
+            with line.connect(source) as connection:
+                for table in tables:
+                    if table.startswith(rule.target_table):
+                        shard = read_table(connection, DATABASE, table)
+                        assert shard is not None
+                        shards.append((f"{source}.{table}", shard))
+        found += compare(merged, shards).differences
+    return [text[:500] for text in found]
+
+
+def applied(line: Line, table: str) -> int:
+    """Rows that the target has; 0 before it is made."""
+    with line.connect_target() as connection:
+        merged = read_table(connection, "first", table)
+    return len(merged.rows) if merged is not None else 0
+
+
+def few(line: Line, wanted: int) -> list[str]:
+    """Empty when the target has more rows than wanted: random moments, told by rows."""
+    return [] if applied(line, "keyed") > wanted else ["the target has few rows"]
+
+
+def not_running(line: Line) -> list[str]:
+    """Which connectors do not run: nothing is left to be interrupted."""
+    states = {source: line.connector_state(source) for source in TABLES}
+    return [f"{source} is {state}" for source, state in states.items() if state != "RUNNING"]
+
+
+def is_reading(line: Line, source: str) -> bool:
+    """Whether a source's snapshot is not over."""
+    try:
+        return not line._streams(source)
+    except pymysql.Error:
+        return True
+
+
+@pytest.fixture
+def line(monkeypatch: pytest.MonkeyPatch) -> Iterator[Line]:
+    """A line whose connectors are slow: its first snapshots have just begun."""
+    monkeypatch.setattr(source_config, "_LATENCY", {**source_config._LATENCY, **SLOW})
+    monkeypatch.setattr(Line, "wait_ready", lambda self: None)
+    directory = Path(tempfile.mkdtemp(prefix="e2e-first-", dir=ROOT / ".local"))
+    line = Line(directory, routes=ROUTES)
+    try:
+        line.start(lambda: prepare(line))
+        yield line
+    finally:
+        line.stop()
+
+
+def again(stack: LocalStack, name: str) -> None:
+    stack.kill(name)
+    stack.start(name)
+
+
+def stand(stack: LocalStack, name: str) -> None:
+    """A process stands for so long that its group loses it."""
+    pid = stack.status()[name]
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
+    time.sleep(20)
+    os.kill(pid, signal.SIGCONT)
+
+
+@pytest.mark.timeout(2400)
+def test_rows_of_interrupted_first_snapshots_go(line: Line) -> None:
+    chance = random.Random(24)
+    interruptions: tuple[Callable[[], None], ...] = (
+        lambda: line.kill("connect"),
+        lambda: again(line._stack, "source1"),
+        lambda: stand(line._stack, "kafka"),
+    )
+    count = 0
+    for interrupt in interruptions:
+        assert line.poll(lambda: not_running(line), PATIENCE_S) == []
+        wanted = chance.randrange(1, 3_000)
+        line.poll(lambda wanted=wanted: few(line, wanted), 60)  # type: ignore[misc]
+        time.sleep(chance.random() * 5)
+        count += is_reading(line, "s1")
+        interrupt()
+        change(line, chance)
+    assert count >= 2, "so many times at least a snapshot was interrupted"
+    reading = lambda: [source for source in TABLES if is_reading(line, source)]  # noqa: E731
+    assert line.poll(reading, PATIENCE_S) == []
+    change(line, chance)
+
+    assert line.poll(lambda: difference(line), seconds=600, pause=2.0) == []
+    assert line.in_log("sink", "snapshot began again") == []
+    time.sleep(5)
+    assert difference(line) == []

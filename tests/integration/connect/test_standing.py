@@ -1,0 +1,100 @@
+"""A broker, or a worker, that stands for longer than a transaction may be open."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+from shardmerge.connectors.connect_rest import ConnectRest
+from shardmerge.connectors.deploy import deploy_connectors
+from shardmerge.connectors.local.stack import LocalStack
+from shardmerge.connectors.source_config import connector_name
+from shardmerge.connectors.watchdog import Watchdog
+
+from .conftest import Play
+from .test_connectors import wait_for
+
+SHORT = {"producer.override.transaction.timeout.ms": "2000"}
+STANDS_S = 15.0
+"""Longer than that, and than the broker's pause between two looks for such transactions."""
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("part", ["connect", "kafka"])
+def test_rows_come_once_and_in_order_although_a_transaction_expires(
+    play: Play, rest: ConnectRest, stack: LocalStack, part: str
+) -> None:
+    with play.sql() as run:
+        run("CREATE TABLE t (id INT PRIMARY KEY)")
+        run("INSERT INTO t VALUES (0)")
+    deploy_connectors(play.pipeline, rest)
+    name = connector_name(play.pipeline, play.pipeline.sources[0])
+    config = rest.config(name)
+    assert config is not None
+    rest.create_or_update(name, {**config, **SHORT})
+    rest.wait_running(name)
+    written, enough = [0], threading.Event()
+
+    def write() -> None:
+        with play.sql() as run:
+            while not enough.is_set():
+                run(f"INSERT INTO t VALUES ({written[0] + 1})")
+                written[0] += 1
+                time.sleep(0.002)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        wait_for(lambda: written[0] > 500)
+        pid = stack.status()[part]
+        assert pid is not None
+        os.kill(pid, signal.SIGSTOP)
+        time.sleep(STANDS_S)
+        os.kill(pid, signal.SIGCONT)
+        time.sleep(1)
+    finally:
+        enough.set()
+        writer.join()
+    done = threading.Event()
+    beside = threading.Thread(target=Watchdog(rest, [name], 1.0).run, args=(done,))
+    beside.start()
+    try:
+        with play.reader(play.topic("t")) as rows:
+            assert rows.ids(written[0] + 1) == list(range(written[0] + 1))
+    finally:
+        done.set()
+        beside.join()
+
+
+@pytest.mark.timeout(600)
+def test_a_snapshot_that_was_interrupted_before_it_had_a_place_is_taken_anew(
+    play: Play, rest: ConnectRest
+) -> None:
+    with play.sql() as run:
+        run("CREATE TABLE t (id INT PRIMARY KEY)")
+        run("INSERT INTO t VALUES (1), (2)")
+    deploy_connectors(play.pipeline, rest)
+    name = connector_name(play.pipeline, play.pipeline.sources[0])
+    with play.reader(play.topic("t")) as rows:
+        assert rows.ids(2) == [1, 2]
+        path = f"/connectors/{name}"
+        rest._call("PUT", f"{path}/stop")
+        wait_for(lambda: (status := rest.status(name)) is not None and status.state == "STOPPED")
+        # As Debezium stores it with its word that the snapshot begins.
+        place = {"partition": {"server": play.source}, "offset": {"snapshot": "INITIAL"}}
+        rest._call("PATCH", f"{path}/offsets", {"offsets": [place]})
+        rest._call("PUT", f"{path}/resume")
+        wait_for(
+            lambda: (
+                "'file' parameter is missing" in (s.reason() if (s := rest.status(name)) else "")
+            )
+        )
+        Watchdog(rest, [name]).look(0.0)
+        rest.wait_running(name)
+        with play.sql() as run:
+            run("INSERT INTO t VALUES (3)")
+        assert rows.ids(3) == [1, 2, 3]

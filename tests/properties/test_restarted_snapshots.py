@@ -1,0 +1,168 @@
+"""First snapshots that are interrupted, and begin again with other rows: what they brought goes.
+
+The same world as the barrier's: everything that may happen there happens while snapshots are taken.
+"""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, rule
+
+from shardmerge.schemas.names import ShardId
+from shardmerge.schemas.origin import Origin, OriginColumn, OriginPart
+from shardmerge.schemas.routing import Mode
+from shardmerge.spark_sink.decisions import Decisions
+from tests.properties.barrier_machine import SETTINGS, BarrierMachine
+from tests.properties.barrier_world import SHARDS, TARGET, number_of, numbers_of
+from tests.toy_first_snapshots import SnapshotSource
+from tests.toy_kafka import Ddl
+from tests.toy_server import ServerTarget
+from tests.toy_sink import StaleSink, ToySink
+
+
+class SnapshotSink(ToySink):
+    """Knows, as the pipeline file says it, whether snapshots are to read rows."""
+
+    modes: dict[str, bool]
+
+    def brings_rows(self, shard: ShardId) -> bool:
+        return self.modes[shard.source]
+
+
+class StaleSnapshotSink(SnapshotSink, StaleSink):
+    """With watermarks that are older than the decisions."""
+
+
+class RestartMachine(BarrierMachine):
+    """Two sources that take their first snapshots, and have rows by then."""
+
+    sink_class = SnapshotSink
+    source_class = SnapshotSource
+
+    @initialize(
+        partitions=st.integers(1, 2),
+        batch=st.sampled_from([2, 5, 100]),
+        shared=st.sampled_from(["", "t_."]),
+        shards=st.sampled_from([1, 3]),
+    )
+    def start(self, partitions: int, batch: int, shared: str, shards: int) -> None:
+        self.begin(partitions, batch, Mode.OPTIMISTIC, shards, shared=shared)
+        for shard in SHARDS[:shards]:
+            for key in range(4):
+                self._there(shard, key)
+        for name in self.sources:
+            self._describe(name)
+
+    def _there(self, shard: ShardId, key: int) -> None:
+        """A row that is there before the first snapshot."""
+        self.sources[shard.source].rows[shard][key] = {"id": number_of(shard, key), "a": 7}
+
+    def _source(self, name: str) -> SnapshotSource:
+        source = self.sources[name]
+        assert isinstance(source, SnapshotSource)
+        return source
+
+    def _start_sink(self) -> None:
+        super()._start_sink()
+        assert isinstance(self.sink, SnapshotSink)
+        self.sink.modes = {name: self._source(name).brings_rows for name in self.sources}
+
+    def _describe(self, name: str, *, brings_rows: bool = True) -> None:
+        source = self._source(name)
+        place = source.describes(brings_rows=brings_rows)
+        for shard, schema in sorted(source.schemas.items()):
+            source.send(Ddl(place, ((shard, schema, ()),), snapshot=True))
+        if isinstance(self.sink, SnapshotSink):
+            self.sink.modes[name] = brings_rows
+
+    @rule(source=st.sampled_from(["s1", "s2"]), count=st.integers(1, 9))
+    def read_rows(self, source: str, count: int) -> None:
+        self._read_on(source, count)
+
+    @rule(source=st.sampled_from(["s1", "s2"]), quiet=st.booleans())
+    def begin_again(self, source: str, quiet: bool) -> None:
+        """Interrupted, or after its end: on purpose, or since its place was lost."""
+        if not quiet:
+            self._source(source).next_position()
+        self._describe(source)
+
+    @rule(source=st.sampled_from(["s1", "s2"]), count=st.integers(1, 9), steps=st.integers(0, 40))
+    def read_and_begin_again(self, source: str, count: int, steps: int) -> None:
+        """What is read is applied by then, or some of it; then rows go and change."""
+        self._read_on(source, count)
+        self.sources[source].commit()
+        self.sources[source].finish()
+        self._decide_all(source)
+        self.run_the_sink(steps)
+        for shard in SHARDS:
+            if shard.source == source:
+                self.delete(shard, 0)
+        self._describe(source)
+        self.run_the_sink(steps)
+
+    @rule(source=st.sampled_from(["s1", "s2"]))
+    def describe_anew_without_rows(self, source: str) -> None:
+        """As with ``snapshot.mode`` ``recovery``; only where no snapshot is to be taken."""
+        if self._source(source).reads is None:
+            self._let_the_sources_settle()
+            self._let_the_sink_rest()
+            self._source(source).next_position()
+            self._describe(source, brings_rows=False)
+            self._read_on(source, 1)
+            self._write(next(s for s in SHARDS if s.source == source))
+
+    @rule(shard=st.sampled_from(SHARDS[2:]))
+    def create_or_drop(self, shard: ShardId) -> None:
+        """Not while a snapshot is taken: what is dropped then is described no more."""
+        if self._source(shard.source).reads is None:
+            super().create_or_drop(shard)
+
+    def _read_on(self, source: str, count: int) -> None:
+        first = self.number + 1
+        self.number += count
+        self._source(source).read_on(range(first, first + count))
+
+    def _let_the_sources_settle(self) -> None:
+        for name in self.sources:
+            self._read_on(name, 400)
+        super()._let_the_sources_settle()
+
+    def _check_cells(self, known: Decisions) -> None:
+        super()._check_cells(known)
+        self._check_keys(known)
+
+    def _check_keys(self, known: Decisions) -> None:
+        """The target has the rows that the shards have, and no others."""
+        if TARGET not in known.targets or self.target.passed_over or self.sink.stuck:
+            return
+        for shard, gates in known.targets[TARGET].shards.items():
+            rows = self.sources[shard.source].rows.get(shard)
+            if rows is None or shard not in self.tracked:
+                continue
+            if any(gate.effective_version is None or not gate.live for gate in gates.gates):
+                continue
+            found = {key for key in self.target.cells if key in numbers_of(shard)}
+            assert found == {number_of(shard, key) for key in rows}, shard
+
+
+class StaleRestartMachine(RestartMachine):
+    sink_class = StaleSnapshotSink
+
+
+class OriginRestartMachine(RestartMachine):
+    """The target tells whose rows are whose."""
+
+    target_class = ServerTarget
+    origin = Origin((OriginColumn(OriginPart.SHARD, "_shard"),))
+
+    def _check_cells(self, known: Decisions) -> None:
+        """Statements give values too: other machines look at these."""
+        self._check_keys(known)
+
+
+TestRestarts = RestartMachine.TestCase
+TestRestarts.settings = SETTINGS
+TestStaleRestarts = StaleRestartMachine.TestCase
+TestStaleRestarts.settings = SETTINGS
+TestRestartsWithOrigin = OriginRestartMachine.TestCase
+TestRestartsWithOrigin.settings = SETTINGS
