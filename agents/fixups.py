@@ -43,7 +43,7 @@ from shardmerge.schemas.row_statements import filling
 
 from .answers import Step, with_statement
 from .renewals import is_late, kept_values, made_anew, renewed_behind_gate, with_converted
-from .rereads import why_not_read_again
+from .rereads import lost_by_reading, why_not_read_again
 from .state import ShardState, TargetState
 
 _KINDS = {
@@ -105,6 +105,7 @@ def with_fixups(
     assert decision is not None
     told = [*map(_warning, fixups), *_held_warnings(new, lost, renewed)]
     told += _moved_warnings(change) if change else ()
+    told += [w for f in fixups for w in lost_by_reading(f, _columns(new.shards[f.shard].real))]
     for fixup in fixups:
         if fixup.kind is FixupKind.HOLD and not new.shards[fixup.shard].paused:
             new = new.with_shard(replace(new.shards[fixup.shard], paused=True))

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from shardmerge.connectors.signals import can_be_asked_for
+from shardmerge.schemas.events import Fixup, FixupKind, ShardColumn
 from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId
 from shardmerge.schemas.routing import ExistingRows
+from shardmerge.schemas.value_limits import SNAPSHOT, limits_of
 
 
 def is_read_again(policy: ExistingRows, shard: ShardId, schema: TableSchema | None) -> bool:
@@ -25,3 +29,15 @@ def why_not_read_again(shard: ShardId, schema: TableSchema | None) -> str:
     if not can_be_asked_for(shard):
         return "Debezium cannot read a table of this name again"
     return ""
+
+
+def lost_by_reading(fixup: Fixup, columns: Iterable[ShardColumn]) -> list[str]:
+    """Values of a shard that are right in the target, and that reading its table again damages."""
+    if fixup.kind is not FixupKind.SNAPSHOT:
+        return []
+    return [
+        f"reading {fixup.shard} again: column {item.column.name}: {limit.sentence}"
+        for item in columns
+        for limit in limits_of(item.column.type, item.column.nullable)
+        if limit.told_by_ddl and limit.ways == (SNAPSHOT,)
+    ]

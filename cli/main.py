@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from shardmerge.connectors.connect_rest import ConnectRest
+from shardmerge.connectors.exact_values import check_values
 from shardmerge.connectors.exactly_once import check_connector, check_worker
 from shardmerge.connectors.source_config import connector_config, connector_name
 from shardmerge.connectors.topics_admin import describe_topics
@@ -171,9 +172,13 @@ def check(path: Path, offline: bool) -> None:
 
 
 def _connect_faults(pipeline: Pipeline) -> list[str]:
-    """What keeps Kafka Connect from delivering exactly once."""
+    """What keeps Kafka Connect from delivering exactly once, and exact values."""
     rest = ConnectRest(pipeline.connect.url, patience_s=5.0)
     faults = []
+    try:
+        check_values(rest, pipeline)
+    except ShardMergeError as error:
+        faults.append(str(error))
     for source in pipeline.sources:
         try:
             check_worker(rest, connector_config(pipeline, source))

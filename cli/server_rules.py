@@ -18,11 +18,11 @@ from shardmerge.schemas.pipeline import Source, Target
 from shardmerge.schemas.routing import Keyless, RoutingRule, route, rule_of
 from shardmerge.schemas.spark_catalog import SparkCatalog
 from shardmerge.schemas.topics import RowTopics, row_topic
+from shardmerge.schemas.types import ColumnType
 
 _DAY_S = 86_400
 _READING_MODES = ("ANSI_QUOTES", "NO_BACKSLASH_ESCAPES", "PIPES_AS_CONCAT", "IGNORE_SPACE")
 """SQL modes that change what a statement means."""
-_NO_ZERO_DATES = ("NO_ZERO_DATE", "NO_ZERO_IN_DATE")
 _MIN_PACKET = 16 << 20
 
 
@@ -39,18 +39,26 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class SourceColumn:
+    """A column of a source's table, as far as its values go."""
+
+    name: str
+    type: ColumnType
+    nullable: bool
+
+
+@dataclass(frozen=True, slots=True)
 class SourceTable:
     """A table of a source.
 
     Attributes:
         has_key: Whether it has a primary key.
-        has_dates: Whether it has DATE or DATETIME columns.
     """
 
     database: str
     table: str
     has_key: bool
-    has_dates: bool = False
+    columns: tuple[SourceColumn, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +102,10 @@ def source_findings(source: Source, variables: Mapping[str, str]) -> list[Findin
         found.append(
             Finding(
                 where,
-                f"gtid_mode is {variables['gtid_mode']}: a connector that is restarted right "
-                "behind a DDL may mistake its place in its schema history, and then fails for "
-                "good (Debezium 3.6.1)",
+                f"gtid_mode is {variables['gtid_mode']}: a connector whose Connect worker is "
+                "killed right behind a DDL can read rows of before it with the columns of after it "
+                "(Debezium 3.6.1), so that their shard is held; and before it is switched ON the "
+                "connector must have read everything, or rows are passed over",
                 fault=False,
             )
         )
@@ -220,50 +229,9 @@ def shard_findings(
     return found
 
 
-def zero_date_findings(
-    source: Source, sql_mode: str, tables: Sequence[SourceTable], rules: Sequence[RoutingRule]
-) -> list[Finding]:
-    """Whether a source takes dates that Debezium has no value for.
-
-    Args:
-        source: Whose tables.
-        sql_mode: Of its server.
-        tables: The captured tables.
-        rules: The routing rules.
-    """
-    modes = {mode.strip().upper() for mode in sql_mode.split(",")}
-    lacking = [mode for mode in _NO_ZERO_DATES if mode not in modes]
-    # Without a strict mode the others only warn.
-    if not modes & {"STRICT_TRANS_TABLES", "STRICT_ALL_TABLES"}:
-        lacking.append("STRICT_TRANS_TABLES")
-    shards = [str(shard) for shard, table in _routed(source, tables, rules) if table.has_dates]
-    if not lacking or not shards:
-        return []
-    return [
-        Finding(
-            f"source {source.name}",
-            f"sql_mode lacks {', '.join(lacking)}: a zero date ('0000-00-00', '2026-00-01') in a "
-            "DATE or DATETIME column comes as NULL, in a NOT NULL column as 1970-01-01 (shards "
-            f"{_some(shards)})",
-            fault=False,
-        )
-    ]
-
-
 def _refuses_keyless(rules: Sequence[RoutingRule], shard: ShardId) -> bool:
     rule = rule_of(rules, shard)
     return rule is not None and rule.keyless is Keyless.REFUSE
-
-
-def _routed(
-    source: Source, tables: Sequence[SourceTable], rules: Sequence[RoutingRule]
-) -> list[tuple[ShardId, SourceTable]]:
-    shards = ((ShardId(source.name, t.database, t.table), t) for t in tables)
-    return [(shard, table) for shard, table in shards if route(rules, shard)]
-
-
-def _some(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
 
 def _missed(topics: RowTopics, shard: ShardId) -> str:
@@ -341,7 +309,7 @@ def _version_findings(
     # TiDB's VERSION() is 8.0.11-TiDB-v8.5.0, MariaDB's may be 5.5.5-10.11.6-MariaDB.
     numbers = re.search(r"tidb-v([\d.]+)", lowered) if kind == "tidb" else None
     text = numbers[1] if numbers else lowered.removeprefix("5.5.5-")
-    have, told = _numbers(text), _numbers(version)
+    have, told = version_numbers(text), version_numbers(version)
     same = min(len(told), digits)
     if have[:same] != told[:same]:
         return [
@@ -354,7 +322,8 @@ def _version_findings(
     return []
 
 
-def _numbers(version: str) -> tuple[int, ...]:
+def version_numbers(version: str) -> tuple[int, ...]:
+    """The numbers that a version begins with; empty for none."""
     found = re.match(r"\d+(?:\.\d+)*", version)
     return tuple(int(number) for number in found[0].split(".")) if found else ()
 

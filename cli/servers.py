@@ -9,13 +9,16 @@ from contextlib import contextmanager
 import pymysql
 from pymysql.cursors import Cursor
 
+from shardmerge.schemas.charsets import charset_name
 from shardmerge.schemas.names import ShardId, TargetTable, quote_identifier
 from shardmerge.schemas.pipeline import Pipeline, Source, Target
 from shardmerge.schemas.routing import RoutingRule, route
+from shardmerge.schemas.types import ColumnType
 
 from .key_ranges import KeyRange, key_range, overlap_findings
 from .server_rules import (
     Finding,
+    SourceColumn,
     SourceTable,
     TargetFacts,
     catalog_finding,
@@ -24,12 +27,11 @@ from .server_rules import (
     source_findings,
     table_findings,
     target_findings,
-    zero_date_findings,
 )
+from .value_rules import value_findings, year_findings
 
 _TIMEOUT_S = 10
 _SYSTEM = ("information_schema", "mysql", "performance_schema", "sys")
-_DATES = ("date", "datetime")
 _ORDERED = ("tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "date", "datetime")
 """Types of keys whose values are in the same order here as on the server."""
 _LOCK_WAIT_S = 2
@@ -52,7 +54,8 @@ def server_findings(pipeline: Pipeline) -> list[Finding]:
                 server = variables.get("character_set_server", "")
                 found += database_findings(source, _charsets(cursor, source), captured, server)
                 mode = variables.get("sql_mode", "")
-                found += zero_date_findings(source, mode, captured, routes)
+                found += value_findings(source, mode, captured, routes)
+                found += year_findings(source, variables.get("version", ""), _types(cursor))
                 ranges |= _key_ranges(cursor, source, captured, routes)
         except pymysql.MySQLError as error:
             found.append(Finding(f"source {source.name}", _text(error)))
@@ -97,13 +100,13 @@ def _tables(cursor: Cursor, source: Source) -> list[SourceTable]:
         (_SYSTEM,),
     )
     found = cursor.fetchall()
-    dates = _with_dates(cursor)
+    columns = _columns(cursor)
     return [
         SourceTable(
             database,
             table,
             bool(keys),
-            has_dates=(database, table) in dates,
+            tuple(columns.get((database, table), ())),
         )
         for database, table, keys in found
         if re.fullmatch(source.databases, database)
@@ -111,14 +114,39 @@ def _tables(cursor: Cursor, source: Source) -> list[SourceTable]:
     ]
 
 
-def _with_dates(cursor: Cursor) -> set[tuple[str, str]]:
-    """The tables that have DATE or DATETIME columns."""
+def _columns(cursor: Cursor) -> dict[tuple[str, str], list[SourceColumn]]:
+    """The columns of each table, as far as their values go."""
     cursor.execute(
-        "SELECT DISTINCT table_schema, table_name FROM information_schema.columns"
-        " WHERE table_schema NOT IN %s AND data_type IN %s",
-        (_SYSTEM, _DATES),
+        "SELECT table_schema, table_name, column_name, data_type, column_type, character_set_name,"
+        " is_nullable FROM information_schema.columns WHERE table_schema NOT IN %s",
+        (_SYSTEM,),
     )
-    return set(cursor.fetchall())
+    found: dict[tuple[str, str], list[SourceColumn]] = {}
+    for database, table, name, kind, whole, charset, nullable in cursor.fetchall():
+        of = ColumnType(
+            str(kind).lower(),
+            zerofill="zerofill" in str(whole).lower(),
+            charset=charset_name(charset or ""),
+        )
+        column = SourceColumn(name, of, nullable=nullable == "YES")
+        found.setdefault((database, table), []).append(column)
+    return found
+
+
+def _types(cursor: Cursor) -> dict[tuple[str, str], list[str]]:
+    """The types of the columns of every table with a YEAR column, on the whole server."""
+    cursor.execute(
+        "SELECT c.table_schema, c.table_name, c.data_type FROM information_schema.columns c"
+        " JOIN information_schema.columns y ON y.table_schema = c.table_schema"
+        " AND y.table_name = c.table_name AND y.data_type = 'year'"
+        " WHERE c.table_schema NOT IN %s"
+        " GROUP BY c.table_schema, c.table_name, c.column_name, c.data_type",
+        (_SYSTEM,),
+    )
+    found: dict[tuple[str, str], list[str]] = {}
+    for database, table, name in cursor.fetchall():
+        found.setdefault((database, table), []).append(str(name).lower())
+    return found
 
 
 def _key_ranges(

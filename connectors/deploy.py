@@ -9,6 +9,7 @@ from shardmerge.schemas import topics
 from shardmerge.schemas.pipeline import Pipeline
 
 from .connect_rest import ConnectRest
+from .exact_values import check_values
 from .exactly_once import check_connector, check_worker
 from .signal_table import prepare_signal_table
 from .source_config import connector_config, connector_name
@@ -32,8 +33,10 @@ def deploy_connectors(
 
     Raises:
         StackError: Kafka, Connect or a source cannot be reached, exactly-once delivery is off, a
-            connector does not run, or its user may not write its signal table.
+            connector does not run, its user may not write its signal table, or the workers lack
+            the converter of exact values.
     """
+    check_values(rest, pipeline)
     # The schema-change topics first: made by Connect they could get more than one partition.
     create_topics(pipeline.kafka.bootstrap_servers, topics.own_topics(pipeline))
     names, past = [], {}

@@ -136,11 +136,14 @@ class Connect:
     Attributes:
         row_partitions: Partitions of the row topics that Connect makes.
         replication: Their replication factor.
+        exact_values: Whether its workers have the converter of ``connectors/java``, which gives
+            values that Debezium does not give as they are.
     """
 
     url: str
     row_partitions: int = 1
     replication: int = 1
+    exact_values: bool = True
 
 
 @dataclass(frozen=True, slots=True)

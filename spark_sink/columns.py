@@ -26,6 +26,14 @@ from msgspec.json import Encoder as JsonEncoder
 
 from shardmerge.schemas.errors import SourceError
 from shardmerge.schemas.types import SPATIAL_NAMES, ColumnType
+from shardmerge.schemas.value_limits import UNREADABLE_CHARSETS
+
+from .charset_repairs import (
+    NO_CHARACTER,
+    element_reader,
+    may_lack_characters,
+    translation,
+)
 
 Cells: TypeAlias = list[str | None]
 """Converted values of one column, in row order; None is NULL."""
@@ -36,6 +44,8 @@ class Form(Enum):
 
     TEXT = "text"
     """Characters; written as a quoted literal."""
+    JSON = "json"
+    """JSON text, likewise."""
     NUMBER = "number"
     """A decimal or floating-point literal, checked to be one."""
     DATE = "date"
@@ -103,10 +113,14 @@ def encoder(column_type: ColumnType, *, base64: bool = True) -> Encoder:
     if column_type.is_integer:
         # tinyint(1), which clients read as a boolean, is one in JSON too.
         return _encoder(Form.NUMBER, _integers, int, bool)
-    if column_type.is_string or name in ("set", "json"):
-        return _encoder(Form.TEXT, _texts, str)
+    if column_type.is_string:
+        return _encoder(Form.TEXT, _texts_of(column_type.charset), str)
+    if name == "json":
+        return _encoder(Form.JSON, _texts, str)
     if name == "enum":
         return _encoder(Form.TEXT, _enum(column_type.elements), str)
+    if name == "set":
+        return _encoder(Form.TEXT, _set(column_type.elements), str)
     if column_type.is_binary:
         width = (column_type.length or 1) if name == "binary" else 0
         return _encoder(Form.HEX, _each(lambda v: _bytes_hex(read(v), width)), binary)
@@ -135,12 +149,19 @@ def _encoder(
     return Encoder(form, frozenset(accepts), convert)
 
 
+ZERO_DAY = -100_000_000
+"""The day that ``connectors/java/ExactValues.java`` gives for a zero date that is NOT NULL; in
+milliseconds and microseconds it is midnight of that day."""
+
+
 def date_text(days: int) -> str:
     """Days since 1970-01-01 → ``YYYY-MM-DD``, for the years 0 to 9999.
 
     Source: H. Hinnant, "chrono-compatible low-level date algorithms" (civil_from_days);
-    Python's ``date`` knows no year 0, MySQL does.
+    Python's ``date`` knows no year 0, MySQL does. ``ZERO_DAY`` is the zero date.
     """
+    if days == ZERO_DAY:
+        return "0000-00-00"
     if not _FIRST_DAY <= days <= _LAST_DAY:
         raise ValueError(f"day {days} is outside the years 0 to 9999")
     era, day_of_era = divmod(days + 719_468, 146_097)
@@ -290,13 +311,56 @@ def _texts(values: Sequence[Any], _: bool) -> Cells:
     return list(values)
 
 
+def _texts_of(charset: str) -> Callable[[Sequence[Any], bool], Cells]:
+    """Texts of a charset; see ``charset_repairs``."""
+    if charset in UNREADABLE_CHARSETS:
+        raise UnfitValue(
+            f"Debezium reads text of character set {charset} by another one, wrongly",
+            hint="convert the column to utf8mb4 on the shard",
+        )
+    if not may_lack_characters(charset):
+        return _texts
+    table = translation(charset)
+
+    def convert(values: Sequence[Any], _: bool) -> Cells:
+        text = "".join(filter(None, values))
+        if text.isascii() and table is None:
+            return list(values)
+        if NO_CHARACTER in text:
+            raise UnfitValue(
+                f"Debezium found no character for a byte of this text in {charset}",
+                hint="take the shard out with command leave, convert the column to utf8mb4 on the "
+                "shard, with which it counts again, and let command reread bring its rows",
+            )
+        if table is None:
+            return list(values)
+        return [None if v is None else v.translate(table) for v in values]
+
+    return convert
+
+
+def _set(elements: tuple[str, ...]) -> Callable[[Sequence[Any], bool], Cells]:
+    """Members as text."""
+    element = element_reader(elements)
+    if element is None:
+        return _texts
+
+    def convert(values: Sequence[Any], _: bool) -> Cells:
+        return [None if v is None else ",".join(map(element, v.split(","))) for v in values]
+
+    return convert
+
+
 def _enum(elements: tuple[str, ...]) -> Callable[[Sequence[Any], bool], Cells]:
     """Elements as text; the error value of index 0, which Debezium writes as '', as ``0``.
 
     Source: measured: in strict mode MySQL takes the text '0' for index 0, and refuses ''.
     """
+    element = element_reader(elements)
 
     def convert(values: Sequence[Any], _: bool) -> Cells:
+        if element is not None:
+            values = [None if v is None else element(v) for v in values]
         if "" in values and "" not in elements:
             if "0" in elements:
                 raise UnfitValue("the empty enum value (index 0) cannot be written beside '0'")

@@ -94,6 +94,7 @@ class KeylessChanges:
 
     def batch(self, plan: SegmentPlan) -> KeylessBatch:
         """What has to be written; raises ``RefusedRow`` when a value cannot be converted."""
+        self._cancel(plan)
         removed = [self._change(s, plan, removed=True) for s in self._left(-1)]
         added = [
             change
@@ -108,6 +109,25 @@ class KeylessChanges:
             if added
             else None,
         )
+
+    def _cancel(self, plan: SegmentPlan) -> None:
+        """Take rows away from those that are added where they only look otherwise in the images.
+
+        A snapshot and the binlog may write one value in two ways, of which conversion makes one.
+        """
+        removed, added = [*self._left(-1)], [*self._left(1)]
+        if not removed or not added:
+            return
+        known = dict(zip(self._rows(added, plan), added, strict=True))
+        for row, gone in zip(self._rows(removed, plan), removed, strict=True):
+            if (come := known.get(row)) is not None:
+                both = min(-gone.count, come.count)
+                gone.count += both
+                come.count -= both
+
+    def _rows(self, sums: Sequence[_Sum], plan: SegmentPlan) -> Iterator[tuple[str | None, ...]]:
+        block = block_of([self._change(s, plan, removed=True) for s in sums], plan.columns, ())
+        return zip(*block.cells, strict=True)
 
     def _placed(self, block: Block, column: str) -> Block:
         """The rows that are added, each with its place, if they have one in the target."""

@@ -105,7 +105,8 @@ def _first_refused(rows: Sequence[Change], columns: Sequence[WrittenColumn]) -> 
                     offset,
                     Refusal(
                         f"column {column.image}: {error.message}",
-                        "check the connector's value modes and the shard's tracked schema",
+                        error.hint
+                        or "check the connector's value modes and the shard's tracked schema",
                     ),
                 )
     raise AssertionError("a column was refused, none of its values is")

@@ -28,6 +28,7 @@ from shardmerge.schemas.errors import ShardMergeError, StackError
 
 from .artifacts import DEFAULT_CACHE, Artifacts, resolve
 from .connect import connect_spec
+from .exact_values import with_exact_values
 from .files import exclusive_lock
 from .kafka import kafka_spec
 from .mysql import PASSWORD, USER, mysql_spec, prepare_data
@@ -250,7 +251,9 @@ class LocalStack:
                 artifacts, self.directory / name, self.ports.kafka, self.ports.controller
             )
         if name == "connect":
-            plugins = [artifacts.plugin_path]
+            plugins = [
+                with_exact_values(artifacts.plugin_path, self._cache, artifacts.java, self._say)
+            ]
             if self._has_registry:
                 plugins.append(registry_artifacts(self._cache, self._say).plugin_path)
             return connect_spec(

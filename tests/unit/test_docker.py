@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from shardmerge.connectors.local.registry import RegistryArtifacts, registry_spec
+from shardmerge.connectors.source_config import EXACT_VALUES_PLUGIN
 from shardmerge.schemas.pipeline import parse_pipeline
 
 ROOT = Path(__file__).parents[2]
@@ -142,7 +143,10 @@ def test_every_source_has_its_own_server_id() -> None:
     assert len(ids) == len(set(ids)) == 3
 
 
-@pytest.mark.parametrize("dockerfile", sorted(DOCKER.glob("*.Dockerfile")), ids=lambda p: p.name)
+OF_THE_WHEEL = sorted(set(DOCKER.glob("*.Dockerfile")) - {DOCKER / "connect.Dockerfile"})
+
+
+@pytest.mark.parametrize("dockerfile", OF_THE_WHEEL, ids=lambda p: p.name)
 def test_an_image_starts_a_module_of_the_wheel(dockerfile: Path) -> None:
     text = dockerfile.read_text()
     mapped = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"][
@@ -155,6 +159,14 @@ def test_an_image_starts_a_module_of_the_wheel(dockerfile: Path) -> None:
     assert (ROOT / mapped[package] / f"{name}.py").is_file()
     assert "PYTHONSAFEPATH=1" in text
     assert "--require-hashes" in text
+
+
+def test_the_connect_image_compiles_the_converter_and_says_that_it_is_there() -> None:
+    text = (DOCKER / "connect.Dockerfile").read_text()
+    assert "COPY connectors/java /java" in text
+    assert EXACT_VALUES_PLUGIN in text
+    assert (ROOT / "connectors" / "java" / "ExactValues.java").is_file()
+    assert SERVICES["connect"]["build"]["dockerfile"] == "docker/connect.Dockerfile"
 
 
 def test_the_docker_folder_holds_no_python() -> None:

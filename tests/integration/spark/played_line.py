@@ -65,7 +65,14 @@ class Line:
         shared: The row topic of all shards; "" when each has its own.
     """
 
-    def __init__(self, stack: LocalStack, *routes: RoutingRule, shared: bool = False) -> None:
+    def __init__(
+        self,
+        stack: LocalStack,
+        *routes: RoutingRule,
+        shared: bool = False,
+        in_step: bool = False,
+    ) -> None:
+        self._in_step = in_step
         name = f"driver{os.getpid()}x{next(_numbers)}"
         self.source, self.target = f"{name}s", TargetTable(name, "t")
         self.shared = f"all_{name}" if shared else ""
@@ -147,7 +154,9 @@ class Line:
         statements = StatementRunner(lambda: self._journal(epoch))
         driver = Driver(
             self.pipeline,
-            intake=Intake(self.pipeline, OffsetReader(bootstrap), tail),
+            intake=Intake(
+                self.pipeline, OffsetReader(bootstrap), tail, applies_in_step=self._in_step
+            ),
             control=control,
             journal=journal,
             statements=statements,
@@ -233,14 +242,29 @@ class Line:
         for image in images:
             self._row(shard, partition, {"op": "d", "before": image})
 
+    def reads(
+        self,
+        shard: ShardId,
+        *images: dict[str, Any],
+        place: SourcePosition,
+        ts_ms: int,
+        partition: int = 0,
+    ) -> None:
+        """Rows that a snapshot read, which was taken there. Within a transaction."""
+        for image in images:
+            record = {"op": "r", "after": image, "ts_ms": ts_ms}
+            self._row(shard, partition, record, pos=place.pos, snapshot="true")
+
     def truncation(self, shard: ShardId, partition: int = 0) -> None:
         """The event of a TRUNCATE TABLE. Within a transaction."""
         self._row(shard, partition, {"op": "t"})
 
-    def _row(self, shard: ShardId, partition: int, record: dict[str, Any]) -> None:
+    def _row(
+        self, shard: ShardId, partition: int, record: dict[str, Any], **source_too: Any
+    ) -> None:
         source = {
             "name": shard.source, "db": shard.database, "table": shard.table,
-            "file": "binlog.000001", "pos": next(self._pos), "row": 0,
+            "file": "binlog.000001", "pos": next(self._pos), "row": 0, **source_too,
         }  # fmt: skip
         value = json.dumps({**record, "source": source}).encode()
         self.put(self.topic_of(shard), value, partition)
@@ -265,10 +289,11 @@ class Line:
         live: bool = True,
         releases: tuple[ShardId, ...] = (),
         key: str = "id",
+        snapshot_ms: int = 0,
     ) -> None:
         """Send a decision. ``columns``: all integers, ``<name>`` or ``<name>=<name by now>``.
 
-        Identities are ``<name>#1``.
+        Identities are ``<name>#1``. ``snapshot_ms``: when a snapshot described it, if one did.
         """
         version = self._versions[self.target] = self._versions.get(self.target, 0) + 1
         emitted = Outcome.EMIT if statements else Outcome.NOOP
@@ -282,7 +307,9 @@ class Line:
                 )
                 for name, _, by_now in (text.partition("=") for text in columns.split())
             ),
-            key=(key,), live=live, releases=tuple(Release(shard, version) for shard in releases),
+            key=tuple(key.split()), live=live,
+            releases=tuple(Release(shard, version) for shard in releases),
+            snapshot=bool(snapshot_ms), ts_ms=snapshot_ms,
         )  # fmt: skip
         self._ddl.produce(topics.ddl(self.pipeline).name, codec.encode(decision), b"k")
         self._ddl.flush()
@@ -308,6 +335,30 @@ class Line:
         for number, (shard, offset, place) in enumerate(changes):
             self.decide(shard, offset, place, "id a", *([create] if number == 0 else []))
         return shards
+
+    def describe(
+        self,
+        place: SourcePosition,
+        ms: int,
+        *shards: ShardId,
+        key: str = "id",
+        origin: bool = False,
+    ) -> None:
+        """A snapshot begins, or begins again; the first one makes the target too."""
+        self.begin()
+        changes = [(shard, self.change()) for shard in shards]
+        self.commit()
+        primary = ", PRIMARY KEY (`id`)" if key else ""
+        column = ", `f` varchar(194) COLLATE utf8mb4_bin NOT NULL" if origin else ""
+        create = self.statement(
+            f"CREATE TABLE TARGET (`id` int NOT NULL, `a` int{column}{primary})"
+        )
+        binds = (Binding("id#1", "id"), Binding("a#1", "a"), Binding("@shard", "f"))
+        create = replace(create, binds=binds[: 2 + origin])
+        columns = "id a @shard" if origin else "id a"
+        for shard, offset in changes:
+            statements = [] if self._versions.get(self.target) else [create]
+            self.decide(shard, offset, place, columns, *statements, key=key, snapshot_ms=ms)
 
     # --- what is seen
 

@@ -141,12 +141,10 @@ SNAPSHOT_LOSES = {
     ("c_float", "3.4028234e38"): "-0.1",
     ("c_float", "1.17549435e-38"): "-0.1",
     ("c_float", "16777217"): "-0.1",
-    ("c_year", "0"): "1901",
 }
 """Values that Debezium's snapshot reads wrongly (measured, 3.6.1) → what stands in for them.
 
-It asks for FLOAT in MySQL's text form, which has six digits, and reads the year 0000 as 2000, with
-the driver's ``yearIsDateType`` either way.
+It asks for FLOAT in MySQL's text form, which has six digits.
 """
 
 

@@ -15,9 +15,9 @@ from shardmerge.cli.server_rules import (
     source_findings,
     table_findings,
     target_findings,
-    zero_date_findings,
 )
 from shardmerge.cli.servers import server_findings
+from shardmerge.cli.value_rules import year_findings
 from shardmerge.schemas.names import TargetTable
 from shardmerge.schemas.pipeline import Connect, Kafka, Pipeline, Source, Target
 from shardmerge.schemas.routing import Keyless, RoutingRule
@@ -196,34 +196,24 @@ def test_an_empty_database_of_another_charset_than_its_server_is_a_fault():
     assert database_findings(SOURCE, {"a": "utf8"}, [], "utf8mb3") == []
 
 
-DATES = "STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE"
+TABLES_WITH_YEARS = {
+    ("app", "films"): ["int"] * 8 + ["year"],
+    ("app", "cars"): ["int"] * 7 + ["year", "varchar"],
+    ("elsewhere", "books"): ["year", *["decimal"] * 16],
+}
 
 
-@pytest.mark.parametrize(
-    ("mode", "text"),
-    [
-        ("STRICT_TRANS_TABLES,NO_ZERO_IN_DATE", "sql_mode lacks NO_ZERO_DATE"),
-        ("STRICT_ALL_TABLES,no_zero_date", "sql_mode lacks NO_ZERO_IN_DATE"),
-        ("", "sql_mode lacks NO_ZERO_DATE, NO_ZERO_IN_DATE, STRICT_TRANS_TABLES"),
-        ("NO_ZERO_IN_DATE,NO_ZERO_DATE", "sql_mode lacks STRICT_TRANS_TABLES"),
-    ],
-)
-def test_a_source_that_takes_zero_dates_is_told_where_a_shard_has_dates(
-    mode: str, text: str
-) -> None:
-    rules = [RoutingRule(".*", "app", r"t.*", "m", "t")]
-    tables = [
-        SourceTable("app", "t_0", has_key=True),
-        SourceTable("app", "t_1", has_key=True, has_dates=True),
-        SourceTable("app", "t_2", has_key=True, has_dates=True),
-        SourceTable("app", "other", has_key=True, has_dates=True),
-    ]
-    [found] = zero_date_findings(SOURCE, mode, tables, rules)
+def test_tables_whose_rows_stop_a_connector_are_told_wherever_they_are() -> None:
+    [found] = year_findings(SOURCE, "8.0.15", TABLES_WITH_YEARS)
+
     assert not found.fault and found.where == "source s1"
-    assert text + ":" in found.text and "1970-01-01" in found.text
-    assert "s1/app.t_1 and 1 more" in found.text
-    assert zero_date_findings(SOURCE, DATES, tables, rules) == []
-    assert zero_date_findings(SOURCE, mode, [tables[0], tables[3]], rules) == []
+    assert "app.films and 1 more" in found.text and "SMALLINT" in found.text
+
+
+@pytest.mark.parametrize("version", ["8.0.29", "8.4.3", "9.7.4-2", "5.7.22-log", ""])
+def test_no_such_table_is_told_of_on_servers_that_debezium_reads(version: str) -> None:
+    assert year_findings(SOURCE, version, TABLES_WITH_YEARS) == []
+    assert year_findings(SOURCE, "8.0.15", {("app", "t"): ["int", "year"]}) == []
 
 
 class _Server:
@@ -249,8 +239,10 @@ class _Server:
                 raise pymysql.err.OperationalError(1205, "Lock wait timeout exceeded")
             assert sql in [f"SELECT MIN(`id`), MAX(`id`) FROM `app`.`a_{n}`" for n in (1, 2)]
             self.rows = [(1, 9)]
+        elif "data_type = 'year'" in sql:
+            self.rows = [("app", "a_1", kind) for kind in ["int"] * 8 + ["year"]]
         elif "information_schema.columns" in sql:
-            self.rows = [("app", "a_1")]
+            self.rows = [("app", "a_1", "f", "float", "float", None, "YES")]
         elif "information_schema.triggers" in sql:
             self.looked_at.append(arguments)
             self.rows = [("tr",)] if arguments[1] == "b" else []
@@ -287,12 +279,15 @@ def test_what_the_servers_say_of_columns_and_of_targets_named_by_groups_is_judge
 
     assert server.looked_at == [("m", "a"), ("m", "b"), ("m", "z")]
     assert "target m.b: trigger tr runs for every row that is merged" in found
+    years = [text for text in found if "YEAR" in text]
+    assert [text.partition(" would")[0] for text in years] == ["source s1: a row of app.a_1"]
+    found = [text for text in found if text not in years]
     assert len(found) == 3
     assert "s1/app.a_1 (id 1 to 9) and s1/app.a_2 (id 1 to 9)" in found[1]
-    assert "s1/app.a_1" in found[0] and "1970-01-01" in found[0]
+    assert "s1/app.a_1" in found[0] and "FLOAT" in found[0]
 
     server.locked = "`a_2`"
-    assert [str(f) for f in server_findings(pipeline)] == [found[0], found[2]]
+    assert [str(f) for f in server_findings(pipeline)] == [found[0], *years, found[2]]
 
     catalog = SparkCatalog("lake", (("type", "hadoop"), ("warehouse", "/w")))
     lake = Target("", 0, "", "", "control", "iceberg", "1.12.0", catalog)

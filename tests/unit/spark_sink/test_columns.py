@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from shardmerge.schemas.types import ColumnType
 from shardmerge.spark_sink.columns import (
+    ZERO_DAY,
     Form,
     UnfitValue,
     date_text,
@@ -215,3 +216,13 @@ def test_timestamps_of_both_spellings_of_utc_and_null_may_be_mixed() -> None:
     assert encoder(ColumnType("timestamp")).encode(values) == [
         "2021-03-28 01:30:00", None, "2021-03-28 01:30:00.5", "0000-00-00 00:00:00",
     ]  # fmt: skip
+
+
+def test_the_converters_zero_day_is_the_zero_date() -> None:
+    assert one(ColumnType("date"), ZERO_DAY) == "0000-00-00"
+    assert one(ColumnType("datetime", fsp=3), ZERO_DAY * 86_400_000) == "0000-00-00 00:00:00"
+    assert one(ColumnType("datetime", fsp=6), ZERO_DAY * 86_400_000_000) == "0000-00-00 00:00:00"
+
+
+def test_the_year_0_comes_in_two_ways() -> None:
+    assert encoder(ColumnType("year")).encode([0, 1900, 1901]) == ["0000", "0000", "1901"]

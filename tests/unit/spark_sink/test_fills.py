@@ -26,7 +26,7 @@ def _literal(text: str) -> Default:
         (ColumnType("varchar", 9), False, _literal("it's"), Fill(Form.TEXT, "it's")),
         (ColumnType("text"), False, None, Fill(Form.TEXT, "")),
         (ColumnType("blob"), False, None, Fill(Form.HEX, "")),
-        (ColumnType("json"), False, None, Fill(Form.TEXT, "null")),
+        (ColumnType("json"), False, None, Fill(Form.JSON, "null")),
         (ColumnType("binary", 2), False, None, Fill(Form.HEX, "0000")),
         (ColumnType("bit", 8), False, _literal("b'101'"), Fill(Form.BITS, "5")),
         (ColumnType("enum", elements=("a", "b")), False, None, Fill(Form.TEXT, "a")),

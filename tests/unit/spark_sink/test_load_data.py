@@ -28,3 +28,12 @@ def test_plain_rows_are_written_as_they_are() -> None:
 def test_what_has_a_meaning_is_escaped(text: str, field: str) -> None:
     escaped = field.encode() if text != "\0" else b"\\0"
     assert lines(("1", text), ("2", "x"), ("3", None)) == b"1\t%s\n2\tx\n3\t\\N\n" % escaped
+
+
+def test_json_is_loaded_so_that_mysql_reads_its_numbers_and_mariadb_keeps_its_text() -> None:
+    number = "5.066837196502553e99"
+    block = Block(("j",), (Form.JSON,), ([number],), (False,), 1)
+    (line,) = load_data(TargetTable("d", "t"), block, replace=True)[1].decode().splitlines()
+    assert line != number and float(line) == float(number)
+    kept = load_data(TargetTable("d", "t"), block, replace=True, is_mariadb=True)[1]
+    assert kept.decode() == f"{number}\n"

@@ -187,3 +187,18 @@ def test_rows_that_a_snapshot_reads_at_one_place_get_keys_of_their_own() -> None
     assert [r["_p"] for r in rows_of(batch.added)] == [
         f"s1/{at(50)} app.t:{place}" for place in ("0:7", "0:8", "1:7", "1:8")
     ]
+
+
+def test_rows_that_only_look_otherwise_take_each_other_away() -> None:
+    elements = ColumnType("enum", elements=("a,b", "c"), charset="utf8mb4")
+    f = fold(segment(key="", v=elements))
+    assert f.add(0, row("r", {"v": "a,b"}, at(100)))  # of a snapshot
+    assert f.add(1, row("r", {"v": "a,b"}, at(100)))
+    assert f.add(2, row("d", {"v": "a\\,b"}, at(110)))  # of the binlog
+
+    (batch,) = f.batches()
+    assert isinstance(batch, KeylessBatch)
+    assert batch.removed is None
+    assert rows_of(batch.added) == [{"v": "a,b"}]
+    (again,) = f.batches()
+    assert again == batch

@@ -1,0 +1,29 @@
+"""Checks that a Connect cluster has the converter of exact values (``connectors/java``).
+
+Kafka Connect lists its plugins, but knows nothing of Debezium's converters: the jar has a predicate
+too, which says that it is there. Without it a connector that is told to use it would fail.
+"""
+
+from __future__ import annotations
+
+from shardmerge.schemas.errors import StackError
+from shardmerge.schemas.pipeline import Pipeline
+
+from .connect_rest import ConnectRest
+from .source_config import EXACT_VALUES_PLUGIN
+
+
+def check_values(rest: ConnectRest, pipeline: Pipeline) -> None:
+    """Raise ``StackError`` when the pipeline asks for the converter and the workers lack it.
+
+    Args:
+        rest: The Connect cluster.
+        pipeline: Whose connectors are to be made or updated.
+    """
+    if pipeline.connect.exact_values and EXACT_VALUES_PLUGIN not in rest.plugins():
+        raise StackError(
+            f"Kafka Connect at {rest.url} lacks the converter of exact values",
+            hint="compile it (python -m shardmerge.connectors.local.exact_values), put the jar "
+            "into the folder of Debezium's connector on every worker and start these again; or set "
+            "exact_values = false under [connect]",
+        )

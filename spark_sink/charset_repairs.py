@@ -1,0 +1,85 @@
+"""Text of the binlog that Debezium reads by another character set than the column's. Pure.
+
+A snapshot's text comes from the server in UTF-8. Of the binlog Debezium gets bytes, and reads them
+by the Java charset that the driver names for the column's: that of another maker, or of another
+language. Where it puts a character that the column's charset does not have, that character tells
+which was meant. U+FFFD, which it puts where it finds none at all, does not: such a row is refused.
+
+Source: every character of every charset of MySQL 8.0.15 through ``CONVERT … USING utf16`` and
+through the Java charset of Connector/J 9.1, compared; tests/integration/spark/test_every_value.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+
+_UNICODE = frozenset({"utf8mb4", "utf8mb3", "ucs2", "utf16", "utf16le", "utf32", "gb18030", ""})
+"""Charsets that have U+FFFD themselves."""
+NO_CHARACTER = "\ufffd"
+MISREAD: dict[str, tuple[str, str]] = {
+    "cp866": ("\u2116\u00a4", "\u207f\u00b2"),
+    "gbk": ("\u2641", "\u2295"),
+    "geostd8": (
+        (
+            "\u00c0\u00c1\u00c2\u00c3\u00c4\u00c5\u00c6\u00c7\u00c8\u00c9\u00ca\u00cb\u00cc"
+            "\u00cd\u00ce\u00cf\u00d0\u00d1\u00d2\u00d3\u00d4\u00d5\u00d6\u00d7\u00d8\u00d9"
+            "\u00da\u00db\u00dc\u00dd\u00de\u00df\u00e0\u00e1\u00e2\u00e3\u00e4\u00e5\u00fd"
+        ),
+        (
+            "\u10d0\u10d1\u10d2\u10d3\u10d4\u10d5\u10d6\u10f1\u10d7\u10d8\u10d9\u10da\u10db"
+            "\u10dc\u10f2\u10dd\u10de\u10df\u10e0\u10e1\u10e2\u10f3\u10e3\u10e4\u10e5\u10e6"
+            "\u10e7\u10e8\u10e9\u10ea\u10eb\u10ec\u10ed\u10ee\u10f4\u10ef\u10f0\u10f5\u2116"
+        ),
+    ),
+    "greek": ("\u2018\u2019", "\u02bd\u02bc"),
+    "hebrew": ("\u00af", "\u203e"),
+    "koi8u": (
+        "\u2219\u2553\u2555\u2556\u255c\u2562\u2564\u2565\u256b",
+        "\u2022\u0454\u0456\u0457\u0491\u0404\u0406\u0407\u0490",
+    ),
+    "sjis": ("\u2014\uff3c", "\u2015\u005c"),
+    "swe7": ("@[\u005c]^`{|}~", "\u00c9\u00c4\u00d6\u00c5\u00dc\u00e9\u00e4\u00f6\u00e5\u00fc"),
+    "ujis": ("\u2014\uff3c\uff5e", "\u2015\u005c~"),
+    "eucjpms": (
+        "\u2014\u301c\u2016\u2212\u00a2\u00a3\u00ac",
+        "\u2015\uff5e\u2225\uff0d\uffe0\uffe1\uffe2",
+    ),
+}
+"""Charset → characters that it does not have, and those that they stand for."""
+
+
+def translation(charset: str) -> dict[int, int] | None:
+    """For ``str.translate``; None where nothing is misread."""
+    pair = MISREAD.get(charset)
+    return None if pair is None else str.maketrans(*pair)
+
+
+def may_lack_characters(charset: str) -> bool:
+    """Whether U+FFFD in such a text can only be a character that Debezium could not read."""
+    return charset not in _UNICODE
+
+
+_ESCAPES = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_MAY_BE_ESCAPED = frozenset("\\,'\"\0\b\n\r\t\x1a")
+
+
+def element_reader(elements: tuple[str, ...]) -> Callable[[str], str] | None:
+    """Finds the element of an enum or set that a text of Debezium's names; None: it is the text.
+
+    In rows of the binlog it spells elements as the statement does that made the column, with its
+    escapes, and writes a backslash before commas, by which it separates them in lists of its own.
+    A snapshot has them as they are.
+    """
+    if not any(_MAY_BE_ESCAPED & set(element) for element in elements):
+        return None
+
+    def element(text: str) -> str:
+        if text in elements or "\\" not in text:
+            return text
+        plain = _ESCAPE.sub(lambda found: _ESCAPES.get(found[1], found[1]), text)
+        return plain if plain in elements else text
+
+    return lru_cache(maxsize=1_024)(element)

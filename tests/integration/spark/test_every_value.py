@@ -1,0 +1,144 @@
+"""Every type's boundary values through every way: what no limit names is exact."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from shardmerge.connectors.local.stack import LocalStack
+from shardmerge.schemas.value_limits import (
+    BINLOG,
+    LIMITS,
+    SNAPSHOT,
+    UNREADABLE_CHARSETS,
+    ValueLimit,
+)
+
+from . import ways
+from .exactness import (
+    FAMILIES,
+    HALF_ZEROS,
+    JSON_DECIMALS,
+    LOST_BYTES,
+    LOST_DAYS,
+    UNMAPPED,
+    ZERO,
+    Item,
+    definitions,
+    rows,
+)
+from .ways import KEYLESS, REREAD, Difference, Line
+
+pytestmark = pytest.mark.timeout(900)
+YEAR_ZERO = "0000-05-05"
+
+
+@pytest.fixture(scope="module")
+def line(stack: LocalStack) -> Iterator[Line]:
+    """All families, read by one connector that writes JSON."""
+    line = Line(stack, "json")
+    ways.before_start(line)
+    line.make("unmapped", UNMAPPED)
+    line.fill("unmapped", UNMAPPED)
+    line.start()
+    ways.after_start(line)
+    yield line
+    line.close()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_what_is_not_exact_is_in_the_table(line: Line, family: str) -> None:
+    found = ways.played(line, family)
+    print(ways.matrix(line.families[family], found))
+    assert [d for d in found if not _limits(d)] == []
+    # And what the table names is seen: an entry that is no longer true must go.
+    assert {limit.id for d in found for limit in _limits(d)} == _SEEN.get(family, set())
+
+
+_SEEN = {
+    "numbers": {"float_digits"},
+    "dates": {"zero_date", "half_zero_date", "year_zero", "year_zero_read", "lost_days"},
+    "times": {"zero_date"},
+    "json": {"json_decimal"},
+}
+"""One double in 200, and characters of vendors, are not among the values."""
+
+
+@pytest.mark.parametrize("family", ["integers", "numbers", "times", "texts", "bytes"])
+def test_primary_keys_of_every_type_are_exact(line: Line, family: str) -> None:
+    assert ways.played_as_keys(line, family) == []
+
+
+@pytest.mark.parametrize("family", ["integers", "numbers", "dates", "json"])
+def test_avro_brings_the_same_values_as_json(stack: LocalStack, family: str) -> None:
+    line = Line(stack, "avro", (family,))
+    try:
+        ways.before_start(line)
+        line.start()
+        ways.after_start(line)
+        found = ways.played(line, family)
+        print(ways.matrix(line.families[family], found))
+        assert [d for d in found if not _limits(d)] == []
+    finally:
+        line.close()
+
+
+def test_text_that_cannot_be_read_holds_its_shard(line: Line) -> None:
+    for charset in sorted(UNREADABLE_CHARSETS):
+        item = Item(f"u_{charset}", f"VARCHAR(9) CHARACTER SET {charset}", ("'a'",))
+        assert "by another one, wrongly" in _hold(line, f"u_{charset}", item)
+    for charset, lost in LOST_BYTES.items():
+        literals = tuple(f"_{charset} X'{byte}'" for byte in lost.split())
+        item = Item(f"l_{charset}", f"VARCHAR(9) CHARACTER SET {charset}", literals)
+        assert "found no character" in _hold(line, f"l_{charset}", item)
+
+
+def test_bytes_that_have_no_character_are_question_marks_or_hold_their_shard(line: Line) -> None:
+    rig, schema = line.rig("unmapped", definitions(UNMAPPED))
+    line.apply(rig, schema, ways.count_is(len(rows(UNMAPPED))))
+    found = line.differences(ways.SNAPSHOT, "unmapped", rig, UNMAPPED)
+    rig.close()
+    assert {d.got for d in found} == {"3F"}
+    assert {d.column for d in found} == {item.column for item in UNMAPPED}
+    for item in UNMAPPED:
+        assert "Incorrect string value" in _hold(line, item.column, item)
+
+
+def _hold(line: Line, table: str, item: Item) -> str:
+    """Why the first row of a table is held, which the binlog brings."""
+    line.make(table, (item,))
+    line.fill(table, (item,))
+    line.records(table, len(item.literals))
+    rig, schema = line.rig(table, definitions((item,)))
+    try:
+        result = rig.apply(rig.segment(schema))
+        assert result.hold is not None, table
+        assert (rig.rows(), result.next_offset) == ([], 0)
+        return result.hold.reason
+    finally:
+        rig.close()
+
+
+def _limits(difference: Difference) -> list[ValueLimit]:
+    """The entries of the table that name a difference."""
+    read = difference.way in (ways.SNAPSHOT, REREAD)
+    where = {SNAPSHOT, BINLOG} if difference.way == KEYLESS else {SNAPSHOT if read else BINLOG}
+    return [
+        limit
+        for limit in LIMITS
+        if where & set(limit.ways) and _is_of(limit.id, difference.column, difference.literal)
+    ]
+
+
+def _is_of(limit: str, column: str, literal: str) -> bool:
+    day = literal.strip("'")[:10]
+    return {
+        "zero_date": day == ZERO,
+        "half_zero_date": day in HALF_ZEROS and day != YEAR_ZERO,
+        "year_zero": day == YEAR_ZERO,
+        "year_zero_read": day == YEAR_ZERO and column.startswith("dt"),
+        "lost_days": day in LOST_DAYS and column.startswith("dt"),
+        "float_digits": column.startswith("f_") and "float" in column.lower(),
+        "json_decimal": literal in JSON_DECIMALS,
+    }.get(limit, False)
