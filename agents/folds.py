@@ -9,7 +9,7 @@ from pathlib import PurePath
 from shardmerge.connectors.envelope import schema_change_event
 from shardmerge.connectors.signals import snapshot_signal
 from shardmerge.schemas import codec, topics
-from shardmerge.schemas.errors import ConfigError, ContractError
+from shardmerge.schemas.errors import ContractError
 from shardmerge.schemas.events import (
     ChangeId,
     CommandKind,
@@ -20,11 +20,11 @@ from shardmerge.schemas.events import (
     Outcome,
     SchemaChange,
 )
-from shardmerge.schemas.grammar import ServerContext
 from shardmerge.schemas.names import ShardId
-from shardmerge.schemas.pipeline import Pipeline, Source
+from shardmerge.schemas.pipeline import Pipeline
 from shardmerge.schemas.render.dialect import Dialect
 from shardmerge.schemas.render.dialects import dialect_of
+from shardmerge.schemas.source_server import server_context
 
 from . import coordinator, tracker
 from .answers import Step
@@ -37,26 +37,6 @@ from .store import (
     last_statement_puts,
     tracked_puts,
 )
-
-
-def server_context(source: Source) -> ServerContext:
-    """How a source's server reads a statement.
-
-    Raises:
-        ConfigError: The version is not numbers with points.
-    """
-    numbers = source.version.split(".")
-    if not all(number.isdigit() for number in numbers):
-        raise ConfigError(
-            f"source {source.name}: version {source.version!r} is not numbers with points",
-            hint="SELECT VERSION() tells it; write it without what follows the numbers",
-        )
-    return ServerContext(
-        flavour=source.flavour,
-        version=tuple(int(number) for number in numbers),
-        sql_mode=frozenset(m.strip().upper() for m in source.sql_mode.split(",") if m.strip()),
-        charset=source.charset,
-    )
 
 
 class TrackerFold:

@@ -22,6 +22,7 @@ import click
 from shardmerge.connectors.connect_rest import ConnectRest
 from shardmerge.connectors.local.processes import ProcessSpec, Supervisor
 from shardmerge.connectors.local.stack import LocalStack
+from shardmerge.connectors.repair.source_repair import repairs_of
 from shardmerge.connectors.reread_watch import RereadWatch
 from shardmerge.connectors.source_config import connector_name
 from shardmerge.connectors.watchdog import Watchdog
@@ -144,9 +145,12 @@ def main(directory: Path, owner: int | None) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
     names = [connector_name(keeper.pipeline, source) for source in keeper.pipeline.sources]
+    url = keeper.pipeline.connect.url
+    # A stop or a start of a connector takes longer than an answer.
+    repairs = repairs_of(keeper.pipeline, ConnectRest(url, patience_s=20.0))
     for watch in (
-        Watchdog(ConnectRest(keeper.pipeline.connect.url, patience_s=2.0), names),
-        RereadWatch(keeper.pipeline, ConnectRest(keeper.pipeline.connect.url, patience_s=2.0)),
+        Watchdog(ConnectRest(url, patience_s=2.0), names, repairs=repairs),
+        RereadWatch(keeper.pipeline, ConnectRest(url, patience_s=2.0), repairs),
     ):
         threading.Thread(target=watch.run, args=(stopping,), daemon=True).start()
     while not stopping.wait(_LOOK_SECONDS):

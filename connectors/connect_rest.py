@@ -97,6 +97,11 @@ class ConnectRest:
         """Names of all connectors of the cluster."""
         return tuple(sorted(self._call("GET", "/connectors").json()))
 
+    def plugins(self) -> tuple[str, ...]:
+        """Classes of everything that the workers load as plugins."""
+        listed = self._call("GET", "/connector-plugins?connectorsOnly=false").json()
+        return tuple(sorted(plugin["class"] for plugin in listed))
+
     def create_or_update(self, name: str, config: Mapping[str, str]) -> bool:
         """Give a connector its configuration; returns whether anything changed.
 
@@ -113,7 +118,7 @@ class ConnectRest:
         if objections := self.validate(named):
             texts = [f"{key}: {' '.join(messages)}" for key, messages in objections.items()]
             raise StackError(f"connector {name} is refused: {'; '.join(texts)}")
-        self._call("PUT", f"/connectors/{quote(name)}/config", dict(config))
+        self.set_config(name, config)
         return True
 
     def config(self, name: str) -> Mapping[str, str] | None:
@@ -170,6 +175,64 @@ class ConnectRest:
         """Restart a connector and all of its tasks."""
         self._call("POST", f"/connectors/{quote(name)}/restart?includeTasks=true")
 
+    def stop(self, name: str) -> None:
+        """Stop a connector and wait until it has no tasks: then its offset can be changed.
+
+        Raises:
+            StackError: It has not stopped within the client's patience.
+        """
+        self._call("PUT", f"/connectors/{quote(name)}/stop")
+        deadline = time.monotonic() + self._patience_s
+        while (status := self.status(name)) is None or status.state != "STOPPED" or status.tasks:
+            if time.monotonic() > deadline:
+                raise StackError(
+                    f"connector {name} has not stopped within {self._patience_s:.0f} s",
+                    hint="see whether the workers run, and their logs",
+                )
+            time.sleep(_PAUSE_S)
+
+    def resume(self, name: str) -> None:
+        """Let a connector that was stopped or paused run."""
+        self._call("PUT", f"/connectors/{quote(name)}/resume")
+
+    def offset(self, name: str) -> Mapping[str, Any] | None:
+        """The offset that is committed for a connector of one source; None before the first."""
+        body = self._call("GET", f"/connectors/{quote(name)}/offsets").json()
+        found = [entry["offset"] for entry in body["offsets"] if entry.get("offset")]
+        if len(found) > 1:
+            raise StackError(
+                f"connector {name} has the offsets of {len(found)} sources",
+                hint="one connector reads one source: see GET /connectors/NAME/offsets",
+            )
+        return found[0] if found else None
+
+    def set_offset(self, name: str, server: str, offset: Mapping[str, Any]) -> None:
+        """Change the offset of a stopped connector.
+
+        Args:
+            name: Of the connector.
+            server: Its ``topic.prefix``, which is Debezium's name of the source.
+            offset: What it shall be.
+        """
+        body = {"offsets": [{"partition": {"server": server}, "offset": dict(offset)}]}
+        self._call("PATCH", f"/connectors/{quote(name)}/offsets", body)
+
+    def set_config(self, name: str, config: Mapping[str, str]) -> None:
+        """Give a connector its configuration, as it is; one that is stopped stays so."""
+        self._call("PUT", f"/connectors/{quote(name)}/config", dict(config))
+
+    def begin_anew(self, name: str) -> None:
+        """Let a connector forget its place: it begins with its first snapshot.
+
+        Raises:
+            StackError: It cannot be stopped, or its offset cannot be deleted.
+        """
+        self.stop(name)
+        try:
+            self._call("DELETE", f"/connectors/{quote(name)}/offsets")
+        finally:
+            self.resume(name)
+
     def validate(self, config: Mapping[str, str]) -> Mapping[str, tuple[str, ...]]:
         """What Connect and the connector have against a configuration: key → messages.
 
@@ -213,7 +276,8 @@ class ConnectRest:
             except requests.RequestException as error:
                 problem = f"Kafka Connect at {self.url} cannot be reached: {error}"
             else:
-                if answer.ok or (missing_ok and answer.status_code == requests.codes.not_found):
+                missing = answer.status_code == requests.codes.not_found
+                if answer.ok or (missing_ok and missing and not _is_passing(answer)):
                     return answer
                 problem = f"{method} {self.url}{path} → {answer.status_code}: {_message(answer)}"
                 if not _is_passing(answer):
@@ -228,6 +292,9 @@ def _is_passing(answer: requests.Response) -> bool:
     """Whether the worker only asks for patience: a rebalance, or it has not joined its group."""
     if answer.status_code in (requests.codes.conflict, requests.codes.service_unavailable):
         return True
+    if answer.status_code == requests.codes.not_found:
+        # While it starts its web server answers before it knows its own paths, in HTML.
+        return "html" in answer.headers.get("Content-Type", "")
     message = _message(answer).lower()
     return answer.status_code == requests.codes.internal_server_error and (
         "timed out" in message or "rebalance" in message

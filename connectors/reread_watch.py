@@ -1,7 +1,8 @@
 """Brings on the snapshots of single tables that a connector leaves unanswered.
 
 Reads what was asked and what connectors said about it, and restarts a connector or sends its
-requests again when it is silent for long: see ``open_requests``.
+requests again when it is silent for long: see ``open_requests``. A connector that is busy is left
+alone: it answers when it comes to the request.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import heapq
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from confluent_kafka import KafkaException, Producer
@@ -23,6 +24,8 @@ from .avro_wire import UndecodableAvro, UnknownSchema
 from .connect_rest import ConnectRest
 from .open_requests import OpenRequests, Remedy, Request, request_of
 from .record_formats import json_of_connectors
+from .repair.binlog_reading import BinlogReading
+from .repair.source_repair import SourceRepair
 from .signals import notice
 from .source_config import connector_name
 from .stored_record import StoredRecord
@@ -38,10 +41,19 @@ class RereadWatch:
     Args:
         pipeline: Whose topics and connectors.
         rest: The Connect cluster.
+        repairs: By connector, who restarts it where that is safe.
         shortest_s: The silence after which an unanswered request is brought on.
     """
 
-    def __init__(self, pipeline: Pipeline, rest: ConnectRest, shortest_s: float = 30.0) -> None:
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        rest: ConnectRest,
+        repairs: Mapping[str, SourceRepair],
+        shortest_s: float = 30.0,
+    ) -> None:
+        self._repairs = repairs
+        self._reading: dict[str, BinlogReading] = {}
         self._rest = rest
         self._connectors = {s.name: connector_name(pipeline, s) for s in pipeline.sources}
         self._signals = topics.signals(pipeline).name
@@ -79,15 +91,27 @@ class RereadWatch:
             # A failed one is the watchdog's; one that was paused or deleted answers later.
             if not connector or not status or not status.is_running:
                 continue
+            repair = self._repairs[connector]
+            if repair.is_at_work or self._is_busy(source, repair):
+                continue
             if remedy is Remedy.RESTART:
-                self._rest.restart(connector)
+                repair.restart()
             else:
                 self._send(requests)
+            self._reading.pop(source, None)
             self._requests.tried(source, remedy, now_s)
             tables = ",".join(request.table for request in requests)
             _LOG.warning("reread_unanswered source=%s tables=%s remedy=%s", source, tables, remedy)
             applied.append((source, remedy))
         return tuple(applied)
+
+    def _is_busy(self, source: str, repair: SourceRepair) -> bool:
+        """Whether the connector has not yet read what its source had when a remedy was due."""
+        offset = repair.offset()
+        reading = self._reading.get(source)
+        if reading is None:
+            reading = self._reading[source] = BinlogReading(repair.source_end())
+        return offset is not None and reading.goes_on(offset)
 
     def run(self, stop: threading.Event, interval_s: float = 3.0) -> None:
         """Look again and again until ``stop`` is set; what does not answer is awaited."""

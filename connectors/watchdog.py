@@ -1,16 +1,19 @@
-"""Restarts failed connectors and tasks: Connect itself never does. Brings unanswered rereads on.
+"""Brings failed connectors on: Connect itself never does. Brings unanswered rereads on, too.
 
 After a restart of a MySQL server a Debezium task stays FAILED whatever its retry settings are
-(measured), and the pipeline stands still without an error anywhere else.
+(measured), and the pipeline stands still without an error anywhere else. It stays so, too, where a
+restart alone does not help: at a statement that Debezium cannot read, and right behind a DDL. How
+these are repaired: ``repair.source_repair``.
 
 ::
 
     python -m shardmerge.connectors.watchdog --pipeline FILE [--interval 3] [--create]
 
 With ``--create`` it first makes the topics and the connectors. It runs until TERM or INT. A task
-that fails again at once is restarted with growing pauses, up to a minute, so that a lasting
-cause (an unparsable statement, a purged binlog) does not load the source. Every restart is
-logged with its reason.
+that fails again at once is restarted with growing pauses, up to a minute. One that has failed ten
+times with the same reason at the same place of its binlog is not restarted any more (a purged
+binlog does not come back): that is logged once, and ends when the place or the reason changes.
+Every restart is logged with its reason.
 """
 
 from __future__ import annotations
@@ -22,19 +25,25 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from shardmerge.schemas.errors import ShardMergeError, StackError
+from shardmerge.schemas.errors import ContractError, ShardMergeError, StackError
 from shardmerge.schemas.pipeline import parse_pipeline
 
 from .connect_rest import ConnectRest
 from .deploy import deploy_connectors
+from .repair.source_repair import SourceRepair, repairs_of
+from .repair.statement_repair import Attended
 from .reread_watch import RereadWatch
+from .restarts import Restarts
 from .source_config import connector_name
 
 _LOG = logging.getLogger(__name__)
-_MAX_PAUSE_S = 60.0
+_WITHOUT_A_PLACE = "Source offset 'file' parameter is missing"
+"""Debezium says that it begins a first snapshot before it has noted the binlog's position, and the
+offset of that record is stored. If it is interrupted right there the task fails at every start
+(measured, 3.6.1). No row of that snapshot has come: it is taken anew."""
 
 
 class Watchdog:
@@ -44,43 +53,92 @@ class Watchdog:
         rest: The cluster.
         names: The connectors to watch; one that does not exist (yet) is passed over.
         interval_s: Pause between two looks, and the first pause before a repeated restart.
+        repairs: By connector, who brings it on when it failed; without, it is only restarted.
     """
 
-    def __init__(self, rest: ConnectRest, names: Iterable[str], interval_s: float = 3.0) -> None:
+    def __init__(
+        self,
+        rest: ConnectRest,
+        names: Iterable[str],
+        interval_s: float = 3.0,
+        repairs: Mapping[str, SourceRepair] | None = None,
+    ) -> None:
         self._rest = rest
         self._names = tuple(names)
         self._interval_s = interval_s
-        self._pause_s: dict[str, float] = {}
-        self._not_before: dict[str, float] = {}
+        self._repairs = repairs or {}
+        self._restarts = {name: Restarts(interval_s) for name in self._names}
+        self._unseen = set(self._names)
 
     def look(self, now_s: float) -> tuple[str, ...]:
-        """Look at every connector once and restart what failed.
+        """Look at every connector once and bring on what failed.
+
+        One that does not answer does not keep the others from being looked at.
 
         Args:
             now_s: A monotonic clock's time.
 
         Returns:
             The connectors that were restarted.
+
+        Raises:
+            StackError: Connect, Kafka or a source did not answer.
+            ContractError: A connector's topics hold what it did not write.
         """
         restarted = []
+        unanswered: StackError | ContractError | None = None
         for name in self._names:
-            status = self._rest.status(name)
-            if status is None:
-                continue
-            if not status.is_failed:
-                # Calm again once it has run for a whole pause after the restart.
-                if status.is_running and now_s >= self._not_before.get(name, 0.0):
-                    self._pause_s.pop(name, None)
-                continue
-            if now_s < self._not_before.get(name, 0.0):
-                continue
-            self._rest.restart_failed(name)
-            _LOG.warning("connector_restarted connector=%s reason=%s", name, status.reason())
-            pause_s = self._pause_s.get(name, self._interval_s)
-            self._not_before[name] = now_s + pause_s
-            self._pause_s[name] = min(2 * pause_s, _MAX_PAUSE_S)
-            restarted.append(name)
+            try:
+                if self._look_at(name, now_s):
+                    restarted.append(name)
+            except (StackError, ContractError) as error:
+                unanswered = error
+        if unanswered is not None:
+            raise unanswered
         return tuple(restarted)
+
+    def _look_at(self, name: str, now_s: float) -> bool:
+        status = self._rest.status(name)
+        if status is None:
+            return False
+        restarts, repair = self._restarts[name], self._repairs.get(name)
+        if not status.is_failed:
+            if status.is_running:
+                restarts.runs(now_s)
+            if repair is not None and (status.state == "STOPPED" or name in self._unseen):
+                self._unseen.discard(name)
+                if repair.finish(status):
+                    _LOG.warning("repair_taken_up connector=%s state=%s", name, status.state)
+            return False
+        self._unseen.discard(name)
+        if not restarts.is_due(now_s):
+            return False
+        reason = status.reason()
+        if _WITHOUT_A_PLACE in reason:
+            restarts.begun(now_s)
+            self._rest.begin_anew(name)
+            outcome = Attended.BEGUN_ANEW
+        elif repair is None:
+            restarts.begun(now_s)
+            self._rest.restart_failed(name)
+            outcome = Attended.RESTARTED
+        else:
+            # A source that is away is awaited: no restart helps before it is back.
+            repair.source_end()
+            if not restarts.helps(reason, self._rest.offset(name)):
+                if restarts.gives_up():
+                    _LOG.error(
+                        "connector_given_up connector=%s restarts=%d reason=%s",
+                        name, restarts.fruitless, reason,
+                    )  # fmt: skip
+                return False
+            restarts.begun(now_s)
+            outcome = repair.attend(status)
+        if outcome is Attended.LEFT:
+            restarts.left()
+            return False
+        _LOG.warning("connector_restarted what=%s connector=%s reason=%s", outcome, name, reason)
+        return True
 
     def run(self, stop: threading.Event) -> None:
         """Look again and again until ``stop`` is set; an unreachable Connect is awaited."""
@@ -88,8 +146,8 @@ class Watchdog:
         while not stop.is_set():
             try:
                 self.look(time.monotonic())
-            except StackError as error:
-                _LOG.warning("connect_unreachable %s", error)
+            except (StackError, ContractError) as error:
+                _LOG.warning("connectors_not_watched %s", error)
             stop.wait(self._interval_s)
 
 
@@ -121,11 +179,14 @@ def main(arguments: list[str] | None = None) -> int:
         except ShardMergeError as error:
             print(f"error: {error}", file=sys.stderr)
             return 1
-    rereads = RereadWatch(pipeline, ConnectRest(pipeline.connect.url, patience_s=10.0))
+    repairs = repairs_of(pipeline, rest)
+    rereads = RereadWatch(pipeline, ConnectRest(pipeline.connect.url, patience_s=10.0), repairs)
     beside = threading.Thread(target=rereads.run, args=(stop, options.interval))
     beside.start()
-    Watchdog(rest, names, options.interval).run(stop)
+    Watchdog(rest, names, options.interval, repairs).run(stop)
     beside.join()
+    for repair in repairs.values():
+        repair.close()
     return 0
 
 

@@ -137,8 +137,8 @@ def running_server(
         version = _version((str(artifacts.mysql_home / "bin" / "mysqld"),), spec.env)
     else:
         program = provide(name, cache, say)
-        _initialise(program, directory, data)
-        spec = _spec(program, directory, data, port)
+        initialise(program, directory, data)
+        spec = server_spec(program, directory, data, port)
         version = program.version
     say(f"{name}: {version}, port {port}")
     supervisor = Supervisor(directory)
@@ -223,7 +223,12 @@ def _options(program: Program, data: Path) -> list[str]:
     return [*options, "--user=root"] if os.geteuid() == 0 else options
 
 
-def _initialise(program: Program, directory: Path, data: Path) -> None:
+def initialise(program: Program, directory: Path, data: Path) -> None:
+    """Make a data directory with the stack's user; nothing if it exists.
+
+    Raises:
+        StackError: The server could not, with the end of its log.
+    """
     if data.exists():
         return
     directory.mkdir(parents=True, exist_ok=True)
@@ -251,7 +256,8 @@ def _initialise(program: Program, directory: Path, data: Path) -> None:
         )
 
 
-def _spec(program: Program, directory: Path, data: Path, port: int) -> ProcessSpec:
+def server_spec(program: Program, directory: Path, data: Path, port: int) -> ProcessSpec:
+    """The process of a server without a binlog, whose data directory is ``initialise``'s."""
     return ProcessSpec(
         name=_NAME,
         argv=(

@@ -16,6 +16,7 @@ from shardmerge.connectors.deploy import deploy_connectors
 from shardmerge.connectors.local.mysql import PASSWORD, USER
 from shardmerge.connectors.local.stack import LocalStack
 from shardmerge.connectors.open_requests import Remedy
+from shardmerge.connectors.repair.source_repair import repairs_of
 from shardmerge.connectors.reread_watch import RereadWatch
 from shardmerge.connectors.signals import notice, signal_database
 from shardmerge.connectors.source_config import connector_name
@@ -34,7 +35,9 @@ def watch(play: Play, rest: ConnectRest) -> Iterator[RereadWatch]:
         run("CREATE TABLE t (id INT PRIMARY KEY)")
         run("INSERT INTO t VALUES (1), (2), (3)")
     deploy_connectors(play.pipeline, rest)
-    with closing(RereadWatch(play.pipeline, rest, shortest_s=4.0)) as watch:
+    with closing(
+        RereadWatch(play.pipeline, rest, repairs_of(play.pipeline, rest), shortest_s=4.0)
+    ) as watch:
         yield watch
 
 

@@ -21,6 +21,7 @@ from shardmerge.connectors.connect_rest import ConnectRest
 from shardmerge.connectors.deploy import deploy_connectors
 from shardmerge.connectors.local.mysql import PASSWORD, USER
 from shardmerge.connectors.local.stack import LocalStack
+from shardmerge.connectors.repair.source_repair import repairs_of
 from shardmerge.connectors.reread_watch import RereadWatch
 from shardmerge.connectors.signal_table import prepare_signal_table
 from shardmerge.connectors.signals import Notice, notice, signal_id, snapshot_signal
@@ -219,7 +220,12 @@ def rows_of(play: Play) -> dict[int, dict[str, Any]]:
 @contextmanager
 def read_again(play: Play, rest: ConnectRest) -> Iterator[None]:
     """As in production, what a connector leaves undone is asked for again."""
-    with closing(RereadWatch(play.pipeline, rest, shortest_s=10.0)) as watch, watched(watch):
+    with (
+        closing(
+            RereadWatch(play.pipeline, rest, repairs_of(play.pipeline, rest), shortest_s=10.0)
+        ) as watch,
+        watched(watch),
+    ):
         yield
 
 

@@ -399,9 +399,16 @@ def test_a_statement_of_which_no_table_is_known_holds_every_shard_of_its_databas
 
 def test_columns_that_debezium_reads_otherwise_make_the_schema_unknown(source):
     ddl = "ALTER TABLE tbl00 ADD z INT"
-    (change,) = source.run(ddl, image("ALTER", "tbl00", "ID", "NAME")).changes
+    (change,) = source.run(ddl, image("ALTER", "tbl00", "ID", "z", "NAME")).changes
     assert "not certain" in change.error
     assert isinstance(source.schemas[shard("tbl00")], Unknown)
+
+
+def test_the_text_counts_where_debezium_reads_another_number_of_columns(source):
+    ddl = "ALTER TABLE tbl00 RENAME COLUMN ID TO x, ADD z INT, RENAME COLUMN NAME TO ID"
+    (change,) = source.run(ddl, image("ALTER", "tbl00", "ID", "z")).changes
+    assert not change.error and change.after is not None
+    assert [column.name for column in change.after.columns] == ["x", "ID", "z"]
 
 
 def test_a_column_that_only_debezium_sees_is_found_after_any_statement(source):

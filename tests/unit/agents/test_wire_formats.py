@@ -16,7 +16,12 @@ from shardmerge.agents.effects import Send, SourceRecord
 from shardmerge.agents.wire_formats import canonical, translation, wire
 from shardmerge.cli import bundles
 from shardmerge.connectors import record_formats
-from shardmerge.connectors.avro_wire import RegistryUnreachable, UndecodableAvro
+from shardmerge.connectors.avro_wire import (
+    OWN_JSON,
+    JsonOfAvro,
+    RegistryUnreachable,
+    UndecodableAvro,
+)
 from shardmerge.connectors.stored_record import StoredRecord
 from shardmerge.schemas import codec
 from shardmerge.schemas.pipeline import Connect, Kafka, Pipeline, Target
@@ -121,3 +126,8 @@ def test_a_bundle_holds_our_records_as_the_codec_s() -> None:
     assert canonical(record) == replace(record, value=STORED)
     tombstone = replace(record, value=None)
     assert canonical(tombstone) == tombstone
+
+
+def test_what_a_repair_writes_passes_as_it_is():
+    value = OWN_JSON + b', "connector": "mysql"}}'
+    assert JsonOfAvro(lambda _: "")(value) == value

@@ -1,17 +1,18 @@
-"""The REST client, the exactly-once check and the watchdog against a scripted worker."""
+"""The REST client and the exactly-once check against a scripted worker."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from shardmerge.connectors.connect_rest import ConnectRest, shorten_trace
+from shardmerge.connectors.exact_values import check_values
 from shardmerge.connectors.exactly_once import check_connector, check_worker
-from shardmerge.connectors.watchdog import Watchdog
 from shardmerge.schemas.errors import StackError
+from shardmerge.schemas.pipeline import Connect, Kafka, Pipeline, Target
 
 from .worker import Worker, running_worker
 
@@ -183,6 +184,110 @@ def test_a_deleted_connector_is_waited_for(worker: Worker, rest: ConnectRest) ->
     assert len(worker.asked("GET")) == 2
 
 
+STOPPED = {"name": "c", "connector": {"state": "STOPPED"}, "tasks": []}
+
+
+def test_a_connector_is_stopped_when_it_has_no_tasks(worker: Worker, rest: ConnectRest) -> None:
+    worker.on("PUT", "/connectors/c/stop", (204, None))
+    worker.on(
+        "GET",
+        "/connectors/c/status",
+        (404, {}),
+        (200, status("RUNNING", "RUNNING")),
+        (200, status("STOPPED", "RUNNING")),
+        (200, STOPPED),
+    )
+
+    rest.stop("c")
+
+    assert worker.asked("PUT") == ["/connectors/c/stop"] and len(worker.asked("GET")) == 4
+
+
+def test_a_connector_that_does_not_stop_is_told(worker: Worker) -> None:
+    worker.on("PUT", "/connectors/c/stop", (204, None))
+    worker.on("GET", "/connectors/c/status", (200, status("STOPPED", "RUNNING")))
+    rest = ConnectRest(worker.url, patience_s=0.0)
+
+    with pytest.raises(StackError, match="connector c has not stopped within 0 s") as caught:
+        rest.stop("c")
+    rest.close()
+
+    assert caught.value.hint
+
+
+def test_a_connector_is_resumed_and_restarted(worker: Worker, rest: ConnectRest) -> None:
+    worker.on("PUT", "/connectors/a%20b/resume", (202, None))
+    worker.on("POST", "/connectors/a%20b/restart?includeTasks=true", (202, {}))
+
+    rest.resume("a b")
+    rest.restart("a b")
+
+    assert worker.requests == [
+        ("PUT", "/connectors/a%20b/resume", None),
+        ("POST", "/connectors/a%20b/restart?includeTasks=true", None),
+    ]
+
+
+OFFSET = {"file": "binlog.000001", "pos": 1787, "gtids": "x:1-6", "event": 2, "row": 1}
+
+
+@pytest.mark.parametrize(
+    ("offsets", "found"),
+    [
+        ([], None),
+        ([{"partition": {"server": "s1"}, "offset": None}], None),
+        ([{"partition": {"server": "s1"}, "offset": OFFSET}], OFFSET),
+        (
+            [{"partition": {"server": "old"}, "offset": None},
+             {"partition": {"server": "s1"}, "offset": OFFSET}],
+            OFFSET,
+        ),
+    ],
+)  # fmt: skip
+def test_the_offset_of_a_connector_is_its_one_sources(
+    worker: Worker, rest: ConnectRest, offsets: list[Any], found: dict[str, Any] | None
+) -> None:
+    worker.on("GET", "/connectors/c/offsets", (200, {"offsets": offsets}))
+
+    assert rest.offset("c") == found
+
+
+def test_a_connector_with_the_offsets_of_two_sources_is_refused(
+    worker: Worker, rest: ConnectRest
+) -> None:
+    offsets = [{"partition": {"server": name}, "offset": OFFSET} for name in ("s1", "s2")]
+    worker.on("GET", "/connectors/c/offsets", (200, {"offsets": offsets}))
+
+    with pytest.raises(StackError, match="connector c has the offsets of 2 sources"):
+        rest.offset("c")
+
+
+def test_an_offset_is_changed_for_its_source(worker: Worker, rest: ConnectRest) -> None:
+    worker.on("PATCH", "/connectors/c/offsets", (200, {"message": "altered"}))
+
+    rest.set_offset("c", "s1", OFFSET)
+
+    body = {"offsets": [{"partition": {"server": "s1"}, "offset": OFFSET}]}
+    assert worker.requests == [("PATCH", "/connectors/c/offsets", body)]
+
+
+def test_an_offset_of_a_connector_that_runs_is_not_changed(
+    worker: Worker, rest: ConnectRest
+) -> None:
+    worker.on("PATCH", "/connectors/c/offsets", (400, {"message": "must be in the STOPPED state"}))
+
+    with pytest.raises(StackError, match="must be in the STOPPED state"):
+        rest.set_offset("c", "s1", OFFSET)
+
+
+def test_a_configuration_is_set_as_it_is(worker: Worker, rest: ConnectRest) -> None:
+    worker.on("PUT", "/connectors/c/config", (200, {}))
+
+    rest.set_config("c", CONFIG)
+
+    assert worker.requests == [("PUT", "/connectors/c/config", CONFIG)]
+
+
 def test_a_worker_that_objects_to_exactly_once_is_refused(
     worker: Worker, rest: ConnectRest
 ) -> None:
@@ -215,39 +320,16 @@ def test_a_connector_in_force_must_require_it(
         check_connector(rest, "bad")
 
 
-def test_the_watchdog_restarts_only_what_failed(
-    worker: Worker, rest: ConnectRest, caplog: pytest.LogCaptureFixture
-) -> None:
-    worker.on("GET", "/connectors/up/status", (200, status("RUNNING", "RUNNING")))
-    worker.on("GET", "/connectors/down/status", (200, status("RUNNING", "FAILED")))
-    worker.on("POST", "/connectors/down/restart?includeTasks=true&onlyFailed=true", (202, {}))
-
-    with caplog.at_level(logging.WARNING):
-        assert Watchdog(rest, ["up", "down", "absent"]).look(0.0) == ("down",)
-
-    assert len(worker.asked("POST")) == 1
-    assert "connector_restarted connector=down" in caplog.text
-    assert "no such binlog file" in caplog.text
-
-
-def test_the_pauses_grow_while_a_task_keeps_failing(worker: Worker, rest: ConnectRest) -> None:
-    worker.on("GET", "/connectors/c/status", (200, status("RUNNING", "FAILED")))
-    worker.on("POST", "/connectors/c/restart?includeTasks=true&onlyFailed=true", (202, {}))
-    watchdog = Watchdog(rest, ["c"], interval_s=1.0)
-
-    restarts = [t for t in range(16) if watchdog.look(float(t))]
-
-    assert restarts == [0, 1, 3, 7, 15]
-
-
-def test_a_task_that_ran_again_is_restarted_without_a_pause(
+def test_workers_without_the_converter_of_exact_values_are_told(
     worker: Worker, rest: ConnectRest
 ) -> None:
-    failed, running = (200, status("RUNNING", "FAILED")), (200, status("RUNNING", "RUNNING"))
-    worker.on("GET", "/connectors/c/status", failed, failed, failed, running, failed, failed)
-    worker.on("POST", "/connectors/c/restart?includeTasks=true&onlyFailed=true", (202, {}))
-    watchdog = Watchdog(rest, ["c"], interval_s=1.0)
-
-    restarts = [t for t in (0, 1, 3, 20, 30, 31) if watchdog.look(float(t))]
-
-    assert restarts == [0, 1, 3, 30, 31]
+    target = Target("h", 1, "u", "p")
+    pipeline = Pipeline("p", Kafka("127.0.0.1:9092"), Connect("http://c"), (), (), target)
+    listed = [{"class": "io.debezium.connector.mysql.MySqlConnector", "type": "source"}]
+    worker.on("GET", "/connector-plugins?connectorsOnly=false", (200, listed))
+    with pytest.raises(StackError, match="lacks the converter") as caught:
+        check_values(rest, pipeline)
+    assert "exact_values = false" in caught.value.hint
+    check_values(rest, replace(pipeline, connect=Connect("http://c", exact_values=False)))
+    listed.append({"class": "shardmerge.connect.ExactValuesPresent", "type": "predicate"})
+    check_values(rest, pipeline)

@@ -40,6 +40,8 @@ def running_worker() -> Iterator[Worker]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        # One packet for each answer: a second one would wait for the first one's acknowledgement.
+        wbufsize = -1
 
         def _answer(self) -> None:
             length = int(self.headers.get("Content-Length", 0))
@@ -53,7 +55,7 @@ def running_worker() -> Iterator[Worker]:
             self.end_headers()
             self.wfile.write(data)
 
-        do_GET = do_PUT = do_POST = do_DELETE = _answer  # noqa: N815
+        do_GET = do_PUT = do_POST = do_PATCH = do_DELETE = _answer  # noqa: N815
 
         def log_message(self, *_: object) -> None:
             return

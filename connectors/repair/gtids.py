@@ -1,0 +1,160 @@
+"""Sets of GTIDs as they stand in a connector's offset. Pure.
+
+MySQL names a transaction ``uuid:number`` (since 8.3 also ``uuid:tag:number``) and a set
+``uuid:1-5:7,uuid:tag:1-3``. MariaDB names it ``domain-server-number``; what a connector has read is
+the last of each domain.
+
+Source: MySQL Reference Manual, "GTID Format and Storage"; MariaDB, "Global Transaction ID".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from typing import TypeAlias
+
+_INTERVAL = re.compile(r"(\d+)(?:-(\d+))?")
+_MARIADB = re.compile(r"\d+-\d+-\d+")
+
+Intervals: TypeAlias = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MySqlGtids:
+    """A set of MySQL's GTIDs.
+
+    Attributes:
+        intervals: ``uuid`` or ``uuid:tag`` → closed intervals of numbers, sorted, not touching.
+    """
+
+    intervals: Mapping[str, Intervals]
+
+    def has(self, gtid: str) -> bool:
+        """Whether the set holds this one transaction."""
+        name, number = _split(gtid)
+        return any(first <= number <= last for first, last in self.intervals.get(name, ()))
+
+    def adding(self, gtid: str) -> MySqlGtids:
+        """The set with one transaction more."""
+        name, number = _split(gtid)
+        there = (*self.intervals.get(name, ()), (number, number))
+        return MySqlGtids({**self.intervals, name: _merged(there)})
+
+    def within(self, other: MySqlGtids) -> bool:
+        """Whether every transaction of this set is in the other one."""
+        return all(
+            any(low <= first and last <= high for low, high in other.intervals.get(name, ()))
+            for name, own in self.intervals.items()
+            for first, last in own
+        )
+
+    def __str__(self) -> str:
+        return ",".join(
+            ":".join((name, *(_interval_text(i) for i in own)))
+            for name, own in sorted(self.intervals.items())
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class MariaDbGtids:
+    """The last transaction of each of MariaDB's domains.
+
+    Attributes:
+        last: Domain → server and number of its last transaction.
+    """
+
+    last: Mapping[int, tuple[int, int]]
+
+    def has(self, gtid: str) -> bool:
+        """Whether the transaction is at or before the last one of its domain."""
+        domain, _, number = _parts(gtid)
+        return domain in self.last and number <= self.last[domain][1]
+
+    def adding(self, gtid: str) -> MariaDbGtids:
+        """With this transaction as the last of its domain, unless a later one is there."""
+        domain, server, number = _parts(gtid)
+        if self.has(gtid):
+            return self
+        return MariaDbGtids({**self.last, domain: (server, number)})
+
+    def within(self, other: MariaDbGtids) -> bool:
+        """Whether the other one is as far or further in every domain of this one."""
+        return all(
+            domain in other.last and number <= other.last[domain][1]
+            for domain, (_, number) in self.last.items()
+        )
+
+    def __str__(self) -> str:
+        return ",".join(f"{d}-{server}-{n}" for d, (server, n) in sorted(self.last.items()))
+
+
+Gtids: TypeAlias = MySqlGtids | MariaDbGtids
+
+
+def gtids_of(text: str) -> Gtids | None:
+    """Read a set; None for a text that names no transaction.
+
+    Raises:
+        ValueError: It is neither MySQL's nor MariaDB's form.
+    """
+    parts = [part for part in re.split(r"[\s,]+", text) if part]
+    if not parts:
+        return None
+    if all(_MARIADB.fullmatch(part) for part in parts):
+        # A server's state names the last transaction of each server of a domain.
+        return reduce(MariaDbGtids.adding, parts, MariaDbGtids({}))
+    intervals: dict[str, list[tuple[int, int]]] = {}
+    for part in parts:
+        uuid, *rest = part.split(":")
+        if not rest:
+            raise ValueError(f"{part!r} is no GTID set")
+        name = uuid.lower()
+        for word in rest:
+            match = _INTERVAL.fullmatch(word)
+            if match is None:
+                name = f"{uuid.lower()}:{word}"
+                continue
+            first = int(match[1])
+            intervals.setdefault(name, []).append((first, int(match[2] or first)))
+    return MySqlGtids({name: _merged(own) for name, own in intervals.items()})
+
+
+def precedes(one: Gtids, other: Gtids) -> bool:
+    """Whether the second set has all of the first and more."""
+    if isinstance(one, MySqlGtids) and isinstance(other, MySqlGtids):
+        return one.within(other) and not other.within(one)
+    if isinstance(one, MariaDbGtids) and isinstance(other, MariaDbGtids):
+        return one.within(other) and not other.within(one)
+    return False
+
+
+def _split(gtid: str) -> tuple[str, int]:
+    name, _, number = gtid.rpartition(":")
+    if not name or not number.isdigit():
+        raise ValueError(f"{gtid!r} is no GTID of MySQL")
+    uuid, colon, tag = name.partition(":")
+    return uuid.lower() + colon + tag, int(number)
+
+
+def _parts(gtid: str) -> tuple[int, int, int]:
+    if not _MARIADB.fullmatch(gtid):
+        raise ValueError(f"{gtid!r} is no GTID of MariaDB")
+    domain, server, number = (int(part) for part in gtid.split("-"))
+    return domain, server, number
+
+
+def _merged(intervals: Iterable[tuple[int, int]]) -> Intervals:
+    merged: list[tuple[int, int]] = []
+    for first, last in sorted(intervals):
+        if merged and first <= merged[-1][1] + 1:
+            merged[-1] = (merged[-1][0], max(last, merged[-1][1]))
+        else:
+            merged.append((first, last))
+    return tuple(merged)
+
+
+def _interval_text(interval: tuple[int, int]) -> str:
+    first, last = interval
+    return str(first) if first == last else f"{first}-{last}"

@@ -1,0 +1,48 @@
+"""Marks a connector's configuration while a repair is at work on it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from shardmerge.connectors.connect_rest import ConnectRest
+
+MARK = "shardmerge.repair"
+"""Key of the configuration: what the repair changed there, with the values of before."""
+
+
+class MarkedConfig:
+    """The configuration of one connector.
+
+    Args:
+        rest: The Connect cluster.
+        name: Of the connector.
+    """
+
+    def __init__(self, rest: ConnectRest, name: str) -> None:
+        self._rest = rest
+        self._name = name
+
+    def is_marked(self) -> bool:
+        """Whether a repair has begun and not ended."""
+        return MARK in (self._rest.config(self._name) or {})
+
+    def change(self, values: Mapping[str, str]) -> None:
+        """Mark the configuration, and change these values until ``restore``."""
+        config = dict(self._rest.config(self._name) or {})
+        kept: dict[str, str | None] = json.loads(config.get(MARK, "{}"))
+        kept = {**{key: config.get(key) for key in values}, **kept}
+        wanted = {**config, **values, MARK: json.dumps(kept)}
+        if wanted != config:
+            self._rest.set_config(self._name, wanted)
+
+    def restore(self) -> None:
+        """Give the connector the configuration of before, without a mark."""
+        config = dict(self._rest.config(self._name) or {})
+        kept: dict[str, str | None] = json.loads(config.pop(MARK, "{}"))
+        for key, value in kept.items():
+            if value is None:
+                config.pop(key, None)
+            else:
+                config[key] = value
+        self._rest.set_config(self._name, config)

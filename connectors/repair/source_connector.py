@@ -1,0 +1,174 @@
+"""One source's connector as a repair sees it: its offset, its topics, its source's binlog."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from shardmerge.connectors.connect_rest import ConnectRest
+from shardmerge.connectors.source_config import TRUE_SCHEMA_HISTORY, connector_name
+from shardmerge.schemas.pipeline import Pipeline, Source
+from shardmerge.schemas.source_server import server_context
+
+from .binlog_events import Logged, Statement
+from .history import (
+    HistoryRecord,
+    corrections,
+    debezium_applies,
+    told_records,
+    true_order_applies,
+)
+from .marked_config import MarkedConfig
+from .source_binlog import SourceBinlog
+from .source_offset import SourceOffset
+from .source_topics import SourceTopics
+from .statement_plan import ToldTable
+from .undelivered import Delivered, first_unread, not_read
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Stand:
+    """Where a connector stands before a statement that it cannot pass.
+
+    Attributes:
+        offset: The connector's.
+        delivered: What Debezium has read, as far as its topics tell.
+        ahead: The binlog behind the offset, up to the statement.
+        statement: The statement.
+    """
+
+    offset: SourceOffset
+    delivered: Delivered
+    ahead: Sequence[Logged]
+    statement: Statement
+
+    @property
+    def is_read_before(self) -> bool:
+        """Whether Debezium has read the statement once."""
+        return self.delivered.is_read(self.statement)
+
+
+class SourceConnector:
+    """The connector of one source. One thread at a time uses it; ``close`` it.
+
+    Args:
+        pipeline: Whose connector.
+        source: One of its sources.
+        rest: The Connect cluster.
+
+    Attributes:
+        name: The connector's.
+        source: What it reads.
+        context: How the source's server reads a statement.
+        config: Its configuration.
+        topics: What it writes of statements.
+        binlog: What it reads.
+    """
+
+    def __init__(self, pipeline: Pipeline, source: Source, rest: ConnectRest) -> None:
+        self.rest = rest
+        self.name = connector_name(pipeline, source)
+        self.source = source
+        self.context = server_context(source)
+        self.config = MarkedConfig(rest, self.name)
+        self.topics = SourceTopics(pipeline, source)
+        self.binlog = SourceBinlog(source)
+
+    def close(self) -> None:
+        """Leave Kafka."""
+        self.topics.close()
+
+    def offset(self) -> SourceOffset | None:
+        """The connector's offset; None before its first.
+
+        Raises:
+            StackError: Connect or the source does not answer.
+        """
+        values = self.rest.offset(self.name)
+        return None if values is None else SourceOffset(values, self.binlog.gives_gtids())
+
+    def ahead(self, offset: SourceOffset, delivered: Delivered) -> Iterator[Logged]:
+        """What the connector will read from the binlog.
+
+        Raises:
+            StackError: The source does not answer, or has purged what is to be read.
+        """
+        return not_read(self.binlog.logged(*first_unread(offset, delivered)), offset)
+
+    def stop(self) -> None:
+        """Stop the connector, and mark that it is us who did."""
+        # In this order: a change of its configuration would restart it where that is not safe.
+        self.rest.stop(self.name)
+        self.config.change({})
+
+    def go_on(self) -> None:
+        """Let the connector run, with the configuration that it had."""
+        self.config.restore()
+        self.rest.resume(self.name)
+
+    def correct(self) -> bool:
+        """Make what a restarted connector will know of its tables true.
+
+        Returns:
+            Whether it was not.
+
+        Raises:
+            StackError: Kafka, Connect or the source does not answer.
+        """
+        offset = self.offset()
+        if offset is None or offset.is_snapshot:
+            return False
+        found = self.corrections(offset)
+        self.topics.add_history(found)
+        if found:
+            _LOG.warning(
+                "schema_history_corrected source=%s records=%d offset=%s",
+                self.source.name, len(found), json.dumps(dict(offset.values)),
+            )  # fmt: skip
+        return bool(found)
+
+    def corrections(
+        self,
+        offset: SourceOffset,
+        also_before: Callable[[HistoryRecord], bool] = lambda _: False,
+    ) -> list[bytes]:
+        """The records that make what the connector will know at an offset true."""
+        config: Mapping[str, str] = self.rest.config(self.name) or {}
+        is_ours = config.get("schema.history.internal") == TRUE_SCHEMA_HISTORY
+        return corrections(
+            self.topics.history(),
+            offset,
+            self.source.name,
+            now_ms(),
+            applies=true_order_applies if is_ours else debezium_applies,
+            also_before=also_before,
+        )
+
+    def tell(self, offset: SourceOffset, tables: Sequence[ToldTable], statement: str = "") -> None:
+        """Write tables behind the schema history; to do so again does no harm.
+
+        Args:
+            offset: Where the connector will start.
+            tables: As they are there.
+            statement: ``file:pos`` of the statement that made them so; "" for none.
+        """
+        for table in tables:
+            values = told_records(
+                self.source.name,
+                offset,
+                now_ms(),
+                table=table.id,
+                text=table.text,
+                statement=statement,
+            )
+            self.topics.add_history(values)
+
+
+def now_ms() -> int:
+    """Milliseconds since 1970."""
+    return int(time.time() * 1000)

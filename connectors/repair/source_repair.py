@@ -1,0 +1,151 @@
+"""Brings one source's connector on when it has failed.
+
+A failed connector is restarted, and before that:
+
+1. What it will know of its tables is made true (``history``): at a restart right behind a DDL
+   Debezium applies statements twice, or too early.
+2. When it failed at a statement that it cannot read, it is brought past it (``statement_repair``).
+3. When it failed at a row of a table that it knows otherwise, because it misread a statement, that
+   table goes to the schema history as the statements' texts tell it. If the connector will read
+   the statement again, it is passed like one that cannot be read.
+
+Each step can be repeated. A key of the connector's configuration says that a repair is at work and
+keeps what it changed there, so that another process goes on with it.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from shardmerge.connectors.connect_rest import ConnectorStatus, ConnectRest
+from shardmerge.connectors.source_config import connector_name
+from shardmerge.schemas.pipeline import Pipeline, Source
+from shardmerge.schemas.position import SourcePosition
+
+from .failures import FailedAt, Failure, failure_of
+from .history import is_before
+from .source_connector import SourceConnector
+from .source_offset import SourceOffset
+from .statement_plan import misread_tables
+from .statement_repair import Attended, StatementRepair, trace_of
+
+
+class SourceRepair:
+    """Looks after one source's connector. Threads may share it; ``close`` it.
+
+    Args:
+        pipeline: Whose connector.
+        source: One of its sources.
+        rest: The Connect cluster.
+    """
+
+    def __init__(self, pipeline: Pipeline, source: Source, rest: ConnectRest) -> None:
+        self._connector = SourceConnector(pipeline, source, rest)
+        self._statements = StatementRepair(self._connector)
+        self._lock = threading.Lock()
+
+    def close(self) -> None:
+        """Leave Kafka."""
+        self._connector.close()
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether somebody repairs or restarts the connector at this moment."""
+        return self._lock.locked()
+
+    def source_end(self) -> SourcePosition:
+        """Where the source's binlog ends now.
+
+        Raises:
+            StackError: The source does not answer.
+        """
+        return self._connector.binlog.end()
+
+    def offset(self) -> SourceOffset | None:
+        """The connector's offset; None before its first.
+
+        Raises:
+            StackError: Connect or the source does not answer.
+        """
+        return self._connector.offset()
+
+    def restart(self) -> None:
+        """Restart a connector that runs, at a place where that is safe.
+
+        Raises:
+            StackError: Connect, Kafka or the source does not answer.
+        """
+        with self._lock:
+            self._connector.stop()
+            self._connector.correct()
+            self._connector.go_on()
+
+    def attend(self, status: ConnectorStatus) -> Attended:
+        """Bring a failed connector on.
+
+        Args:
+            status: What Connect says of it.
+
+        Raises:
+            StackError: Connect, Kafka or the source does not answer: call again later.
+            ContractError: The connector's topics hold what it did not write.
+        """
+        with self._lock:
+            corrected = self._connector.correct()
+            failure = failure_of(trace_of(status))
+            if failure.at is FailedAt.ROW:
+                return self._tell_again(failure, corrected=corrected)
+            if failure.at is FailedAt.STATEMENT:
+                stand = self._statements.stand_before(failure)
+                # One that it has read before was only met again.
+                if stand is not None and not (corrected and stand.is_read_before):
+                    return self._statements.bring_past(stand, failure)
+            self._connector.rest.restart_failed(self._connector.name)
+            return Attended.CORRECTED if corrected else Attended.RESTARTED
+
+    def finish(self, status: ConnectorStatus) -> bool:
+        """Go on with a repair that another process began and did not end.
+
+        Args:
+            status: What Connect says of the connector, which has not failed.
+
+        Returns:
+            Whether there was one.
+
+        Raises:
+            StackError: Connect, Kafka or the source does not answer: call again later.
+        """
+        with self._lock:
+            connector = self._connector
+            if not connector.config.is_marked():
+                return False
+            # It comes to its statement again, and how it fails there tells which it is.
+            connector.correct()
+            connector.config.restore()
+            if status.state == "STOPPED":
+                connector.rest.resume(connector.name)
+            return True
+
+    def _tell_again(self, failure: Failure, *, corrected: bool) -> Attended:
+        """Tell Debezium a table anew that it knows otherwise than its rows are."""
+        connector, offset = self._connector, self._connector.offset()
+        if offset is not None:
+            records = connector.topics.history()
+            before = [record for record in records if is_before(record, offset)]
+            if told := misread_tables(before, connector.context):
+                connector.tell(offset, told)
+                corrected = True
+            elif not corrected or misread_tables(records, connector.context):
+                stand = self._statements.stand_before(failure)
+                if stand is not None:
+                    return self._statements.bring_past(stand, failure)
+        connector.rest.restart_failed(connector.name)
+        return Attended.CORRECTED if corrected else Attended.RESTARTED
+
+
+def repairs_of(pipeline: Pipeline, rest: ConnectRest) -> dict[str, SourceRepair]:
+    """Who brings each connector of a pipeline on, by the connector's name; close each."""
+    return {
+        connector_name(pipeline, source): SourceRepair(pipeline, source, rest)
+        for source in pipeline.sources
+    }

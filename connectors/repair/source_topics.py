@@ -1,0 +1,174 @@
+"""Reads and writes the two topics of a source that a repair concerns.
+
+They are its schema-change topic, which the tracker reads, and the schema history, which the
+restarted connector reads.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from confluent_kafka import KafkaException, Producer
+
+from shardmerge.connectors.envelope import EPOCH_FIELD, schema_change_event
+from shardmerge.connectors.record_formats import json_of_connectors
+from shardmerge.connectors.source_config import schema_history_topic
+from shardmerge.connectors.topic_reader import TopicReader
+from shardmerge.schemas import topics
+from shardmerge.schemas.errors import StackError
+from shardmerge.schemas.pipeline import Pipeline, Source
+
+from .binlog_events import Statement
+from .history import HistoryRecord, history_record
+from .undelivered import Delivered
+
+_SEND_TIMEOUT_S = 20.0
+_TAIL = 20_000
+"""Records at the end of a schema-change topic among which a statement behind the connector's
+offset must be."""
+
+
+class SourceTopics:
+    """Both topics of one source. One thread uses it; ``close`` it.
+
+    Args:
+        pipeline: Whose topics.
+        source: One of its sources.
+    """
+
+    def __init__(self, pipeline: Pipeline, source: Source) -> None:
+        self._source = source
+        self._changes = topics.schema_changes(pipeline, source.name).name
+        self._history = schema_history_topic(pipeline, source)
+        self._to_json = json_of_connectors(pipeline.kafka)
+        self._reader = TopicReader(pipeline.kafka.bootstrap_servers)
+        self._producer = Producer(
+            {
+                "bootstrap.servers": pipeline.kafka.bootstrap_servers,
+                "enable.idempotence": True,
+                "log_level": 0,
+            }
+        )
+        self._records: list[HistoryRecord] = []
+        self._next = 0
+
+    def close(self) -> None:
+        """Leave Kafka."""
+        self._reader.close()
+
+    def history(self) -> tuple[HistoryRecord, ...]:
+        """The whole schema history. Only what is new is read from Kafka.
+
+        Raises:
+            StackError: Kafka does not answer.
+            ContractError: The topic holds something else.
+        """
+        for extent in self._reader.extents((self._history,)):
+            begin = max(self._next, extent.begin)
+            for stored in self._reader.records(replace(extent, begin=begin)):
+                record = history_record(stored.value, stored.place)
+                if record is not None:
+                    self._records.append(record)
+                self._next = stored.offset + 1
+        return tuple(self._records)
+
+    def delivered(self) -> Delivered:
+        """The statements at the end of the schema-change topic, and those of the history.
+
+        Raises:
+            StackError: Kafka does not answer.
+            ContractError: The topic holds something else.
+        """
+        gtids: dict[str, tuple[str, int]] = {}
+        positions = set()
+        for extent in self._reader.extents((self._changes,)):
+            begin = max(extent.begin, extent.end - _TAIL)
+            for stored in self._reader.records(replace(extent, begin=begin)):
+                value = self._to_json(stored.value)
+                event = schema_change_event(self._changes, stored.offset, stored.key, value)
+                if event.snapshot:
+                    continue
+                place = (event.position.file, event.position.pos)
+                positions.add(place)
+                if event.gtid:
+                    gtids[event.gtid] = place
+        recorded = {
+            (r.offset.file, r.offset.pos) for r in self.history() if not (r.snapshot or r.is_own)
+        }
+        return Delivered(gtids, frozenset(positions), frozenset(recorded))
+
+    def add_history(self, values: Iterable[bytes]) -> None:
+        """Write records behind the schema history.
+
+        Raises:
+            StackError: Kafka does not take them.
+        """
+        self._send(self._history, [(None, value) for value in values])
+
+    def add_statement(self, statement: Statement) -> None:
+        """Write a statement's record, as Debezium would, behind the schema-change topic.
+
+        It is JSON whatever the connectors write, and ``JsonOfAvro`` lets it pass.
+
+        Raises:
+            StackError: Kafka does not take it.
+        """
+        value = _schema_change(self._source, statement, int(time.time() * 1000))
+        key = {"databaseName": statement.database}
+        self._send(self._changes, [(_json(key), _json(value))])
+
+    def _send(self, topic: str, records: Iterable[tuple[bytes | None, bytes]]) -> None:
+        failed: list[str] = []
+
+        def reported(error: Any, _: Any) -> None:
+            if error is not None:
+                failed.append(str(error))
+
+        try:
+            for key, value in records:
+                self._producer.produce(topic, value, key, partition=0, on_delivery=reported)
+            left = self._producer.flush(_SEND_TIMEOUT_S)
+        except (KafkaException, BufferError) as error:
+            raise StackError(f"{topic} cannot be written: {error}") from error
+        if left or failed:
+            reason = failed[0] if failed else f"no answer within {_SEND_TIMEOUT_S:.0f} s"
+            raise StackError(
+                f"{topic} cannot be written: {reason}", hint="see whether the brokers run"
+            )
+
+
+def _schema_change(source: Source, statement: Statement, now_ms: int) -> Mapping[str, Any]:
+    block = {
+        "version": "shardmerge",
+        "connector": source.flavour,
+        "name": source.name,
+        "ts_ms": now_ms,
+        "snapshot": "false",
+        "db": statement.database,
+        "sequence": None,
+        "table": None,
+        "server_id": statement.server_id,
+        "gtid": statement.gtid or None,
+        "file": statement.file,
+        "pos": statement.pos,
+        "row": 0,
+        "thread": None,
+        "query": None,
+    }
+    value: dict[str, Any] = {
+        "source": block,
+        "ts_ms": now_ms,
+        "databaseName": statement.database,
+        "schemaName": None,
+        "ddl": statement.sql,
+        "tableChanges": [],
+    }
+    return {**value, EPOCH_FIELD: str(source.epoch)} if source.epoch else value
+
+
+def _json(document: Mapping[str, Any]) -> bytes:
+    return json.dumps(document, ensure_ascii=False).encode()

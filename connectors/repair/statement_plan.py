@@ -1,0 +1,185 @@
+"""How a connector gets past a statement that Debezium cannot read: what to write where. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from shardmerge.schemas.changes import TableName, TruncateTable
+from shardmerge.schemas.errors import SourceError, UnsupportedDDL
+from shardmerge.schemas.grammar import ServerContext, parse
+from shardmerge.schemas.model import TableSchema
+from shardmerge.schemas.names import quote_identifier
+
+from .binlog_events import Logged, Statement
+from .canonical import create_text
+from .gtids import MySqlGtids
+from .history import HistoryRecord, drop_text, known_tables, named_table, table_id
+from .source_offset import SourceOffset
+from .told_tables import Told, ToldTables
+
+_CREATE_TABLE = re.compile(r"CREATE TABLE `(?:[^`]|``)*`")
+
+
+@dataclass(frozen=True, slots=True)
+class ToldTable:
+    """What Debezium has to be told of one table.
+
+    Attributes:
+        name: The table.
+        text: The CREATE or DROP TABLE.
+    """
+
+    name: TableName
+    text: str
+
+    @property
+    def id(self) -> str:
+        """The table's id as Debezium writes it."""
+        return table_id(self.name.database, self.name.table)
+
+
+def told_table(name: TableName, table: Told | None) -> ToldTable:
+    """What Debezium has to be told of a table.
+
+    Args:
+        name: The table.
+        table: What it is; None when there is none of that name.
+
+    Raises:
+        SourceError: It is not known what it is.
+    """
+    if isinstance(table, SourceError):
+        raise table
+    if table is None:
+        return ToldTable(name, drop_text(name.database, name.table))
+    return ToldTable(name, create_text(name, table))
+
+
+def told_by_server(name: TableName, create_table: str | None) -> ToldTable:
+    """What Debezium has to be told of a table as the server tells it now.
+
+    Args:
+        name: The table.
+        create_table: ``SHOW CREATE TABLE`` of it; None when it is gone.
+
+    Raises:
+        SourceError: What has the name now is no table.
+    """
+    if create_table is None:
+        return ToldTable(name, drop_text(name.database, name.table))
+    qualified = f"{quote_identifier(name.database)}.{quote_identifier(name.table)}"
+    # The server can write the name in other letters than a statement.
+    begin = _CREATE_TABLE.match(create_table)
+    if begin is None:
+        raise SourceError(f"{qualified} is no table any more")
+    return ToldTable(name, f"CREATE TABLE {qualified}{create_table[begin.end() :]}")
+
+
+def tables_before(
+    records: Sequence[HistoryRecord], statement: Statement, context: ServerContext
+) -> ToldTables:
+    """The tables as they are right before a statement, by the texts of the schema history.
+
+    Args:
+        records: The whole history.
+        statement: Of the binlog.
+        context: How the source's server reads a statement.
+    """
+    tables = ToldTables(context)
+    place = (statement.file, statement.pos)
+    tables.take_history(r for r in records if r.is_of_before(*place))
+    return tables
+
+
+def misread_tables(records: Sequence[HistoryRecord], context: ServerContext) -> list[ToldTable]:
+    """The tables whose columns Debezium describes otherwise than the statements' texts tell.
+
+    Args:
+        records: Of the schema history, all of which count.
+        context: How the source's server reads a statement.
+    """
+    tables = ToldTables(context)
+    tables.take_history(records)
+    found = []
+    for number, known in sorted(known_tables(records, lambda _: True).items()):
+        name = named_table(number)
+        told = tables.table(TableName(*name)) if name is not None else None
+        if known.description is None or name is None or not isinstance(told, TableSchema):
+            continue
+        columns = [column["name"] for column in known.description["table"]["columns"]]
+        if columns != [column.name for column in told.columns]:
+            found.append(told_table(TableName(*name), told))
+    return found
+
+
+def refuse_truncate(statement: Statement, context: ServerContext) -> None:
+    """Refuse a TRUNCATE.
+
+    Raises:
+        UnsupportedDDL: It is one: a record among the table's rows, which only Debezium can place.
+    """
+    context = replace(context, default_database=statement.database)
+    try:
+        parsed = parse(statement.sql, context)
+    except SourceError:
+        return
+    if isinstance(parsed, TruncateTable):
+        raise UnsupportedDDL("a TRUNCATE is a record among rows, which only Debezium can place")
+
+
+def refuse_unknown_tables(
+    statement: Statement, names: Sequence[TableName], context: ServerContext
+) -> None:
+    """Refuse a statement that does not parse and of which no table can be told.
+
+    Raises:
+        UnparsableDDL: It is one.
+    """
+    if not names:
+        parse(statement.sql, replace(context, default_database=statement.database))
+
+
+def touched_later(
+    names: Sequence[TableName], later: Iterable[Logged], context: ServerContext
+) -> Statement | None:
+    """The first of some statements that makes, changes or removes one of these tables."""
+    for item in later:
+        if isinstance(item, Statement):
+            touched = ToldTables(context).take(item.sql, item.database)
+            if set(touched) & set(names):
+                return item
+    return None
+
+
+def leaves_out_by_gtid(offset: SourceOffset, statement: Statement) -> bool:
+    """Whether the server can be asked to leave out the statement alone.
+
+    MySQL sends the transactions that a set of GTIDs lacks, so that rows of before the statement
+    still come. MariaDB sends what is behind a place, as a server without GTIDs does.
+    """
+    return bool(statement.gtid) and isinstance(offset.read_gtids, MySqlGtids)
+
+
+def offset_past(
+    offset: SourceOffset, statement: Statement, passed: Sequence[Statement]
+) -> SourceOffset:
+    """The offset with which a connector does not meet the statement.
+
+    Args:
+        offset: The connector's.
+        statement: That it failed at.
+        passed: Statements behind the offset whose records are delivered.
+    """
+    if not leaves_out_by_gtid(offset, statement):
+        return offset.moved_to(statement.file, statement.end, statement.gtid)
+    for item in (*passed, statement):
+        offset = offset.with_gtid(item.gtid)
+    return offset
+
+
+def is_of_one(record: HistoryRecord, statements: Sequence[Statement]) -> bool:
+    """Whether Debezium wrote a record of its history for one of these statements."""
+    place = (record.offset.file, record.offset.pos)
+    return not record.snapshot and place in {(s.file, s.end) for s in statements}

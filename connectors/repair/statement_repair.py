@@ -1,0 +1,232 @@
+"""Brings a connector past a statement that Debezium cannot read, or misreads.
+
+1. The statement's tables as they are behind it are found out (``told_tables``).
+2. What the connector has not delivered before it is: rows of these tables, or where the server
+   cannot be asked to leave out one transaction, all rows. The connector is let run up to the
+   statement again, with the smallest queue, until they are: a task that fails loses what it has
+   read and not sent.
+3. The statement goes to the source's schema-change topic, its tables to the schema history, and
+   the connector's offset behind it.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+
+from shardmerge.connectors.connect_rest import ConnectorStatus
+from shardmerge.schemas.changes import TableName
+from shardmerge.schemas.errors import SourceError, StackError
+
+from .binlog_events import Logged, Statement
+from .failures import FailedAt, Failure, failure_of
+from .source_connector import SourceConnector, Stand
+from .statement_plan import (
+    ToldTable,
+    is_of_one,
+    leaves_out_by_gtid,
+    offset_past,
+    refuse_truncate,
+    refuse_unknown_tables,
+    tables_before,
+    told_by_server,
+    told_table,
+    touched_later,
+)
+from .undelivered import Gap, gap_before, is_failed_statement
+
+_LOG = logging.getLogger(__name__)
+_SMALLEST_QUEUE: Mapping[str, str] = {"max.queue.size": "2", "max.batch.size": "1"}
+"""At most two records are lost when the connector fails, and the first it reads hardly ever is."""
+_ROUNDS = 12
+_FAILS_WITHIN_S = 180.0
+_PAUSE_S = 0.1
+_SERVER_IDS = (1 << 30, 1 << 31)
+
+
+class Attended(StrEnum):
+    """What was done for a failed connector."""
+
+    RESTARTED = "restarted"
+    CORRECTED = "restarted, with a corrected schema history"
+    REPAIRED = "brought past a statement that Debezium cannot read"
+    BEGUN_ANEW = "begun anew, since it was interrupted before it had a place"
+    LEFT = "left, since nobody can read the statement that it failed at"
+
+
+class StatementRepair:
+    """Brings one connector past statements. One thread at a time uses it.
+
+    Args:
+        connector: Whose failures.
+    """
+
+    def __init__(self, connector: SourceConnector) -> None:
+        self._connector = connector
+        self._left: Statement | None = None
+
+    def stand_before(self, failure: Failure) -> Stand | None:
+        """Where the connector stands before the statement that its failure is about.
+
+        Returns:
+            None where that cannot be told: there is no offset, or no such statement behind it.
+
+        Raises:
+            StackError: Connect, Kafka or the source does not answer.
+        """
+        offset = self._connector.offset()
+        if offset is None:
+            return None
+        delivered = self._connector.topics.delivered()
+        ahead: list[Logged] = []
+        changed: dict[TableName, Statement] = {}
+        tables = None
+        for item in self._connector.ahead(offset, delivered):
+            ahead.append(item)
+            if failure.at is FailedAt.STATEMENT:
+                if isinstance(item, Statement) and is_failed_statement(
+                    item, failure.statement, delivered
+                ):
+                    return Stand(offset, delivered, ahead, item)
+            elif isinstance(item, Statement):
+                if tables is None:
+                    history = self._connector.topics.history()
+                    tables = tables_before(history, item, self._connector.context)
+                for name in tables.take(item.sql, item.database):
+                    changed.setdefault(name, item)
+            elif failure.is_of_table(item.table) and _name(item.table) in changed:
+                # The first statement that changes the table and is followed by rows of it.
+                statement = changed[_name(item.table)]
+                return Stand(offset, delivered, ahead[: ahead.index(statement) + 1], statement)
+        return None
+
+    def bring_past(self, stand: Stand, failure: Failure) -> Attended:
+        """Bring the connector past the statement.
+
+        Args:
+            stand: Where it stands.
+            failure: How it failed.
+
+        Raises:
+            StackError: Connect, Kafka or the source does not answer: begin again later.
+        """
+        source, statement = self._connector.source.name, stand.statement
+        if statement == self._left:
+            return Attended.LEFT
+        try:
+            told = self._told_behind(statement)
+        except SourceError as error:
+            self._left = statement
+            _LOG.error(
+                "statement_not_repaired source=%s position=%s:%d statement=%r %s",
+                source, statement.file, statement.pos, statement.sql, error,
+            )  # fmt: skip
+            return Attended.LEFT
+        _LOG.warning(
+            "statement_repair_begun source=%s position=%s:%d statement=%r",
+            source, statement.file, statement.pos, statement.sql,
+        )  # fmt: skip
+        self._connector.stop()
+        for number in range(_ROUNDS):
+            gap = self._gap(stand, told)
+            if not self._is_open(gap, stand):
+                self._put_behind(stand, told, gap.passed)
+                _LOG.warning("statement_repaired source=%s rounds=%d", source, number)
+                return Attended.REPAIRED
+            again = self._deliver_more()
+            if again is None or again.statement != statement:
+                # It got past it, or fails elsewhere now: the next look sees.
+                self._connector.go_on()
+                return Attended.RESTARTED
+            stand = again
+        raise StackError(
+            f"source {source}: {_ROUNDS} tries did not deliver the rows before "
+            f"{statement.file}:{statement.pos}",
+            hint="it is tried again; if it comes to this again, see the worker's log",
+        )
+
+    def _told_behind(self, statement: Statement) -> list[ToldTable]:
+        """The statement's tables as they are right behind it.
+
+        Raises:
+            SourceError: That cannot be known.
+        """
+        context = self._connector.context
+        refuse_truncate(statement, context)
+        tables = tables_before(self._connector.topics.history(), statement, context)
+        names = tables.take(statement.sql, statement.database)
+        refuse_unknown_tables(statement, names, context)
+        try:
+            return [told_table(name, tables.table(name)) for name in names]
+        except SourceError as error:
+            # In this order: a statement that comes between the two is seen.
+            create_table = self._connector.binlog.create_table
+            told = [told_by_server(name, create_table(name)) for name in names]
+            later = self._connector.binlog.logged(statement.file, statement.end)
+            other = touched_later(names, later, context)
+            if other is not None:
+                raise SourceError(
+                    f"{error.message}; and the server cannot tell either, since {other.sql!r} is "
+                    f"behind it at {other.file}:{other.pos}",
+                    hint="the source stands before the statement: give it a new snapshot, as "
+                    "another source of the pipeline",
+                ) from error
+            return told
+
+    def _gap(self, stand: Stand, told: Sequence[ToldTable]) -> Gap:
+        by_gtid = leaves_out_by_gtid(stand.offset, stand.statement)
+        names = {f"{t.name.database}.{t.name.table}" for t in told} if by_gtid else None
+        return gap_before(stand.statement, stand.ahead, stand.offset, stand.delivered, names)
+
+    def _is_open(self, gap: Gap, stand: Stand) -> bool:
+        """Whether something that must be delivered first is not."""
+        if gap.missing:
+            return True
+        if gap.partial is None:
+            return False
+        server_id = random.SystemRandom().randrange(*_SERVER_IDS)
+        rows = self._connector.binlog.number_of_rows(gap.partial, server_id)
+        return rows > stand.offset.row
+
+    def _deliver_more(self) -> Stand | None:
+        """Let the connector run up to its statement again; None when it gets past it."""
+        connector = self._connector
+        connector.correct()
+        connector.config.change(_SMALLEST_QUEUE)
+        connector.rest.resume(connector.name)
+        deadline = time.monotonic() + _FAILS_WITHIN_S
+        while (status := connector.rest.status(connector.name)) is None or not status.is_failed:
+            if time.monotonic() > deadline:
+                return None
+            time.sleep(_PAUSE_S)
+        connector.stop()
+        return self.stand_before(failure_of(trace_of(status)))
+
+    def _put_behind(
+        self, stand: Stand, told: Sequence[ToldTable], passed: Sequence[Statement]
+    ) -> None:
+        """Write down what the statement made, and put the connector's offset behind it."""
+        connector, statement = self._connector, stand.statement
+        if not stand.delivered.has(statement):
+            connector.topics.add_statement(statement)
+        target = offset_past(stand.offset, statement, passed)
+        connector.topics.add_history(
+            connector.corrections(target, lambda record: is_of_one(record, passed))
+        )
+        connector.tell(target, told, f"{statement.file}:{statement.pos}")
+        connector.rest.set_offset(connector.name, connector.source.name, target.values)
+        connector.go_on()
+
+
+def trace_of(status: ConnectorStatus) -> str:
+    """The stack trace of a failed connector, or of its failed task."""
+    return status.trace or next((task.trace for task in status.tasks if task.trace), "")
+
+
+def _name(text: str) -> TableName:
+    """``database.table`` of a rows event. A database with a point in its name is not told."""
+    database, _, table = text.partition(".")
+    return TableName(database, table)

@@ -1,0 +1,152 @@
+"""Which statement a connector failed at, and what it has not delivered before it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from shardmerge.schemas.position import SourcePosition
+
+from .binlog_events import Logged, RowsEvent, Statement
+from .source_offset import SourceOffset
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """The statements that Debezium has read, as far as its topics tell.
+
+    Attributes:
+        gtids: Of those whose records are in the source's schema-change topic, with ``(file, pos)``.
+        positions: ``(file, pos)`` of all of these.
+        recorded: ``(file, end)`` of those that are in the schema history: Debezium has read
+            them, but their records may be lost.
+    """
+
+    gtids: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    positions: frozenset[tuple[str, int]] = frozenset()
+    recorded: frozenset[tuple[str, int]] = frozenset()
+
+    def has(self, statement: Statement) -> bool:
+        """Whether a statement's record is in the schema-change topic."""
+        if statement.gtid:
+            return statement.gtid in self.gtids
+        return (statement.file, statement.pos) in self.positions
+
+    def is_read(self, statement: Statement) -> bool:
+        """Whether Debezium has read the statement without failing at it."""
+        return self.has(statement) or (statement.file, statement.end) in self.recorded
+
+
+def is_failed_statement(statement: Statement, told: str, delivered: Delivered) -> bool:
+    """Whether a task failed at this statement. Ask in the order of the binlog.
+
+    Args:
+        statement: Behind the connector's offset.
+        told: The text of the statement that its stack trace names; "" when it names none.
+        delivered: What Debezium has read.
+    """
+    if told:
+        return _folded(statement.sql) == _folded(told)
+    # Debezium reads them in order.
+    return not delivered.is_read(statement)
+
+
+def first_unread(offset: SourceOffset, delivered: Delivered) -> tuple[str, int, str]:
+    """Where to read the binlog from: file, pos, and the GTID of what stands there; "" for none.
+
+    With GTIDs the place in an offset is behind a statement whose record is delivered, but its
+    transaction is not among the GTIDs: it will be read again.
+    """
+    gtids = offset.read_gtids
+    if gtids is None:
+        return offset.file, offset.pos, ""
+    again = [
+        (SourcePosition(0, *place, 0), gtid)
+        for gtid, place in delivered.gtids.items()
+        if not gtids.has(gtid)
+    ]
+    first, gtid = min(again, default=(offset.position, ""))
+    if first < offset.position:
+        return first.file, first.pos, gtid
+    return offset.file, offset.pos, ""
+
+
+def not_read(items: Iterable[Logged], offset: SourceOffset) -> Iterator[Logged]:
+    """What stands behind a connector's offset, among what a binlog has from its place on."""
+    gtids = offset.read_gtids
+    for item in items:
+        if item.gtid and gtids is not None:
+            if not gtids.has(item.gtid):
+                yield item
+        elif SourcePosition(0, item.file, item.pos, 0) >= offset.position:
+            yield item
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """What stands between a connector's offset and the statement that it failed at.
+
+    Attributes:
+        missing: What is certainly not delivered, among what concerns the asked tables.
+        partial: The rows event of which ``SourceOffset.row`` rows are delivered, if it concerns
+            them: only its number of rows tells whether that is all of it.
+        passed: Statements whose records are delivered, although the offset is before them.
+    """
+
+    missing: tuple[Logged, ...] = ()
+    partial: RowsEvent | None = None
+    passed: tuple[Statement, ...] = ()
+
+
+def gap_before(
+    failed: Statement,
+    ahead: Sequence[Logged],
+    offset: SourceOffset,
+    delivered: Delivered,
+    tables: Collection[str] | None,
+) -> Gap:
+    """What a connector has not delivered before the statement that it failed at.
+
+    Args:
+        failed: The statement.
+        ahead: The binlog behind the offset, see ``not_read``.
+        offset: The connector's.
+        delivered: What is in the schema-change topic.
+        tables: ``database.table`` of the tables whose rows matter; None: all. Rows of a table
+            that is not told always do.
+    """
+    missing: list[Logged] = []
+    passed: list[Statement] = []
+    partial: RowsEvent | None = None
+    begun = _begun_transaction(ahead, offset)
+    for item in ahead:
+        if item == failed:
+            break
+        if isinstance(item, Statement):
+            if delivered.has(item):
+                passed.append(item)
+            else:
+                missing.append(item)
+            continue
+        if tables is not None and item.table and item.table not in tables:
+            continue
+        if item.transaction_pos == begun:
+            if item.index < offset.event:
+                continue
+            if item.index == offset.event and offset.row:
+                partial = item
+                continue
+        missing.append(item)
+    return Gap(tuple(missing), partial, tuple(passed))
+
+
+def _begun_transaction(ahead: Sequence[Logged], offset: SourceOffset) -> int:
+    """Where the transaction begins of which the offset has delivered a part; -1: none."""
+    if not offset.event and not offset.row:
+        return -1
+    first = next((item for item in ahead if isinstance(item, RowsEvent)), None)
+    return -1 if first is None else first.transaction_pos
+
+
+def _folded(sql: str) -> str:
+    return " ".join(sql.split()).rstrip("; ")

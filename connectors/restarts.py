@@ -1,0 +1,64 @@
+"""When a failed connector is restarted, and when that is given up. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+_MAX_PAUSE_S = 60.0
+_FRUITLESS = 10
+
+
+class Restarts:
+    """The restarts of one connector. Times are a monotonic clock's, in seconds.
+
+    Args:
+        shortest_s: The first pause before a repeated restart; it doubles, up to a minute.
+
+    Attributes:
+        fruitless: Restarts after which it failed with the same reason at the same place.
+    """
+
+    def __init__(self, shortest_s: float) -> None:
+        self._shortest_s = shortest_s
+        self._pause_s = shortest_s
+        self._not_before_s = float("-inf")
+        self._failure: tuple[str, Mapping[str, Any] | None] | None = None
+        self._given_up = False
+        self.fruitless = 0
+
+    def runs(self, now_s: float) -> None:
+        """It runs: calm again once it has done so for a whole pause after the restart."""
+        if now_s >= self._not_before_s:
+            self._pause_s = self._shortest_s
+
+    def is_due(self, now_s: float) -> bool:
+        """Whether the pause after the last restart is over."""
+        return now_s >= self._not_before_s
+
+    def helps(self, reason: str, offset: Mapping[str, Any] | None) -> bool:
+        """Whether another restart can help it.
+
+        Args:
+            reason: Why it failed.
+            offset: The connector's, where it failed: what moves gets better.
+        """
+        failure = (reason, offset)
+        if failure != self._failure:
+            self._failure, self.fruitless, self._given_up = failure, 0, False
+        return self.fruitless < _FRUITLESS
+
+    def gives_up(self) -> bool:
+        """Whether that is to be said: once."""
+        said, self._given_up = self._given_up, True
+        return not said
+
+    def begun(self, now_s: float) -> None:
+        """It is restarted now."""
+        self.fruitless += 1
+        self._not_before_s = now_s + self._pause_s
+        self._pause_s = min(2 * self._pause_s, _MAX_PAUSE_S)
+
+    def left(self) -> None:
+        """It was looked at and not restarted: that counts for the pause alone."""
+        self.fruitless -= 1

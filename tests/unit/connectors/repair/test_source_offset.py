@@ -1,0 +1,87 @@
+"""A connector's offset."""
+
+from __future__ import annotations
+
+import pytest
+
+from shardmerge.connectors.repair.source_offset import SourceOffset
+from shardmerge.schemas.errors import ContractError
+from shardmerge.schemas.position import SourcePosition
+
+UUID = "84ffc6e9-e7f5-11f1-b328-02fc00000001"
+MEASURED = SourceOffset(
+    {
+        "ts_sec": 1795517894,
+        "file": "binlog.000001",
+        "pos": 1665317,
+        "gtids": f"{UUID}:1-5245",
+        "row": 1,
+        "server_id": 102,
+        "event": 2,
+    }
+)
+
+
+def test_an_offset_tells_where_a_transaction_is_under_way() -> None:
+    assert (MEASURED.file, MEASURED.pos) == ("binlog.000001", 1665317)
+    assert (MEASURED.event, MEASURED.row) == (2, 1)
+    assert str(MEASURED.gtids) == f"{UUID}:1-5245"
+    assert MEASURED.position == SourcePosition(0, "binlog.000001", 1665317, 0)
+    assert not MEASURED.is_snapshot
+
+
+def test_what_an_offset_does_not_tell_is_nothing() -> None:
+    bare = SourceOffset({})
+    assert (bare.file, bare.pos, bare.event, bare.row, bare.gtids) == ("", 0, 0, 0, None)
+    null = SourceOffset({"file": None, "pos": None, "gtids": None, "row": None, "event": None})
+    assert (null.file, null.pos, null.event, null.row, null.gtids) == ("", 0, 0, 0, None)
+
+
+@pytest.mark.parametrize("mark", ["INITIAL", "true", True])
+def test_a_snapshot_under_way_is_told(mark: object) -> None:
+    assert SourceOffset({"file": "b.1", "pos": 4, "snapshot": mark}).is_snapshot
+
+
+def test_gtids_that_cannot_be_read_are_told_with_where_to_look() -> None:
+    with pytest.raises(ContractError, match=r"cannot be read: 'what' is no GTID set") as caught:
+        _ = SourceOffset({"gtids": "what"}).gtids
+    assert "/offsets" in caught.value.hint
+
+
+def test_a_transaction_that_is_left_out_moves_nothing_else() -> None:
+    later = MEASURED.with_gtid(f"{UUID}:5247")
+    assert later.values == {**MEASURED.values, "gtids": f"{UUID}:1-5245:5247"}
+    assert later.with_gtid(f"{UUID}:5246").values["gtids"] == f"{UUID}:1-5247"
+
+
+def test_without_gtids_no_transaction_can_be_left_out() -> None:
+    with pytest.raises(ValueError, match="has no GTIDs"):
+        SourceOffset({"file": "b.1", "pos": 4}).with_gtid(f"{UUID}:1")
+
+
+def test_an_offset_that_is_moved_is_at_the_beginning_of_a_transaction() -> None:
+    moved = MEASURED.moved_to("binlog.000002", 900, f"{UUID}:5246")
+    assert (moved.file, moved.pos, moved.event, moved.row) == ("binlog.000002", 900, 0, 0)
+    assert moved.values == {
+        "ts_sec": 1795517894,
+        "file": "binlog.000002",
+        "pos": 900,
+        "gtids": f"{UUID}:1-5246",
+        "server_id": 102,
+    }
+
+
+def test_an_offset_is_moved_without_gtids_as_well() -> None:
+    bare = SourceOffset({"file": "b.000001", "pos": 4, "event": 3})
+    assert bare.moved_to("b.000001", 99).values == {"file": "b.000001", "pos": 99}
+    assert bare.moved_to("b.000001", 99, f"{UUID}:1").values == {"file": "b.000001", "pos": 99}
+    assert MEASURED.moved_to("b.000001", 99).values["gtids"] == f"{UUID}:1-5245"
+
+
+def test_the_keys_of_a_snapshot_of_single_tables_stay() -> None:
+    values = {"file": "b.1", "pos": 4, "incremental_snapshot_collections": "[]"}
+    assert SourceOffset(values).moved_to("b.1", 8).values == {**values, "pos": 8}
+    assert SourceOffset({**values, "gtids": f"{UUID}:1"}).with_gtid(f"{UUID}:2").values == {
+        **values,
+        "gtids": f"{UUID}:1-2",
+    }

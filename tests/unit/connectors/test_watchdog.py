@@ -1,0 +1,249 @@
+"""The watchdog against a scripted worker, and with somebody who brings a connector on."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pytest
+
+from shardmerge.connectors.connect_rest import ConnectorStatus, ConnectRest
+from shardmerge.connectors.repair.source_repair import SourceRepair
+from shardmerge.connectors.repair.statement_repair import Attended
+from shardmerge.connectors.watchdog import Watchdog
+from shardmerge.schemas.errors import ContractError, StackError
+from shardmerge.schemas.position import SourcePosition
+
+from .test_connect_rest import status
+from .worker import Worker, running_worker
+
+RESTART = "/connectors/c/restart?includeTasks=true&onlyFailed=true"
+FAILED, RUNNING = (200, status("RUNNING", "FAILED")), (200, status("RUNNING", "RUNNING"))
+
+
+@pytest.fixture
+def worker() -> Iterator[Worker]:
+    with running_worker() as worker:
+        yield worker
+
+
+@pytest.fixture
+def rest(worker: Worker) -> Iterator[ConnectRest]:
+    rest = ConnectRest(worker.url, patience_s=5.0)
+    yield rest
+    rest.close()
+
+
+@dataclass
+class Repair:
+    """Says what it was asked.
+
+    Attributes:
+        outcome: Of ``attend``.
+        is_away: Whether the source does not answer.
+        is_begun: Whether another process has begun a repair.
+    """
+
+    outcome: Attended | ContractError = Attended.RESTARTED
+    is_away: bool = False
+    is_begun: bool = False
+    asked: list[str] = field(default_factory=list)
+
+    def source_end(self) -> SourcePosition:
+        if self.is_away:
+            raise StackError("source s1: its binlog cannot be read")
+        return SourcePosition(0, "binlog.000001", 4, 0)
+
+    def attend(self, told: ConnectorStatus) -> Attended:
+        self.asked.append(f"attend {told.name}")
+        if isinstance(self.outcome, ContractError):
+            raise self.outcome
+        return self.outcome
+
+    def finish(self, told: ConnectorStatus) -> bool:
+        self.asked.append(f"finish {told.state}")
+        begun, self.is_begun = self.is_begun, False
+        return begun
+
+
+def watchdog_of(rest: ConnectRest, repair: Repair) -> Watchdog:
+    return Watchdog(rest, ["c"], 1.0, {"c": cast(SourceRepair, repair)})
+
+
+def offset(pos: int) -> tuple[int, Any]:
+    entry = {"partition": {"server": "s1"}, "offset": {"file": "binlog.000001", "pos": pos}}
+    return 200, {"offsets": [entry]}
+
+
+def test_the_watchdog_restarts_only_what_failed(
+    worker: Worker, rest: ConnectRest, caplog: pytest.LogCaptureFixture
+) -> None:
+    worker.on("GET", "/connectors/up/status", (200, status("RUNNING", "RUNNING")))
+    worker.on("GET", "/connectors/down/status", (200, status("RUNNING", "FAILED")))
+    worker.on("POST", "/connectors/down/restart?includeTasks=true&onlyFailed=true", (202, {}))
+
+    with caplog.at_level(logging.WARNING):
+        assert Watchdog(rest, ["up", "down", "absent"]).look(0.0) == ("down",)
+
+    assert len(worker.asked("POST")) == 1
+    assert "connector_restarted what=restarted connector=down" in caplog.text
+    assert "no such binlog file" in caplog.text
+
+
+def test_the_pauses_grow_while_a_task_keeps_failing(worker: Worker, rest: ConnectRest) -> None:
+    worker.on("GET", "/connectors/c/status", (200, status("RUNNING", "FAILED")))
+    worker.on("POST", "/connectors/c/restart?includeTasks=true&onlyFailed=true", (202, {}))
+    watchdog = Watchdog(rest, ["c"], interval_s=1.0)
+
+    restarts = [t for t in range(16) if watchdog.look(float(t))]
+
+    assert restarts == [0, 1, 3, 7, 15]
+
+
+def test_a_task_that_ran_again_is_restarted_without_a_pause(
+    worker: Worker, rest: ConnectRest
+) -> None:
+    failed, running = (200, status("RUNNING", "FAILED")), (200, status("RUNNING", "RUNNING"))
+    worker.on("GET", "/connectors/c/status", failed, failed, failed, running, failed, failed)
+    worker.on("POST", "/connectors/c/restart?includeTasks=true&onlyFailed=true", (202, {}))
+    watchdog = Watchdog(rest, ["c"], interval_s=1.0)
+
+    restarts = [t for t in (0, 1, 3, 20, 30, 31) if watchdog.look(float(t))]
+
+    assert restarts == [0, 1, 3, 30, 31]
+
+
+def test_a_failed_connector_is_brought_on_by_its_repair(
+    worker: Worker, rest: ConnectRest, caplog: pytest.LogCaptureFixture
+) -> None:
+    worker.on("GET", "/connectors/c/status", FAILED)
+    worker.on("GET", "/connectors/c/offsets", offset(4))
+    repair = Repair(Attended.REPAIRED)
+
+    assert watchdog_of(rest, repair).look(0.0) == ("c",)
+
+    assert repair.asked == ["attend c"] and worker.asked("POST") == []
+    assert f"connector_restarted what={Attended.REPAIRED} connector=c" in caplog.text
+
+
+def test_a_source_that_is_away_is_awaited_and_not_counted(
+    worker: Worker, rest: ConnectRest
+) -> None:
+    worker.on("GET", "/connectors/c/status", FAILED)
+    worker.on("GET", "/connectors/c/offsets", offset(4))
+    repair = Repair(is_away=True)
+    watchdog = watchdog_of(rest, repair)
+    for now_s in range(30):
+        with pytest.raises(StackError, match="its binlog cannot be read"):
+            watchdog.look(float(now_s))
+    assert repair.asked == []
+
+    repair.is_away = False
+
+    assert watchdog.look(30.0) == ("c",)
+
+
+def test_ten_fruitless_restarts_are_given_up_once_until_the_offset_moves(
+    worker: Worker, rest: ConnectRest, caplog: pytest.LogCaptureFixture
+) -> None:
+    worker.on("GET", "/connectors/c/status", FAILED)
+    worker.on("GET", "/connectors/c/offsets", offset(4))
+    repair = Repair()
+    watchdog = watchdog_of(rest, repair)
+
+    restarts = [n for n in range(20) if watchdog.look(100.0 * n)]
+    assert restarts == list(range(10)) and len(repair.asked) == 10
+    assert caplog.text.count("connector_given_up connector=c restarts=10") == 1
+    assert "no such binlog file" in caplog.text
+
+    worker.on("GET", "/connectors/c/offsets", offset(5))
+    restarts = [n for n in range(20, 40) if watchdog.look(100.0 * n)]
+    assert restarts == list(range(20, 30)) and len(repair.asked) == 20
+    assert caplog.text.count("connector_given_up") == 2
+
+
+def test_a_connector_that_is_left_is_not_restarted_and_not_given_up(
+    worker: Worker, rest: ConnectRest, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its repair has said why; there was no restart that could be given up."""
+    worker.on("GET", "/connectors/c/status", FAILED)
+    worker.on("GET", "/connectors/c/offsets", offset(4))
+    repair = Repair(Attended.LEFT)
+    watchdog = watchdog_of(rest, repair)
+
+    assert [watchdog.look(100.0 * n) for n in range(20)] == [()] * 20
+
+    assert len(repair.asked) == 20 and worker.asked("POST") == []
+    assert caplog.text == ""
+
+
+def test_a_connector_that_is_left_is_looked_at_in_growing_pauses(
+    worker: Worker, rest: ConnectRest
+) -> None:
+    worker.on("GET", "/connectors/c/status", FAILED)
+    worker.on("GET", "/connectors/c/offsets", offset(4))
+    repair = Repair(Attended.LEFT)
+    watchdog = watchdog_of(rest, repair)
+    for now_s in range(16):
+        watchdog.look(float(now_s))
+    assert len(repair.asked) == 5
+
+
+def test_one_connector_that_cannot_be_brought_on_does_not_keep_the_others(
+    worker: Worker, rest: ConnectRest
+) -> None:
+    for name in ("a", "b"):
+        worker.on("GET", f"/connectors/{name}/status", FAILED)
+        worker.on("GET", f"/connectors/{name}/offsets", offset(4))
+    wrong, well = Repair(ContractError("no schema history")), Repair()
+    repairs = {"a": cast(SourceRepair, wrong), "b": cast(SourceRepair, well)}
+
+    with pytest.raises(ContractError, match="no schema history"):
+        Watchdog(rest, ["a", "b"], 1.0, repairs).look(0.0)
+
+    assert well.asked == ["attend b"]
+
+
+def test_a_repair_that_another_process_began_is_taken_up(
+    worker: Worker, rest: ConnectRest, caplog: pytest.LogCaptureFixture
+) -> None:
+    worker.on("GET", "/connectors/c/status", (200, status("STOPPED")))
+    repair = Repair(is_begun=True)
+    watchdog = watchdog_of(rest, repair)
+
+    assert [watchdog.look(float(n)) for n in range(3)] == [()] * 3
+
+    assert repair.asked == ["finish STOPPED"] * 3
+    assert caplog.text.count("repair_taken_up connector=c state=STOPPED") == 1
+
+
+def test_a_running_connector_is_asked_about_only_once(worker: Worker, rest: ConnectRest) -> None:
+    worker.on("GET", "/connectors/c/status", (404, {}), RUNNING)
+    repair = Repair()
+    watchdog = watchdog_of(rest, repair)
+
+    for now_s in range(4):
+        assert watchdog.look(float(now_s)) == ()
+
+    assert repair.asked == ["finish RUNNING"]
+
+
+def test_a_connector_that_was_interrupted_before_it_had_a_place_begins_anew(
+    worker: Worker, rest: ConnectRest
+) -> None:
+    trace = "org.x.ConnectException: Source offset 'file' parameter is missing\n\tat x"
+    failed = status("RUNNING", "FAILED")
+    failed["tasks"][0]["trace"] = trace
+    stops = [{**failed, "connector": {"state": state}} for state in ("RUNNING", "STOPPED")]
+    stops[1]["tasks"] = []
+    worker.on("GET", "/connectors/c/status", *((200, answer) for answer in (failed, *stops)))
+    for method, path in (("PUT", "stop"), ("DELETE", "offsets"), ("PUT", "resume")):
+        worker.on(method, f"/connectors/c/{path}", (202, None))
+
+    assert Watchdog(rest, ["c"]).look(0.0) == ("c",)
+
+    assert worker.asked("DELETE") == ["/connectors/c/offsets"]
+    assert worker.asked("PUT") == ["/connectors/c/stop", "/connectors/c/resume"]
+    assert worker.asked("POST") == []
