@@ -120,6 +120,10 @@ bench: $(ARTIFACTS) | java ## Rows per second Kafka to target, beside LOAD DATA 
 	$(PY) benchmarks/backlog.py --sources 1 --apart
 	$(PY) benchmarks/ddl_speed.py
 
+.PHONY: bench-parsers
+bench-parsers: $(ARTIFACTS) | java ## What Debezium's DDL parsers refuse or misread of what servers take (ARGS="--versions 3.6.1.Final")
+	PYTHONPATH=. $(PY) benchmarks/debezium_parsers.py $(ARGS)
+
 .PHONY: bench-agents chaos-agents
 bench-agents: $(ARTIFACTS) | java ## Decisions per second, latency, recovery and memory of the agents (ARGS="--wide 1000")
 	PYTHONPATH=. $(PY) benchmarks/agents_speed.py $(ARGS)
@@ -134,12 +138,15 @@ build/spark-%/.installed: tests/sparks/%.txt $(READY)
 	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes --target $(@D) -r $<
 	@touch $@
 
-.PHONY: chaos-sink
+.PHONY: chaos-sink chaos-connect
 chaos-sink: $(ARTIFACTS) | java ## Kill the sink at every failpoint, its workers, Kafka and the target; print the counts
 	PYTHONPATH=. $(PY) -m tests.integration.spark.chaos $(ARGS)
 
 chaos-agents: $(ARTIFACTS) | java ## Kill the agents at every failpoint, the broker, and one of two workers; print the counts
 	PYTHONPATH=. $(PY) -m tests.integration.agents.chaos $(ARGS)
+
+chaos-connect: $(ARTIFACTS) | java ## Everything that stops Debezium for good, and restarts; print seconds, lost, doubled, wrong
+	PYTHONPATH=. $(PY) -m tests.integration.connect.chaos $(ARGS)
 
 # --- packages -------------------------------------------------------------------------------------
 
