@@ -140,7 +140,7 @@ def debezium_applies(record: HistoryRecord, offset: SourceOffset) -> bool:
             if offset.is_snapshot and not record.snapshot:
                 return False
             return record.offset.event <= offset.event
-        return str(own) == str(other) or precedes(own, other)
+        return precedes(own, other)
     if own is not None:
         return False
     if record.offset.values.get("server_id"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -24,7 +23,7 @@ from .history import (
 from .marked_config import MarkedConfig
 from .source_binlog import SourceBinlog
 from .source_offset import SourceOffset
-from .source_topics import SourceTopics
+from .source_topics import SourceTopics, now_ms
 from .statement_plan import ToldTable
 from .undelivered import Delivered, first_unread, not_read
 
@@ -167,8 +166,3 @@ class SourceConnector:
                 statement=statement,
             )
             self.topics.add_history(values)
-
-
-def now_ms() -> int:
-    """Milliseconds since 1970."""
-    return int(time.time() * 1000)

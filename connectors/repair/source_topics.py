@@ -117,7 +117,7 @@ class SourceTopics:
         Raises:
             StackError: Kafka does not take it.
         """
-        value = _schema_change(self._source, statement, int(time.time() * 1000))
+        value = _schema_change(self._source, statement, now_ms())
         key = {"databaseName": statement.database}
         self._send(self._changes, [(_json(key), _json(value))])
 
@@ -141,12 +141,12 @@ class SourceTopics:
             )
 
 
-def _schema_change(source: Source, statement: Statement, now_ms: int) -> Mapping[str, Any]:
+def _schema_change(source: Source, statement: Statement, ts_ms: int) -> Mapping[str, Any]:
     block = {
         "version": "shardmerge",
         "connector": source.flavour,
         "name": source.name,
-        "ts_ms": now_ms,
+        "ts_ms": ts_ms,
         "snapshot": "false",
         "db": statement.database,
         "sequence": None,
@@ -161,7 +161,7 @@ def _schema_change(source: Source, statement: Statement, now_ms: int) -> Mapping
     }
     value: dict[str, Any] = {
         "source": block,
-        "ts_ms": now_ms,
+        "ts_ms": ts_ms,
         "databaseName": statement.database,
         "schemaName": None,
         "ddl": statement.sql,
@@ -172,3 +172,8 @@ def _schema_change(source: Source, statement: Statement, now_ms: int) -> Mapping
 
 def _json(document: Mapping[str, Any]) -> bytes:
     return json.dumps(document, ensure_ascii=False).encode()
+
+
+def now_ms() -> int:
+    """Milliseconds since 1970."""
+    return int(time.time() * 1000)

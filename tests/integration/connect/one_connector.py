@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import pymysql
-import requests
 from pymysql.cursors import Cursor
 
 from shardmerge.connectors.connect_rest import ConnectorStatus, ConnectRest
@@ -48,9 +47,9 @@ class OneConnector:
 
     def offset(self) -> dict[str, Any]:
         """What Connect has committed for it."""
-        body = requests.get(f"{self._rest.url}/connectors/{self.name}/offsets", timeout=60).json()
-        offset: dict[str, Any] = body["offsets"][0]["offset"]
-        return offset
+        offset = self._rest.offset(self.name)
+        assert offset is not None
+        return dict(offset)
 
     def wait_until_all_is_read(self) -> None:
         """Wait until its offset has every GTID that the server has executed."""
@@ -63,29 +62,19 @@ class OneConnector:
 
     def stop(self) -> None:
         """Stop it, so that its offset can be changed."""
-        self._put("stop")
-        self._wait_for(lambda status: status.state == "STOPPED" and not status.tasks)
+        self._rest.stop(self.name)
 
     def go_on(self, offset: Mapping[str, Any] | None = None) -> None:
         """Let the stopped connector run, from another offset if one is given."""
         if offset is not None:
-            body = {"offsets": [{"partition": {"server": self._server}, "offset": dict(offset)}]}
-            url = f"{self._rest.url}/connectors/{self.name}/offsets"
-            requests.patch(url, json=body, timeout=60).raise_for_status()
-        self._put("resume")
+            self._rest.set_offset(self.name, self._server, offset)
+        self._rest.resume(self.name)
         self._rest.wait_running(self.name, TIMEOUT_S)
-
-    def _put(self, verb: str) -> None:
-        url = f"{self._rest.url}/connectors/{self.name}/{verb}"
-        requests.put(url, timeout=60).raise_for_status()
 
     def wait_failed(self) -> ConnectorStatus:
         """What it says when it has failed."""
-        return self._wait_for(lambda status: status.is_failed)
-
-    def _wait_for(self, is_so: Callable[[ConnectorStatus], bool]) -> ConnectorStatus:
         deadline = time.monotonic() + TIMEOUT_S
-        while (status := self._rest.status(self.name)) is None or not is_so(status):
+        while (status := self._rest.status(self.name)) is None or not status.is_failed:
             assert time.monotonic() < deadline, status
             time.sleep(0.2)
         return status

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +13,7 @@ from shardmerge.connectors.exactly_once import check_connector, check_worker
 from shardmerge.schemas.errors import StackError
 from shardmerge.schemas.pipeline import Connect, Kafka, Pipeline, Target
 
-from .worker import Worker, running_worker
+from .worker import Worker
 
 TRACE = """org.apache.kafka.connect.errors.ConnectException: it was stopped.
 \tat io.debezium.pipeline.ErrorHandler.setProducerThrowable(ErrorHandler.java:67)
@@ -42,19 +41,6 @@ def objections(**errors: list[str]) -> dict[str, Any]:
                          for key, texts in errors.items()]  # fmt: skip
     # Debezium leaves some keys without a value.
     return {"configs": [*values, {"value": None}, {"value": {"name": "fine", "errors": []}}]}
-
-
-@pytest.fixture
-def worker() -> Iterator[Worker]:
-    with running_worker() as worker:
-        yield worker
-
-
-@pytest.fixture
-def rest(worker: Worker) -> Iterator[ConnectRest]:
-    rest = ConnectRest(worker.url, patience_s=5.0)
-    yield rest
-    rest.close()
 
 
 def test_a_rebalancing_worker_is_waited_for(worker: Worker, rest: ConnectRest) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -17,23 +16,10 @@ from shardmerge.schemas.errors import ContractError, StackError
 from shardmerge.schemas.position import SourcePosition
 
 from .test_connect_rest import status
-from .worker import Worker, running_worker
+from .worker import Worker
 
 RESTART = "/connectors/c/restart?includeTasks=true&onlyFailed=true"
 FAILED, RUNNING = (200, status("RUNNING", "FAILED")), (200, status("RUNNING", "RUNNING"))
-
-
-@pytest.fixture
-def worker() -> Iterator[Worker]:
-    with running_worker() as worker:
-        yield worker
-
-
-@pytest.fixture
-def rest(worker: Worker) -> Iterator[ConnectRest]:
-    rest = ConnectRest(worker.url, patience_s=5.0)
-    yield rest
-    rest.close()
 
 
 @dataclass
