@@ -2,10 +2,10 @@
 
 MySQL's parser of JSON (RapidJSON, without full precision) takes a number's digits as an integer,
 makes a double of that and multiplies it by a power of ten: one double in eight, of those with 17
-digits, becomes its neighbour (measured, MySQL 8.0.15). The server's own text of a JSON value,
-written to another server, is another value then. Such a number has other texts, with more digits
-or another place of the point, that this arithmetic takes to the right double, and so does every
-exact parser.
+digits, becomes its neighbour (measured, MySQL 8.0.15; 9.7 reads every number exactly). The server's
+own text of a JSON value, written to another server, is another value then. Such a number has other
+texts, with more digits or another place of the point, that this arithmetic takes to the right
+double, and so does every exact parser.
 
 Source: RapidJSON 1.1, ``GenericReader::ParseNumber`` and ``internal::StrtodNormalPrecision``;
 measured against servers, tests/integration/mysql/test_json_numbers.py.

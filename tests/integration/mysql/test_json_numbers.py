@@ -33,6 +33,8 @@ def test_servers_read_what_is_foretold(twin: Twin) -> None:
         # Its JSON is text: there is nothing to foretell.
         assert twin.query("SELECT JSON_COMPACT('[5.0]')") == (("[5.0]",),)
         return
+    # MySQL 9.7 reads every number as the double nearest to it.
+    is_exact = twin.context.version >= (9,)
     wrong, missed = [], 0
     values = list(_doubles(2_000))
     for value in values:
@@ -40,8 +42,9 @@ def test_servers_read_what_is_foretold(twin: Twin) -> None:
         [(a, b)] = twin.query(
             f"SELECT CAST(CAST('{plain}' AS JSON) AS CHAR), CAST(CAST('{better}' AS JSON) AS CHAR)"
         )
-        if float(str(a)) != server_reads(plain):
-            wrong.append((plain, a, server_reads(plain)))
+        foretold = value if is_exact else server_reads(plain)
+        if float(str(a)) != foretold:
+            wrong.append((plain, a, foretold))
         missed += float(str(b)) != value
     assert wrong == []
     assert missed <= len(values) // 100
