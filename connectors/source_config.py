@@ -13,7 +13,13 @@ from collections.abc import Mapping
 from shardmerge.schemas.errors import ConfigError
 from shardmerge.schemas.names import SIGNAL_TABLE, ShardId
 from shardmerge.schemas.pipeline import CCOMPAT, Kafka, Pipeline, Source
-from shardmerge.schemas.topics import MAX_ROW_BYTES, row_topic, shared_pattern, unnamed
+from shardmerge.schemas.topics import (
+    MAX_ROW_BYTES,
+    connector_offsets,
+    row_topic,
+    shared_pattern,
+    unnamed,
+)
 
 from .avro_names import ADJUSTMENT
 from .envelope import EPOCH_FIELD
@@ -129,8 +135,9 @@ _EXACTLY_ONCE: Mapping[str, str] = {
     # that stood for 25 s, with 10 s here). The watchdog restarts it; a first snapshot begins again.
     # Connect's producer itself waits for a broker without end. So this is longer than a broker or a
     # worker was ever seen to stand (24 s under load), and waiting costs little: whoever takes the
-    # task over ends the transaction that a dead worker left at once, by the same transactional id.
-    # Only where nobody does, rows of other sources behind it in a shared topic wait this long.
+    # task over ends the transaction that a dead worker left at once, by the same transactional id,
+    # and no worker waits for it (``topics.connector_offsets``). Only where nobody does, rows of
+    # other sources behind it in a shared topic wait this long.
     "producer.override.transaction.timeout.ms": "120000",
 }
 _SIZES: Mapping[str, str] = {
@@ -195,6 +202,7 @@ def connector_config(pipeline: Pipeline, source: Source) -> dict[str, str]:
             # that is an expression.
             (_expression(source, "databases", source.databases), signal_database(pipeline, source))
         ),
+        "offsets.storage.topic": connector_offsets(pipeline, source.name).name,
         "snapshot.mode": source.snapshot_mode,
         "schema.history.internal.kafka.topic": schema_history_topic(pipeline, source),
         "schema.history.internal.kafka.bootstrap.servers": pipeline.kafka.bootstrap_servers,

@@ -71,6 +71,17 @@ def schema_changes(pipeline: Pipeline, source: str) -> TopicSpec:
     return TopicSpec(source, 1, pipeline.kafka.replication, _KEEP)
 
 
+def connector_offsets(pipeline: Pipeline, source: str) -> TopicSpec:
+    """Where Kafka Connect keeps how far a source's connector has come.
+
+    Its own for each: a task writes its offsets in the transaction of its rows. In the worker's own
+    topic the transaction of a task that was killed is still open, and the worker that comes back
+    waits for its end before it starts anything (measured: 117 s). The task that reads a topic of
+    its own has ended its predecessor's transaction before.
+    """
+    return TopicSpec(f"{pipeline.name}.{source}.offsets", 1, pipeline.kafka.replication, _COMPACT)
+
+
 def own_records(pipeline: Pipeline) -> frozenset[str]:
     """Names of the topics of records of ours; requests to connectors are Debezium's."""
     specs = (commands, schema_log, ddl, joined_schemas, sink_progress)
@@ -88,6 +99,7 @@ def own_topics(pipeline: Pipeline) -> tuple[TopicSpec, ...]:
         signals(pipeline),
         notifications(pipeline),
         *(schema_changes(pipeline, s.name) for s in pipeline.sources),
+        *(connector_offsets(pipeline, s.name) for s in pipeline.sources),
     )
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 
 from shardmerge.agents.tracked import LastStatement, Tracked
 from shardmerge.agents.tracker import track
@@ -271,6 +272,37 @@ def test_a_killed_worker_loses_and_repeats_nothing(
         rest.wait_running(name)
 
         assert topic.ids(2 * ROWS - 1) == list(range(1, 2 * ROWS))
+
+
+def test_a_transaction_that_a_killed_worker_left_open_holds_nobody_up(
+    play: Play, rest: ConnectRest, stack: LocalStack
+) -> None:
+    """A worker reads its offsets to their end before it starts anything."""
+    with play.sql() as run, play.reader(play.topic("t")) as topic:
+        run("CREATE TABLE t (id INT PRIMARY KEY)")
+        run("INSERT INTO t VALUES (1)")
+        (name,) = deploy_connectors(play.pipeline, rest)
+        assert topic.ids(1) == [1]
+        wait_for_snapshot(play)
+        offsets = (rest.config(name) or {}).get("offsets.storage.topic", "connect-offsets")
+        stack.kill("connect")
+        killed = Producer(
+            {
+                "bootstrap.servers": stack.bootstrap_servers,
+                "transactional.id": f"shardmerge-connect-{name}-0",
+                "transaction.timeout.ms": 600_000,
+            }
+        )
+        killed.init_transactions(60)
+        killed.begin_transaction()
+        killed.produce(offsets, b"{}", b'["nobody",{"server":"nobody"}]')
+        killed.flush(60)
+
+        stack.start("connect")
+        rest.wait_running(name)
+        run("INSERT INTO t VALUES (2)")
+
+        assert topic.ids(1) == [2]
 
 
 def test_a_statement_that_a_restarted_connector_repeats_is_executed_once(
