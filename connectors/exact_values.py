@@ -25,7 +25,7 @@ def check_values(rest: ConnectRest, pipeline: Pipeline) -> None:
         raise StackError(
             f"Kafka Connect at {rest.url} lacks the converter of exact values",
             hint="compile it (python -m shardmerge.connectors.local.exact_values), put the jar "
-            "into the folder of Debezium's connector on every worker and start these again (where it is "
-            "there, the worker's log says why it failed: \"Failed to discover\"); or set "
+            "into the folder of Debezium's connector on every worker and start these again (one "
+            'that has it and failed with it says "Failed to discover" in its log); or set '
             "exact_values = false under [connect]",
         )
