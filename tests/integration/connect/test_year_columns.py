@@ -20,6 +20,8 @@ from shardmerge.connectors.local.artifacts import resolve
 from shardmerge.connectors.local.connect import connect_spec
 from shardmerge.connectors.local.processes import Supervisor
 from shardmerge.connectors.local.stack import LocalStack, Ports
+from shardmerge.connectors.repair.binlog_events import RowsEvent
+from shardmerge.connectors.repair.source_binlog import SourceBinlog
 from shardmerge.schemas.year_columns import is_misread
 
 from .conftest import Play
@@ -137,6 +139,29 @@ def test_rows_of_such_tables_that_nobody_captures_are_passed_over(
             _fill(play, line, f"t{number}", types)
             last = line.write()
         assert topic.ids(last) == list(range(1, last + 1))
+
+
+# The library connects by a name that its driver has given up.
+@pytest.mark.filterwarnings("ignore:'db' is deprecated:DeprecationWarning")
+@pytest.mark.parametrize("metadata", ["MINIMAL", "FULL"])
+def test_a_repair_counts_the_rows_of_such_a_table(play: Play, metadata: str) -> None:
+    binlog = SourceBinlog(play.pipeline.sources[0])
+    start = binlog.end()
+    with play.sql() as run:
+        run(f"SET GLOBAL binlog_row_metadata = {metadata}")
+        try:
+            for number, name in enumerate(TABLES):
+                columns = ", ".join(f"c{n} {v[0]}" for n, v in enumerate(_columns(name)))
+                run(f"CREATE TABLE {name} ({columns})")
+                values = ", ".join(v[1] for v in _columns(name))
+                run(f"INSERT INTO {name} VALUES {', '.join([f'({values})'] * (number + 2))}")
+        finally:
+            run("SET GLOBAL binlog_row_metadata = MINIMAL")
+
+    logged = binlog.logged(start.file, start.pos)
+    events = [event for event in logged if isinstance(event, RowsEvent)]
+    assert [event.table for event in events] == [f"{play.database}.{name}" for name in TABLES]
+    assert [binlog.number_of_rows(event, 4321) for event in events] == [2, 3, 4, 5, 6, 7]
 
 
 def test_without_the_jar_the_connector_stops_at_the_tables_that_the_rule_tells(
