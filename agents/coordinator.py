@@ -21,14 +21,12 @@ from shardmerge.schemas.events import (
     SchemaChange,
 )
 from shardmerge.schemas.grammar import ServerContext
-from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import TargetTable
 from shardmerge.schemas.position import BEGINNING
 from shardmerge.schemas.render.dialect import Dialect
 from shardmerge.schemas.render.mysql_dialect import MYSQL_8
 from shardmerge.schemas.routing import Mode
 from shardmerge.schemas.value_limits import limits_of
-from shardmerge.schemas.year_columns import COUNTS_YEARS, REMEDY, is_misread
 
 from . import commands, optimistic, pessimistic
 from .answers import Step, hold, refuse, with_warning
@@ -41,12 +39,6 @@ from .state import TargetState
 _BACK = (
     "{} had been taken out and is a shard again: columns that the target dropped meanwhile lack "
     "the values of its rows until they are read again (`shardmerge command reread`)"
-)
-
-_YEARS = (
-    "if the source of {} is MySQL 8.0 from before {}, a row of this table stops the source's "
-    "connector: Debezium misreads what such servers write about tables with YEAR and so many "
-    "numeric columns; {} there"
 )
 
 
@@ -166,7 +158,7 @@ def _warned(step: Step, change: SchemaChange) -> Step:
     """The step with what there is to say of the route's origin columns, and of new columns."""
     if step.decision is None:
         return step
-    warnings = [*_value_warnings(change), *_year_warnings(change)]
+    warnings = _value_warnings(change)
     if change.origin != step.state.origin:
         warnings.append(
             f"the route gives the target the origin columns {change.origin}, it keeps those that "
@@ -176,19 +168,6 @@ def _warned(step: Step, change: SchemaChange) -> Step:
         return step
     decision = replace(step.decision, warnings=(*step.decision.warnings, *warnings))
     return replace(step, decision=decision)
-
-
-def _year_warnings(change: SchemaChange) -> list[str]:
-    """A warning where the change makes a table whose rows stop Debezium."""
-    if change.after is None or not _has_misread_years(change.after):
-        return []
-    if change.before is not None and _has_misread_years(change.before):
-        return []
-    return [_YEARS.format(change.shard, ".".join(map(str, COUNTS_YEARS)), REMEDY)]
-
-
-def _has_misread_years(schema: TableSchema) -> bool:
-    return is_misread(column.type.name for column in schema.columns)
 
 
 def _value_warnings(change: SchemaChange) -> list[str]:

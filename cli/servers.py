@@ -55,7 +55,8 @@ def server_findings(pipeline: Pipeline) -> list[Finding]:
                 found += database_findings(source, _charsets(cursor, source), captured, server)
                 mode = variables.get("sql_mode", "")
                 found += value_findings(source, mode, captured, routes)
-                found += year_findings(source, variables.get("version", ""), _types(cursor))
+                if not pipeline.connect.exact_values:
+                    found += year_findings(source, variables.get("version", ""), _types(cursor))
                 ranges |= _key_ranges(cursor, source, captured, routes)
         except pymysql.MySQLError as error:
             found.append(Finding(f"source {source.name}", _text(error)))

@@ -14,7 +14,7 @@ from shardmerge.schemas.names import ShardId
 from shardmerge.schemas.pipeline import Source
 from shardmerge.schemas.routing import RoutingRule, route, rule_of
 from shardmerge.schemas.value_limits import LIMITS, ValueLimit
-from shardmerge.schemas.year_columns import COUNTS_YEARS, REMEDY, is_misread, may_misread
+from shardmerge.schemas.year_columns import COUNTS_YEARS, is_misread, may_misread
 
 from .server_rules import Finding, SourceColumn, SourceTable, version_numbers
 
@@ -105,7 +105,7 @@ def _shards(
 def year_findings(
     source: Source, version: str, types: Mapping[tuple[str, str], Sequence[str]]
 ) -> list[Finding]:
-    """Whether a source has tables whose rows stop its connector.
+    """Whether a source has tables whose rows stop its connector, if its workers lack our jar.
 
     Args:
         source: Whose server.
@@ -123,8 +123,10 @@ def year_findings(
         Finding(
             f"source {source.name}",
             f"a row of {_some(tables)} would stop its connector, even where the table is not "
-            f"captured: Debezium misreads what MySQL before {known} writes about tables with YEAR "
-            f"and so many numeric columns (EOFException at a TABLE_MAP); {REMEDY}",
+            f"captured: Debezium by itself misreads what MySQL before {known} writes about tables "
+            "with YEAR and so many numeric columns (EOFException at a TABLE_MAP); the jar of exact "
+            "values reads it: put it beside Debezium's connector on every worker, or make the "
+            "YEAR column a SMALLINT",
             fault=False,
         )
     ]

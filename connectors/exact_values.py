@@ -1,7 +1,8 @@
 """Checks that a Connect cluster has the converter of exact values (``connectors/java``).
 
 Kafka Connect lists its plugins, but knows nothing of Debezium's converters: the jar has a predicate
-too, which says that it is there. Without it a connector that is told to use it would fail.
+too, which says that it is there. Without it a connector that is told to use it would fail. A
+worker that has the jar without Debezium's beside it does not list the predicate either.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ def check_values(rest: ConnectRest, pipeline: Pipeline) -> None:
         raise StackError(
             f"Kafka Connect at {rest.url} lacks the converter of exact values",
             hint="compile it (python -m shardmerge.connectors.local.exact_values), put the jar "
-            "into the folder of Debezium's connector on every worker and start these again; or set "
+            "into the folder of Debezium's connector on every worker and start these again (one "
+            'that has it and failed with it says "Failed to discover" in its log); or set '
             "exact_values = false under [connect]",
         )

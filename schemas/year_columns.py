@@ -1,9 +1,10 @@
-"""Tables whose rows stop Debezium on MySQL 8.0 from before 8.0.29. Pure.
+"""Tables whose rows stop Debezium by itself on MySQL 8.0 from before 8.0.29. Pure.
 
 Before the rows of a table its binlog tells one bit for each numeric column, whether it is
 unsigned. Debezium's reader counts YEAR as numeric, as newer servers do. Where that makes it expect
-one byte more than an old server wrote, it stops at the table, captured or not, and no setting of
-Debezium or the server lets it pass.
+more bytes than an old server wrote, it stops at the table, captured or not, and no setting of
+Debezium or the server lets it pass. Where a Connect worker has the jar of ``connectors/java``, the
+reader leaves those bits out, and all tables are read (``NoTableMetadata.java``).
 
 Source: measured on 8.0.15, which does not count YEAR, with Debezium 3.6.1;
 issue 108 of mysql-binlog-connector-java reports 8.0.29 as a server that counts it. Between these
@@ -20,11 +21,10 @@ NUMBERS = frozenset(
     ("tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "float", "double")
 )
 YEAR = "year"
-REMEDY = "make the YEAR column a SMALLINT, or add a numeric column"
 
 
 def is_misread(types: Iterable[str]) -> bool:
-    """Whether Debezium stops at rows of a table with columns of these types.
+    """Whether Debezium by itself stops at rows of a table with columns of these types.
 
     Args:
         types: Names of the columns' types, in lower case, as ``ColumnType.name``.
@@ -37,7 +37,7 @@ def is_misread(types: Iterable[str]) -> bool:
 
 
 def may_misread(flavour: str, version: tuple[int, ...]) -> bool:
-    """Whether Debezium may stop at such tables of a server of this version."""
+    """Whether Debezium by itself may stop at such tables of a server of this version."""
     return flavour == "mysql" and version[:2] >= (8, 0) and version < COUNTS_YEARS
 
 

@@ -63,6 +63,7 @@ public final class ExactValues implements CustomConverter<SchemaBuilder, Relatio
     /** Takes {@code binary.handling.mode}, which must be the connector's: base64 or bytes. */
     @Override
     public void configure(Properties properties) {
+        NoTableMetadata.takeOver();
         String mode = properties.getProperty("binary.handling.mode", "");
         if (!mode.equals("base64") && !mode.equals("bytes")) {
             throw new IllegalArgumentException("binary.handling.mode is '" + mode + "', not base64 or bytes");

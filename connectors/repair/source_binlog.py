@@ -9,7 +9,13 @@ from contextlib import contextmanager
 import pymysql
 from pymysql.cursors import Cursor
 from pymysqlreplication import BinLogStreamReader
-from pymysqlreplication.row_event import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
+from pymysqlreplication.row_event import (
+    DeleteRowsEvent,
+    OptionalMetaData,
+    TableMapEvent,
+    UpdateRowsEvent,
+    WriteRowsEvent,
+)
 
 from shardmerge.schemas.changes import TableName
 from shardmerge.schemas.errors import StackError
@@ -21,6 +27,9 @@ from .binlog_events import BinlogEvent, Logged, RowsEvent, logged
 
 # It warns of settings of the server that make no difference to the number of rows.
 logging.getLogger("pymysqlreplication").setLevel(logging.ERROR)
+# What a server tells of a table besides its columns' types: rows are counted without it, and the
+# library ends with IndexError where MySQL 8.0 before 8.0.29 does not count YEAR as a number.
+TableMapEvent._get_optional_meta_data = lambda _: OptionalMetaData()
 _TIMEOUT_S = 10
 _READ_TIMEOUT_S = 60
 _CHUNK = 5_000
@@ -112,7 +121,7 @@ class SourceBinlog:
                     "host": source.host,
                     "port": source.port,
                     "user": source.user,
-                    "passwd": source.password,
+                    "password": source.password,
                     "connect_timeout": _TIMEOUT_S,
                     "read_timeout": _READ_TIMEOUT_S,
                 },
@@ -120,6 +129,8 @@ class SourceBinlog:
                 resume_stream=True,
                 blocking=False,
                 enable_logging=False,
+                # Text of any charset: a server does not tell which, by default.
+                ignore_decode_errors=True,
                 log_file=event.file,
                 log_pos=event.transaction_pos,
                 only_events=[WriteRowsEvent, UpdateRowsEvent, DeleteRowsEvent],

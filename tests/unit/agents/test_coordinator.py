@@ -238,18 +238,6 @@ def test_renames_to_different_names_lose_nothing_and_are_warned_of() -> None:
     assert "stays 'b'" in other.warnings[0]
 
 
-def test_a_table_whose_rows_stop_debezium_on_old_servers_is_warned_of_when_it_becomes_one() -> None:
-    line = Line()
-    numbers = [column(f"n{i}") for i in range(7)]
-    first = line.change("s0", table(*numbers))
-    becomes = line.change("s0", table(*numbers, column("y", "year")))
-    stays = line.change("s0", table(*numbers, column("y", "year"), column("b", "text")))
-
-    assert not any("YEAR" in text for text in (*first.warnings, *stays.warnings))
-    assert "s0/" in becomes.warnings[0] and "before 8.0.29" in becomes.warnings[0]
-    assert becomes.outcome is Outcome.EMIT, "on other servers nothing is wrong with it"
-
-
 def test_a_name_that_only_a_shard_that_left_gave_makes_room() -> None:
     line = Line()
     line.change("s0", table(column("a")))
