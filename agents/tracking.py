@@ -53,6 +53,11 @@ _SERVER = ""
 _DESCRIBE_ANEW = (
     "the shard's rows wait; they go on when a CREATE TABLE or a new snapshot describes the table"
 )
+_READ_AGAIN = (
+    "give its CREATE TABLE by `shardmerge command set-schema`, then `shardmerge command reread`: "
+    "the connector leaves the table's rows out until the watchdog says table_taken_in; rows that "
+    "are deleted meanwhile stay in the target"
+)
 
 
 @dataclass(slots=True)
@@ -104,6 +109,9 @@ class Tracking:
             if (told := server_defaults(self.event.ddl, self.context)) is not None:
                 self.puts[database_id(self.event.source, _SERVER)] = DatabaseDefaults(*told)
             self.reason = "a snapshot's statement describes a starting state and is not executed"
+            return
+        if self.event.unread:
+            self.cannot_tell(SourceError(self.event.unread, hint=_READ_AGAIN))
             return
         try:
             statement = parse(self.event.ddl, self.context)

@@ -11,6 +11,7 @@ from shardmerge.schemas.pipeline import Pipeline
 from .connect_rest import ConnectRest
 from .exact_values import check_values
 from .exactly_once import check_connector, check_worker
+from .repair.left_out import leaving_out, left_out_of
 from .signal_table import prepare_signal_table
 from .source_config import connector_config, connector_name
 from .topics_admin import create_topics
@@ -42,9 +43,11 @@ def deploy_connectors(
     names, past = [], {}
     known = set(rest.connectors())
     for source in pipeline.sources:
-        config = connector_config(pipeline, source)
-        check_worker(rest, config)
         names.append(connector_name(pipeline, source))
+        # Debezium does not know these tables yet.
+        left_out = left_out_of(rest.config(names[-1]) or {} if names[-1] in known else {})
+        config = leaving_out(connector_config(pipeline, source), left_out)
+        check_worker(rest, config)
         if names[-1] not in known:
             # Its snapshot must find the signal table: made while one is taken, it could stand
             # before the snapshot's position and yet not be among the tables that it reads.

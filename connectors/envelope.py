@@ -28,6 +28,9 @@ EPOCH_FIELD = "shardmerge_epoch"
 """Beside ``op`` and ``source`` of every record of a source whose epoch is not 0, as text; the
 connector is told to put it there (``source_config``)."""
 
+UNREAD_FIELD = "shardmerge_unread"
+"""In a record that a repair wrote: why nobody can tell what the statement makes of its tables."""
+
 _CUT_INDEX = re.compile(r"UNIQUE\b", re.IGNORECASE)
 
 _HINT = (
@@ -84,6 +87,7 @@ class SchemaChangeEvent:
         ts_ms: When Debezium emitted the record, ms since 1970.
         gtid: Of the statement's transaction, which it has on every server; "" when the source
             gives none.
+        unread: Why nobody can tell what the statement makes of its tables; "" by default.
     """
 
     source: str
@@ -96,6 +100,7 @@ class SchemaChangeEvent:
     tables: tuple[TableChange, ...]
     ts_ms: int
     gtid: str = ""
+    unread: str = ""
 
     def named_shards(self) -> tuple[ShardId, ...]:
         """The tables that the record names outside of its DDL text, in its order."""
@@ -160,6 +165,7 @@ def _read(offset: int, document: Mapping[str, Any]) -> SchemaChangeEvent:
         tables=tuple(_table_change(_record(c, "table change")) for c in changes),
         ts_ms=_integer(document, "ts_ms") if document.get("ts_ms") is not None else 0,
         gtid=_text(source, "gtid", optional=True),
+        unread=_text(document, UNREAD_FIELD, optional=True),
     )
 
 

@@ -40,6 +40,7 @@ from .restarts import Restarts
 from .source_config import connector_name
 
 _LOG = logging.getLogger(__name__)
+_TAKE_IN_PAUSE_S = 15.0
 _WITHOUT_A_PLACE = "Source offset 'file' parameter is missing"
 """Debezium says that it begins a first snapshot before it has noted the binlog's position, and the
 offset of that record is stored. If it is interrupted right there the task fails at every start
@@ -69,6 +70,7 @@ class Watchdog:
         self._repairs = repairs or {}
         self._restarts = {name: Restarts(interval_s) for name in self._names}
         self._unseen = set(self._names)
+        self._take_in_at = dict.fromkeys(self._names, float("-inf"))
 
     def look(self, now_s: float) -> tuple[str, ...]:
         """Look at every connector once and bring on what failed.
@@ -109,6 +111,9 @@ class Watchdog:
                 self._unseen.discard(name)
                 if repair.finish(status):
                     _LOG.warning("repair_taken_up connector=%s state=%s", name, status.state)
+            elif repair is not None and status.is_running and now_s >= self._take_in_at[name]:
+                self._take_in_at[name] = now_s + _TAKE_IN_PAUSE_S
+                repair.take_in()
             return False
         self._unseen.discard(name)
         if not restarts.is_due(now_s):

@@ -1,4 +1,4 @@
-"""Marks a connector's configuration while a repair is at work on it."""
+"""What a repair changes in a connector's configuration."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping
 
 from shardmerge.connectors.connect_rest import ConnectRest
+
+from .left_out import LeftOut, leaving_out, left_out_of
 
 MARK = "shardmerge.repair"
 """Key of the configuration: what the repair changed there, with the values of before."""
@@ -33,6 +35,17 @@ class MarkedConfig:
         kept: dict[str, str | None] = json.loads(config.get(MARK, "{}"))
         kept = {**{key: config.get(key) for key in values}, **kept}
         wanted = {**config, **values, MARK: json.dumps(kept)}
+        if wanted != config:
+            self._rest.set_config(self._name, wanted)
+
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """The tables that the connector leaves out."""
+        return left_out_of(self._rest.config(self._name) or {})
+
+    def leave_out(self, tables: tuple[LeftOut, ...]) -> None:
+        """Let the connector leave out these tables, and no others."""
+        config = dict(self._rest.config(self._name) or {})
+        wanted = leaving_out(config, tables)
         if wanted != config:
             self._rest.set_config(self._name, wanted)
 

@@ -19,6 +19,7 @@ import threading
 
 from shardmerge.connectors.connect_rest import ConnectorStatus, ConnectRest
 from shardmerge.connectors.source_config import connector_name
+from shardmerge.schemas.changes import TableName
 from shardmerge.schemas.pipeline import Pipeline, Source
 from shardmerge.schemas.position import SourcePosition
 
@@ -102,6 +103,19 @@ class SourceRepair:
                     return self._statements.bring_past(stand, failure)
             self._connector.rest.restart_failed(self._connector.name)
             return Attended.CORRECTED if corrected else Attended.RESTARTED
+
+    def take_in(self) -> tuple[TableName, ...]:
+        """Let a connector that runs read tables again that it leaves out, if that is possible.
+
+        Returns:
+            The tables.
+
+        Raises:
+            StackError: Connect, Kafka or the source does not answer: call again later.
+            ContractError: The connector's topics hold what it did not write.
+        """
+        with self._lock:
+            return self._statements.take_in()
 
     def finish(self, status: ConnectorStatus) -> bool:
         """Go on with a repair that another process began and did not end.

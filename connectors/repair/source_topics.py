@@ -14,7 +14,7 @@ from typing import Any
 
 from confluent_kafka import KafkaException, Producer
 
-from shardmerge.connectors.envelope import EPOCH_FIELD, schema_change_event
+from shardmerge.connectors.envelope import EPOCH_FIELD, UNREAD_FIELD, schema_change_event
 from shardmerge.connectors.record_formats import json_of_connectors
 from shardmerge.connectors.source_config import schema_history_topic
 from shardmerge.connectors.topic_reader import TopicReader
@@ -109,15 +109,21 @@ class SourceTopics:
         """
         self._send(self._history, [(None, value) for value in values])
 
-    def add_statement(self, statement: Statement) -> None:
+    def add_statement(self, statement: Statement, unread: str = "") -> None:
         """Write a statement's record, as Debezium would, behind the schema-change topic.
 
         It is JSON whatever the connectors write, and ``JsonOfAvro`` lets it pass.
+
+        Args:
+            statement: Of the binlog.
+            unread: Why nobody can tell what it makes of its tables; "" where that is known.
 
         Raises:
             StackError: Kafka does not take it.
         """
         value = _schema_change(self._source, statement, now_ms())
+        if unread:
+            value = {**value, UNREAD_FIELD: unread}
         key = {"databaseName": statement.database}
         self._send(self._changes, [(_json(key), _json(value))])
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from shardmerge.schemas.changes import TableName, TruncateTable
 from shardmerge.schemas.errors import SourceError, UnsupportedDDL
-from shardmerge.schemas.grammar import ServerContext, parse
+from shardmerge.schemas.grammar import ServerContext, concerned_tables, parse
 from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import quote_identifier
 
@@ -127,6 +127,15 @@ def refuse_truncate(statement: Statement, context: ServerContext) -> None:
         return
     if isinstance(parsed, TruncateTable):
         raise UnsupportedDDL("a TRUNCATE is a record among rows, which only Debezium can place")
+
+
+def named_tables(statement: Statement, context: ServerContext) -> tuple[TableName, ...]:
+    """The tables that a statement names, those without a database in its default one."""
+    context = replace(context, default_database=statement.database)
+    return tuple(
+        name if name.database else TableName(statement.database, name.table)
+        for name in concerned_tables(statement.sql, context)
+    )
 
 
 def refuse_unknown_tables(

@@ -7,6 +7,9 @@
    read and not sent.
 3. The statement goes to the source's schema-change topic, its tables to the schema history, and
    the connector's offset behind it.
+
+Where nobody can tell the tables, the statement says so to the tracker, which holds their shards,
+and the connector leaves them out (``left_out``) until the server can be asked: ``take_in``.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import logging
 import random
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 
 from shardmerge.connectors.connect_rest import ConnectorStatus
@@ -23,11 +27,13 @@ from shardmerge.schemas.errors import SourceError, StackError
 
 from .binlog_events import Logged, Statement
 from .failures import FailedAt, Failure, failure_of
+from .left_out import LeftOut
 from .source_connector import SourceConnector, Stand
 from .statement_plan import (
     ToldTable,
     is_of_one,
     leaves_out_by_gtid,
+    named_tables,
     offset_past,
     refuse_truncate,
     refuse_unknown_tables,
@@ -36,10 +42,17 @@ from .statement_plan import (
     told_table,
     touched_later,
 )
+from .told_tables import ToldTables
 from .undelivered import Gap, gap_before, is_failed_statement
 
 _LOG = logging.getLogger(__name__)
-_SMALLEST_QUEUE: Mapping[str, str] = {"max.queue.size": "2", "max.batch.size": "1"}
+_SMALLEST_QUEUE: Mapping[str, str] = {
+    "max.queue.size": "2",
+    "max.batch.size": "1",
+    # While a record of the connector's own is sent, the row behind it would be lost each time.
+    "notification.enabled.channels": "log",
+    "heartbeat.interval.ms": "0",
+}
 """At most two records are lost when the connector fails, and the first it reads hardly ever is."""
 _ROUNDS = 12
 _FAILS_WITHIN_S = 180.0
@@ -54,7 +67,25 @@ class Attended(StrEnum):
     CORRECTED = "restarted, with a corrected schema history"
     REPAIRED = "brought past a statement that Debezium cannot read"
     BEGUN_ANEW = "begun anew, since it was interrupted before it had a place"
-    LEFT = "left, since nobody can read the statement that it failed at"
+    LEFT = "left as it is, since no restart helps"
+    HELD = "brought past a statement whose tables nobody can tell: their shards are held"
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """What is known of a statement's tables right behind it.
+
+    Attributes:
+        names: The tables; empty when nobody can tell which they are.
+        told: What Debezium is told of them.
+        left_out: Those that it must not read from here on.
+        unread: Why they cannot be told; "" when they can.
+    """
+
+    names: Sequence[TableName]
+    told: Sequence[ToldTable]
+    left_out: tuple[LeftOut, ...] = ()
+    unread: str = ""
 
 
 class StatementRepair:
@@ -66,7 +97,6 @@ class StatementRepair:
 
     def __init__(self, connector: SourceConnector) -> None:
         self._connector = connector
-        self._left: Statement | None = None
 
     def stand_before(self, failure: Failure) -> Stand | None:
         """Where the connector stands before the statement that its failure is about.
@@ -114,28 +144,21 @@ class StatementRepair:
             StackError: Connect, Kafka or the source does not answer: begin again later.
         """
         source, statement = self._connector.source.name, stand.statement
-        if statement == self._left:
-            return Attended.LEFT
-        try:
-            told = self._told_behind(statement)
-        except SourceError as error:
-            self._left = statement
-            _LOG.error(
-                "statement_not_repaired source=%s position=%s:%d statement=%r %s",
-                source, statement.file, statement.pos, statement.sql, error,
-            )  # fmt: skip
-            return Attended.LEFT
+        behind = self._behind(statement)
         _LOG.warning(
             "statement_repair_begun source=%s position=%s:%d statement=%r",
             source, statement.file, statement.pos, statement.sql,
         )  # fmt: skip
         self._connector.stop()
         for number in range(_ROUNDS):
-            gap = self._gap(stand, told)
+            gap = self._gap(stand, behind)
             if not self._is_open(gap, stand):
-                self._put_behind(stand, told, gap.passed)
-                _LOG.warning("statement_repaired source=%s rounds=%d", source, number)
-                return Attended.REPAIRED
+                self._put_behind(stand, behind, gap.passed)
+                return self._say(statement, behind, number)
+            _LOG.info(
+                "statement_repair_waits source=%s round=%d undelivered=%d first=%s",
+                source, number, len(gap.missing), gap.missing[0] if gap.missing else gap.partial,
+            )  # fmt: skip
             again = self._deliver_more()
             if again is None or again.statement != statement:
                 # It got past it, or fails elsewhere now: the next look sees.
@@ -148,17 +171,97 @@ class StatementRepair:
             hint="it is tried again; if it comes to this again, see the worker's log",
         )
 
-    def _told_behind(self, statement: Statement) -> list[ToldTable]:
+    def take_in(self) -> tuple[TableName, ...]:
+        """Let the connector read tables again that it leaves out, where the server tells them.
+
+        Returns:
+            The tables that it reads from now on, if any of those that it left out can be told.
+
+        Raises:
+            StackError: Connect, Kafka or the source does not answer: call again later.
+        """
+        connector = self._connector
+        left_out = connector.config.left_out()
+        if not left_out or not self._told_now(left_out):
+            return ()
+        connector.stop()
+        # Only where it has stopped its offset is certain.
+        told = self._told_now(left_out)
+        offset = connector.offset()
+        if told and offset is not None:
+            connector.correct()
+            connector.tell(offset, told, f"{offset.file}:{offset.pos}")
+            names = {table.name for table in told}
+            connector.config.leave_out(tuple(t for t in left_out if t.name not in names))
+        connector.go_on()
+        for table in told:
+            _LOG.warning(
+                "table_taken_in source=%s table=%s.%s offset=%s",
+                connector.source.name, table.name.database, table.name.table,
+                offset and f"{offset.file}:{offset.pos}",
+            )  # fmt: skip
+        return tuple(table.name for table in told)
+
+    def _told_now(self, left_out: Sequence[LeftOut]) -> list[ToldTable]:
+        """The tables of which the server's present definition is that of the connector's place."""
+        connector = self._connector
+        offset = connector.offset()
+        if offset is None:
+            return []
+        # In this order: a statement that comes between the two is seen.
+        created = {t.name: connector.binlog.create_table(t.name) for t in left_out}
+        later = list(connector.ahead(offset, connector.topics.delivered()))
+        return [
+            told_by_server(name, text)
+            for name, text in created.items()
+            if touched_later([name], later, connector.context) is None
+        ]
+
+    def _say(self, statement: Statement, behind: Behind, rounds: int) -> Attended:
+        source = self._connector.source.name
+        if not behind.unread:
+            _LOG.warning("statement_repaired source=%s rounds=%d", source, rounds)
+            return Attended.REPAIRED
+        _LOG.error(
+            "statement_held source=%s position=%s:%d tables=%s statement=%r reason=%r "
+            "command='shardmerge command set-schema'",
+            source, statement.file, statement.pos,
+            ",".join(f"{n.database}.{n.table}" for n in behind.names), statement.sql,
+            behind.unread,
+        )  # fmt: skip
+        return Attended.HELD
+
+    def _behind(self, statement: Statement) -> Behind:
+        """The statement's tables as they are right behind it, as far as anybody knows."""
+        context = self._connector.context
+        tables = tables_before(self._connector.topics.history(), statement, context)
+        names = tables.take(statement.sql, statement.database)
+        try:
+            refuse_truncate(statement, context)
+        except SourceError as error:
+            # It changes no table: Debezium goes on to know them.
+            return Behind(named_tables(statement, context), (), unread=str(error))
+        try:
+            refuse_unknown_tables(statement, names, context)
+            return Behind(names, self._told_behind(statement, names, tables))
+        except SourceError as error:
+            place = f"{statement.file}:{statement.pos}"
+            return Behind(
+                names,
+                [told_table(name, None) for name in names],
+                tuple(LeftOut(name, place) for name in names),
+                f"Debezium cannot read the statement, and its tables are not known: {error}",
+            )
+
+    def _told_behind(
+        self, statement: Statement, names: Sequence[TableName], tables: ToldTables
+    ) -> list[ToldTable]:
         """The statement's tables as they are right behind it.
 
         Raises:
             SourceError: That cannot be known.
         """
         context = self._connector.context
-        refuse_truncate(statement, context)
-        tables = tables_before(self._connector.topics.history(), statement, context)
-        names = tables.take(statement.sql, statement.database)
-        refuse_unknown_tables(statement, names, context)
         try:
             return [told_table(name, tables.table(name)) for name in names]
         except SourceError as error:
@@ -170,16 +273,17 @@ class StatementRepair:
             if other is not None:
                 raise SourceError(
                     f"{error.message}; and the server cannot tell either, since {other.sql!r} is "
-                    f"behind it at {other.file}:{other.pos}",
-                    hint="the source stands before the statement: give it a new snapshot, as "
-                    "another source of the pipeline",
+                    f"behind it at {other.file}:{other.pos}"
                 ) from error
             return told
 
-    def _gap(self, stand: Stand, told: Sequence[ToldTable]) -> Gap:
-        by_gtid = leaves_out_by_gtid(stand.offset, stand.statement)
-        names = {f"{t.name.database}.{t.name.table}" for t in told} if by_gtid else None
-        return gap_before(stand.statement, stand.ahead, stand.offset, stand.delivered, names)
+    def _gap(self, stand: Stand, behind: Behind) -> Gap:
+        by_gtid = behind.names and leaves_out_by_gtid(stand.offset, stand.statement)
+        names = {f"{n.database}.{n.table}" for n in behind.names} if by_gtid else None
+        left_out = [f"{t.name.database}.{t.name.table}" for t in self._connector.config.left_out()]
+        return gap_before(
+            stand.statement, stand.ahead, stand.offset, stand.delivered, names, left_out=left_out
+        )
 
     def _is_open(self, gap: Gap, stand: Stand) -> bool:
         """Whether something that must be delivered first is not."""
@@ -205,18 +309,18 @@ class StatementRepair:
         connector.stop()
         return self.stand_before(failure_of(trace_of(status)))
 
-    def _put_behind(
-        self, stand: Stand, told: Sequence[ToldTable], passed: Sequence[Statement]
-    ) -> None:
+    def _put_behind(self, stand: Stand, behind: Behind, passed: Sequence[Statement]) -> None:
         """Write down what the statement made, and put the connector's offset behind it."""
         connector, statement = self._connector, stand.statement
         if not stand.delivered.has(statement):
-            connector.topics.add_statement(statement)
+            connector.topics.add_statement(statement, behind.unread)
         target = offset_past(stand.offset, statement, passed)
         connector.topics.add_history(
             connector.corrections(target, lambda record: is_of_one(record, passed))
         )
-        connector.tell(target, told, f"{statement.file}:{statement.pos}")
+        connector.tell(target, behind.told, f"{statement.file}:{statement.pos}")
+        if behind.left_out:
+            connector.config.leave_out((*connector.config.left_out(), *behind.left_out))
         connector.rest.set_offset(connector.name, connector.source.name, target.values)
         connector.go_on()
 

@@ -104,6 +104,8 @@ def gap_before(
     offset: SourceOffset,
     delivered: Delivered,
     tables: Collection[str] | None,
+    *,
+    left_out: Collection[str] = (),
 ) -> Gap:
     """What a connector has not delivered before the statement that it failed at.
 
@@ -114,6 +116,7 @@ def gap_before(
         delivered: What is in the schema-change topic.
         tables: ``database.table`` of the tables whose rows matter; None: all. Rows of a table
             that is not told always do.
+        left_out: Tables whose rows the connector leaves out.
     """
     missing: list[Logged] = []
     passed: list[Statement] = []
@@ -129,6 +132,8 @@ def gap_before(
                 missing.append(item)
             continue
         if tables is not None and item.table and item.table not in tables:
+            continue
+        if item.table and item.table in left_out:
             continue
         if item.transaction_pos == begun:
             if item.index < offset.event:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from .chaos_line import PLAIN, ChaosLine
 from .chaos_writer import TableWriter, all_paused
 
-WORDS = ("url", "auto", "engine_attribute", "manual", "parallel", "qualify", "tablesample")
+WORDS = ("url", "histogram", "always", "following", "minvalue", "auto", "manual", "qualify")
 """Column names that servers of 8.0.15 take unquoted, and Debezium 3.6.1's parser refuses."""
 _SWAP = "ALTER TABLE {0} RENAME COLUMN a TO b, RENAME COLUMN b TO a"
 _BEHIND = {

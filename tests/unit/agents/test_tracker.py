@@ -39,12 +39,13 @@ class Source:
         pos: int | None = None,
         epoch: int = 0,
         gtid: str = "",
+        unread: str = "",
     ) -> TrackResult:
         self.offset += 1
         pos = 100 + self.offset if pos is None else pos
         position = SourcePosition(epoch, "binlog.000001", pos, 0)
         event = SchemaChangeEvent(
-            "s1", self.offset, database, ddl, position, snapshot, table, tables, 5, gtid
+            "s1", self.offset, database, ddl, position, snapshot, table, tables, 5, gtid, unread
         )
         result = track(self.schemas, event, self.rules, self.context, self.last)
         self.last = result.last
@@ -75,6 +76,18 @@ def source() -> Source:
     made = Source()
     made.run(CREATE)
     return made
+
+
+def test_a_statement_that_nobody_could_tell_holds_its_shards_alone(source: Source):
+    source.run("CREATE TABLE tbl01 (ID INT PRIMARY KEY)")
+
+    result = source.run("ALTER TABLE tbl00 ADD a INT", unread="nobody knows tbl00")
+
+    (change,) = result.changes
+    assert change.shard == shard("tbl00") and change.error == "nobody knows tbl00"
+    assert "set-schema" in change.hint and "reread" in change.hint
+    assert isinstance(source.schemas[shard("tbl00")], Unknown)
+    assert isinstance(source.schemas[shard("tbl01")], TableSchema)
 
 
 def test_a_new_shard_arrives_with_its_schema():

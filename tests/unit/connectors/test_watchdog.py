@@ -12,6 +12,7 @@ from shardmerge.connectors.connect_rest import ConnectorStatus, ConnectRest
 from shardmerge.connectors.repair.source_repair import SourceRepair
 from shardmerge.connectors.repair.statement_repair import Attended
 from shardmerge.connectors.watchdog import Watchdog
+from shardmerge.schemas.changes import TableName
 from shardmerge.schemas.errors import ContractError, StackError
 from shardmerge.schemas.position import SourcePosition
 
@@ -47,6 +48,10 @@ class Repair:
         if isinstance(self.outcome, ContractError):
             raise self.outcome
         return self.outcome
+
+    def take_in(self) -> tuple[TableName, ...]:
+        self.asked.append("take in")
+        return ()
 
     def finish(self, told: ConnectorStatus) -> bool:
         self.asked.append(f"finish {told.state}")
@@ -205,15 +210,17 @@ def test_a_repair_that_another_process_began_is_taken_up(
     assert caplog.text.count("repair_taken_up connector=c state=STOPPED") == 1
 
 
-def test_a_running_connector_is_asked_about_only_once(worker: Worker, rest: ConnectRest) -> None:
+def test_a_running_connector_is_asked_about_only_once_and_for_left_out_tables_now_and_then(
+    worker: Worker, rest: ConnectRest
+) -> None:
     worker.on("GET", "/connectors/c/status", (404, {}), RUNNING)
     repair = Repair()
     watchdog = watchdog_of(rest, repair)
 
-    for now_s in range(4):
+    for now_s in range(18):
         assert watchdog.look(float(now_s)) == ()
 
-    assert repair.asked == ["finish RUNNING"]
+    assert repair.asked == ["finish RUNNING", "take in", "take in"]
 
 
 def test_a_connector_that_was_interrupted_before_it_had_a_place_begins_anew(

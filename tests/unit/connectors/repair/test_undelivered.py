@@ -128,6 +128,13 @@ def test_rows_behind_the_offset_are_missing() -> None:
     assert gap_before(FAILED, ahead, at, Delivered(), set()) == Gap()
 
 
+def test_rows_that_the_connector_leaves_out_are_not_waited_for() -> None:
+    ahead: list[Logged] = [rows(1100, 7), rows(1300, 8, table="app.u"), FAILED]
+    at = offset(1000, "1-6")
+    gap = gap_before(FAILED, ahead, at, Delivered(), None, left_out={"app.t"})
+    assert gap == Gap(missing=(ahead[1],))
+
+
 def test_rows_of_a_table_that_is_not_told_may_be_any_tables() -> None:
     ahead: list[Logged] = [rows(1100, 7, table=""), FAILED]
     assert gap_before(FAILED, ahead, offset(1000, "1-6"), Delivered(), set()).missing == (ahead[0],)
