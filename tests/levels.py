@@ -3,7 +3,8 @@
 Usage: ``python tests/levels.py check wheel integration e2e scenarios``
 
 A level that fails does not stop the next ones: one run tells everything. Each level has a bound;
-what a level started in its process group is gone when it ends. Standard library only.
+what a level started in its process group is gone when it ends. ``check`` runs beside the level that
+follows it, and tells what it found when both have ended. Standard library only.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import sys
 import time
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -39,7 +41,7 @@ class Result:
 
 def check() -> Result:
     """Lint, types, import direction: one check, passed or failed."""
-    code = run(["make", "--no-print-directory", "check"], minutes=10)
+    code = run(["make", "--no-print-directory", "check"], minutes=10, quiet=True)
     return Result(passed=1) if code == 0 else Result(failed=1, broken=f"make check: exit {code}")
 
 
@@ -125,6 +127,9 @@ LEVELS: dict[str, Callable[[], Result]] = {
     f"spark-{lock.stem}": partial(older_spark, lock.stem)
     for lock in sorted((ROOT / "tests" / "sparks").glob("*.txt"))
 }  # fmt: skip
+
+BESIDE = ("check",)
+"""It needs one processor and no server."""
 
 
 def pytest(
@@ -232,12 +237,19 @@ def main(names: list[str]) -> int:
         print(f"usage: python tests/levels.py {' '.join(LEVELS)}", file=sys.stderr)
         return 2
     REPORTS.mkdir(parents=True, exist_ok=True)
-    results: dict[str, Result] = {}
-    for name in names:
-        print(f"\n=== {name}", flush=True)
-        started = time.monotonic()
-        results[name] = LEVELS[name]()
-        print(f"=== {name}: {time.monotonic() - started:.0f} s", flush=True)
+    results = dict.fromkeys(names, Result())
+    with ThreadPoolExecutor() as pool:
+        beside: dict[str, Future[Result]] = {}
+        for name in names:
+            print(f"\n=== {name}", flush=True)
+            if name in BESIDE:
+                beside[name] = pool.submit(LEVELS[name])
+                continue
+            started = time.monotonic()
+            results[name] = LEVELS[name]()
+            results.update({other: future.result() for other, future in beside.items()})
+            print(f"=== {name}: {time.monotonic() - started:.0f} s", flush=True)
+        results.update({other: future.result() for other, future in beside.items()})
     print()
     for name, result in results.items():
         counts = f"{name:12} {result.passed:5} passed {result.failed:5} failed"
