@@ -42,6 +42,17 @@ class MySqlGtids:
         there = (*self.intervals.get(name, ()), (number, number))
         return MySqlGtids({**self.intervals, name: _merged(there)})
 
+    def union(self, other: MySqlGtids) -> MySqlGtids:
+        """The transactions of both sets."""
+        names = self.intervals.keys() | other.intervals.keys()
+        both = {n: (*self.intervals.get(n, ()), *other.intervals.get(n, ())) for n in names}
+        return MySqlGtids({name: _merged(intervals) for name, intervals in both.items()})
+
+    @property
+    def count(self) -> int:
+        """How many transactions it holds."""
+        return sum(last - first + 1 for own in self.intervals.values() for first, last in own)
+
     def within(self, other: MySqlGtids) -> bool:
         """Whether every transaction of this set is in the other one."""
         return all(

@@ -5,6 +5,7 @@ Source: Debezium's ``BinlogOffsetContext``; measured, tests/integration/connect.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,9 +13,11 @@ from typing import Any
 from shardmerge.schemas.errors import ContractError
 from shardmerge.schemas.position import SourcePosition
 
-from .gtids import Gtids, gtids_of
+from .gtids import Gtids, MySqlGtids, gtids_of
 
 _WITHIN_TRANSACTION = ("event", "row")
+_FIRST_NUMBER = re.compile(r":(?=\d)")
+_BY_PLACE = re.compile(r":0\d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,10 @@ class SourceOffset:
             delivered; ``gtids`` the transactions before it. Keys of incremental snapshots too.
         by_gtid: Whether the server gives GTIDs now: then Debezium goes by those of the offset,
             else by its place, and GTIDs from before they were switched off mean nothing.
+
+    A connector that goes by its place passes the text of its GTIDs on as it is, into its offsets
+    and its schema history. So a zero before their first number, which means nothing to Debezium
+    and to a server, tells that these are of before: the repair writes it (``gtid_switch``).
     """
 
     values: Mapping[str, Any]
@@ -65,9 +72,14 @@ class SourceOffset:
             ) from error
 
     @property
+    def is_by_place(self) -> bool:
+        """Whether its GTIDs are marked as those of before a connector went by its place."""
+        return _BY_PLACE.search(str(self.values.get("gtids") or "")) is not None
+
+    @property
     def read_gtids(self) -> Gtids | None:
         """The transactions that the server leaves out; None where it goes by the place."""
-        return self.gtids if self.by_gtid else None
+        return self.gtids if self.by_gtid and not self.is_by_place else None
 
     @property
     def position(self) -> SourcePosition:
@@ -88,6 +100,14 @@ class SourceOffset:
         if gtids is None:
             raise ValueError("the offset has no GTIDs")
         return replace(self, values={**self.values, "gtids": str(gtids.adding(gtid))})
+
+    def with_gtids(self, gtids: MySqlGtids, *, by_place: bool) -> SourceOffset:
+        """The offset with other GTIDs, marked or not; see ``is_by_place``."""
+        text = str(gtids)
+        if by_place:
+            text = _FIRST_NUMBER.sub(":0", text, count=1)
+        values = {key: value for key, value in self.values.items() if key != "gtids"}
+        return replace(self, values={**values, "gtids": text} if text else values)
 
     def moved_to(self, file: str, pos: int, gtid: str = "") -> SourceOffset:
         """The offset at the end of a statement; everything before it must be delivered."""

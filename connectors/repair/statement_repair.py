@@ -54,6 +54,8 @@ class Attended(StrEnum):
     CORRECTED = "restarted, with a corrected schema history"
     REPAIRED = "brought past a statement that Debezium cannot read"
     BEGUN_ANEW = "begun anew, since it was interrupted before it had a place"
+    FITTED = "restarted, with an offset that fits gtid_mode"
+    HELD = "held, since the source refuses what is to be read"
     LEFT = "left, since nobody can read the statement that it failed at"
 
 

@@ -37,6 +37,13 @@ class Repair:
     is_begun: bool = False
     asked: list[str] = field(default_factory=list)
 
+    def see_gtid_mode(self) -> None:
+        if self.is_away:
+            raise StackError("source s1: its binlog cannot be read")
+
+    def look_at_gtids(self) -> bool:
+        return False
+
     def source_end(self) -> SourcePosition:
         if self.is_away:
             raise StackError("source s1: its binlog cannot be read")
