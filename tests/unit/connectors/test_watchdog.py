@@ -30,11 +30,13 @@ class Repair:
         outcome: Of ``attend``.
         is_away: Whether the source does not answer.
         is_begun: Whether another process has begun a repair.
+        is_unfit: Whether the offset does not fit the source's gtid_mode.
     """
 
     outcome: Attended | ContractError = Attended.RESTARTED
     is_away: bool = False
     is_begun: bool = False
+    is_unfit: bool = False
     asked: list[str] = field(default_factory=list)
 
     def see_gtid_mode(self) -> None:
@@ -42,7 +44,8 @@ class Repair:
             raise StackError("source s1: its binlog cannot be read")
 
     def look_at_gtids(self) -> bool:
-        return False
+        self.asked.append("look")
+        return self.is_unfit
 
     def source_end(self) -> SourcePosition:
         if self.is_away:
@@ -220,7 +223,22 @@ def test_a_running_connector_is_asked_about_only_once(worker: Worker, rest: Conn
     for now_s in range(4):
         assert watchdog.look(float(now_s)) == ()
 
-    assert repair.asked == ["finish RUNNING"]
+    assert repair.asked == ["finish RUNNING", "look", "look"]
+
+
+def test_a_running_connectors_gtids_are_looked_at(worker: Worker, rest: ConnectRest) -> None:
+    worker.on("GET", "/connectors/c/status", RUNNING)
+    watchdog = watchdog_of(rest, Repair(is_unfit=True))
+    assert [watchdog.look(float(n)) for n in range(3)] == [(), ("c",), ("c",)]
+
+
+def test_a_connector_that_is_held_is_not_restarted(
+    worker: Worker, rest: ConnectRest, caplog: pytest.LogCaptureFixture
+) -> None:
+    worker.on("GET", "/connectors/c/status", FAILED)
+    worker.on("GET", "/connectors/c/offsets", offset(4))
+    assert watchdog_of(rest, Repair(Attended.HELD)).look(0.0) == ()
+    assert worker.asked("POST") == [] and caplog.text == ""
 
 
 def test_a_connector_that_was_interrupted_before_it_had_a_place_begins_anew(

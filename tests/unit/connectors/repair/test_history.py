@@ -203,6 +203,20 @@ def test_what_is_before_an_offset_is_not_what_debezium_applies(
         (at(902, "1-6"), at(901, "1-6", by_gtid=False), False),
         (at(900, server_id=7), at(901, "1-6"), True),
         (at(900, server_id=7), at(899, "1-6"), False),
+        # An offset that goes by its place: a DDL right before it is not read again.
+        (at(900, "1-6"), at(900, "01-6"), True),
+        (at(900, "1-6"), at(899, "01-6"), False),
+        (at(999, "1-5"), at(900, "01-6"), True),
+        (at(900, "1-8"), at(900, "01-6"), True),
+        (at(901, "1-8"), at(900, "01-6"), False),
+        # What was read by place has GTIDs of before, which tell nothing of its own place.
+        (at(900, "01-6"), at(900, "01-6"), True),
+        (at(901, "01-6"), at(900, "01-6"), False),
+        (at(901, "01-5"), at(900, "01-6"), False),
+        (at(900, "01-6"), at(900, "1-9"), True),
+        (at(901, "01-6"), at(900, "1-9"), False),
+        (at(901, "01-6"), at(900), False),
+        (at(900), at(900, "01-6"), True),
     ],
 )
 def test_the_schema_history_of_ours_applies_what_is_before_the_offset(
