@@ -1,7 +1,5 @@
 package shardmerge.connect;
 
-import java.util.regex.Pattern;
-
 import io.debezium.config.Configuration;
 import io.debezium.document.Document;
 import io.debezium.relational.history.HistoryRecordComparator;
@@ -18,8 +16,9 @@ import io.debezium.storage.kafka.history.KafkaSchemaHistory;
  *
  * <p>A record's position is that of the connector when it wrote it: the GTIDs <em>before</em> the
  * statement, and the place of its <em>end</em>. One that describes a table as it stood, and comes from
- * no statement, has {@code snapshot}. GTIDs whose first number begins with a zero are those of before
- * a connector went by its place: a repair has marked them, and they say nothing of what was read since.
+ * no statement, has {@code snapshot}. GTIDs with an interval that ends before it begins are those of
+ * before a connector went by its place: a repair has marked them, and they say nothing of what was
+ * read since.
  * The same order in Python: {@code repair/history.py}.
  *
  * <p>Source: Debezium 3.6, {@code BinlogOffsetContext}; measured, tests/integration/connect.
@@ -38,7 +37,7 @@ public final class TrueSchemaHistory extends KafkaSchemaHistory {
     /** Whether a statement is before the place where a connector goes on to read. */
     static final class BinlogOrder extends HistoryRecordComparator {
 
-        private static final Pattern BY_PLACE = Pattern.compile(":0\\d");
+        private static final String BY_PLACE = ":9223372036854775806-1";
 
         @Override
         protected boolean isPositionAtOrBefore(Document recorded, Document desired) {
@@ -52,6 +51,9 @@ public final class TrueSchemaHistory extends KafkaSchemaHistory {
             }
             Gtids own = Gtids.of(before);
             Gtids other = Gtids.of(read);
+            if (other.isEmpty()) {
+                return compareEnds(recorded, desired) <= 0;
+            }
             boolean isWithin = own.isWithin(other);
             boolean isEqual = isWithin && other.isWithin(own);
             if (isWithin && !isEqual) {
@@ -65,7 +67,7 @@ public final class TrueSchemaHistory extends KafkaSchemaHistory {
         }
 
         private static boolean isByPlace(String gtids) {
-            return BY_PLACE.matcher(gtids).find();
+            return gtids.contains(BY_PLACE);
         }
 
         private static boolean isBlank(String gtids) {

@@ -72,16 +72,25 @@ def first_anonymous(events: Iterable[BinlogEvent]) -> BinlogEvent | None:
 
 def offset_by_gtid(offset: SourceOffset, place: Place) -> SourceOffset:
     """The offset with which a connector goes on by GTID where it stands."""
-    return offset.with_gtids(_all_read(offset, place), by_place=False)
+    return offset.with_gtids(_all_read(offset, place))
 
 
-def offset_by_place(offset: SourceOffset, place: Place) -> SourceOffset:
+def offset_by_place(offset: SourceOffset, place: Place, executed: MySqlGtids) -> SourceOffset:
     """The offset with which a connector goes on by its place where it stands.
 
     Debezium starts at no offset whose GTIDs lack some that the server has purged, even where it
     does not go by them. So what was read by place meanwhile is among them.
+
+    Args:
+        offset: The connector's.
+        place: What the binlog tells of it.
+        executed: The server's ``gtid_executed``. While that is empty there is nothing to mark, and
+            Debezium would start at no offset with a GTID.
     """
-    return offset.with_gtids(_all_read(offset, place), by_place=True)
+    if not executed.intervals:
+        return offset
+    server = next(iter(executed.intervals)).partition(":")[0]
+    return offset.with_gtids(_all_read(offset, place), marked_for=server)
 
 
 def is_behind_its_place(offset: SourceOffset, place: Place) -> bool:

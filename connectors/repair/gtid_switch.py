@@ -5,7 +5,7 @@ position. It never changes from one to the other by itself: what it reads by pla
 of the offset as they were, and by those a restart would read again what came meanwhile. So:
 
 * While the mode is not ON, the offset's GTIDs are marked as those of before
-  (``SourceOffset.is_by_place``).
+  (``SourceOffset.is_by_place``). With the mark a task fails that would go by them.
 * When it is ON again, the transactions that are over at the offset's place are added to them.
 * Where neither can be right, because the server refuses what is still to be read, the connector is
   stopped, so that nobody's restart passes anything over, and the log says once what goes on.
@@ -36,7 +36,7 @@ from .source_connector import SourceConnector
 from .source_offset import SourceOffset
 
 _LOG = logging.getLogger(__name__)
-_ON, _OFF = "ON", "OFF"
+_ON, _ON_PERMISSIVE, _OFF = "ON", "ON_PERMISSIVE", "OFF"
 
 
 class Fitted(Enum):
@@ -57,8 +57,8 @@ class GtidSwitch:
     def __init__(self, connector: SourceConnector) -> None:
         self._connector = connector
         self._mode = _ON
-        self._is_on: bool | None = None
-        """What the running connector's offset is known to fit; None: that is to be found out."""
+        self._fitted = ""
+        """The mode that the running connector's offset is known to fit; "": none."""
         self._was_off = False
         """Whether the mode was another than ON since the connector was last seen to run."""
         self._seen: SourceOffset | None = None
@@ -83,26 +83,21 @@ class GtidSwitch:
         Raises:
             StackError: Connect, Kafka or the source does not answer.
         """
-        connector, is_on = self._connector, self._mode == _ON
+        connector = self._connector
         if connector.source.flavour != "mysql":
             return False
-        if is_on is self._is_on and not (is_on and self._was_off):
-            self._was_off = False
+        if self._mode == self._fitted and not (self._mode == _ON and self._was_off):
             return False
         offset = connector.offset()
         if offset is None or offset.is_snapshot:
             return False
-        if is_on:
-            stale = self._is_stale(offset)
-        else:
-            stale = offset.gtids is not None and not offset.is_by_place
-            self._seen, self._was_off = offset, False
+        stale = self._is_stale(offset) if self._mode == _ON else self._lacks_a_mark(offset)
         if stale is False:
-            self._is_on = is_on
+            self._fitted, self._was_off = self._mode, False
         if not stale:
             return False
         connector.stop()
-        if self.fit(is_stale=is_on) is not Fitted.HELD:
+        if self.fit(is_stale=self._mode == _ON) is not Fitted.HELD:
             connector.go_on()
         return True
 
@@ -117,30 +112,38 @@ class GtidSwitch:
             StackError: Connect, Kafka or the source does not answer: call again later.
         """
         connector, was_off = self._connector, self._was_off
-        seen, self._seen = self._seen, None
-        self._is_on, self._was_off = None, False
+        self._fitted, self._was_off, self._seen = "", False, None
         if connector.source.flavour != "mysql":
             return Fitted.FITS
         offset = connector.offset()
         if offset is None or offset.is_snapshot:
             return Fitted.FITS
         mode = connector.binlog.gtid_mode()
-        self._tell_read_again(seen, offset)
         if self._held == (mode, offset.values):
             return Fitted.HELD
         if mode == _ON:
             is_stale |= was_off or REFUSED_WITHOUT_GTID in trace
             return self._fit_to_gtids(offset, is_stale=is_stale)
-        fitted, by_place = Fitted.FITS, offset
-        if offset.gtids is not None:
-            by_place = offset_by_place(offset, self._place(offset))
-            fitted = self._change(mode, offset, by_place)
+        by_place = offset_by_place(offset, self._place(offset), connector.binlog.gtid_executed())
+        fitted = self._change(mode, offset, by_place)
         if mode == _OFF and REFUSED_WITH_GTID in trace:
             return self._hold(
                 mode, by_place, "a transaction with a GTID is not read yet, and the server refuses "
                 "it while gtid_mode is OFF", "OFF_PERMISSIVE",
             )  # fmt: skip
         return fitted
+
+    def _lacks_a_mark(self, offset: SourceOffset) -> bool | None:
+        """Whether a running connector's offset must be marked while the mode is not ON.
+
+        Returns:
+            None while there is nothing yet that a mark could be made of, but may soon be.
+        """
+        if offset.is_by_place:
+            return False
+        if offset.gtids is not None or self._connector.binlog.gtid_executed().intervals:
+            return True
+        return None if self._mode == _ON_PERMISSIVE else False
 
     def _is_stale(self, offset: SourceOffset) -> bool | None:
         """Whether a running connector's offset lacks GTIDs that it is behind; None: not known yet.
@@ -150,13 +153,12 @@ class GtidSwitch:
         seen, self._seen = self._seen, offset
         if offset.gtids is None or offset.is_by_place:
             place = self._place(offset)
-            if offset.gtids is None and place.read == NO_GTIDS:
+            if not offset.is_by_place and place.read == NO_GTIDS:
                 return None
             if self._unread_anonymous(offset, place) is None:
                 return True
             # Perhaps they are on their way.
             return (seen is not None and seen.position == offset.position) or None
-        self._tell_read_again(seen, offset)
         if self._was_off:
             return True
         if seen is None or seen.values == offset.values:
@@ -164,20 +166,6 @@ class GtidSwitch:
         if str(seen.gtids) != str(offset.gtids):
             return False
         return is_behind_its_place(offset, self._place(offset)) or None
-
-    def _tell_read_again(self, seen: SourceOffset | None, offset: SourceOffset) -> None:
-        """Say that somebody restarted a connector when it had to go by place, and went by GTID."""
-        if seen is None or not seen.is_by_place or offset.is_by_place or offset.gtids is None:
-            return
-        _LOG.error(
-            "gtids_read_again source=%s position=%s:%d GTIDs were switched on again, and something "
-            "else than this watchdog restarted the connector before they were in its offset: "
-            "transactions before that position whose GTIDs are not in %s may have come twice, and "
-            "those behind it that have none may be missing; do: see which tables had rows then; if "
-            "some are missing, or a table has no primary key, give the source a new snapshot, as "
-            "another source",
-            self._connector.source.name, seen.file, seen.pos, seen.gtids,
-        )  # fmt: skip
 
     def _fit_to_gtids(self, offset: SourceOffset, *, is_stale: bool) -> Fitted:
         if not (is_stale or offset.gtids is None or offset.is_by_place):

@@ -32,7 +32,7 @@ from shardmerge.schemas.grammar import ServerContext, parse
 from shardmerge.schemas.names import quote_identifier
 from shardmerge.schemas.position import SourcePosition
 
-from .gtids import precedes
+from .gtids import is_within, precedes
 from .source_offset import SourceOffset
 
 _TABLE_ID = re.compile(r'"((?:[^"]|"")*)"\."((?:[^"]|"")*)"')
@@ -145,15 +145,16 @@ def is_before(record: HistoryRecord, offset: SourceOffset) -> bool:
 def debezium_applies(record: HistoryRecord, offset: SourceOffset) -> bool:
     """Whether Debezium applies a record when it starts at the offset."""
     own, other = record.offset.gtids, offset.gtids
-    if other is not None:
-        if own is None:
+    if other is not None or offset.is_by_place:
+        if own is None and not record.offset.is_by_place:
             return True
-        if str(own) == str(other):
+        # To Debezium the mark is a part of the set, which every set of its server has.
+        if (str(own), record.offset.is_by_place) == (str(other), offset.is_by_place):
             if offset.is_snapshot and not record.snapshot:
                 return False
             return record.offset.event <= offset.event
-        return precedes(own, other)
-    if own is not None:
+        return own is None or (other is not None and is_within(own, other))
+    if own is not None or record.offset.is_by_place:
         return False
     if record.offset.values.get("server_id"):
         # A connector that has not read yet does not know the server's id: two servers, for

@@ -18,6 +18,7 @@ from shardmerge.schemas.pipeline import Source
 from shardmerge.schemas.position import SourcePosition
 
 from .binlog_events import BinlogEvent, Logged, RowsEvent, logged
+from .gtids import MySqlGtids, gtids_of
 
 # It warns of settings of the server that make no difference to the number of rows.
 logging.getLogger("pymysqlreplication").setLevel(logging.ERROR)
@@ -81,6 +82,18 @@ class SourceBinlog:
             cursor.execute("SHOW GLOBAL VARIABLES LIKE 'gtid_mode'")
             row = cursor.fetchone()
         return "OFF" if row is None else str(row[1]).upper()
+
+    def gtid_executed(self) -> MySqlGtids:
+        """The transactions with a GTID that a MySQL server has executed.
+
+        Raises:
+            StackError: The server does not answer.
+        """
+        with self._cursor() as cursor:
+            cursor.execute("SELECT @@GLOBAL.gtid_executed")
+            row = cursor.fetchone()
+        gtids = None if row is None else gtids_of(str(row[0] or ""))
+        return gtids if isinstance(gtids, MySqlGtids) else MySqlGtids({})
 
     def events(self, file: str, pos: int = 4) -> Iterator[BinlogEvent]:
         """Every event from a place on, to the binlog's end.

@@ -5,7 +5,6 @@ Source: Debezium's ``BinlogOffsetContext``; measured, tests/integration/connect.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,8 +15,7 @@ from shardmerge.schemas.position import SourcePosition
 from .gtids import Gtids, MySqlGtids, gtids_of
 
 _WITHIN_TRANSACTION = ("event", "row")
-_FIRST_NUMBER = re.compile(r":(?=\d)")
-_BY_PLACE = re.compile(r":0\d")
+_BY_PLACE = ":9223372036854775806-1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +30,10 @@ class SourceOffset:
             else by its place, and GTIDs from before they were switched off mean nothing.
 
     A connector that goes by its place passes the text of its GTIDs on as it is, into its offsets
-    and its schema history. So a zero before their first number, which means nothing to Debezium
-    and to a server, tells that these are of before: the repair writes it (``gtid_switch``).
+    and its schema history. So the repair marks them as those of before, by an interval that ends
+    before it begins (``gtid_switch``). Debezium takes that for empty. A server refuses it in a
+    request by GTID (1773): whoever restarts such a connector when GTIDs are on again makes it fail,
+    and nothing is read twice or passed over.
     """
 
     values: Mapping[str, Any]
@@ -74,7 +74,7 @@ class SourceOffset:
     @property
     def is_by_place(self) -> bool:
         """Whether its GTIDs are marked as those of before a connector went by its place."""
-        return _BY_PLACE.search(str(self.values.get("gtids") or "")) is not None
+        return _BY_PLACE in str(self.values.get("gtids") or "")
 
     @property
     def read_gtids(self) -> Gtids | None:
@@ -101,11 +101,17 @@ class SourceOffset:
             raise ValueError("the offset has no GTIDs")
         return replace(self, values={**self.values, "gtids": str(gtids.adding(gtid))})
 
-    def with_gtids(self, gtids: MySqlGtids, *, by_place: bool) -> SourceOffset:
-        """The offset with other GTIDs, marked or not; see ``is_by_place``."""
+    def with_gtids(self, gtids: MySqlGtids, marked_for: str = "") -> SourceOffset:
+        """The offset with other GTIDs.
+
+        Args:
+            gtids: All of them.
+            marked_for: They are marked, see ``is_by_place``; where there are none, by a mark for
+                this server's UUID. "" for GTIDs by which it goes.
+        """
         text = str(gtids)
-        if by_place:
-            text = _FIRST_NUMBER.sub(":0", text, count=1)
+        if marked_for:
+            text = f"{text or marked_for}{_BY_PLACE}"
         values = {key: value for key, value in self.values.items() if key != "gtids"}
         return replace(self, values={**values, "gtids": text} if text else values)
 

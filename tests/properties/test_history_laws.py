@@ -22,6 +22,8 @@ from shardmerge.connectors.repair.history import (
 from shardmerge.connectors.repair.source_offset import SourceOffset
 
 UUID = "84ffc6e9-e7f5-11f1-b328-02fc00000001"
+MARK = ":9223372036854775806-1"
+"""Of those of before a connector went by its place."""
 NAMES = ("t", "u", "v")
 IDS = tuple(f'"app"."{name}"' for name in NAMES)
 
@@ -29,11 +31,13 @@ IDS = tuple(f'"app"."{name}"' for name in NAMES)
 @st.composite
 def offsets(draw: st.DrawFn, snapshot: bool = False) -> SourceOffset:
     values: dict[str, Any] = {"file": "b.000001", "pos": draw(st.integers(1, 6))}
-    # A zero before the first number: those of before the connector went by its place.
-    forms = ("", f"{UUID}:1-", f"{UUID}:1:3-", f"{UUID}:01-", f"{UUID}:01:3-", "0-1-", "0-2-")
-    gtids = draw(st.sampled_from(forms))
+    gtids = draw(st.sampled_from(("", f"{UUID}:1-", f"{UUID}:1:3-", "0-1-", "0-2-")))
     if gtids:
         values["gtids"] = f"{gtids}{draw(st.integers(4, 9))}"
+        if gtids.startswith(UUID) and draw(st.booleans()):
+            values["gtids"] += MARK
+    elif draw(st.booleans()):
+        values["gtids"] = UUID + MARK
     if draw(st.booleans()):
         values["event"] = draw(st.integers(0, 3))
         values["row"] = draw(st.integers(0, 2))

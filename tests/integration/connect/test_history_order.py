@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parents[3]
 MAIN = Path(__file__).with_name("HistoryOrder.java")
 A = "84ffc6e9-e7f5-11f1-b328-02fc00000001"
 B = "a12b3f1c-e7f7-11f1-b0cd-02fc00000001"
+MARK = ":9223372036854775806-1"
 PLACES = (("b.000002", 800), ("b.000002", 900), ("b.000010", 900))
 GTIDS = (
     None,
@@ -26,11 +27,12 @@ GTIDS = (
     f"{A}:1-7",
     f"{A}:1-4:6",
     f"{A}:1-6:tag:1-2",
-    f"{A}:01-6",
-    f"{A}:01-7",
+    f"{A}:1-6{MARK}",
+    f"{A}:1-7{MARK}",
     f"{A}:1-3:5-6",
     f"{A}:1-6,{B}:1-3",
-    f"{A}:01-6,{B}:1-3",
+    f"{A}:1-6,{B}:1-3{MARK}",
+    A + MARK,
     "0-1-6",
     "0-2-7",
 )

@@ -45,6 +45,9 @@ FILE_OF_BOTH = lines(
 END = FILE_OF_BOTH[-1].end
 
 
+MARK = ":9223372036854775806-1"
+
+
 def gtids(numbers: str) -> MySqlGtids:
     found = gtids_of(f"{UUID}:{numbers}")
     assert isinstance(found, MySqlGtids)
@@ -127,24 +130,30 @@ def offset(numbers: str, **more: Any) -> SourceOffset:
 
 
 PLACE = Place(gtids("1-9"), False)
+EXECUTED = gtids("1-20")
 
 
 def test_an_offset_by_gtid_has_what_it_had_and_what_its_place_is_behind() -> None:
-    found = offset_by_gtid(offset("01-2:12", event=2, row=1), PLACE)
+    found = offset_by_gtid(offset(f"1-2:12{MARK}", event=2, row=1), PLACE)
     assert found.values == offset("1-9:12", event=2, row=1).values
     assert not found.is_by_place
     assert offset_by_gtid(offset(""), PLACE).values == offset("1-9").values
 
 
 def test_an_offset_by_place_is_marked_and_stays_as_it_is() -> None:
-    found = offset_by_place(offset("1-2:12", event=2), PLACE)
-    assert found.values == offset("01-9:12", event=2).values
+    found = offset_by_place(offset("1-2:12", event=2), PLACE, EXECUTED)
+    assert found.values == offset(f"1-9:12{MARK}", event=2).values
     assert found.is_by_place and found.read_gtids is None
-    assert offset_by_place(found, PLACE).values == found.values
+    assert offset_by_place(found, PLACE, EXECUTED).values == found.values
 
 
-def test_an_offset_without_a_gtid_is_not_marked() -> None:
-    assert offset_by_place(offset(""), Place(NO_GTIDS, False)).values == offset("").values
+def test_an_offset_without_a_gtid_is_marked_when_its_server_has_one() -> None:
+    nothing = Place(NO_GTIDS, False)
+    assert offset_by_place(offset(""), nothing, NO_GTIDS).values == offset("").values
+    found = offset_by_place(offset(""), nothing, EXECUTED)
+    assert found.values["gtids"] == UUID + MARK
+    assert found.is_by_place and found.gtids is None
+    assert offset_by_gtid(found, nothing).values == offset("").values
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -11,7 +10,9 @@ from typing import Any, cast
 import pytest
 
 from shardmerge.connectors.repair.binlog_events import BinlogEvent
+from shardmerge.connectors.repair.gtid_place import NO_GTIDS
 from shardmerge.connectors.repair.gtid_switch import Fitted, GtidSwitch
+from shardmerge.connectors.repair.gtids import MySqlGtids
 from shardmerge.connectors.repair.history import (
     HistoryRecord,
     corrections,
@@ -21,8 +22,8 @@ from shardmerge.connectors.repair.history import (
 from shardmerge.connectors.repair.source_connector import SourceConnector
 from shardmerge.connectors.repair.source_offset import SourceOffset
 
-from .test_binlog_events import FILE, GTID, UUID, lines
-from .test_gtid_place import BEGIN, DDL, FILE_OF_BOTH, ROWS
+from .test_binlog_events import ANONYMOUS, FILE, GTID, UUID, lines
+from .test_gtid_place import BEGIN, DDL, FILE_OF_BOTH, MARK, ROWS, gtids
 from .test_history import T, streamed, table
 
 GTIDS_ONLY = lines(*BEGIN, ("Gtid", GTID % 4), *ROWS, ("Gtid", GTID % 5), *DDL)
@@ -39,6 +40,7 @@ class Connector:
     mode: str = "ON"
     log: list[BinlogEvent] = field(default_factory=lambda: list(FILE_OF_BOTH))
     history: list[HistoryRecord] = field(default_factory=list)
+    executed: MySqlGtids = field(default_factory=lambda: gtids("1-5"))
     flavour: str = "mysql"
     name: str = "c"
     done: list[str] = field(default_factory=list)
@@ -47,6 +49,7 @@ class Connector:
     def __post_init__(self) -> None:
         self.source = SimpleNamespace(flavour=self.flavour, name="s1")
         self.binlog = SimpleNamespace(gtid_mode=lambda: self.mode, events=self._events)
+        self.binlog.gtid_executed = lambda: self.executed
         self.topics = SimpleNamespace(add_history=self.written.extend)
         self.rest = SimpleNamespace(set_offset=self._set_offset)
 
@@ -100,14 +103,14 @@ def test_while_the_mode_is_not_on_the_offsets_gtids_are_marked_once(mode: str) -
     connector = Connector(at(1300, "1-3"), mode)
     switch = switch_of(connector)
     assert [look(switch) for _ in range(3)] == [True, False, False]
-    assert connector.done == ["stop", "go on"] and connector.gtids == "01-4"
+    assert connector.done == ["stop", "go on"] and connector.gtids == f"1-4{MARK}"
 
 
 def test_when_it_is_on_again_what_the_place_is_behind_is_added() -> None:
-    connector = Connector(at(1300, "01-3"), "ON_PERMISSIVE", GTIDS_ONLY)
+    connector = Connector(at(1300, f"1-3{MARK}"), "ON_PERMISSIVE", GTIDS_ONLY)
     switch = switch_of(connector)
     assert not look(switch)
-    connector.mode, connector.values = "ON", at(900, "01-3")
+    connector.mode, connector.values = "ON", at(900, f"1-3{MARK}")
     assert look(switch)
     assert connector.done == ["stop", "go on"] and connector.gtids == "1-4"
     assert not look(switch)
@@ -130,9 +133,14 @@ def test_mariadb_has_no_such_mode() -> None:
     assert not look(switch) and switch.fit() is Fitted.FITS
 
 
-@pytest.mark.parametrize(("mode", "numbers"), [("ON", "1-4"), ("OFF", ""), ("OFF", "01-4")])
-def test_what_fits_is_left_alone(mode: str, numbers: str) -> None:
-    connector = Connector(at(1300, numbers), mode)
+@pytest.mark.parametrize(
+    ("mode", "numbers", "executed"),
+    [("ON", "1-4", "1-5"), ("OFF", "", ""), ("OFF", f"1-4{MARK}", "1-5")],
+)
+def test_what_fits_is_left_alone(mode: str, numbers: str, executed: str) -> None:
+    connector = Connector(
+        at(1300, numbers), mode, executed=gtids(executed) if executed else NO_GTIDS
+    )
     switch = switch_of(connector)
     assert [look(switch) for _ in range(3)] == [False] * 3
     assert switch.fit() is Fitted.FITS
@@ -157,10 +165,10 @@ def test_one_that_goes_by_its_place_without_a_mark_is_known_by_what_it_does() ->
 def test_transactions_without_a_gtid_that_may_be_on_their_way_are_awaited_for_a_look(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    connector = Connector(at(200, "01-3"), "ON")
+    connector = Connector(at(200, f"1-3{MARK}"), "ON")
     switch = switch_of(connector)
     assert not look(switch)
-    connector.values = at(500, "01-3")
+    connector.values = at(500, f"1-3{MARK}")
     assert not look(switch) and connector.done == [], "it moves"
     assert look(switch)
     assert set(connector.done) == {"stop"}, "nobody's restart may pass them over"
@@ -171,7 +179,7 @@ def test_transactions_without_a_gtid_that_may_be_on_their_way_are_awaited_for_a_
 
     connector.mode = "ON_PERMISSIVE"
     assert switch.fit() is Fitted.FITS, "it goes on by its place"
-    connector.mode, connector.values = "ON", at(800, "01-3")
+    connector.mode, connector.values = "ON", at(800, f"1-3{MARK}")
     assert switch.fit() is Fitted.CHANGED and connector.gtids == "1-3"
 
 
@@ -197,7 +205,7 @@ def test_transactions_with_a_gtid_that_the_server_refuses_are_held_once_for_a_mo
     connector = Connector(at(700, "1-3"), "OFF")
     switch = switch_of(connector)
     assert switch.fit(REFUSED) is Fitted.HELD
-    assert connector.gtids == "01-3", "whoever comes later knows, too"
+    assert connector.gtids == f"1-3{MARK}", "whoever comes later knows, too"
     assert [switch.fit() for _ in range(2)] == [Fitted.HELD] * 2
     assert caplog.text.count("source_held") == 1
     assert "do: SET GLOBAL gtid_mode = OFF_PERMISSIVE on the source, and OFF again" in caplog.text
@@ -214,26 +222,23 @@ def test_a_mode_that_was_off_while_no_connector_ran_is_not_forgotten() -> None:
     assert switch.look() and set(connector.done) == {"stop"}
 
 
-def test_a_restart_by_somebody_else_before_gtids_were_written_is_told(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    connector = Connector(at(1300, "01-3"), "ON_PERMISSIVE")
+def test_one_without_gtids_is_marked_as_soon_as_its_server_has_one() -> None:
+    log = lines(("Format_desc", ""), ("Previous_gtids", ""), ("Anonymous_Gtid", ANONYMOUS), *ROWS)
+    connector = Connector(at(800), "OFF", log, executed=NO_GTIDS)
     switch = switch_of(connector)
-    assert not look(switch)
-    connector.mode, connector.values = "ON", at(1000, "1-4")
-    assert not look(switch) and connector.done == []
-    (record,) = (r for r in caplog.records if r.levelno == logging.ERROR)
-    told = record.getMessage()
-    assert f"gtids_read_again source=s1 position={FILE}:1300 " in told
-    assert f"not in {UUID}:1-3 may have come twice" in told
+    for connector.mode in ("OFF", "OFF_PERMISSIVE", "ON_PERMISSIVE"):
+        assert not look(switch)
+    connector.executed = gtids("4")
+    assert look(switch) and connector.gtids == MARK[1:]
+    assert not look(switch) and connector.done == ["stop", "go on"]
 
 
 def test_what_was_read_by_place_is_told_anew_when_gtids_are_on_again() -> None:
     """On another server's binlog no place tells that it is over."""
     before = streamed(SourceOffset(at(200, "1-2")), table(T, "a"))
-    by_place = streamed(SourceOffset(at(800, "01-3")), table(T, "a", "b", kind="ALTER"))
-    ahead = streamed(SourceOffset(at(1500, "01-3")), table(T, "a", kind="ALTER"))
-    connector = Connector(at(1300, "01-3"), "ON", history=[before, by_place, ahead])
+    by_place = streamed(SourceOffset(at(800, f"1-3{MARK}")), table(T, "a", "b", kind="ALTER"))
+    ahead = streamed(SourceOffset(at(1500, f"1-3{MARK}")), table(T, "a", kind="ALTER"))
+    connector = Connector(at(1300, f"1-3{MARK}"), "ON", history=[before, by_place, ahead])
     assert switch_of(connector).fit() is Fitted.CHANGED
     (told,) = (history_record(value, "h") for value in connector.written)
     assert told is not None and told.snapshot
@@ -245,7 +250,7 @@ def test_a_statement_whose_record_was_lost_with_its_task_is_still_to_come() -> N
     before = streamed(SourceOffset(at(200, "1-2")), table(T, "a"))
     lost = streamed(SourceOffset(at(1500, "1-3")), table(T, "a", "b", kind="ALTER"))
     connector = Connector(at(1300, "1-3"), "OFF", history=[before, lost])
-    assert switch_of(connector).fit() is Fitted.CHANGED and connector.gtids == "01-4"
+    assert switch_of(connector).fit() is Fitted.CHANGED and connector.gtids == f"1-4{MARK}"
     (told,) = (history_record(value, "h") for value in connector.written)
     assert told is not None
     assert [c["name"] for c in told.changes[0]["table"]["columns"]] == ["a"]
