@@ -48,8 +48,16 @@ def test_java_and_python_tell_alike_what_is_before_an_offset(tmp_path: Path) -> 
     plugins = with_exact_values(artifacts.plugin_path, cache, artifacts.java)
     jars = [*sorted(plugins.glob("*mysql*/*.jar")), *sorted(artifacts.kafka_jars.glob("*.jar"))]
     path = os.pathsep.join(map(str, jars))
-    command = [*compiler(artifacts.java, cache), "--release", "17", "-cp", path, "-d", tmp_path]
-    subprocess.run([*command, MAIN], check=True)
+    command = [
+        *compiler(artifacts.java, cache),
+        "--release",
+        "17",
+        "-cp",
+        path,
+        "-d",
+        str(tmp_path),
+    ]
+    subprocess.run([*command, str(MAIN)], check=True)
     pairs = list(itertools.product(POSITIONS, POSITIONS))
     lines = "".join(f"{json.dumps(p)}\n" for pair in pairs for p in pair)
 
