@@ -5,7 +5,8 @@ position. It never changes from one to the other by itself: what it reads by pla
 of the offset as they were, and by those a restart would read again what came meanwhile. So:
 
 * While the mode is not ON, the offset's GTIDs are marked as those of before
-  (``SourceOffset.is_by_place``). With the mark a task fails that would go by them.
+  (``SourceOffset.is_by_place``). With the mark a task fails that would go by them. On the way down
+  this waits for OFF_PERMISSIVE, or a failure.
 * When it is ON again, the transactions that are over at the offset's place are added to them.
 * Where neither can be right, because the server refuses what is still to be read, the connector is
   stopped, so that nobody's restart passes anything over, and the log says once what goes on.
@@ -137,13 +138,18 @@ class GtidSwitch:
         """Whether a running connector's offset must be marked while the mode is not ON.
 
         Returns:
-            None while there is nothing yet that a mark could be made of, but may soon be.
+            None while that is to be asked again in this mode.
         """
         if offset.is_by_place:
             return False
-        if offset.gtids is not None or self._connector.binlog.gtid_executed().intervals:
+        is_between = self._mode == _ON_PERMISSIVE
+        if offset.gtids is not None:
+            # Who goes by GTID can still do so. Rows that come while it is stopped have GTIDs: the
+            # server would refuse them if it is OFF by then.
+            return None if is_between else True
+        if self._connector.binlog.gtid_executed().intervals:
             return True
-        return None if self._mode == _ON_PERMISSIVE else False
+        return None if is_between else False
 
     def _is_stale(self, offset: SourceOffset) -> bool | None:
         """Whether a running connector's offset lacks GTIDs that it is behind; None: not known yet.

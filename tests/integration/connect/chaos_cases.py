@@ -259,13 +259,15 @@ def _switch(scene: Scene, steps: Sequence[str], *, kills: bool) -> None:
     """Take the server through modes; or kill and start the worker behind one of them, too."""
     killed = scene.chance.choice(steps[1:]) if kills else ""
     for step in steps[1:]:
+        if step == killed:
+            # A server that is OFF refuses what has a GTID and is not read; ON, what has none.
+            scene.wait_read()
         with scene.all_paused():  # no transaction of the former mode is open
             scene.line.query(f"SET GLOBAL gtid_mode = {step}")
         if step == killed:
             scene.right_behind()
             scene.line.stack.kill("connect")
             scene.line.stack.start("connect")
-            # A server that is OFF refuses what has a GTID and is not read.
             scene.wait_read()
 
 

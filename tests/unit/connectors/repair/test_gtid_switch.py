@@ -98,12 +98,27 @@ def look(switch: GtidSwitch) -> bool:
     return switch.look()
 
 
-@pytest.mark.parametrize("mode", ["OFF", "OFF_PERMISSIVE", "ON_PERMISSIVE"])
+@pytest.mark.parametrize("mode", ["OFF", "OFF_PERMISSIVE"])
 def test_while_the_mode_is_not_on_the_offsets_gtids_are_marked_once(mode: str) -> None:
     connector = Connector(at(1300, "1-3"), mode)
     switch = switch_of(connector)
     assert [look(switch) for _ in range(3)] == [True, False, False]
     assert connector.done == ["stop", "go on"] and connector.gtids == f"1-4{MARK}"
+
+
+def test_one_that_goes_by_gtid_is_left_alone_while_new_rows_have_gtids() -> None:
+    connector = Connector(at(1300, "1-4"), "ON_PERMISSIVE")
+    switch = switch_of(connector)
+    assert not look(switch) and not look(switch) and connector.done == []
+    assert switch.fit() is Fitted.CHANGED, "who starts it now starts it by place"
+
+
+def test_one_that_was_perhaps_started_by_place_meanwhile_is_fitted_when_it_is_on_again() -> None:
+    connector = Connector(at(1300, "1-3"), "ON_PERMISSIVE")
+    switch = switch_of(connector)
+    assert not look(switch)
+    connector.mode = "ON"
+    assert look(switch) and connector.gtids == "1-4"
 
 
 def test_when_it_is_on_again_what_the_place_is_behind_is_added() -> None:
