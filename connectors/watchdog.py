@@ -45,6 +45,8 @@ _WITHOUT_A_PLACE = "Source offset 'file' parameter is missing"
 """Debezium says that it begins a first snapshot before it has noted the binlog's position, and the
 offset of that record is stored. If it is interrupted right there the task fails at every start
 (measured, 3.6.1). No row of that snapshot has come: it is taken anew."""
+_AWAY_S = 30.0
+"""Pause before a source is asked for its ``gtid_mode`` again that did not answer."""
 
 
 class Watchdog:
@@ -71,6 +73,7 @@ class Watchdog:
         self._restarts = {name: Restarts(interval_s) for name in self._names}
         self._unseen = set(self._names)
         self._take_in_at = dict.fromkeys(self._names, float("-inf"))
+        self._asked_from = dict.fromkeys(self._names, float("-inf"))
 
     def look(self, now_s: float) -> tuple[str, ...]:
         """Look at every connector once and bring on what failed.
@@ -100,10 +103,15 @@ class Watchdog:
         return tuple(restarted)
 
     def _look_at(self, name: str, now_s: float) -> bool:
+        restarts, repair = self._restarts[name], self._repairs.get(name)
+        if repair is not None and now_s >= self._asked_from[name]:
+            # What a source was while Connect was away, nobody can tell later.
+            self._asked_from[name] = now_s + _AWAY_S
+            repair.see_gtid_mode()
+            self._asked_from[name] = now_s
         status = self._rest.status(name)
         if status is None:
             return False
-        restarts, repair = self._restarts[name], self._repairs.get(name)
         if not status.is_failed:
             if status.is_running:
                 restarts.runs(now_s)
@@ -111,9 +119,12 @@ class Watchdog:
                 self._unseen.discard(name)
                 if repair.finish(status):
                     _LOG.warning("repair_taken_up connector=%s state=%s", name, status.state)
-            elif repair is not None and status.is_running and now_s >= self._take_in_at[name]:
-                self._take_in_at[name] = now_s + _TAKE_IN_PAUSE_S
-                repair.take_in()
+            elif repair is not None and status.is_running:
+                if repair.look_at_gtids():
+                    return True
+                if now_s >= self._take_in_at[name]:
+                    self._take_in_at[name] = now_s + _TAKE_IN_PAUSE_S
+                    repair.take_in()
             return False
         self._unseen.discard(name)
         if not restarts.is_due(now_s):
@@ -139,7 +150,7 @@ class Watchdog:
                 return False
             restarts.begun(now_s)
             outcome = repair.attend(status)
-        if outcome is Attended.LEFT:
+        if outcome is Attended.HELD:
             restarts.left()
             return False
         _LOG.warning("connector_restarted what=%s connector=%s reason=%s", outcome, name, reason)

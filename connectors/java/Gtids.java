@@ -35,13 +35,22 @@ final class Gtids {
             for (int at = 1; at < words.length; at++) {
                 if (words[at].matches("\\d+(-\\d+)?")) {
                     String[] ends = words[at].split("-");
-                    add(found, name, Long.parseLong(ends[0]), Long.parseLong(ends[ends.length - 1]));
+                    long first = Long.parseLong(ends[0]);
+                    long last = Long.parseLong(ends[ends.length - 1]);
+                    // One that ends before it begins is empty, as to Debezium.
+                    if (first <= last) {
+                        add(found, name, first, last);
+                    }
                 } else {
                     name = words[0].toLowerCase(Locale.ROOT) + ":" + words[at];
                 }
             }
         }
         return new Gtids(found);
+    }
+
+    boolean isEmpty() {
+        return intervals.isEmpty();
     }
 
     /** Whether every transaction of this set is in the other one. */

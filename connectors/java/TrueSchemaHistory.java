@@ -16,7 +16,10 @@ import io.debezium.storage.kafka.history.KafkaSchemaHistory;
  *
  * <p>A record's position is that of the connector when it wrote it: the GTIDs <em>before</em> the
  * statement, and the place of its <em>end</em>. One that describes a table as it stood, and comes from
- * no statement, has {@code snapshot}. The same order in Python: {@code repair/history.py}.
+ * no statement, has {@code snapshot}. GTIDs with an interval that ends before it begins are those of
+ * before a connector went by its place: a repair has marked them, and they say nothing of what was
+ * read since.
+ * The same order in Python: {@code repair/history.py}.
  *
  * <p>Source: Debezium 3.6, {@code BinlogOffsetContext}; measured, tests/integration/connect.
  */
@@ -34,6 +37,8 @@ public final class TrueSchemaHistory extends KafkaSchemaHistory {
     /** Whether a statement is before the place where a connector goes on to read. */
     static final class BinlogOrder extends HistoryRecordComparator {
 
+        private static final String BY_PLACE = ":9223372036854775806-1";
+
         @Override
         protected boolean isPositionAtOrBefore(Document recorded, Document desired) {
             if (recorded.has("snapshot")) {
@@ -41,16 +46,28 @@ public final class TrueSchemaHistory extends KafkaSchemaHistory {
             }
             String before = recorded.getString("gtids");
             String read = desired.getString("gtids");
-            if (isBlank(before) || isBlank(read)) {
+            if (isBlank(before) || isBlank(read) || isByPlace(before)) {
                 return compareEnds(recorded, desired) <= 0;
             }
             Gtids own = Gtids.of(before);
             Gtids other = Gtids.of(read);
-            if (own.isWithin(other) && other.isWithin(own)) {
-                // Read again, unless the server gives no GTIDs any more: then the place has moved on.
-                return compareEnds(recorded, desired) < 0;
+            if (other.isEmpty()) {
+                return compareEnds(recorded, desired) <= 0;
             }
-            return own.isWithin(other);
+            boolean isWithin = own.isWithin(other);
+            boolean isEqual = isWithin && other.isWithin(own);
+            if (isWithin && !isEqual) {
+                return true;
+            }
+            if (isByPlace(read)) {
+                return compareEnds(recorded, desired) <= 0;
+            }
+            // Read again, unless the server gives no GTIDs any more: then the place has moved on.
+            return isEqual && compareEnds(recorded, desired) < 0;
+        }
+
+        private static boolean isByPlace(String gtids) {
+            return gtids.contains(BY_PLACE);
         }
 
         private static boolean isBlank(String gtids) {

@@ -89,7 +89,7 @@ def write_jar(
     """
     with tempfile.TemporaryDirectory(prefix="exact-values-") as folder:
         command = [
-            *_compiler(java, cache, say),
+            *compiler(java, cache, say),
             *("--release", _RELEASE),
             *("-cp", os.pathsep.join(map(str, sorted(debezium.glob("*.jar"))))),
             *("-d", folder),
@@ -112,8 +112,8 @@ def _java_files() -> list[Path]:
     return sorted(_SOURCES.glob("*.java"))
 
 
-def _compiler(java: Path, cache: Path, say: Callable[[str], None]) -> Sequence[str]:
-    """The JDK's, else Eclipse's, which is a jar."""
+def compiler(java: Path, cache: Path, say: Callable[[str], None] = lambda _: None) -> Sequence[str]:
+    """The command of the JDK's compiler, else of Eclipse's, which is a jar."""
     beside = java.resolve().with_name("javac")
     if os.access(beside, os.X_OK):
         return [str(beside)]

@@ -135,6 +135,15 @@ def logged(events: Iterable[BinlogEvent], gtid: str = "") -> Iterator[Logged]:
         index += 1
 
 
+def transaction_begun(event: BinlogEvent) -> str | None:
+    """The GTID of the transaction that an event begins; "" without one, None where it begins none.
+
+    Only of MySQL since 5.7: it says so before each transaction that has no GTID, too.
+    """
+    told = _gtid(event)
+    return None if told is None else told[0]
+
+
 def _gtid(event: BinlogEvent) -> tuple[str, bool] | None:
     """A GTID event's name, and whether it begins a transaction; None for another event."""
     if event.kind in ("Anonymous_Gtid", "Gtid_list"):

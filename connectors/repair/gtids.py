@@ -42,6 +42,17 @@ class MySqlGtids:
         there = (*self.intervals.get(name, ()), (number, number))
         return MySqlGtids({**self.intervals, name: _merged(there)})
 
+    def union(self, other: MySqlGtids) -> MySqlGtids:
+        """The transactions of both sets."""
+        names = self.intervals.keys() | other.intervals.keys()
+        both = {n: (*self.intervals.get(n, ()), *other.intervals.get(n, ())) for n in names}
+        return MySqlGtids({name: _merged(intervals) for name, intervals in both.items()})
+
+    @property
+    def count(self) -> int:
+        """How many transactions it holds."""
+        return sum(last - first + 1 for own in self.intervals.values() for first, last in own)
+
     def within(self, other: MySqlGtids) -> bool:
         """Whether every transaction of this set is in the other one."""
         return all(
@@ -96,6 +107,8 @@ Gtids: TypeAlias = MySqlGtids | MariaDbGtids
 def gtids_of(text: str) -> Gtids | None:
     """Read a set; None for a text that names no transaction.
 
+    An interval that ends before it begins is empty, as to Debezium.
+
     Raises:
         ValueError: It is neither MySQL's nor MariaDB's form.
     """
@@ -116,18 +129,24 @@ def gtids_of(text: str) -> Gtids | None:
             if match is None:
                 name = f"{uuid.lower()}:{word}"
                 continue
-            first = int(match[1])
-            intervals.setdefault(name, []).append((first, int(match[2] or first)))
-    return MySqlGtids({name: _merged(own) for name, own in intervals.items()})
+            first, last = int(match[1]), int(match[2] or match[1])
+            if first <= last:
+                intervals.setdefault(name, []).append((first, last))
+    return MySqlGtids({n: _merged(own) for n, own in intervals.items()}) if intervals else None
+
+
+def is_within(one: Gtids, other: Gtids) -> bool:
+    """Whether the second set has all of the first."""
+    if isinstance(one, MySqlGtids) and isinstance(other, MySqlGtids):
+        return one.within(other)
+    if isinstance(one, MariaDbGtids) and isinstance(other, MariaDbGtids):
+        return one.within(other)
+    return False
 
 
 def precedes(one: Gtids, other: Gtids) -> bool:
     """Whether the second set has all of the first and more."""
-    if isinstance(one, MySqlGtids) and isinstance(other, MySqlGtids):
-        return one.within(other) and not other.within(one)
-    if isinstance(one, MariaDbGtids) and isinstance(other, MariaDbGtids):
-        return one.within(other) and not other.within(one)
-    return False
+    return is_within(one, other) and not is_within(other, one)
 
 
 def _split(gtid: str) -> tuple[str, int]:

@@ -32,7 +32,7 @@ from shardmerge.schemas.grammar import ServerContext, parse
 from shardmerge.schemas.names import quote_identifier
 from shardmerge.schemas.position import SourcePosition
 
-from .gtids import precedes
+from .gtids import is_within, precedes
 from .source_offset import SourceOffset
 
 _TABLE_ID = re.compile(r'"((?:[^"]|"")*)"\."((?:[^"]|"")*)"')
@@ -67,6 +67,15 @@ class HistoryRecord:
     is_own: bool = False
     table: str = ""
     statement: str = ""
+
+    @property
+    def is_by_place(self) -> bool:
+        """Whether its statement was read by place, so that only ends in one binlog order it.
+
+        When a source reads by GTID again, what these tell is written anew, as a snapshot's: that
+        applies on another server's binlog, too.
+        """
+        return not self.snapshot and (self.offset.gtids is None or self.offset.is_by_place)
 
     def is_of_before(self, file: str, pos: int) -> bool:
         """Whether the record tells of what was before a statement that stands there."""
@@ -123,25 +132,29 @@ def is_before(record: HistoryRecord, offset: SourceOffset) -> bool:
     """Whether a record's statement is not read again by a connector that starts at the offset."""
     if record.snapshot:
         return True
-    own, other = record.offset.gtids, offset.read_gtids
-    if own is not None and other is not None:
-        # The record has the transactions before its statement, the offset those that are read.
-        return precedes(own, other)
-    return record.offset.position <= offset.position
+    own, other = record.offset.gtids, offset.gtids
+    has_ended = record.offset.position <= offset.position
+    if own is None or other is None or record.offset.is_by_place:
+        return has_ended
+    # The record has the transactions before its statement, the offset those that are read.
+    if precedes(own, other):
+        return True
+    return has_ended and offset.read_gtids is None
 
 
 def debezium_applies(record: HistoryRecord, offset: SourceOffset) -> bool:
     """Whether Debezium applies a record when it starts at the offset."""
     own, other = record.offset.gtids, offset.gtids
-    if other is not None:
-        if own is None:
+    if other is not None or offset.is_by_place:
+        if own is None and not record.offset.is_by_place:
             return True
-        if str(own) == str(other):
+        # To Debezium the mark is a part of the set, which every set of its server has.
+        if (str(own), record.offset.is_by_place) == (str(other), offset.is_by_place):
             if offset.is_snapshot and not record.snapshot:
                 return False
             return record.offset.event <= offset.event
-        return precedes(own, other)
-    if own is not None:
+        return own is None or (other is not None and is_within(own, other))
+    if own is not None or record.offset.is_by_place:
         return False
     if record.offset.values.get("server_id"):
         # A connector that has not read yet does not know the server's id: two servers, for
@@ -158,16 +171,20 @@ def debezium_applies(record: HistoryRecord, offset: SourceOffset) -> bool:
 def true_order_applies(record: HistoryRecord, offset: SourceOffset) -> bool:
     """Whether the schema history of ours, ``TrueSchemaHistory``, applies a record.
 
-    It does not know whether the server gives GTIDs now, but for that it is ``is_before``.
+    It does not know whether the server gives GTIDs now, except by the mark of an offset that goes
+    by its place. But for that it is ``is_before``.
     """
     if record.snapshot:
         return True
     own, other = record.offset.gtids, offset.gtids
-    if own is None or other is None:
-        return record.offset.position <= offset.position
-    if str(own) == str(other):
-        return record.offset.position < offset.position
-    return precedes(own, other)
+    has_ended = record.offset.position <= offset.position
+    if own is None or other is None or record.offset.is_by_place:
+        return has_ended
+    if precedes(own, other):
+        return True
+    if offset.is_by_place:
+        return has_ended
+    return str(own) == str(other) and record.offset.position < offset.position
 
 
 def known_tables(

@@ -24,6 +24,7 @@ from shardmerge.schemas.pipeline import Source
 from shardmerge.schemas.position import SourcePosition
 
 from .binlog_events import BinlogEvent, Logged, RowsEvent, logged
+from .gtids import MySqlGtids, gtids_of
 
 # It warns of settings of the server that make no difference to the number of rows.
 logging.getLogger("pymysqlreplication").setLevel(logging.ERROR)
@@ -57,7 +58,7 @@ class SourceBinlog:
         Raises:
             StackError: The server does not answer, or has no such place any more.
         """
-        return logged(self._events(file, max(pos, 4)), gtid)
+        return logged(self.events(file, pos), gtid)
 
     def end(self) -> SourcePosition:
         """Where the binlog ends now, without an epoch.
@@ -78,12 +79,42 @@ class SourceBinlog:
         Raises:
             StackError: The server does not answer.
         """
-        if self._source.flavour == "mariadb":
-            return True
+        return self._source.flavour == "mariadb" or self.gtid_mode() == "ON"
+
+    def gtid_mode(self) -> str:
+        """MySQL's ``gtid_mode`` now; OFF for a server without one.
+
+        Raises:
+            StackError: The server does not answer.
+        """
         with self._cursor() as cursor:
             cursor.execute("SHOW GLOBAL VARIABLES LIKE 'gtid_mode'")
             row = cursor.fetchone()
-        return row is not None and str(row[1]).upper() == "ON"
+        return "OFF" if row is None else str(row[1]).upper()
+
+    def gtid_executed(self) -> MySqlGtids:
+        """The transactions with a GTID that a MySQL server has executed.
+
+        Raises:
+            StackError: The server does not answer.
+        """
+        with self._cursor() as cursor:
+            cursor.execute("SELECT @@GLOBAL.gtid_executed")
+            row = cursor.fetchone()
+        gtids = None if row is None else gtids_of(str(row[0] or ""))
+        return gtids if isinstance(gtids, MySqlGtids) else MySqlGtids({})
+
+    def events(self, file: str, pos: int = 4) -> Iterator[BinlogEvent]:
+        """Every event from a place on, to the binlog's end.
+
+        Args:
+            file: A binlog file of the server.
+            pos: Where an event begins in it.
+
+        Raises:
+            StackError: The server does not answer, or has no such place any more.
+        """
+        return self._events(file, max(pos, 4))
 
     def create_table(self, table: TableName) -> str | None:
         """``SHOW CREATE TABLE`` of a table now; None when there is none.

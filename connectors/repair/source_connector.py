@@ -135,18 +135,29 @@ class SourceConnector:
         self,
         offset: SourceOffset,
         also_before: Callable[[HistoryRecord], bool] = lambda _: False,
+        applies: Callable[[HistoryRecord, SourceOffset], bool] | None = None,
     ) -> list[bytes]:
-        """The records that make what the connector will know at an offset true."""
-        config: Mapping[str, str] = self.rest.config(self.name) or {}
-        is_ours = config.get("schema.history.internal") == TRUE_SCHEMA_HISTORY
+        """The records that make what the connector will know at an offset true.
+
+        Args:
+            offset: Where it will start.
+            also_before: What counts as before the offset, too.
+            applies: What it will apply; by default what its schema history does.
+        """
         return corrections(
             self.topics.history(),
             offset,
             self.source.name,
             now_ms(),
-            applies=true_order_applies if is_ours else debezium_applies,
+            applies=applies or self.history_order(),
             also_before=also_before,
         )
+
+    def history_order(self) -> Callable[[HistoryRecord, SourceOffset], bool]:
+        """Which records the connector's schema history applies when it starts at an offset."""
+        config: Mapping[str, str] = self.rest.config(self.name) or {}
+        is_ours = config.get("schema.history.internal") == TRUE_SCHEMA_HISTORY
+        return true_order_applies if is_ours else debezium_applies
 
     def tell(self, offset: SourceOffset, tables: Sequence[ToldTable], statement: str = "") -> None:
         """Write tables behind the schema history; to do so again does no harm.

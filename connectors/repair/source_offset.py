@@ -12,9 +12,10 @@ from typing import Any
 from shardmerge.schemas.errors import ContractError
 from shardmerge.schemas.position import SourcePosition
 
-from .gtids import Gtids, gtids_of
+from .gtids import Gtids, MySqlGtids, gtids_of
 
 _WITHIN_TRANSACTION = ("event", "row")
+_BY_PLACE = ":9223372036854775806-1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,12 @@ class SourceOffset:
             delivered; ``gtids`` the transactions before it. Keys of incremental snapshots too.
         by_gtid: Whether the server gives GTIDs now: then Debezium goes by those of the offset,
             else by its place, and GTIDs from before they were switched off mean nothing.
+
+    A connector that goes by its place passes the text of its GTIDs on as it is, into its offsets
+    and its schema history. So the repair marks them as those of before, by an interval that ends
+    before it begins (``gtid_switch``). Debezium takes that for empty. A server refuses it in a
+    request by GTID (1773): whoever restarts such a connector when GTIDs are on again makes it fail,
+    and nothing is read twice or passed over.
     """
 
     values: Mapping[str, Any]
@@ -65,9 +72,14 @@ class SourceOffset:
             ) from error
 
     @property
+    def is_by_place(self) -> bool:
+        """Whether its GTIDs are marked as those of before a connector went by its place."""
+        return _BY_PLACE in str(self.values.get("gtids") or "")
+
+    @property
     def read_gtids(self) -> Gtids | None:
         """The transactions that the server leaves out; None where it goes by the place."""
-        return self.gtids if self.by_gtid else None
+        return self.gtids if self.by_gtid and not self.is_by_place else None
 
     @property
     def position(self) -> SourcePosition:
@@ -88,6 +100,20 @@ class SourceOffset:
         if gtids is None:
             raise ValueError("the offset has no GTIDs")
         return replace(self, values={**self.values, "gtids": str(gtids.adding(gtid))})
+
+    def with_gtids(self, gtids: MySqlGtids, marked_for: str = "") -> SourceOffset:
+        """The offset with other GTIDs.
+
+        Args:
+            gtids: All of them.
+            marked_for: They are marked, see ``is_by_place``; where there are none, by a mark for
+                this server's UUID. "" for GTIDs by which it goes.
+        """
+        text = str(gtids)
+        if marked_for:
+            text = f"{text or marked_for}{_BY_PLACE}"
+        values = {key: value for key, value in self.values.items() if key != "gtids"}
+        return replace(self, values={**values, "gtids": text} if text else values)
 
     def moved_to(self, file: str, pos: int, gtid: str = "") -> SourceOffset:
         """The offset at the end of a statement; everything before it must be delivered."""

@@ -2,10 +2,11 @@
 
 A failed connector is restarted, and before that:
 
-1. What it will know of its tables is made true (``history``): at a restart right behind a DDL
+1. Its offset is fitted to its server's ``gtid_mode`` (``gtid_switch``), or it is held.
+2. What it will know of its tables is made true (``history``): at a restart right behind a DDL
    Debezium applies statements twice, or too early.
-2. When it failed at a statement that it cannot read, it is brought past it (``statement_repair``).
-3. When it failed at a row of a table that it knows otherwise, because it misread a statement, that
+3. When it failed at a statement that it cannot read, it is brought past it (``statement_repair``).
+4. When it failed at a row of a table that it knows otherwise, because it misread a statement, that
    table goes to the schema history as the statements' texts tell it. If the connector will read
    the statement again, it is passed like one that cannot be read.
 
@@ -24,6 +25,7 @@ from shardmerge.schemas.pipeline import Pipeline, Source
 from shardmerge.schemas.position import SourcePosition
 
 from .failures import FailedAt, Failure, failure_of
+from .gtid_switch import Fitted, GtidSwitch
 from .history import is_before
 from .source_connector import SourceConnector
 from .source_offset import SourceOffset
@@ -43,6 +45,7 @@ class SourceRepair:
     def __init__(self, pipeline: Pipeline, source: Source, rest: ConnectRest) -> None:
         self._connector = SourceConnector(pipeline, source, rest)
         self._statements = StatementRepair(self._connector)
+        self._gtids = GtidSwitch(self._connector)
         self._lock = threading.Lock()
 
     def close(self) -> None:
@@ -78,8 +81,31 @@ class SourceRepair:
         """
         with self._lock:
             self._connector.stop()
+            if self._gtids.fit() is Fitted.HELD:
+                return
             self._connector.correct()
             self._connector.go_on()
+
+    def see_gtid_mode(self) -> None:
+        """Ask the source for its ``gtid_mode``, whatever its connector does.
+
+        Raises:
+            StackError: The source does not answer.
+        """
+        self._gtids.see_mode()
+
+    def look_at_gtids(self) -> bool:
+        """Restart a connector that runs if its offset does not fit the mode that was seen.
+
+        Returns:
+            Whether it was restarted, or is held.
+
+        Raises:
+            StackError: Connect, Kafka or the source does not answer.
+            ContractError: The connector's topics hold what it did not write.
+        """
+        with self._lock:
+            return self._gtids.look()
 
     def attend(self, status: ConnectorStatus) -> Attended:
         """Bring a failed connector on.
@@ -92,6 +118,12 @@ class SourceRepair:
             ContractError: The connector's topics hold what it did not write.
         """
         with self._lock:
+            fitted = self._gtids.fit(trace_of(status))
+            if fitted is Fitted.HELD:
+                return Attended.HELD
+            if fitted is Fitted.CHANGED:
+                self._connector.go_on()
+                return Attended.FITTED
             corrected = self._connector.correct()
             failure = failure_of(trace_of(status))
             if failure.at is FailedAt.ROW:
@@ -133,11 +165,15 @@ class SourceRepair:
             connector = self._connector
             if not connector.config.is_marked():
                 return False
+            if status.state == "STOPPED":
+                if self._gtids.fit() is Fitted.HELD:
+                    return False
+                connector.correct()
+                connector.go_on()
+                return True
             # It comes to its statement again, and how it fails there tells which it is.
             connector.correct()
             connector.config.restore()
-            if status.state == "STOPPED":
-                connector.rest.resume(connector.name)
             return True
 
     def _tell_again(self, failure: Failure, *, corrected: bool) -> Attended:

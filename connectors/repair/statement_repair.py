@@ -67,8 +67,9 @@ class Attended(StrEnum):
     CORRECTED = "restarted, with a corrected schema history"
     REPAIRED = "brought past a statement that Debezium cannot read"
     BEGUN_ANEW = "begun anew, since it was interrupted before it had a place"
-    LEFT = "left as it is, since no restart helps"
-    HELD = "brought past a statement whose tables nobody can tell: their shards are held"
+    PASSED = "brought past a statement whose tables nobody can tell: their shards are held"
+    FITTED = "restarted, with an offset that fits gtid_mode"
+    HELD = "held, since the source refuses what is to be read"
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +230,7 @@ class StatementRepair:
             ",".join(f"{n.database}.{n.table}" for n in behind.names), statement.sql,
             behind.unread,
         )  # fmt: skip
-        return Attended.HELD
+        return Attended.PASSED
 
     def _behind(self, statement: Statement) -> Behind:
         """The statement's tables as they are right behind it, as far as anybody knows."""

@@ -231,31 +231,44 @@ def _plain(ddl: str) -> Callable[[Scene], None]:
     return play
 
 
-def _gtids_switched(scene: Scene) -> None:
-    steps = ("OFF", "OFF_PERMISSIVE", "ON_PERMISSIVE", "ON")
-    scene.make()
-    scene.write_on()
-    was_on = scene.line.query("SELECT @@GLOBAL.gtid_mode")[0][0] == "ON"
-    scene.line.query("SET GLOBAL enforce_gtid_consistency = ON")
-    for number, there in enumerate((was_on, not was_on)):
+def _gtids_switched(*, kills: bool) -> Callable[[Scene], None]:
+    def play(scene: Scene) -> None:
+        steps = ("OFF", "OFF_PERMISSIVE", "ON_PERMISSIVE", "ON")
+        scene.make()
+        scene.write_on()
+        was_on = scene.line.query("SELECT @@GLOBAL.gtid_mode")[0][0] == "ON"
+        scene.line.query("SET GLOBAL enforce_gtid_consistency = ON")
+        for number, there in enumerate((was_on, not was_on)):
+            scene.wait_read()
+            _switch(scene, steps[::-1] if there else steps, kills=kills)
+            scene.damage()
+            scene.write()
+            if number == 0:
+                scene.run("ALTER TABLE {} ADD COLUMN c INT")
+                scene.write()
+        # Whoever connects anew has to find a way past the transactions of both modes.
         scene.wait_read()
-        _switch(scene, steps[::-1] if there else steps)
+        scene.line.rest.restart(scene.line.connector)
         scene.damage()
         scene.write()
-        if number == 0:
-            scene.run("ALTER TABLE {} ADD COLUMN c INT")
-            scene.write()
-    # Whoever connects anew has to find a way past the transactions of both modes.
-    scene.wait_read()
-    scene.line.rest.restart(scene.line.connector)
-    scene.damage()
-    scene.write()
+
+    return play
 
 
-def _switch(scene: Scene, steps: Sequence[str]) -> None:
+def _switch(scene: Scene, steps: Sequence[str], *, kills: bool) -> None:
+    """Take the server through modes; or kill and start the worker behind one of them, too."""
+    killed = scene.chance.choice(steps[1:]) if kills else ""
     for step in steps[1:]:
+        if step == killed:
+            # A server that is OFF refuses what has a GTID and is not read; ON, what has none.
+            scene.wait_read()
         with scene.all_paused():  # no transaction of the former mode is open
             scene.line.query(f"SET GLOBAL gtid_mode = {step}")
+        if step == killed:
+            scene.right_behind()
+            scene.line.stack.kill("connect")
+            scene.line.stack.start("connect")
+            scene.wait_read()
 
 
 def cases(words: Sequence[str]) -> tuple[Case, ...]:
@@ -271,6 +284,7 @@ def cases(words: Sequence[str]) -> tuple[Case, ...]:
     found += [Case(f"kill-{kind}", _killed(kind), many=True) for kind in _BEHIND]
     found += [Case(f"restart-{kind}", _restarted(kind), many=True) for kind in _BEHIND]
     found.append(Case("year", _year))
-    found.append(Case("gtids", _gtids_switched, flavours=("mysql",)))
+    for name, kills in (("gtids", False), ("gtids-kill", True)):
+        found.append(Case(name, _gtids_switched(kills=kills), many=kills, flavours=("mysql",)))
     found += [Case(f"server-{kind}", _server_restarted(kind)) for kind in _BEHIND]
     return tuple(found)

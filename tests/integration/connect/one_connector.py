@@ -51,14 +51,10 @@ class OneConnector:
         assert offset is not None
         return dict(offset)
 
-    def wait_until_all_is_read(self) -> None:
-        """Wait until its offset has every GTID that the server has executed."""
-        deadline = time.monotonic() + TIMEOUT_S
-        while self.query(
-            f"SELECT GTID_SUBTRACT(@@global.gtid_executed, '{self.offset().get('gtids', '')}')"
-        ) != (("",),):
-            assert time.monotonic() < deadline, self.offset()
-            time.sleep(0.2)
+    def is_running(self) -> bool:
+        """Whether it and its task run."""
+        status = self._rest.status(self.name)
+        return status is not None and status.is_running
 
     def stop(self) -> None:
         """Stop it, so that its offset can be changed."""
@@ -68,8 +64,12 @@ class OneConnector:
         """Let the stopped connector run, from another offset if one is given."""
         if offset is not None:
             self._rest.set_offset(self.name, self._server, offset)
-        self._rest.resume(self.name)
+        self.resume()
         self._rest.wait_running(self.name, TIMEOUT_S)
+
+    def resume(self) -> None:
+        """Let the stopped connector run; it may fail."""
+        self._rest.resume(self.name)
 
     def wait_failed(self) -> ConnectorStatus:
         """What it says when it has failed."""
@@ -78,26 +78,6 @@ class OneConnector:
             assert time.monotonic() < deadline, status
             time.sleep(0.2)
         return status
-
-    def restart_failed(self) -> None:
-        """What the watchdog does."""
-        self._rest.restart_failed(self.name)
-
-    def gtids_at(self, offset: Mapping[str, Any]) -> str:
-        """The GTIDs of the transactions that are over at an offset's file and position."""
-        (first, *_), *_ = self.query("SHOW BINARY LOGS")
-        assert first <= offset["file"]
-        found: list[str] = []
-        for _, start, kind, _, end, info in self.query(f"SHOW BINLOG EVENTS IN '{offset['file']}'"):
-            if start >= offset["pos"]:
-                break
-            if kind == "Previous_gtids":
-                found.append(info)
-            # The one that ends at the position belongs to the transaction that begins there.
-            elif kind == "Gtid" and end < offset["pos"]:
-                found.append(info.split("'")[1])
-        ((text,),) = self.query(f"SELECT GTID_SUBTRACT('{','.join(found)}', '')")
-        return str(text).replace("\n", "")
 
     def pass_over(self, gtid: str) -> None:
         """Let the stopped or failed connector go on as if it had read one transaction more."""

@@ -31,12 +31,22 @@ class Repair:
         outcome: Of ``attend``.
         is_away: Whether the source does not answer.
         is_begun: Whether another process has begun a repair.
+        is_unfit: Whether the offset does not fit the source's gtid_mode.
     """
 
     outcome: Attended | ContractError = Attended.RESTARTED
     is_away: bool = False
     is_begun: bool = False
+    is_unfit: bool = False
     asked: list[str] = field(default_factory=list)
+
+    def see_gtid_mode(self) -> None:
+        if self.is_away:
+            raise StackError("source s1: its binlog cannot be read")
+
+    def look_at_gtids(self) -> bool:
+        self.asked.append("look")
+        return self.is_unfit
 
     def source_end(self) -> SourcePosition:
         if self.is_away:
@@ -161,7 +171,7 @@ def test_a_connector_that_is_left_is_not_restarted_and_not_given_up(
     """Its repair has said why; there was no restart that could be given up."""
     worker.on("GET", "/connectors/c/status", FAILED)
     worker.on("GET", "/connectors/c/offsets", offset(4))
-    repair = Repair(Attended.LEFT)
+    repair = Repair(Attended.HELD)
     watchdog = watchdog_of(rest, repair)
 
     assert [watchdog.look(100.0 * n) for n in range(20)] == [()] * 20
@@ -175,7 +185,7 @@ def test_a_connector_that_is_left_is_looked_at_in_growing_pauses(
 ) -> None:
     worker.on("GET", "/connectors/c/status", FAILED)
     worker.on("GET", "/connectors/c/offsets", offset(4))
-    repair = Repair(Attended.LEFT)
+    repair = Repair(Attended.HELD)
     watchdog = watchdog_of(rest, repair)
     for now_s in range(16):
         watchdog.look(float(now_s))
@@ -220,7 +230,23 @@ def test_a_running_connector_is_asked_about_only_once_and_for_left_out_tables_no
     for now_s in range(18):
         assert watchdog.look(float(now_s)) == ()
 
-    assert repair.asked == ["finish RUNNING", "take in", "take in"]
+    assert repair.asked[:4] == ["finish RUNNING", "look", "take in", "look"]
+    assert repair.asked.count("take in") == 2 and repair.asked.count("look") == 16
+
+
+def test_a_running_connectors_gtids_are_looked_at(worker: Worker, rest: ConnectRest) -> None:
+    worker.on("GET", "/connectors/c/status", RUNNING)
+    watchdog = watchdog_of(rest, Repair(is_unfit=True))
+    assert [watchdog.look(float(n)) for n in range(3)] == [(), ("c",), ("c",)]
+
+
+def test_a_connector_that_is_held_is_not_restarted(
+    worker: Worker, rest: ConnectRest, caplog: pytest.LogCaptureFixture
+) -> None:
+    worker.on("GET", "/connectors/c/status", FAILED)
+    worker.on("GET", "/connectors/c/offsets", offset(4))
+    assert watchdog_of(rest, Repair(Attended.HELD)).look(0.0) == ()
+    assert worker.asked("POST") == [] and caplog.text == ""
 
 
 def test_a_connector_that_was_interrupted_before_it_had_a_place_begins_anew(

@@ -143,3 +143,16 @@ def test_what_is_added_is_the_last_of_its_domain() -> None:
 def test_the_last_of_a_domain_with_several_servers_has_the_highest_number(text: str) -> None:
     """A server's state names the last transaction of each server of a domain."""
     assert str(gtids_of(text)) == "0-2-7"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "both", "count"),
+    [
+        (f"{A}:1-5", f"{A}:3-9", f"{A}:1-9", 9),
+        (f"{A}:1-5", f"{A}:6,{B}:7", f"{A}:1-6,{B}:7", 7),
+        (f"{A}:1-5:8", f"{A}:t:1-2", f"{A}:1-5:8,{A}:t:1-2", 8),
+    ],
+)
+def test_two_sets_make_one(one: str, other: str, both: str, count: int) -> None:
+    assert str(mysql(one).union(mysql(other))) == str(mysql(other).union(mysql(one))) == both
+    assert mysql(both).count == count

@@ -29,10 +29,12 @@ UUID = "84ffc6e9-e7f5-11f1-b328-02fc00000001"
 FILE = "binlog.000001"
 T = '"app"."t"'
 U = '"app"."u"'
+MARK = ":9223372036854775806-1"
 
 
 def at(pos: int, gtids: str = "", by_gtid: bool = True, **more: Any) -> SourceOffset:
-    named = {"gtids": gtids if gtids.count("-") == 2 else f"{UUID}:{gtids}"}
+    is_mariadb = gtids.count("-") == 2 and MARK not in gtids
+    named = {"gtids": gtids if is_mariadb else f"{UUID}:{gtids}"}
     return SourceOffset({"file": FILE, "pos": pos, **(named if gtids else {}), **more}, by_gtid)
 
 
@@ -176,6 +178,15 @@ def test_an_id_of_another_form_names_none(number: str) -> None:
         (at(900, server_id=7), at(901, "1-6", by_gtid=False), True, True),
         (at(900, "1-6"), at(901, "1-6", by_gtid=False), True, True),
         (at(902, "1-6"), at(901, "1-6", by_gtid=False), False, True),
+        # A mark is a part of the set to Debezium.
+        (at(900, "1-6"), at(900, f"1-6{MARK}"), True, True),
+        (at(901, "1-6"), at(900, f"1-6{MARK}"), False, True),
+        (at(901, f"1-6{MARK}"), at(900, f"1-6{MARK}"), False, True),
+        (at(901, f"1-6{MARK}"), at(900, "1-9"), False, True),
+        (at(900, f"1-6{MARK}"), at(900, "1-5"), True, False),
+        (at(901, MARK[1:]), at(900, "1-5"), False, True),
+        (at(900, server_id=7), at(900, MARK[1:]), True, True),
+        (at(900, MARK[1:]), at(900), True, False),
     ],
 )
 def test_what_is_before_an_offset_is_not_what_debezium_applies(
@@ -203,6 +214,23 @@ def test_what_is_before_an_offset_is_not_what_debezium_applies(
         (at(902, "1-6"), at(901, "1-6", by_gtid=False), False),
         (at(900, server_id=7), at(901, "1-6"), True),
         (at(900, server_id=7), at(899, "1-6"), False),
+        # An offset that goes by its place: a DDL right before it is not read again.
+        (at(900, "1-6"), at(900, f"1-6{MARK}"), True),
+        (at(900, "1-6"), at(899, f"1-6{MARK}"), False),
+        (at(999, "1-5"), at(900, f"1-6{MARK}"), True),
+        (at(900, "1-8"), at(900, f"1-6{MARK}"), True),
+        (at(901, "1-8"), at(900, f"1-6{MARK}"), False),
+        # What was read by place has GTIDs of before, which tell nothing of its own place.
+        (at(900, f"1-6{MARK}"), at(900, f"1-6{MARK}"), True),
+        (at(901, f"1-6{MARK}"), at(900, f"1-6{MARK}"), False),
+        (at(901, f"1-5{MARK}"), at(900, f"1-6{MARK}"), False),
+        (at(900, f"1-6{MARK}"), at(900, "1-9"), True),
+        (at(901, f"1-6{MARK}"), at(900, "1-9"), False),
+        (at(901, f"1-6{MARK}"), at(900), False),
+        (at(900), at(900, f"1-6{MARK}"), True),
+        (at(900, "1-5"), at(900, MARK[1:]), True),
+        (at(901, "1-5"), at(900, MARK[1:]), False),
+        (at(901, MARK[1:]), at(900, "1-6"), False),
     ],
 )
 def test_the_schema_history_of_ours_applies_what_is_before_the_offset(

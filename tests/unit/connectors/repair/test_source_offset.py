@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from shardmerge.connectors.repair.gtids import MySqlGtids, gtids_of
 from shardmerge.connectors.repair.source_offset import SourceOffset
 from shardmerge.schemas.errors import ContractError
 from shardmerge.schemas.position import SourcePosition
@@ -52,6 +53,29 @@ def test_a_transaction_that_is_left_out_moves_nothing_else() -> None:
     later = MEASURED.with_gtid(f"{UUID}:5247")
     assert later.values == {**MEASURED.values, "gtids": f"{UUID}:1-5245:5247"}
     assert later.with_gtid(f"{UUID}:5246").values["gtids"] == f"{UUID}:1-5247"
+
+
+def test_an_interval_that_ends_before_it_begins_says_that_gtids_are_of_before() -> None:
+    tagged = gtids_of(f"{UUID}:1-5,{UUID}:tag:1-3")
+    assert isinstance(tagged, MySqlGtids)
+    marked = MEASURED.with_gtids(tagged, UUID)
+    text = f"{UUID}:1-5,{UUID}:tag:1-3:9223372036854775806-1"
+    assert marked.values == {**MEASURED.values, "gtids": text}
+    assert marked.is_by_place and not MEASURED.is_by_place
+    assert marked.gtids == tagged and marked.read_gtids is None
+    assert marked.with_gtids(tagged).read_gtids == tagged
+    bare = MEASURED.with_gtids(MySqlGtids({}), UUID)
+    assert bare.is_by_place and bare.gtids is None
+    assert bare.values["gtids"] == f"{UUID}:9223372036854775806-1"
+
+
+@pytest.mark.parametrize("text", [f"{UUID}:10-20", f"{UUID}:1-100:203", "0-1-100", ""])
+def test_no_number_of_a_server_looks_like_that(text: str) -> None:
+    assert not SourceOffset({"gtids": text}).is_by_place
+
+
+def test_an_offset_of_which_nothing_has_a_gtid_has_none() -> None:
+    assert "gtids" not in MEASURED.with_gtids(MySqlGtids({})).values
 
 
 def test_without_gtids_no_transaction_can_be_left_out() -> None:

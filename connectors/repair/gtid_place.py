@@ -1,0 +1,116 @@
+"""Which transactions a connector has read that goes by its place in the binlog. Pure.
+
+Debezium reads by GTID where MySQL's ``gtid_mode`` is ON when its task starts, else by file and
+position; then its offset keeps the GTIDs of before. What it has read since, only the binlog tells.
+
+Source: MySQL Reference Manual, "Replication Mode Concepts"; Debezium 3.6,
+``BinlogStreamingChangeEventSource``; measured, tests/integration/connect/test_gtid_mode.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from .binlog_events import BinlogEvent, transaction_begun
+from .gtids import MySqlGtids, gtids_of
+from .source_offset import SourceOffset
+
+_BETWEEN_TRANSACTIONS = ("Rotate", "Stop")
+REFUSED_WITHOUT_GTID = "Cannot replicate anonymous transaction"
+"""A server's, to a client that goes by GTID, and to every client while ``gtid_mode`` is ON."""
+REFUSED_WITH_GTID = "Cannot replicate GTID-transaction"
+"""A server's, while ``gtid_mode`` is OFF."""
+NO_GTIDS = MySqlGtids({})
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What the binlog tells of a place in it.
+
+    Attributes:
+        read: The transactions with a GTID that are over there.
+        is_within_anonymous: Whether it is within a transaction that has none.
+    """
+
+    read: MySqlGtids
+    is_within_anonymous: bool
+
+
+def place_at(events: Iterable[BinlogEvent], file: str, pos: int) -> Place:
+    """What the binlog tells of a place in it.
+
+    Args:
+        events: From the beginning of the file on; no more of them are taken than are needed.
+        file: The binlog file.
+        pos: Bytes from its beginning, where an event begins or the file ends.
+    """
+    read, begun, end = NO_GTIDS, None, 0
+    for event in events:
+        if event.file != file:
+            break
+        if event.kind == "Previous_gtids":
+            read = read.union(_set(event.info))
+            continue
+        opened = transaction_begun(event)
+        is_over = opened is not None or event.kind in _BETWEEN_TRANSACTIONS
+        if begun is not None and is_over:
+            read, begun = (read.adding(begun) if begun else read), None
+        if event.pos >= pos:
+            return Place(read, begun == "")
+        begun, end = (begun if opened is None else opened), event.end
+    # A server writes whole transactions: the last one of a file is over at the file's end.
+    if begun and end <= pos:
+        read = read.adding(begun)
+    return Place(read, begun == "" and end > pos)
+
+
+def first_anonymous(events: Iterable[BinlogEvent]) -> BinlogEvent | None:
+    """The first event that begins a transaction without a GTID."""
+    return next((event for event in events if transaction_begun(event) == ""), None)
+
+
+def offset_by_gtid(offset: SourceOffset, place: Place) -> SourceOffset:
+    """The offset with which a connector goes on by GTID where it stands."""
+    return offset.with_gtids(_all_read(offset, place))
+
+
+def offset_by_place(offset: SourceOffset, place: Place, executed: MySqlGtids) -> SourceOffset:
+    """The offset with which a connector goes on by its place where it stands.
+
+    Debezium starts at no offset whose GTIDs lack some that the server has purged, even where it
+    does not go by them. So what was read by place meanwhile is among them.
+
+    Args:
+        offset: The connector's.
+        place: What the binlog tells of it.
+        executed: The server's ``gtid_executed``. While that is empty there is nothing to mark, and
+            Debezium would start at no offset with a GTID.
+    """
+    if not executed.intervals:
+        return offset
+    server = next(iter(executed.intervals)).partition(":")[0]
+    return offset.with_gtids(_all_read(offset, place), marked_for=server)
+
+
+def is_behind_its_place(offset: SourceOffset, place: Place) -> bool:
+    """Whether a connector that moved without a new GTID in its offset goes by its place.
+
+    By GTID it does so only within a transaction, and right behind a DDL: its place is then behind
+    one transaction at most that its GTIDs lack.
+    """
+    return _all_read(offset, place).count > _own(offset).count + 1
+
+
+def _all_read(offset: SourceOffset, place: Place) -> MySqlGtids:
+    return _own(offset).union(place.read)
+
+
+def _own(offset: SourceOffset) -> MySqlGtids:
+    gtids = offset.gtids
+    return gtids if isinstance(gtids, MySqlGtids) else NO_GTIDS
+
+
+def _set(text: str) -> MySqlGtids:
+    gtids = gtids_of(text)
+    return gtids if isinstance(gtids, MySqlGtids) else NO_GTIDS

@@ -1,0 +1,225 @@
+"""Keeps a connector's offset in the form that its server's ``gtid_mode`` asks for.
+
+Where the mode is ON at a task's start, Debezium reads by the GTIDs of its offset, else by file and
+position. It never changes from one to the other by itself: what it reads by place leaves the GTIDs
+of the offset as they were, and by those a restart would read again what came meanwhile. So:
+
+* While the mode is not ON, the offset's GTIDs are marked as those of before
+  (``SourceOffset.is_by_place``). With the mark a task fails that would go by them. On the way down
+  this waits for OFF_PERMISSIVE, or a failure.
+* When it is ON again, the transactions that are over at the offset's place are added to them.
+* Where neither can be right, because the server refuses what is still to be read, the connector is
+  stopped, so that nobody's restart passes anything over, and the log says once what goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from enum import Enum
+from typing import Any
+
+from .gtid_place import (
+    NO_GTIDS,
+    REFUSED_WITH_GTID,
+    REFUSED_WITHOUT_GTID,
+    Place,
+    first_anonymous,
+    is_behind_its_place,
+    offset_by_gtid,
+    offset_by_place,
+    place_at,
+)
+from .history import HistoryRecord
+from .source_connector import SourceConnector
+from .source_offset import SourceOffset
+
+_LOG = logging.getLogger(__name__)
+_ON, _ON_PERMISSIVE, _OFF = "ON", "ON_PERMISSIVE", "OFF"
+
+
+class Fitted(Enum):
+    """What became of an offset."""
+
+    FITS = "it was as the mode asks for"
+    CHANGED = "it was changed; the connector is stopped"
+    HELD = "it can be in no form; the connector is stopped"
+
+
+class GtidSwitch:
+    """Fits the offset of one connector. One thread at a time uses it.
+
+    Args:
+        connector: Whose offset.
+    """
+
+    def __init__(self, connector: SourceConnector) -> None:
+        self._connector = connector
+        self._mode = _ON
+        self._fitted = ""
+        """The mode that the running connector's offset is known to fit; "": none."""
+        self._was_off = False
+        """Whether the mode was another than ON since the connector was last seen to run."""
+        self._seen: SourceOffset | None = None
+        self._held: tuple[str, Mapping[str, Any]] | None = None
+
+    def see_mode(self) -> None:
+        """Ask the source for its mode, whatever its connector does.
+
+        Raises:
+            StackError: The source does not answer.
+        """
+        if self._connector.source.flavour == "mysql":
+            self._mode = self._connector.binlog.gtid_mode()
+            self._was_off |= self._mode != _ON
+
+    def look(self) -> bool:
+        """Fit the offset of a connector that runs to the mode that was seen.
+
+        Returns:
+            Whether it was restarted for that, or is held.
+
+        Raises:
+            StackError: Connect, Kafka or the source does not answer.
+        """
+        connector = self._connector
+        if connector.source.flavour != "mysql":
+            return False
+        if self._mode == self._fitted and not (self._mode == _ON and self._was_off):
+            return False
+        offset = connector.offset()
+        if offset is None or offset.is_snapshot:
+            return False
+        stale = self._is_stale(offset) if self._mode == _ON else self._lacks_a_mark(offset)
+        if stale is False:
+            self._fitted, self._was_off = self._mode, False
+        if not stale:
+            return False
+        connector.stop()
+        if self.fit(is_stale=self._mode == _ON) is not Fitted.HELD:
+            connector.go_on()
+        return True
+
+    def fit(self, trace: str = "", *, is_stale: bool = False) -> Fitted:
+        """Fit the offset of a connector that does not run.
+
+        Args:
+            trace: The stack trace of the failed task; "" without one.
+            is_stale: Whether the offset lacks GTIDs of what it is behind, although no mark says so.
+
+        Raises:
+            StackError: Connect, Kafka or the source does not answer: call again later.
+        """
+        connector, was_off = self._connector, self._was_off
+        self._fitted, self._was_off, self._seen = "", False, None
+        if connector.source.flavour != "mysql":
+            return Fitted.FITS
+        offset = connector.offset()
+        if offset is None or offset.is_snapshot:
+            return Fitted.FITS
+        mode = connector.binlog.gtid_mode()
+        if self._held == (mode, offset.values):
+            return Fitted.HELD
+        if mode == _ON:
+            is_stale |= was_off or REFUSED_WITHOUT_GTID in trace
+            return self._fit_to_gtids(offset, is_stale=is_stale)
+        by_place = offset_by_place(offset, self._place(offset), connector.binlog.gtid_executed())
+        fitted = self._change(mode, offset, by_place)
+        if mode == _OFF and REFUSED_WITH_GTID in trace:
+            return self._hold(
+                mode, by_place, "a transaction with a GTID is not read yet, and the server refuses "
+                "it while gtid_mode is OFF", "OFF_PERMISSIVE",
+            )  # fmt: skip
+        return fitted
+
+    def _lacks_a_mark(self, offset: SourceOffset) -> bool | None:
+        """Whether a running connector's offset must be marked while the mode is not ON.
+
+        Returns:
+            None while that is to be asked again in this mode.
+        """
+        if offset.is_by_place:
+            return False
+        is_between = self._mode == _ON_PERMISSIVE
+        if offset.gtids is not None:
+            # Who goes by GTID can still do so. Rows that come while it is stopped have GTIDs: the
+            # server would refuse them if it is OFF by then.
+            return None if is_between else True
+        if self._connector.binlog.gtid_executed().intervals:
+            return True
+        return None if is_between else False
+
+    def _is_stale(self, offset: SourceOffset) -> bool | None:
+        """Whether a running connector's offset lacks GTIDs that it is behind; None: not known yet.
+
+        While the mode is ON.
+        """
+        seen, self._seen = self._seen, offset
+        if offset.gtids is None or offset.is_by_place:
+            place = self._place(offset)
+            if not offset.is_by_place and place.read == NO_GTIDS:
+                return None
+            if self._unread_anonymous(offset, place) is None:
+                return True
+            # Perhaps they are on their way.
+            return (seen is not None and seen.position == offset.position) or None
+        if self._was_off:
+            return True
+        if seen is None or seen.values == offset.values:
+            return None
+        if str(seen.gtids) != str(offset.gtids):
+            return False
+        return is_behind_its_place(offset, self._place(offset)) or None
+
+    def _fit_to_gtids(self, offset: SourceOffset, *, is_stale: bool) -> Fitted:
+        if not (is_stale or offset.gtids is None or offset.is_by_place):
+            return Fitted.FITS
+        place = self._place(offset)
+        if (position := self._unread_anonymous(offset, place)) is not None:
+            return self._hold(
+                _ON, offset, f"the transaction at {position} has no GTID and is not read yet: the "
+                "server refuses it, or passes it over, while gtid_mode is ON", "ON_PERMISSIVE",
+            )  # fmt: skip
+        return self._change(_ON, offset, offset_by_gtid(offset, place))
+
+    def _change(self, mode: str, offset: SourceOffset, wanted: SourceOffset) -> Fitted:
+        self._held = None
+        if wanted.values == offset.values:
+            return Fitted.FITS
+        connector = self._connector
+        connector.stop()
+        order = connector.history_order()
+
+        def applies(record: HistoryRecord, _: SourceOffset) -> bool:
+            return order(record, wanted) and not (mode == _ON and record.is_by_place)
+
+        found = connector.corrections(replace(offset, by_gtid=False), applies=applies)
+        connector.topics.add_history(found)
+        connector.rest.set_offset(connector.name, connector.source.name, wanted.values)
+        _LOG.warning(
+            "gtids_fitted source=%s gtid_mode=%s offset=%s",
+            connector.source.name, mode, json.dumps(dict(wanted.values)),
+        )  # fmt: skip
+        return Fitted.CHANGED
+
+    def _hold(self, mode: str, offset: SourceOffset, seen: str, wanted: str) -> Fitted:
+        self._held = (mode, offset.values)
+        self._connector.stop()
+        _LOG.error(
+            "source_held source=%s position=%s:%d gtid_mode=%s %s; do: SET GLOBAL gtid_mode = %s "
+            "on the source, and %s again when everything is read",
+            self._connector.source.name, offset.file, offset.pos, mode, seen, wanted, mode,
+        )  # fmt: skip
+        return Fitted.HELD
+
+    def _place(self, offset: SourceOffset) -> Place:
+        return place_at(self._connector.binlog.events(offset.file), offset.file, offset.pos)
+
+    def _unread_anonymous(self, offset: SourceOffset, place: Place) -> str | None:
+        """Where the first transaction without a GTID stands that is not wholly read."""
+        if place.is_within_anonymous:
+            return f"{offset.file}:{offset.pos}"
+        found = first_anonymous(self._connector.binlog.events(offset.file, offset.pos))
+        return None if found is None else f"{found.file}:{found.pos}"

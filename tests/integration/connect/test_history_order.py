@@ -1,0 +1,76 @@
+"""Our schema history in Java and the repair's rule in Python apply the same statements."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from shardmerge.connectors.local.artifacts import resolve
+from shardmerge.connectors.local.exact_values import compiler, with_exact_values
+from shardmerge.connectors.repair.history import HistoryRecord, true_order_applies
+from shardmerge.connectors.repair.source_offset import SourceOffset
+
+ROOT = Path(__file__).resolve().parents[3]
+MAIN = Path(__file__).with_name("HistoryOrder.java")
+A = "84ffc6e9-e7f5-11f1-b328-02fc00000001"
+B = "a12b3f1c-e7f7-11f1-b0cd-02fc00000001"
+MARK = ":9223372036854775806-1"
+PLACES = (("b.000002", 800), ("b.000002", 900), ("b.000010", 900))
+GTIDS = (
+    None,
+    "",
+    f"{A}:1-6",
+    f"{A}:1-7",
+    f"{A}:1-4:6",
+    f"{A}:1-6:tag:1-2",
+    f"{A}:1-6{MARK}",
+    f"{A}:1-7{MARK}",
+    f"{A}:1-3:5-6",
+    f"{A}:1-6,{B}:1-3",
+    f"{A}:1-6,{B}:1-3{MARK}",
+    A + MARK,
+    "0-1-6",
+    "0-2-7",
+)
+POSITIONS = [
+    {"file": file, "pos": pos, **({} if gtids is None else {"gtids": gtids})}
+    for (file, pos), gtids in itertools.product(PLACES, GTIDS)
+]
+
+
+def test_java_and_python_tell_alike_what_is_before_an_offset(tmp_path: Path) -> None:
+    cache = ROOT / ".local" / "cache"
+    artifacts = resolve(cache)
+    plugins = with_exact_values(artifacts.plugin_path, cache, artifacts.java)
+    jars = [*sorted(plugins.glob("*mysql*/*.jar")), *sorted(artifacts.kafka_jars.glob("*.jar"))]
+    path = os.pathsep.join(map(str, jars))
+    command = [
+        *compiler(artifacts.java, cache),
+        "--release",
+        "17",
+        "-cp",
+        path,
+        "-d",
+        str(tmp_path),
+    ]
+    subprocess.run([*command, str(MAIN)], check=True)
+    pairs = list(itertools.product(POSITIONS, POSITIONS))
+    lines = "".join(f"{json.dumps(p)}\n" for pair in pairs for p in pair)
+
+    told = subprocess.run(
+        [artifacts.java, "-cp", f"{tmp_path}{os.pathsep}{path}", "shardmerge.connect.HistoryOrder"],
+        input=lines, capture_output=True, text=True, check=True,
+    ).stdout.split()  # fmt: skip
+
+    assert len(told) == len(pairs) and {"true", "false"} == set(told)
+    differ = [pair for pair, word in zip(pairs, told, strict=True) if in_python(*pair) != word]
+    assert differ == []
+
+
+def in_python(recorded: dict[str, Any], desired: dict[str, Any]) -> str:
+    record = HistoryRecord(SourceOffset(recorded), snapshot=False, text="x", changes=())
+    return str(true_order_applies(record, SourceOffset(desired))).lower()
