@@ -18,8 +18,8 @@ class Delivered:
     Attributes:
         gtids: Of those whose records are in the source's schema-change topic, with ``(file, pos)``.
         positions: ``(file, pos)`` of all of these.
-        recorded: ``(file, end)`` of those that are in the schema history: Debezium has read
-            them, but their records may be lost.
+        recorded: The places of those that are in the schema history, as ``Statement.recorded``:
+            Debezium has read them, but their records may be lost.
     """
 
     gtids: Mapping[str, tuple[str, int]] = field(default_factory=dict)
@@ -34,7 +34,7 @@ class Delivered:
 
     def is_read(self, statement: Statement) -> bool:
         """Whether Debezium has read the statement without failing at it."""
-        return self.has(statement) or (statement.file, statement.end) in self.recorded
+        return self.has(statement) or statement.recorded in self.recorded
 
 
 def is_failed_statement(statement: Statement, told: str, delivered: Delivered) -> bool:
@@ -144,8 +144,9 @@ def _begun_transaction(ahead: Sequence[Logged], offset: SourceOffset) -> int:
     """Where the transaction begins of which the offset has delivered a part; -1: none."""
     if not offset.event and not offset.row:
         return -1
-    first = next((item for item in ahead if isinstance(item, RowsEvent)), None)
-    return -1 if first is None else first.transaction_pos
+    # On MariaDB a statement is one, too: it has no rows, and those behind it are of others.
+    first = next((i for i in ahead if isinstance(i, RowsEvent) or not i.in_transaction), None)
+    return first.transaction_pos if isinstance(first, RowsEvent) else -1
 
 
 def _folded(sql: str) -> str:

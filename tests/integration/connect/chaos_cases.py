@@ -26,6 +26,8 @@ _BEHIND = {
 }
 
 
+IDLE_S = 45.0
+"""Longer than from one heartbeat of a connector to the next: it commits its offset with each."""
 MOMENTS = ("busy", "quiet", "seen")
 """What is between a statement and what comes right behind it: rows, nothing, or nothing until the
 statement's record is readable. Debezium's offsets pass a statement with the next row only, so that
@@ -202,6 +204,25 @@ def _server_restarted(kind: str) -> Callable[[Scene], None]:
     return play
 
 
+def _killed_when_idle(kind: str) -> Callable[[Scene], None]:
+    """Behind a statement, and the heartbeats of a source on which nothing happens for a while."""
+
+    def play(scene: Scene) -> None:
+        ddl, renames = _BEHIND[kind]
+        scene.make()
+        scene.wait_read()
+        with scene.all_paused():
+            scene.run(ddl, renames=renames)
+            scene.line.wait_told(scene.table)
+            time.sleep(IDLE_S)
+            scene.line.stack.kill("connect")
+            scene.damage()
+        scene.write(20)
+        scene.line.stack.start("connect")
+
+    return play
+
+
 @contextmanager
 def _behind_statement(scene: Scene, kind: str) -> Iterator[None]:
     """A statement, and a random moment right behind it."""
@@ -270,6 +291,7 @@ def cases(words: Sequence[str]) -> tuple[Case, ...]:
     found.append(Case("chain", _plain("ALTER TABLE {} RENAME COLUMN a TO b, RENAME COLUMN b TO c")))
     found += [Case(f"kill-{kind}", _killed(kind), many=True) for kind in _BEHIND]
     found += [Case(f"restart-{kind}", _restarted(kind), many=True) for kind in _BEHIND]
+    found.append(Case("idle-drop", _killed_when_idle("drop")))
     found.append(Case("year", _year))
     found.append(Case("gtids", _gtids_switched, flavours=("mysql",)))
     found += [Case(f"server-{kind}", _server_restarted(kind)) for kind in _BEHIND]

@@ -156,3 +156,22 @@ def test_statements_whose_records_are_delivered_are_passed_and_others_missing() 
     delivered = Delivered(gtids={first.gtid: (FILE, 1100)})
     gap = gap_before(FAILED, [first, second, FAILED], offset(1000, "1-6"), delivered, set())
     assert gap == Gap(missing=(second,), passed=(first,))
+
+
+def test_on_mariadb_an_offset_at_a_statement_is_not_within_the_rows_behind_it() -> None:
+    """Measured, 10.11: right behind a statement "event" is 1, and it grows as long as all is quiet."""
+    passed = Statement(FILE, 1637, 1736, "0-102-8", "app", "alter table t add b int", begin=1595)
+    behind = RowsEvent(FILE, 1885, 1933, 1736, 2, "0-102-9", "app.t")
+    failed = Statement(
+        FILE, 2006, 2105, "0-102-10", "app", "alter table t add auto int", begin=1964
+    )
+    at = SourceOffset({"file": FILE, "pos": 1595, "gtids": "0-102-7", "event": 8})
+    delivered = Delivered(gtids={"0-102-8": (FILE, 1637)})
+    ahead: list[Logged] = [passed, behind, failed]
+    assert gap_before(failed, ahead, at, delivered, None) == Gap((behind,), passed=(passed,))
+
+
+def test_on_mariadb_a_statement_is_read_when_its_transactions_begin_is_recorded() -> None:
+    read = Statement(FILE, 1637, 1736, "0-102-8", "app", "alter table t add b int", begin=1595)
+    assert Delivered(recorded=frozenset({(FILE, 1595)})).is_read(read)
+    assert not Delivered(recorded=frozenset({(FILE, 1736)})).is_read(read)
