@@ -184,7 +184,7 @@ def test_debeziums_record_of_a_statement_stands_at_its_end() -> None:
 
 
 def test_on_mariadb_debeziums_record_of_a_statement_stands_where_its_transaction_begins() -> None:
-    """Measured, 10.11: the record of a swap that was to be told anew was taken for one before it."""
+    """Measured, 10.11: a swap's own record was taken for one before it, and it was told twice."""
     swap = replace(statement(1637, gtid="0-102-8"), begin=1595)
     records = [
         record(at(1200, "0-102-6", event=1), CREATE),

@@ -159,7 +159,7 @@ def test_statements_whose_records_are_delivered_are_passed_and_others_missing() 
 
 
 def test_on_mariadb_an_offset_at_a_statement_is_not_within_the_rows_behind_it() -> None:
-    """Measured, 10.11: right behind a statement "event" is 1, and it grows as long as all is quiet."""
+    """Measured, 10.11: behind a statement ``event`` is 1, and grows as long as all is quiet."""
     passed = Statement(FILE, 1637, 1736, "0-102-8", "app", "alter table t add b int", begin=1595)
     behind = RowsEvent(FILE, 1885, 1933, 1736, 2, "0-102-9", "app.t")
     failed = Statement(
