@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 
-from .chaos_line import PLAIN, ChaosLine
+from .chaos_line import OTHERS, PLAIN, ChaosLine
 from .chaos_writer import TableWriter, all_paused
 
 WORDS = ("url", "auto", "engine_attribute", "manual", "parallel", "qualify", "tablesample")
@@ -162,6 +162,17 @@ def _unique_index(scene: Scene) -> None:
     scene.write()
 
 
+def _behind_analyze(scene: Scene) -> None:
+    """Right before a statement that Debezium misreads is one of which it tells nothing."""
+    scene.make()
+    scene.wait_read()
+    with scene.all_paused():
+        scene.line.query(f"ANALYZE TABLE `{scene.line.database}`.`{OTHERS[0]}`")
+        scene.run(_SWAP)
+    scene.damage()
+    scene.write()
+
+
 def _year(scene: Scene) -> None:
     numbers = ", ".join(f"c{place} INT UNSIGNED" for place in range(6))
     scene.make(f"CREATE TABLE {{}} (id INT PRIMARY KEY, n INT, {numbers}, born YEAR)", rows=0)
@@ -288,6 +299,7 @@ def cases(words: Sequence[str]) -> tuple[Case, ...]:
     found.append(Case("bit-default", _bit_default))
     found.append(Case("unique-index", _unique_index))
     found.append(Case("swap", _plain(_SWAP)))
+    found.append(Case("swap-behind-analyze", _behind_analyze))
     found.append(Case("chain", _plain("ALTER TABLE {} RENAME COLUMN a TO b, RENAME COLUMN b TO c")))
     found += [Case(f"kill-{kind}", _killed(kind), many=True) for kind in _BEHIND]
     found += [Case(f"restart-{kind}", _restarted(kind), many=True) for kind in _BEHIND]

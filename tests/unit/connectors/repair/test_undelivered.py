@@ -153,7 +153,8 @@ def test_an_event_of_which_rows_are_delivered_matters_only_for_its_table() -> No
 
 def test_statements_whose_records_are_delivered_are_passed_and_others_missing() -> None:
     first, second = statement(1100, 7), statement(1300, 8)
-    delivered = Delivered(gtids={first.gtid: (FILE, 1100)})
+    recorded = frozenset({first.recorded, second.recorded})
+    delivered = Delivered(gtids={first.gtid: (FILE, 1100)}, recorded=recorded)
     gap = gap_before(FAILED, [first, second, FAILED], offset(1000, "1-6"), delivered, set())
     assert gap == Gap(missing=(second,), passed=(first,))
 
@@ -175,3 +176,22 @@ def test_on_mariadb_a_statement_is_read_when_its_transactions_begin_is_recorded(
     read = Statement(FILE, 1637, 1736, "0-102-8", "app", "alter table t add b int", begin=1595)
     assert Delivered(recorded=frozenset({(FILE, 1595)})).is_read(read)
     assert not Delivered(recorded=frozenset({(FILE, 1736)})).is_read(read)
+
+
+@pytest.mark.parametrize("sql", ["GRANT SELECT ON *.* TO a@b", "ANALYZE TABLE t"])
+def test_a_statement_of_which_debezium_tells_nothing_is_not_missing(sql: str) -> None:
+    ahead: list[Logged] = [statement(1100, 7, sql), FAILED]
+    assert gap_before(FAILED, ahead, offset(1000, "1-6"), Delivered(), None) == Gap()
+
+
+@pytest.mark.parametrize(
+    "sql", ["TRUNCATE t", "truncate table t", "SET STATEMENT a=1 FOR TRUNCATE t"]
+)
+def test_a_truncate_is_missing_until_the_offset_is_its_own(sql: str) -> None:
+    emptied = Statement(FILE, 1142, 1200, "0-1-7", "app", sql, begin=1100)
+    before, behind = (
+        SourceOffset({"file": FILE, "pos": pos, "gtids": "0-1-6", "event": event})
+        for pos, event in ((1100, 0), (1100, 1))
+    )
+    assert gap_before(FAILED, [emptied, FAILED], before, Delivered(), None).missing == (emptied,)
+    assert gap_before(FAILED, [emptied, FAILED], behind, Delivered(), None) == Gap()
