@@ -163,7 +163,7 @@ def _unique_index(scene: Scene) -> None:
 
 
 def _behind_analyze(scene: Scene) -> None:
-    """Right before a statement that MariaDB's connector refuses is one of which it tells nothing."""
+    """Right before a statement that MariaDB's connector refuses is one that it is silent about."""
     scene.make()
     scene.wait_read()
     with scene.all_paused():
