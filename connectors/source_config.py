@@ -228,6 +228,8 @@ def connector_config(pipeline: Pipeline, source: Source) -> dict[str, str]:
     if pipeline.connect.exact_values:
         config |= _EXACT_VALUES
         config["exact.binary.handling.mode"] = config["binary.handling.mode"]
+        if source.flavour == "mariadb":
+            config["exact.flavour"] = source.flavour
     if left_out := _left_out(pipeline, source):
         config["column.exclude.list"] = ",".join(left_out)
     if source.tables:

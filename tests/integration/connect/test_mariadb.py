@@ -21,16 +21,22 @@ CACHE = Path(__file__).resolve().parents[3] / ".local" / "cache"
 TIMEOUT_S = 180
 
 
-@pytest.fixture
-def maria(stack: LocalStack) -> Iterator[Play]:
-    """A pipeline with one MariaDB source, whose database is empty."""
+@pytest.fixture(scope="module")
+def port(stack: LocalStack) -> Iterator[int]:
+    """Of a MariaDB server."""
     port = Ports.free().source1
     spec = source_spec(
         "mariadb1011", "mariadb", stack.directory / "mariadb", port, 110, cache=CACHE
     )
     stack.add(spec)
-    yield make_play(stack, port, "mariadb", "10.11.0")
+    yield port
     stack.stop("mariadb")
+
+
+@pytest.fixture
+def maria(stack: LocalStack, port: int) -> Play:
+    """A pipeline with one MariaDB source, whose database is empty."""
+    return make_play(stack, port, "mariadb", "10.11.0")
 
 
 def test_a_quiet_mariadb_source_that_is_restarted_behind_a_ddl_loses_no_row(
@@ -62,6 +68,22 @@ def test_a_quiet_mariadb_source_that_is_restarted_behind_a_ddl_loses_no_row(
         rest.wait_running(name, TIMEOUT_S)
         found = [rows.next()["after"] for _ in range(6)]
         assert found == [{"id": number, "b": "z"} for number in range(3, 9)]
+
+
+def test_text_that_debezium_takes_for_chinese_is_marked_as_unread(
+    maria: Play, rest: ConnectRest
+) -> None:
+    """Two katakana of cp932 are one character of GB2312, by which Debezium reads them."""
+    with maria.sql() as run, maria.reader(maria.topic("t")) as rows:
+        run("CREATE TABLE t (id INT PRIMARY KEY, k VARCHAR(9) CHARACTER SET cp932)")
+        for first, read in ((1, "r"), (4, "c")):
+            run(f"INSERT INTO t VALUES ({first}, 'ab'), ({first + 1}, 'ｱﾂ'), ({first + 2}, NULL)")
+            if first == 1:
+                deploy_connectors(maria.pipeline, rest)
+            found = [rows.next() for _ in range(3)]
+            assert {record["op"] for record in found} == {read}
+            plain, japanese, null = (record["after"]["k"] for record in found)
+            assert (plain, japanese[-1], null) == ("ab", "\ufffd", None)
 
 
 def _next_of(changes: Reader, begin: str) -> dict[str, Any]:
