@@ -179,7 +179,10 @@ class StatementRepair:
     def _gap(self, stand: Stand, told: Sequence[ToldTable]) -> Gap:
         by_gtid = leaves_out_by_gtid(stand.offset, stand.statement)
         names = {f"{t.name.database}.{t.name.table}" for t in told} if by_gtid else None
-        return gap_before(stand.statement, stand.ahead, stand.offset, stand.delivered, names)
+        comes = self._connector.captured().has
+        return gap_before(
+            stand.statement, stand.ahead, stand.offset, stand.delivered, names, comes=comes
+        )
 
     def _is_open(self, gap: Gap, stand: Stand) -> bool:
         """Whether something that must be delivered first is not."""

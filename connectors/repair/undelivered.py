@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from shardmerge.schemas.position import SourcePosition
@@ -107,6 +107,8 @@ def gap_before(
     offset: SourceOffset,
     delivered: Delivered,
     tables: Collection[str] | None,
+    *,
+    comes: Callable[[Logged], bool] = lambda _: True,
 ) -> Gap:
     """What a connector has not delivered before the statement that it failed at.
 
@@ -117,6 +119,7 @@ def gap_before(
         delivered: What is in the schema-change topic.
         tables: ``database.table`` of the tables whose rows matter; None: all. Rows of a table
             that is not told always do.
+        comes: Whether the connector makes a record of an event at all.
     """
     missing: list[Logged] = []
     passed: list[Statement] = []
@@ -129,13 +132,15 @@ def gap_before(
             if delivered.has(item):
                 passed.append(item)
             elif _is_row(item):
-                if not _stands_behind(offset, item):
+                if comes(item) and not _stands_behind(offset, item):
                     missing.append(item)
             elif item.recorded in delivered.recorded:
                 missing.append(item)
             # Else Debezium tells nothing of it, as of GRANT: whatever it tells it records before.
             continue
         if tables is not None and item.table and item.table not in tables:
+            continue
+        if not comes(item):
             continue
         if item.transaction_pos == begun:
             if item.index < offset.event:

@@ -195,3 +195,18 @@ def test_a_truncate_is_missing_until_the_offset_is_its_own(sql: str) -> None:
     )
     assert gap_before(FAILED, [emptied, FAILED], before, Delivered(), None).missing == (emptied,)
     assert gap_before(FAILED, [emptied, FAILED], behind, Delivered(), None) == Gap()
+
+
+def test_what_the_connector_does_not_read_is_not_missing() -> None:
+    """Without MySQL's GTIDs every row counts, but of tables that are not captured none comes."""
+    emptied = statement(1300, sql="TRUNCATE TABLE t")
+    ahead: list[Logged] = [rows(1100, table="other.t"), emptied, rows(1500), FAILED]
+    gap = gap_before(
+        FAILED, ahead, offset(1000), Delivered(), None, comes=lambda item: item == ahead[2]
+    )
+    assert gap == Gap(missing=(ahead[2],))
+    begun = [rows(1100, begin=1000, table="other.t"), rows(1400, begin=1300)]
+    gap = gap_before(
+        FAILED, begun, offset(1000, event=4), Delivered(), None, comes=lambda item: item == begun[1]
+    )
+    assert gap == Gap(missing=(begun[1],)), "what is delivered of a transaction is of its own"
