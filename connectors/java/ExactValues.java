@@ -29,6 +29,8 @@ import org.apache.kafka.connect.data.SchemaBuilder;
  *   <li>JSON: the server's own text; see {@link JsonText}.
  *   <li>YEAR: 0 for 0000, from snapshot and binlog alike.
  *   <li>CHAR, VARCHAR, TEXT with CHARACTER SET binary: the bytes; Debezium reads them as UTF-8.
+ *   <li>Text of cp932 on MariaDB: U+FFFD, which holds its shard, unless it is ASCII: Debezium takes
+ *       cp932 for GB2312, and finds Chinese characters in it.
  *   <li>TIMESTAMP: one text for one moment; Debezium's has digits that depend on the way.
  *   <li>DATE, DATETIME, TIMESTAMP that are NOT NULL: a zero date, which reaches a converter as null,
  *       is a value that no date has, instead of the column's default or 1970-01-01.
@@ -58,9 +60,15 @@ public final class ExactValues implements CustomConverter<SchemaBuilder, Relatio
     private static final long DAY_MICROS = 86_400_000_000L;
     private static final int MILLISECOND_DIGITS = 3;
 
-    private boolean asBase64;
+    private static final char NO_CHARACTER = '\ufffd';
 
-    /** Takes {@code binary.handling.mode}, which must be the connector's: base64 or bytes. */
+    private boolean asBase64;
+    private boolean isMariaDb;
+
+    /**
+     * Takes {@code binary.handling.mode}, which must be the connector's: base64 or bytes; and {@code
+     * flavour}: mariadb.
+     */
     @Override
     public void configure(Properties properties) {
         NoTableMetadata.takeOver();
@@ -69,6 +77,7 @@ public final class ExactValues implements CustomConverter<SchemaBuilder, Relatio
             throw new IllegalArgumentException("binary.handling.mode is '" + mode + "', not base64 or bytes");
         }
         asBase64 = mode.equals("base64");
+        isMariaDb = properties.getProperty("flavour", "").equals("mariadb");
     }
 
     @Override
@@ -76,6 +85,13 @@ public final class ExactValues implements CustomConverter<SchemaBuilder, Relatio
         String type = column.typeName() == null ? "" : column.typeName().toUpperCase(Locale.ROOT);
         // DOUBLE PRECISION UNSIGNED ZEROFILL → DOUBLE.
         String first = type.split(" ", 2)[0];
+        if (isMariaDb
+                && "cp932".equalsIgnoreCase(column.charsetName())
+                && !first.equals("ENUM")
+                && !first.equals("SET")) {
+            registration.register(SchemaBuilder.string(), value -> orNull(column, value, ExactValues::ascii));
+            return;
+        }
         switch (first) {
             case "FLOAT4" -> registration.register(
                     SchemaBuilder.float32(),
@@ -177,6 +193,14 @@ public final class ExactValues implements CustomConverter<SchemaBuilder, Relatio
             throw unexpected("VARBINARY", value);
         }
         return asBase64 ? Base64.getEncoder().encodeToString(some) : ByteBuffer.wrap(some);
+    }
+
+    /** A snapshot's text comes in bytes, too, with a question mark for what GB2312 does not have. */
+    private static Object ascii(Object value) {
+        String text = value instanceof byte[] bytes
+                ? new String(bytes, StandardCharsets.ISO_8859_1)
+                : String.valueOf(value);
+        return text.chars().allMatch(c -> c < 0x80 && c != '?') ? text : text + NO_CHARACTER;
     }
 
     private static Object year(Object value) {

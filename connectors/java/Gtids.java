@@ -18,6 +18,11 @@ final class Gtids {
         this.intervals = intervals;
     }
 
+    /** Whether a set is MariaDB's; it gives GTIDs always. */
+    static boolean areOfMariaDb(String text) {
+        return text != null && text.strip().matches("\\d+-\\d+-\\d+(,.*)?");
+    }
+
     /** Read a set. */
     static Gtids of(String text) {
         Map<String, List<long[]>> found = new HashMap<>();

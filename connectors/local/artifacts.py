@@ -116,7 +116,7 @@ def find_java() -> Path:
 def _build(home: Path, cache: Path, java: Path, say: Callable[[str], None]) -> None:
     shutil.rmtree(home, ignore_errors=True)
     retrieved = home / "retrieved"
-    say("about 120 MB when nothing is cached")
+    say("about 145 MB when nothing is cached")
     retrieve(_IVY_FILE, retrieved, cache, java, say)
     say("comparing checksums")
     verify_checksums(retrieved, read_checksums(_CHECKSUMS_FILE.read_text()))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 _GTID_MYSQL = re.compile(r"SET @@SESSION\.GTID_NEXT= '(.*)'")
-_GTID_MARIADB = re.compile(r"(BEGIN )?GTID (\d+-\d+-\d+)")
+_GTID_MARIADB = re.compile(r"(BEGIN |XA START .*)?GTID (\d+-\d+-\d+)", re.DOTALL)
 _TABLE = re.compile(r"table_id: (\d+) \((.*)\)", re.DOTALL)
 _ROWS = re.compile(r"table_id: (\d+)\b")
 _USE = re.compile(r"use `((?:[^`]|``)*)`; ", re.IGNORECASE)
@@ -48,6 +48,7 @@ class Statement:
         in_transaction: Whether rows of the same transaction can follow, as behind MySQL's
             ``CREATE TABLE … START TRANSACTION``.
         server_id: Of the server that executed it.
+        begin: Where its transaction begins for Debezium; -1 where it is none: on MySQL, mostly.
     """
 
     file: str
@@ -58,6 +59,17 @@ class Statement:
     sql: str
     in_transaction: bool = False
     server_id: int = 0
+    begin: int = -1
+
+    @property
+    def first(self) -> int:
+        """Where Debezium begins to read it again."""
+        return self.pos if self.begin < 0 else self.begin
+
+    @property
+    def recorded(self) -> tuple[str, int]:
+        """The place that its record in Debezium's schema history has."""
+        return self.file, (self.end if self.begin < 0 else self.begin)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +103,7 @@ def logged(events: Iterable[BinlogEvent], gtid: str = "") -> Iterator[Logged]:
         events: From the beginning of a transaction, or a statement, on.
         gtid: Of the first event's transaction, when its own event is not among them.
     """
-    begin, index = -1, 0
+    begin, index, only = -1, 0, -1
     tables: dict[str, str] = {}
     for event in events:
         if event.kind in _NOT_SENT:
@@ -99,6 +111,8 @@ def logged(events: Iterable[BinlogEvent], gtid: str = "") -> Iterator[Logged]:
         if (told := _gtid(event)) is not None:
             gtid, opens = told
             begin, index = (event.pos, 1) if opens else (-1, 0)
+            # For Debezium MariaDB's GTID begins a transaction, also that of one statement.
+            only = event.pos if _GTID_MARIADB.match(event.info) else -1
             continue
         if event.kind == "Query":
             database, sql = _query(event.info)
@@ -119,6 +133,7 @@ def logged(events: Iterable[BinlogEvent], gtid: str = "") -> Iterator[Logged]:
                     sql=sql,
                     in_transaction=begin >= 0,
                     server_id=event.server_id,
+                    begin=begin if begin >= 0 else only,
                 )
         elif event.kind == "Xid":
             begin = -1

@@ -32,7 +32,7 @@ from shardmerge.schemas.grammar import ServerContext, parse
 from shardmerge.schemas.names import quote_identifier
 from shardmerge.schemas.position import SourcePosition
 
-from .gtids import is_within, precedes
+from .gtids import MySqlGtids, is_within, precedes
 from .source_offset import SourceOffset
 
 _TABLE_ID = re.compile(r'"((?:[^"]|"")*)"\."((?:[^"]|"")*)"')
@@ -49,7 +49,8 @@ class HistoryRecord:
 
     Attributes:
         offset: Of the connector when it wrote it; of a streamed statement: at its end, with the
-            GTIDs before it.
+            GTIDs before it; of one that is in a transaction, as all are on MariaDB: where that
+            begins, with the number of its events before the statement.
         snapshot: Whether it describes a table as it stood, and comes from no statement.
         text: The statement; "" for none.
         changes: Debezium's description of each changed table; empty for none.
@@ -83,7 +84,12 @@ class HistoryRecord:
         if self.is_own:
             at, _, number = self.statement.rpartition(":")
             return bool(at) and SourcePosition(0, at, int(number), 0) < there
-        return self.snapshot or self.offset.position <= there
+        return self.snapshot or self.is_read_before(there)
+
+    def is_read_before(self, place: SourcePosition) -> bool:
+        """Whether a connector that reads from the place on does not read the statement again."""
+        here = self.offset.position
+        return here < place or (here == place and not self.offset.event)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +139,7 @@ def is_before(record: HistoryRecord, offset: SourceOffset) -> bool:
     if record.snapshot:
         return True
     own, other = record.offset.gtids, offset.gtids
-    has_ended = record.offset.position <= offset.position
+    has_ended = record.is_read_before(offset.position)
     if own is None or other is None or record.offset.is_by_place:
         return has_ended
     # The record has the transactions before its statement, the offset those that are read.
@@ -177,14 +183,16 @@ def true_order_applies(record: HistoryRecord, offset: SourceOffset) -> bool:
     if record.snapshot:
         return True
     own, other = record.offset.gtids, offset.gtids
-    has_ended = record.offset.position <= offset.position
+    has_ended = record.is_read_before(offset.position)
     if own is None or other is None or record.offset.is_by_place:
         return has_ended
     if precedes(own, other):
         return True
     if offset.is_by_place:
         return has_ended
-    return str(own) == str(other) and record.offset.position < offset.position
+    if str(own) != str(other) or not isinstance(own, MySqlGtids):
+        return False
+    return record.offset.position < offset.position
 
 
 def known_tables(

@@ -13,6 +13,7 @@ from shardmerge.schemas.pipeline import Pipeline, Source
 from shardmerge.schemas.source_server import server_context
 
 from .binlog_events import Logged, Statement
+from .captured import Captured
 from .history import (
     HistoryRecord,
     corrections,
@@ -90,6 +91,14 @@ class SourceConnector:
         """
         values = self.rest.offset(self.name)
         return None if values is None else SourceOffset(values, self.binlog.gives_gtids())
+
+    def captured(self) -> Captured:
+        """What the connector makes records of.
+
+        Raises:
+            StackError: Connect does not answer.
+        """
+        return Captured(self.rest.config(self.name) or {}, self.context)
 
     def ahead(self, offset: SourceOffset, delivered: Delivered) -> Iterator[Logged]:
         """What the connector will read from the binlog.

@@ -88,7 +88,7 @@ def tables_before(
         context: How the source's server reads a statement.
     """
     tables = ToldTables(context)
-    place = (statement.file, statement.pos)
+    place = (statement.file, statement.first)
     tables.take_history(r for r in records if r.is_of_before(*place))
     return tables
 
@@ -191,4 +191,4 @@ def offset_past(
 def is_of_one(record: HistoryRecord, statements: Sequence[Statement]) -> bool:
     """Whether Debezium wrote a record of its history for one of these statements."""
     place = (record.offset.file, record.offset.pos)
-    return not record.snapshot and place in {(s.file, s.end) for s in statements}
+    return not record.snapshot and place in {s.recorded for s in statements}

@@ -281,9 +281,9 @@ class StatementRepair:
     def _gap(self, stand: Stand, behind: Behind) -> Gap:
         by_gtid = behind.names and leaves_out_by_gtid(stand.offset, stand.statement)
         names = {f"{n.database}.{n.table}" for n in behind.names} if by_gtid else None
-        left_out = [f"{t.name.database}.{t.name.table}" for t in self._connector.config.left_out()]
+        comes = self._connector.captured().has
         return gap_before(
-            stand.statement, stand.ahead, stand.offset, stand.delivered, names, left_out=left_out
+            stand.statement, stand.ahead, stand.offset, stand.delivered, names, comes=comes
         )
 
     def _is_open(self, gap: Gap, stand: Stand) -> bool:

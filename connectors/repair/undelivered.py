@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from shardmerge.schemas.position import SourcePosition
 
 from .binlog_events import Logged, RowsEvent, Statement
 from .source_offset import SourceOffset
+
+_TRUNCATE = re.compile(r"\s*(?:SET\s+STATEMENT\s.*\sFOR\s+)?TRUNCATE\b", re.IGNORECASE | re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +21,8 @@ class Delivered:
     Attributes:
         gtids: Of those whose records are in the source's schema-change topic, with ``(file, pos)``.
         positions: ``(file, pos)`` of all of these.
-        recorded: ``(file, end)`` of those that are in the schema history: Debezium has read
-            them, but their records may be lost.
+        recorded: The places of those that are in the schema history, as ``Statement.recorded``:
+            Debezium has read them, but their records may be lost.
     """
 
     gtids: Mapping[str, tuple[str, int]] = field(default_factory=dict)
@@ -34,7 +37,7 @@ class Delivered:
 
     def is_read(self, statement: Statement) -> bool:
         """Whether Debezium has read the statement without failing at it."""
-        return self.has(statement) or (statement.file, statement.end) in self.recorded
+        return self.has(statement) or statement.recorded in self.recorded
 
 
 def is_failed_statement(statement: Statement, told: str, delivered: Delivered) -> bool:
@@ -105,7 +108,7 @@ def gap_before(
     delivered: Delivered,
     tables: Collection[str] | None,
     *,
-    left_out: Collection[str] = (),
+    comes: Callable[[Logged], bool] = lambda _: True,
 ) -> Gap:
     """What a connector has not delivered before the statement that it failed at.
 
@@ -116,7 +119,7 @@ def gap_before(
         delivered: What is in the schema-change topic.
         tables: ``database.table`` of the tables whose rows matter; None: all. Rows of a table
             that is not told always do.
-        left_out: Tables whose rows the connector leaves out.
+        comes: Whether the connector makes a record of an event at all.
     """
     missing: list[Logged] = []
     passed: list[Statement] = []
@@ -128,12 +131,16 @@ def gap_before(
         if isinstance(item, Statement):
             if delivered.has(item):
                 passed.append(item)
-            else:
+            elif _is_row(item):
+                if comes(item) and not _stands_behind(offset, item):
+                    missing.append(item)
+            elif item.recorded in delivered.recorded:
                 missing.append(item)
+            # Else Debezium tells nothing of it, as of GRANT: whatever it tells it records before.
             continue
         if tables is not None and item.table and item.table not in tables:
             continue
-        if item.table and item.table in left_out:
+        if not comes(item):
             continue
         if item.transaction_pos == begun:
             if item.index < offset.event:
@@ -149,8 +156,19 @@ def _begun_transaction(ahead: Sequence[Logged], offset: SourceOffset) -> int:
     """Where the transaction begins of which the offset has delivered a part; -1: none."""
     if not offset.event and not offset.row:
         return -1
-    first = next((item for item in ahead if isinstance(item, RowsEvent)), None)
-    return -1 if first is None else first.transaction_pos
+    # On MariaDB a statement is one, too: it has no rows, and those behind it are of others.
+    first = next((i for i in ahead if isinstance(i, RowsEvent) or not i.in_transaction), None)
+    return first.transaction_pos if isinstance(first, RowsEvent) else -1
+
+
+def _is_row(statement: Statement) -> bool:
+    """Whether Debezium makes a record among a table's rows of it, and none of its history."""
+    return _TRUNCATE.match(statement.sql) is not None
+
+
+def _stands_behind(offset: SourceOffset, statement: Statement) -> bool:
+    """Whether an offset is that of a statement's own record, where it stays before its end."""
+    return bool(offset.event) and (offset.file, offset.pos) == (statement.file, statement.begin)
 
 
 def _folded(sql: str) -> str:

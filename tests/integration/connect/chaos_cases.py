@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 
-from .chaos_line import PLAIN, ChaosLine
+from .chaos_line import OTHERS, PLAIN, ChaosLine
 from .chaos_writer import TableWriter, all_paused
 
 WORDS = ("url", "histogram", "always", "following", "minvalue", "auto", "manual", "qualify")
@@ -26,6 +26,8 @@ _BEHIND = {
 }
 
 
+IDLE_S = 45.0
+"""Longer than from one heartbeat of a connector to the next: it commits its offset with each."""
 MOMENTS = ("busy", "quiet", "seen")
 """What is between a statement and what comes right behind it: rows, nothing, or nothing until the
 statement's record is readable. Debezium's offsets pass a statement with the next row only, so that
@@ -160,6 +162,22 @@ def _unique_index(scene: Scene) -> None:
     scene.write()
 
 
+def _behind_others(scene: Scene) -> None:
+    """What MariaDB's connector tells nothing of is right before a statement that it refuses."""
+    scene.make()
+    scene.wait_read()
+    with scene.all_paused():
+        scene.line.query(f"ANALYZE TABLE `{scene.line.database}`.`{OTHERS[0]}`")
+        # Of a database that the connector does not read.
+        scene.line.query(f"CREATE DATABASE not_{scene.table}")
+        scene.line.query(f"CREATE TABLE not_{scene.table}.t (a INT)")
+        scene.line.query(f"INSERT INTO not_{scene.table}.t VALUES (1)")
+        scene.line.query(f"TRUNCATE TABLE not_{scene.table}.t")
+        scene.run("ALTER TABLE {} ADD COLUMN auto VARCHAR(20)")
+    scene.damage()
+    scene.write()
+
+
 def _year(scene: Scene) -> None:
     numbers = ", ".join(f"c{place} INT UNSIGNED" for place in range(6))
     scene.make(f"CREATE TABLE {{}} (id INT PRIMARY KEY, n INT, {numbers}, born YEAR)", rows=0)
@@ -198,6 +216,25 @@ def _server_restarted(kind: str) -> Callable[[Scene], None]:
             scene.damage()
             scene.line.stack.start(scene.line.server)
         scene.write()
+
+    return play
+
+
+def _killed_when_idle(kind: str) -> Callable[[Scene], None]:
+    """Behind a statement, and the heartbeats of a source on which nothing happens for a while."""
+
+    def play(scene: Scene) -> None:
+        ddl, renames = _BEHIND[kind]
+        scene.make()
+        scene.wait_read()
+        with scene.all_paused():
+            scene.run(ddl, renames=renames)
+            scene.line.wait_told(scene.table)
+            time.sleep(IDLE_S)
+            scene.line.stack.kill("connect")
+            scene.damage()
+        scene.write(20)
+        scene.line.stack.start("connect")
 
     return play
 
@@ -280,9 +317,11 @@ def cases(words: Sequence[str]) -> tuple[Case, ...]:
     found.append(Case("bit-default", _bit_default))
     found.append(Case("unique-index", _unique_index))
     found.append(Case("swap", _plain(_SWAP)))
+    found.append(Case("alter-behind-others", _behind_others))
     found.append(Case("chain", _plain("ALTER TABLE {} RENAME COLUMN a TO b, RENAME COLUMN b TO c")))
     found += [Case(f"kill-{kind}", _killed(kind), many=True) for kind in _BEHIND]
     found += [Case(f"restart-{kind}", _restarted(kind), many=True) for kind in _BEHIND]
+    found.append(Case("idle-drop", _killed_when_idle("drop")))
     found.append(Case("year", _year))
     for name, kills in (("gtids", False), ("gtids-kill", True)):
         found.append(Case(name, _gtids_switched(kills=kills), many=kills, flavours=("mysql",)))

@@ -128,9 +128,14 @@ def rest(stack: LocalStack) -> Iterator[ConnectRest]:
 @pytest.fixture
 def play(stack: LocalStack) -> Play:
     """A pipeline with one source, whose database is empty."""
+    return make_play(stack, stack.ports.source1)
+
+
+def make_play(stack: LocalStack, port: int, flavour: str = "mysql", version: str = "") -> Play:
+    """A pipeline with one source on a server of the stack, whose database is empty."""
     number = next(_NUMBERS)
     database = f"play{number}"
-    with _connect(stack.ports.source1) as connection, connection.cursor() as cursor:
+    with _connect(port) as connection, connection.cursor() as cursor:
         cursor.execute(f"CREATE DATABASE `{database}`")
     text = f"""
         [pipeline]
@@ -147,14 +152,16 @@ def play(stack: LocalStack) -> Play:
         [[sources]]
         name = "s{number}"
         host = "127.0.0.1"
-        port = {stack.ports.source1}
+        port = {port}
         user = "{USER}"
         password = "{PASSWORD}"
         server_id = {5000 + number}
         databases = "{database}"
+        flavour = "{flavour}"
+        {f'version = "{version}"' if version else ""}
         [[routes]]
         database = ".*"
         table = ".*"
         target = "merged.t"
     """
-    return Play(parse_pipeline(text, {}), database, stack.ports.source1)
+    return Play(parse_pipeline(text, {}), database, port)

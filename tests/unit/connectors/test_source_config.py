@@ -149,6 +149,14 @@ def test_mariadb_is_read_by_its_own_connector() -> None:
     assert config(flavour="mariadb")["connector.class"].endswith("MariaDbConnector")
 
 
+def test_mariadb_is_not_read_without_the_schema_history_of_ours() -> None:
+    without = dataclasses.replace(PIPELINE.connect, exact_values=False)
+    pipeline = dataclasses.replace(PIPELINE, connect=without)
+    assert config(pipeline)["connector.class"].endswith("MySqlConnector")
+    with pytest.raises(ConfigError, match="loses rows when it is restarted"):
+        config(pipeline, flavour="mariadb")
+
+
 def test_mysqls_ddl_is_read_by_the_grammar_that_takes_more_of_it() -> None:
     assert config()["ddl.parser.type"] == "legacy"
     assert "ddl.parser.type" not in config(flavour="mariadb")

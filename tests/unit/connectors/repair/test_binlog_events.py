@@ -237,7 +237,9 @@ def test_a_transaction_of_mariadb_begins_with_its_gtid() -> None:
         ("Write_rows_compressed_v1", "table_id: 19 flags: STMT_END_F"),
     ) == [
         RowsEvent(FILE, 300, 400, 100, 2, "0-1-5", "a.t"),
-        Statement(FILE, 600, 700, "0-1-6", "a", "ALTER TABLE t ADD url INT", server_id=7),
+        Statement(
+            FILE, 600, 700, "0-1-6", "a", "ALTER TABLE t ADD url INT", server_id=7, begin=500
+        ),
         RowsEvent(FILE, 900, 1000, 700, 2, "0-1-7", "a.t"),
     ]
 
@@ -250,3 +252,34 @@ def test_the_text_of_a_query_is_not_sent_by_mariadb_and_does_not_count() -> None
         ("Table_map", "table_id: 18 (a.t)"),
         ("Write_rows_v1", "table_id: 18 flags: STMT_END_F"),
     ) == [RowsEvent(FILE, 400, 500, 100, 2, "0-1-5", "a.t")]
+
+
+def test_an_xa_transaction_of_mariadb_begins_with_its_gtid() -> None:
+    """Measured on 10.11: Debezium gets its rows when it is prepared, and counts its events."""
+    assert read(
+        ("Gtid", "XA START X'7831',X'',1 GTID 0-102-10"),
+        ("Annotate_rows", "insert into app.t values (3,1,'x',2)"),
+        ("Table_map", "table_id: 27 (app.t)"),
+        ("Write_rows_v1", "table_id: 27 flags: STMT_END_F"),
+        ("Query", "XA END X'7831',X'',1"),
+        ("XA_prepare", "XA PREPARE X'7831',X'',1"),
+        ("Gtid", "GTID 0-102-11"),
+        ("Query", "XA COMMIT X'7831',X'',1"),
+    ) == [RowsEvent(FILE, 400, 500, 100, 2, "0-102-10", "app.t")]
+
+
+def test_a_statement_is_recorded_at_its_end_or_where_its_transaction_begins() -> None:
+    """Measured on MySQL 8.0 and on MariaDB 10.11, by the position of Debezium's history record."""
+    by_mysql, alone, with_rows = (
+        read(*told)[0]
+        for told in (
+            [("Gtid", GTID % 8), ("Query", "use `app`; alter table t add b int")],
+            [("Gtid", "GTID 0-102-8"), ("Query", "alter table app.t add b int")],
+            [("Gtid", "BEGIN GTID 0-102-12"), ("Query", "CREATE TABLE `app`.`u` (id int)")],
+        )
+    )
+    assert isinstance(by_mysql, Statement)
+    assert (by_mysql.first, by_mysql.recorded) == (200, (FILE, 300))
+    for statement in (alone, with_rows):
+        assert isinstance(statement, Statement)
+        assert (statement.first, statement.recorded) == (100, (FILE, 100))

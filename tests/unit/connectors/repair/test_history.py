@@ -27,6 +27,7 @@ from shardmerge.schemas.errors import ContractError
 
 UUID = "84ffc6e9-e7f5-11f1-b328-02fc00000001"
 FILE = "binlog.000001"
+NEXT = "binlog.000002"
 T = '"app"."t"'
 U = '"app"."u"'
 MARK = ":9223372036854775806-1"
@@ -167,9 +168,17 @@ def test_an_id_of_another_form_names_none(number: str) -> None:
         (at(901, server_id=7), at(900), False, True),
         (at(900), at(900), True, True),
         (at(900), at(899), False, False),
-        (at(900, event=1), at(900), True, False),
-        (at(900, event=1, row=2), at(900, event=1, row=1), True, False),
-        (at(900, event=1), at(900, event=1, row=1), True, True),
+        # In a transaction that begins there, which is read again.
+        (at(900, event=1), at(900), False, False),
+        (at(900, event=1, row=2), at(900, event=1, row=1), False, False),
+        (at(900, event=1), at(900, event=1, row=1), False, True),
+        (at(900, event=1), at(901), True, True),
+        # On MariaDB a statement is such a transaction: of right behind it, of some time later, and
+        # of the binlog's next file (measured, 10.11).
+        (at(1595, "0-102-7", event=1), at(1595, "0-102-7", event=1), False, True),
+        (at(1595, "0-102-7", event=1), at(1595, "0-102-7", event=8), False, True),
+        (at(3804, "0-102-17", event=1), at(4, "0-102-17", file=NEXT, event=9), False, True),
+        (at(1595, "0-102-7", event=1), at(1736, "0-102-8", event=2, row=1), True, True),
         # GTIDs that were switched off, and on.
         (at(900, "1-6"), at(901), True, False),
         (at(900, server_id=7), at(901, "1-6"), True, True),
@@ -207,7 +216,9 @@ def test_what_is_before_an_offset_is_not_what_debezium_applies(
         (at(900, "0-1-5"), at(900, "0-2-6"), True),
         (at(900, server_id=7), at(900), True),
         (at(901, server_id=7), at(900), False),
-        (at(900, event=1), at(900), True),
+        (at(900, event=1), at(900), False),
+        (at(1595, "0-102-7", event=1), at(1595, "0-102-7", event=8), False),
+        (at(3804, "0-102-17", event=1), at(4, "0-102-17", file=NEXT, event=9), False),
         # GTIDs that were switched off, and on: the place has moved on.
         (at(900, "1-6"), at(901), True),
         (at(900, "1-6"), at(901, "1-6", by_gtid=False), True),
@@ -281,6 +292,9 @@ def test_debeziums_record_is_of_before_a_statement_that_stands_behind_its_end() 
     assert streamed(at(900)).is_of_before(FILE, 900)
     assert not streamed(at(901)).is_of_before(FILE, 900)
     assert stood(at(2000)).is_of_before(FILE, 900)
+    # It is of the statement itself, in a transaction that begins there.
+    assert not streamed(at(900, event=1)).is_of_before(FILE, 900)
+    assert streamed(at(899, event=1)).is_of_before(FILE, 900)
 
 
 # --- tables ---------------------------------------------------------------------------------------

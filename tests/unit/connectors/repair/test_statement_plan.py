@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -180,3 +181,16 @@ def test_debeziums_record_of_a_statement_stands_at_its_end() -> None:
     assert not is_of_one(record(at(900), SWAP), [statement(900)])
     assert not is_of_one(record(at(950), SWAP, snapshot=True), [statement(900)])
     assert not is_of_one(record(at(950), SWAP), [])
+
+
+def test_on_mariadb_debeziums_record_of_a_statement_stands_where_its_transaction_begins() -> None:
+    """Measured, 10.11: a swap's own record was taken for one before it, and it was told twice."""
+    swap = replace(statement(1637, gtid="0-102-8"), begin=1595)
+    records = [
+        record(at(1200, "0-102-6", event=1), CREATE),
+        record(at(1595, "0-102-7", event=1), SWAP),
+    ]
+    assert is_of_one(records[1], [swap]) and not is_of_one(records[0], [swap])
+    assert columns(tables_before(records, swap, SERVER).table(T)) == "id a b"
+    later = replace(statement(1800, gtid="0-102-9"), begin=1740)
+    assert columns(tables_before(records, later, SERVER).table(T)) == "id b a"
