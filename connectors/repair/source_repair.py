@@ -8,7 +8,8 @@ A failed connector is restarted, and before that:
 3. When it failed at a statement that it cannot read, it is brought past it (``statement_repair``).
 4. When it failed at a row of a table that it knows otherwise, because it misread a statement, that
    table goes to the schema history as the statements' texts tell it. If the connector will read
-   the statement again, it is passed like one that cannot be read.
+   the statement again, it is passed like one that cannot be read. A table that it never heard of
+   is made known (``unknown_table``).
 
 Each step can be repeated. A key of the connector's configuration says that a repair is at work and
 keeps what it changed there, so that another process goes on with it.
@@ -31,6 +32,7 @@ from .source_connector import SourceConnector
 from .source_offset import SourceOffset
 from .statement_plan import misread_tables
 from .statement_repair import Attended, StatementRepair, trace_of
+from .unknown_table import UnknownTable
 
 
 class SourceRepair:
@@ -45,6 +47,7 @@ class SourceRepair:
     def __init__(self, pipeline: Pipeline, source: Source, rest: ConnectRest) -> None:
         self._connector = SourceConnector(pipeline, source, rest)
         self._statements = StatementRepair(self._connector)
+        self._unknown = UnknownTable(self._connector)
         self._gtids = GtidSwitch(self._connector)
         self._lock = threading.Lock()
 
@@ -189,6 +192,8 @@ class SourceRepair:
                 stand = self._statements.stand_before(failure)
                 if stand is not None:
                     return self._statements.bring_past(stand, failure)
+                if self._unknown.make_known(failure):
+                    return Attended.MADE_KNOWN
         connector.rest.restart_failed(connector.name)
         return Attended.CORRECTED if corrected else Attended.RESTARTED
 

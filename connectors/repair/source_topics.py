@@ -16,14 +16,17 @@ from confluent_kafka import KafkaException, Producer
 
 from shardmerge.connectors.envelope import EPOCH_FIELD, UNREAD_FIELD, schema_change_event
 from shardmerge.connectors.record_formats import json_of_connectors
+from shardmerge.connectors.signals import snapshot_signal
 from shardmerge.connectors.source_config import schema_history_topic
 from shardmerge.connectors.topic_reader import TopicReader
 from shardmerge.schemas import topics
 from shardmerge.schemas.errors import StackError
+from shardmerge.schemas.names import ShardId
 from shardmerge.schemas.pipeline import Pipeline, Source
 
 from .binlog_events import Statement
 from .history import HistoryRecord, history_record
+from .source_offset import SourceOffset
 from .undelivered import Delivered
 
 _SEND_TIMEOUT_S = 20.0
@@ -44,6 +47,7 @@ class SourceTopics:
         self._source = source
         self._changes = topics.schema_changes(pipeline, source.name).name
         self._history = schema_history_topic(pipeline, source)
+        self._signals = topics.signals(pipeline).name
         self._to_json = json_of_connectors(pipeline.kafka)
         self._reader = TopicReader(pipeline.kafka.bootstrap_servers)
         self._producer = Producer(
@@ -127,6 +131,32 @@ class SourceTopics:
         key = {"databaseName": statement.database}
         self._send(self._changes, [(_json(key), _json(value))])
 
+    def add_description(self, text: str, offset: SourceOffset) -> None:
+        """Write a table behind the schema-change topic as a snapshot describes one.
+
+        Args:
+            text: Its CREATE TABLE.
+            offset: Where the connector will start, before any row of the table.
+
+        Raises:
+            StackError: Kafka does not take it.
+        """
+        statement = Statement(offset.file, offset.pos, offset.pos, "", "", text)
+        value = _schema_change(self._source, statement, now_ms(), snapshot="true")
+        self._send(self._changes, [(_json({"databaseName": ""}), _json(value))])
+
+    def ask_for_rows(self, change_id: str, shard: ShardId) -> None:
+        """Ask the connector to read a whole table.
+
+        Args:
+            change_id: Names the request.
+            shard: The table.
+
+        Raises:
+            StackError: Kafka does not take it.
+        """
+        self._send(self._signals, [snapshot_signal(change_id, shard)])
+
     def _send(self, topic: str, records: Iterable[tuple[bytes | None, bytes]]) -> None:
         failed: list[str] = []
 
@@ -147,13 +177,15 @@ class SourceTopics:
             )
 
 
-def _schema_change(source: Source, statement: Statement, ts_ms: int) -> Mapping[str, Any]:
+def _schema_change(
+    source: Source, statement: Statement, ts_ms: int, snapshot: str = "false"
+) -> Mapping[str, Any]:
     block = {
         "version": "shardmerge",
         "connector": source.flavour,
         "name": source.name,
         "ts_ms": ts_ms,
-        "snapshot": "false",
+        "snapshot": snapshot,
         "db": statement.database,
         "sequence": None,
         "table": None,

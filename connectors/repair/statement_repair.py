@@ -68,6 +68,7 @@ class Attended(StrEnum):
     REPAIRED = "brought past a statement that Debezium cannot read"
     BEGUN_ANEW = "begun anew, since it was interrupted before it had a place"
     PASSED = "brought past a statement whose tables nobody can tell: their shards are held"
+    MADE_KNOWN = "restarted, with a table that it had not heard of"
     FITTED = "restarted, with an offset that fits gtid_mode"
     HELD = "held, since the source refuses what is to be read"
 

@@ -18,9 +18,11 @@ from shardmerge.connectors.repair.left_out import left_out_of
 from shardmerge.connectors.repair.source_repair import repairs_of
 from shardmerge.connectors.watchdog import Watchdog
 from shardmerge.schemas.grammar import ServerContext
+from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId
 
 from .conftest import Play, Reader
+from .one_connector import connected
 from .test_connectors import wait_for, wait_for_snapshot
 
 SERVER = ServerContext(version=(8, 0, 15))
@@ -78,6 +80,37 @@ def test_a_table_that_nobody_can_tell_is_left_out_until_the_server_tells_it(
         run("INSERT INTO t VALUES (11)")
         assert rows.ids(1) == [11]
         assert "TRUNCATE" in _until(ddl, "TRUNCATE TABLE histogram")["shardmerge_unread"]
+
+
+@pytest.mark.timeout(600)
+def test_a_table_that_the_first_snapshot_did_not_see_is_made_known_and_read(
+    play: Play, rest: ConnectRest, watched: str
+) -> None:
+    rest.stop(watched)
+    with play.sql() as run, connected(play, rest) as line:
+        run("CREATE TABLE made (id INT PRIMARY KEY, a INT)")
+        run("INSERT INTO made VALUES (1, 1), (2, 2)")
+        # As a first snapshot notes its place that listed the tables before.
+        ((file, pos, _, _, gtids),) = line.query("SHOW MASTER STATUS")
+        gtids = gtids.replace("\n", "")
+        offset = {**line.offset(), "file": file, "pos": pos, "gtids": gtids}
+        for key in ("event", "row"):
+            offset.pop(key, None)
+        rest.set_offset(watched, play.source, offset)
+        rest.resume(watched)
+        run("INSERT INTO made VALUES (3, 3)")
+        run("INSERT INTO t VALUES (1)")
+
+    with play.reader(play.topic("t")) as rows:
+        assert rows.ids(1) == [1]
+    seen: dict[int, object] = {}
+    with play.reader(play.topic("made")) as rows:
+        while len(seen) < 3:
+            row = rows.next()["after"]
+            seen[row["id"]] = row["a"]
+    assert seen == {1: 1, 2: 2, 3: 3}
+    table = ShardId(play.source, play.database, "made")
+    assert isinstance(_tracked(play)[table], TableSchema)
 
 
 def _runs(rest: ConnectRest, name: str) -> bool:

@@ -1,0 +1,91 @@
+"""Makes a table known that a connector has never heard of.
+
+Debezium lists a source's tables before it notes the place of its first snapshot. A table that is
+made between the two is in neither (measured, 3.6.1): the first row of it behind that place stops
+the connector, and its rows before never come. The server tells the table, the tracker gets it as a
+snapshot describes one, and its rows are asked for as those of a table that is read again.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from shardmerge.connectors.signals import can_be_asked_for
+from shardmerge.schemas.apply import apply_create
+from shardmerge.schemas.changes import CreateTable, TableName
+from shardmerge.schemas.errors import SourceError
+from shardmerge.schemas.grammar import parse
+from shardmerge.schemas.names import ShardId
+
+from .failures import Failure
+from .history import is_before, known_tables, table_id
+from .source_connector import SourceConnector
+from .source_offset import SourceOffset
+from .statement_plan import ToldTable, told_by_server, touched_later
+
+_LOG = logging.getLogger(__name__)
+
+
+class UnknownTable:
+    """The tables that one connector does not know. One thread at a time uses it.
+
+    Args:
+        connector: Whose.
+    """
+
+    def __init__(self, connector: SourceConnector) -> None:
+        self._connector = connector
+
+    def make_known(self, failure: Failure) -> bool:
+        """Make the table known at whose row the connector failed, and let it run.
+
+        Returns:
+            Whether that was done. Not where the connector knows the table; nor where the server
+            cannot tell it, since a later statement changes it; nor where its rows cannot be asked
+            for: it has no primary key, or a name that Debezium's signals cannot tell from others.
+
+        Raises:
+            StackError: Connect, Kafka or the source does not answer: call again later.
+        """
+        connector, offset = self._connector, self._connector.offset()
+        database, _, table = failure.table.partition(".")
+        name = TableName(database, table)
+        shard = ShardId(connector.source.name, database, table)
+        if offset is None or not table or not can_be_asked_for(shard):
+            return False
+        if self._is_known(name, offset) or (told := self._told(name, offset)) is None:
+            return False
+        connector.stop()
+        place = f"{offset.file}:{offset.pos}"
+        connector.topics.add_description(told.text, offset)
+        connector.topics.ask_for_rows(f"{connector.source.name}/{place}", shard)
+        connector.tell(offset, [told], place)
+        connector.go_on()
+        _LOG.warning(
+            "table_made_known source=%s table=%s offset=%s",
+            connector.source.name, failure.table, place,
+        )  # fmt: skip
+        return True
+
+    def _is_known(self, name: TableName, offset: SourceOffset) -> bool:
+        records = self._connector.topics.history()
+        known = known_tables(records, lambda record: is_before(record, offset))
+        return table_id(name.database, name.table) in known
+
+    def _told(self, name: TableName, offset: SourceOffset) -> ToldTable | None:
+        """The table as it is at the offset; None when the server cannot tell, or it has no key."""
+        connector = self._connector
+        # In this order: a statement that comes between the two is seen.
+        text = connector.binlog.create_table(name)
+        later = connector.ahead(offset, connector.topics.delivered())
+        if text is None or touched_later([name], later, connector.context) is not None:
+            return None
+        try:
+            told = told_by_server(name, text)
+            statement = parse(told.text, connector.context)
+            if not isinstance(statement, CreateTable):
+                return None
+            schema = apply_create(statement, connector.context)
+        except SourceError:
+            return None  # the tracker could not read it either
+        return told if schema.primary_key is not None else None
