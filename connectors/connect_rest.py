@@ -221,18 +221,6 @@ class ConnectRest:
         """Give a connector its configuration, as it is; one that is stopped stays so."""
         self._call("PUT", f"/connectors/{quote(name)}/config", dict(config))
 
-    def begin_anew(self, name: str) -> None:
-        """Let a connector forget its place: it begins with its first snapshot.
-
-        Raises:
-            StackError: It cannot be stopped, or its offset cannot be deleted.
-        """
-        self.stop(name)
-        try:
-            self._call("DELETE", f"/connectors/{quote(name)}/offsets")
-        finally:
-            self.resume(name)
-
     def validate(self, config: Mapping[str, str]) -> Mapping[str, tuple[str, ...]]:
         """What Connect and the connector have against a configuration: key → messages.
 

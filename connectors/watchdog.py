@@ -130,14 +130,14 @@ class Watchdog:
         if not restarts.is_due(now_s):
             return False
         reason = status.reason()
-        if _WITHOUT_A_PLACE in reason:
-            restarts.begun(now_s)
-            self._rest.begin_anew(name)
-            outcome = Attended.BEGUN_ANEW
-        elif repair is None:
+        if repair is None:
             restarts.begun(now_s)
             self._rest.restart_failed(name)
             outcome = Attended.RESTARTED
+        elif _WITHOUT_A_PLACE in reason:
+            restarts.begun(now_s)
+            repair.begin_anew()
+            outcome = Attended.BEGUN_ANEW
         else:
             # A source that is away is awaited: no restart helps before it is back.
             repair.source_end()

@@ -152,6 +152,27 @@ class SourceRepair:
         with self._lock:
             return self._statements.take_in()
 
+    def begin_anew(self) -> None:
+        """Let a connector whose first snapshot has no place begin with that snapshot again.
+
+        Its offset becomes that of a snapshot that was interrupted later. It cannot be deleted:
+        Connect 4.3.1 never answers that where a connector keeps its offsets in a topic of its own
+        ("Cannot add partition to transaction while in state READY", measured).
+
+        Raises:
+            StackError: Connect or the source does not answer: call again later.
+        """
+        with self._lock:
+            connector = self._connector
+            end = connector.binlog.end()
+            connector.stop()
+            connector.rest.set_offset(
+                connector.name,
+                connector.source.name,
+                {"snapshot": "INITIAL", "file": end.file, "pos": end.pos},
+            )
+            connector.go_on()
+
     def finish(self, status: ConnectorStatus) -> bool:
         """Go on with a repair that another process began and did not end.
 

@@ -12,6 +12,7 @@ import pytest
 from shardmerge.connectors.connect_rest import ConnectRest
 from shardmerge.connectors.deploy import deploy_connectors
 from shardmerge.connectors.local.stack import LocalStack
+from shardmerge.connectors.repair.source_repair import repairs_of
 from shardmerge.connectors.source_config import connector_name
 from shardmerge.connectors.watchdog import Watchdog
 
@@ -93,8 +94,11 @@ def test_a_snapshot_that_was_interrupted_before_it_had_a_place_is_taken_anew(
                 "'file' parameter is missing" in (s.reason() if (s := rest.status(name)) else "")
             )
         )
-        Watchdog(rest, [name]).look(0.0)
+        repairs = repairs_of(play.pipeline, rest)
+        Watchdog(rest, [name], repairs=repairs).look(0.0)
         rest.wait_running(name)
         with play.sql() as run:
             run("INSERT INTO t VALUES (3)")
         assert rows.ids(3) == [1, 2, 3]
+    for repair in repairs.values():
+        repair.close()

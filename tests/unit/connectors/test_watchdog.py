@@ -59,6 +59,9 @@ class Repair:
             raise self.outcome
         return self.outcome
 
+    def begin_anew(self) -> None:
+        self.asked.append("begin anew")
+
     def take_in(self) -> tuple[TableName, ...]:
         self.asked.append("take in")
         return ()
@@ -255,14 +258,9 @@ def test_a_connector_that_was_interrupted_before_it_had_a_place_begins_anew(
     trace = "org.x.ConnectException: Source offset 'file' parameter is missing\n\tat x"
     failed = status("RUNNING", "FAILED")
     failed["tasks"][0]["trace"] = trace
-    stops = [{**failed, "connector": {"state": state}} for state in ("RUNNING", "STOPPED")]
-    stops[1]["tasks"] = []
-    worker.on("GET", "/connectors/c/status", *((200, answer) for answer in (failed, *stops)))
-    for method, path in (("PUT", "stop"), ("DELETE", "offsets"), ("PUT", "resume")):
-        worker.on(method, f"/connectors/c/{path}", (202, None))
+    worker.on("GET", "/connectors/c/status", (200, failed))
+    repair = Repair()
 
-    assert Watchdog(rest, ["c"]).look(0.0) == ("c",)
+    assert watchdog_of(rest, repair).look(0.0) == ("c",)
 
-    assert worker.asked("DELETE") == ["/connectors/c/offsets"]
-    assert worker.asked("PUT") == ["/connectors/c/stop", "/connectors/c/resume"]
-    assert worker.asked("POST") == []
+    assert repair.asked == ["begin anew"] and worker.asked("POST") == []
