@@ -3,8 +3,8 @@
 Usage: ``python tests/levels.py check wheel integration e2e scenarios``
 
 A level that fails does not stop the next ones: one run tells everything. Each level has a bound;
-what a level started in its process group is gone when it ends. ``check`` runs beside the level that
-follows it, and tells what it found when both have ended. Standard library only.
+what a level started in its process group is gone when it ends. Some run beside the level that
+follows them, and count when both have ended. Standard library only.
 """
 
 from __future__ import annotations
@@ -128,8 +128,8 @@ LEVELS: dict[str, Callable[[], Result]] = {
     for lock in sorted((ROOT / "tests" / "sparks").glob("*.txt"))
 }  # fmt: skip
 
-BESIDE = ("check",)
-"""It needs one processor and no server."""
+BESIDE = ("check", *[name for name in LEVELS if name.startswith("spark-")][:-1])
+"""Levels that leave enough of two processors to the next one."""
 
 
 def pytest(
