@@ -45,7 +45,7 @@ def deploy_connectors(
     for source in pipeline.sources:
         names.append(connector_name(pipeline, source))
         # Debezium does not know these tables yet.
-        left_out = left_out_of(rest.config(names[-1]) or {} if names[-1] in known else {})
+        left_out = left_out_of(rest.config(names[-1]) or {})
         config = leaving_out(connector_config(pipeline, source), left_out)
         check_worker(rest, config)
         if names[-1] not in known:

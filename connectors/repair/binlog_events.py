@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from shardmerge.schemas.changes import TableName
+
 _GTID_MYSQL = re.compile(r"SET @@SESSION\.GTID_NEXT= '(.*)'")
 _GTID_MARIADB = re.compile(r"(BEGIN |XA START .*)?GTID (\d+-\d+-\d+)", re.DOTALL)
 _TABLE = re.compile(r"table_id: (\d+) \((.*)\)", re.DOTALL)
@@ -94,6 +96,17 @@ class RowsEvent:
 
 
 Logged: TypeAlias = Statement | RowsEvent
+
+
+def written_name(table: TableName) -> str:
+    """A table's name as ``RowsEvent.table``, and Debezium's messages, have it."""
+    return f"{table.database}.{table.table}"
+
+
+def table_name(text: str) -> TableName:
+    """The table that ``database.table`` means. A database with a point in its name is not told."""
+    database, _, table = text.partition(".")
+    return TableName(database, table)
 
 
 def logged(events: Iterable[BinlogEvent], gtid: str = "") -> Iterator[Logged]:

@@ -3,56 +3,58 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
 from shardmerge.schemas.changes import TruncateTable
 from shardmerge.schemas.errors import SourceError
 from shardmerge.schemas.grammar import ServerContext, parse
 
-from .binlog_events import Logged, RowsEvent
+from .binlog_events import Logged, RowsEvent, written_name
 from .left_out import leaving_out, left_out_of
+from .told_tables import qualified
 
 
-@dataclass(frozen=True, slots=True)
 class Captured:
     """What a connector's lists of databases and tables let through.
 
-    Attributes:
+    Args:
         config: The connector's.
         context: How the source's server reads a statement.
     """
 
-    config: Mapping[str, str]
-    context: ServerContext
+    def __init__(self, config: Mapping[str, str], context: ServerContext) -> None:
+        self._context = context
+        self._left_out = {written_name(table.name) for table in left_out_of(config)}
+        # Without what a repair wrote for the tables that are left out.
+        plain = leaving_out(config, ())
+        self._databases, self._tables = (
+            [pattern.strip() for pattern in patterns.split(",")] if patterns else []
+            for patterns in (plain.get(f"{k}.include.list", "") for k in ("database", "table"))
+        )
 
     def has(self, item: Logged) -> bool:
         """Whether a record can come of an event; of one whose table is not told it can."""
         if isinstance(item, RowsEvent):
             return not item.table or self._is_read(item.table)
         try:
-            parsed = parse(item.sql, self.context)
+            parsed = parse(item.sql, self._context)
         except SourceError:
             return True
         if not isinstance(parsed, TruncateTable):
             return True
-        return self._is_read(f"{parsed.name.database or item.database}.{parsed.name.table}")
+        return self._is_read(written_name(qualified(parsed.name, item.database)))
 
     def _is_read(self, name: str) -> bool:
         # A database with a point in its name is not told: what may be read counts.
         parts = name.split(".")
         databases = [".".join(parts[:end]) for end in range(1, len(parts))]
-        left_out = {f"{t.name.database}.{t.name.table}" for t in left_out_of(self.config)}
         return (
-            name not in left_out
-            and any(self._lets("database", d) for d in databases)
-            and self._lets("table", name)
+            name not in self._left_out
+            and any(_lets(self._databases, database) for database in databases)
+            and _lets(self._tables, name)
         )
 
-    def _lets(self, kind: str, name: str) -> bool:
-        """Debezium: each expression of a list with commas is tried on the whole name."""
-        # Without what a repair wrote for the tables that are left out.
-        patterns = leaving_out(self.config, ()).get(f"{kind}.include.list", "")
-        return not patterns or any(
-            re.fullmatch(pattern.strip(), name, re.IGNORECASE) for pattern in patterns.split(",")
-        )
+
+def _lets(patterns: Sequence[str], name: str) -> bool:
+    """Debezium: each expression of a list is tried on the whole name; without a list all pass."""
+    return not patterns or any(re.fullmatch(p, name, re.IGNORECASE) for p in patterns)

@@ -136,16 +136,21 @@ def history_record(value: bytes | None, place: str) -> HistoryRecord | None:
 
 def is_before(record: HistoryRecord, offset: SourceOffset) -> bool:
     """Whether a record's statement is not read again by a connector that starts at the offset."""
+    certain = _is_certainly_before(record, offset)
+    if certain is not None:
+        return certain
+    return offset.read_gtids is None and record.is_read_before(offset.position)
+
+
+def _is_certainly_before(record: HistoryRecord, offset: SourceOffset) -> bool | None:
+    """``is_before``, as far as GTIDs say so, or there are none; None where they leave it open."""
     if record.snapshot:
         return True
     own, other = record.offset.gtids, offset.gtids
-    has_ended = record.is_read_before(offset.position)
     if own is None or other is None or record.offset.is_by_place:
-        return has_ended
+        return record.is_read_before(offset.position)
     # The record has the transactions before its statement, the offset those that are read.
-    if precedes(own, other):
-        return True
-    return has_ended and offset.read_gtids is None
+    return True if precedes(own, other) else None
 
 
 def debezium_applies(record: HistoryRecord, offset: SourceOffset) -> bool:
@@ -180,17 +185,13 @@ def true_order_applies(record: HistoryRecord, offset: SourceOffset) -> bool:
     It does not know whether the server gives GTIDs now, except by the mark of an offset that goes
     by its place. But for that it is ``is_before``.
     """
-    if record.snapshot:
-        return True
-    own, other = record.offset.gtids, offset.gtids
-    has_ended = record.is_read_before(offset.position)
-    if own is None or other is None or record.offset.is_by_place:
-        return has_ended
-    if precedes(own, other):
-        return True
+    certain = _is_certainly_before(record, offset)
+    if certain is not None:
+        return certain
     if offset.is_by_place:
-        return has_ended
-    if str(own) != str(other) or not isinstance(own, MySqlGtids):
+        return record.is_read_before(offset.position)
+    own = record.offset.gtids
+    if str(own) != str(offset.gtids) or not isinstance(own, MySqlGtids):
         return False
     return record.offset.position < offset.position
 

@@ -87,9 +87,7 @@ class SourceBinlog:
         Raises:
             StackError: The server does not answer.
         """
-        with self._cursor() as cursor:
-            cursor.execute("SHOW GLOBAL VARIABLES LIKE 'gtid_mode'")
-            row = cursor.fetchone()
+        row = self._row("SHOW GLOBAL VARIABLES LIKE 'gtid_mode'")
         return "OFF" if row is None else str(row[1]).upper()
 
     def gtid_executed(self) -> MySqlGtids:
@@ -98,9 +96,7 @@ class SourceBinlog:
         Raises:
             StackError: The server does not answer.
         """
-        with self._cursor() as cursor:
-            cursor.execute("SELECT @@GLOBAL.gtid_executed")
-            row = cursor.fetchone()
+        row = self._row("SELECT @@GLOBAL.gtid_executed")
         gtids = None if row is None else gtids_of(str(row[0] or ""))
         return gtids if isinstance(gtids, MySqlGtids) else MySqlGtids({})
 
@@ -114,7 +110,17 @@ class SourceBinlog:
         Raises:
             StackError: The server does not answer, or has no such place any more.
         """
-        return self._events(file, max(pos, 4))
+        with self._cursor() as cursor:
+            cursor.execute("SHOW BINARY LOGS")
+            files = [str(row[0]) for row in cursor.fetchall()]
+            if file not in files:
+                raise StackError(
+                    f"source {self._source.name}: its server has no binlog file {file!r} any more",
+                    hint="the connector cannot go on from its offset: take a new snapshot of the "
+                    "source",
+                )
+            for name in files[files.index(file) :]:
+                yield from self._of_file(cursor, name, max(pos, 4) if name == file else 4)
 
     def create_table(self, table: TableName) -> str | None:
         """``SHOW CREATE TABLE`` of a table now; None when there is none.
@@ -181,18 +187,10 @@ class SourceBinlog:
             hint="the server's binlog is not the one that the connector reads",
         )
 
-    def _events(self, file: str, pos: int) -> Iterator[BinlogEvent]:
+    def _row(self, sql: str) -> tuple[object, ...] | None:
         with self._cursor() as cursor:
-            cursor.execute("SHOW BINARY LOGS")
-            files = [str(row[0]) for row in cursor.fetchall()]
-            if file not in files:
-                raise StackError(
-                    f"source {self._source.name}: its server has no binlog file {file!r} any more",
-                    hint="the connector cannot go on from its offset: take a new snapshot of the "
-                    "source",
-                )
-            for name in files[files.index(file) :]:
-                yield from self._of_file(cursor, name, pos if name == file else 4)
+            cursor.execute(sql)
+            return cursor.fetchone()
 
     def _of_file(self, cursor: Cursor, file: str, pos: int) -> Iterator[BinlogEvent]:
         while True:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from shardmerge.connectors.connect_rest import ConnectRest
 from shardmerge.connectors.source_config import TRUE_SCHEMA_HISTORY, connector_name
+from shardmerge.schemas.changes import TableName
+from shardmerge.schemas.errors import SourceError
 from shardmerge.schemas.pipeline import Pipeline, Source
 from shardmerge.schemas.source_server import server_context
 
@@ -25,7 +27,7 @@ from .marked_config import MarkedConfig
 from .source_binlog import SourceBinlog
 from .source_offset import SourceOffset
 from .source_topics import SourceTopics, now_ms
-from .statement_plan import ToldTable
+from .statement_plan import ToldTable, told_by_server, touched_later
 from .undelivered import Delivered, first_unread, not_read
 
 _LOG = logging.getLogger(__name__)
@@ -107,6 +109,44 @@ class SourceConnector:
             StackError: The source does not answer, or has purged what is to be read.
         """
         return not_read(self.binlog.logged(*first_unread(offset, delivered)), offset)
+
+    def ask_server(
+        self, names: Sequence[TableName], later: Callable[[], Iterable[Logged]]
+    ) -> dict[TableName, ToldTable | SourceError]:
+        """Tables as the server defines them now; or why that is not how they are at a place.
+
+        Args:
+            names: The tables.
+            later: Reads what the binlog has behind the place.
+
+        Raises:
+            StackError: Kafka, Connect or the source does not answer.
+        """
+        # In this order: a statement that comes between the two is seen.
+        created = {name: self.binlog.create_table(name) for name in names}
+        touched = touched_later(names, later(), self.context)
+        told: dict[TableName, ToldTable | SourceError] = {}
+        for name, text in created.items():
+            if (other := touched.get(name)) is not None:
+                told[name] = SourceError(f"{other.sql!r} is behind it at {other.file}:{other.pos}")
+                continue
+            try:
+                told[name] = told_by_server(name, text)
+            except SourceError as error:
+                told[name] = error
+        return told
+
+    def ask_server_now(self, names: Sequence[TableName]) -> list[ToldTable]:
+        """Those of some tables that are where the connector stands as the server defines them now.
+
+        Raises:
+            StackError: Kafka, Connect or the source does not answer.
+        """
+        offset = self.offset()
+        if offset is None:
+            return []
+        told = self.ask_server(names, lambda: self.ahead(offset, self.topics.delivered()))
+        return [table for table in told.values() if isinstance(table, ToldTable)]
 
     def stop(self) -> None:
         """Stop the connector, and mark that it is us who did."""

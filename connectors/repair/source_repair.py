@@ -32,6 +32,7 @@ from .source_connector import SourceConnector
 from .source_offset import SourceOffset
 from .statement_plan import misread_tables
 from .statement_repair import Attended, StatementRepair, trace_of
+from .taking_in import take_in
 from .unknown_table import UnknownTable
 
 
@@ -150,7 +151,7 @@ class SourceRepair:
             ContractError: The connector's topics hold what it did not write.
         """
         with self._lock:
-            return self._statements.take_in()
+            return take_in(self._connector)
 
     def begin_anew(self) -> None:
         """Let a connector whose first snapshot has no place begin with that snapshot again.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from shardmerge.schemas.changes import TableName, TruncateTable
@@ -17,7 +17,7 @@ from .canonical import create_text
 from .gtids import MySqlGtids
 from .history import HistoryRecord, drop_text, known_tables, named_table, table_id
 from .source_offset import SourceOffset
-from .told_tables import Told, ToldTables
+from .told_tables import Told, ToldTables, qualified
 
 _CREATE_TABLE = re.compile(r"CREATE TABLE `(?:[^`]|``)*`")
 
@@ -132,10 +132,8 @@ def refuse_truncate(statement: Statement, context: ServerContext) -> None:
 def named_tables(statement: Statement, context: ServerContext) -> tuple[TableName, ...]:
     """The tables that a statement names, those without a database in its default one."""
     context = replace(context, default_database=statement.database)
-    return tuple(
-        name if name.database else TableName(statement.database, name.table)
-        for name in concerned_tables(statement.sql, context)
-    )
+    names = concerned_tables(statement.sql, context)
+    return tuple(qualified(name, statement.database) for name in names)
 
 
 def refuse_unknown_tables(
@@ -152,14 +150,17 @@ def refuse_unknown_tables(
 
 def touched_later(
     names: Sequence[TableName], later: Iterable[Logged], context: ServerContext
-) -> Statement | None:
-    """The first of some statements that makes, changes or removes one of these tables."""
+) -> Mapping[TableName, Statement]:
+    """The first of some statements that makes, changes or removes each of these tables."""
+    found: dict[TableName, Statement] = {}
     for item in later:
         if isinstance(item, Statement):
-            touched = ToldTables(context).take(item.sql, item.database)
-            if set(touched) & set(names):
-                return item
-    return None
+            for name in ToldTables(context).take(item.sql, item.database):
+                if name in names:
+                    found.setdefault(name, item)
+        if len(found) == len(set(names)):
+            break
+    return found
 
 
 def leaves_out_by_gtid(offset: SourceOffset, statement: Statement) -> bool:

@@ -9,7 +9,7 @@
    the connector's offset behind it.
 
 Where nobody can tell the tables, the statement says so to the tracker, which holds their shards,
-and the connector leaves them out (``left_out``) until the server can be asked: ``take_in``.
+and the connector leaves them out (``left_out``) until the server can be asked (``taking_in``).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from shardmerge.connectors.connect_rest import ConnectorStatus
 from shardmerge.schemas.changes import TableName
 from shardmerge.schemas.errors import SourceError, StackError
 
-from .binlog_events import Logged, Statement
+from .binlog_events import Logged, Statement, table_name, written_name
 from .failures import FailedAt, Failure, failure_of
 from .left_out import LeftOut
 from .source_connector import SourceConnector, Stand
@@ -38,9 +38,7 @@ from .statement_plan import (
     refuse_truncate,
     refuse_unknown_tables,
     tables_before,
-    told_by_server,
     told_table,
-    touched_later,
 )
 from .told_tables import ToldTables
 from .undelivered import Gap, gap_before, is_failed_statement
@@ -129,9 +127,9 @@ class StatementRepair:
                     tables = tables_before(history, item, self._connector.context)
                 for name in tables.take(item.sql, item.database):
                     changed.setdefault(name, item)
-            elif failure.is_of_table(item.table) and _name(item.table) in changed:
+            elif failure.is_of_table(item.table) and table_name(item.table) in changed:
                 # The first statement that changes the table and is followed by rows of it.
-                statement = changed[_name(item.table)]
+                statement = changed[table_name(item.table)]
                 return Stand(offset, delivered, ahead[: ahead.index(statement) + 1], statement)
         return None
 
@@ -173,52 +171,6 @@ class StatementRepair:
             hint="it is tried again; if it comes to this again, see the worker's log",
         )
 
-    def take_in(self) -> tuple[TableName, ...]:
-        """Let the connector read tables again that it leaves out, where the server tells them.
-
-        Returns:
-            The tables that it reads from now on, if any of those that it left out can be told.
-
-        Raises:
-            StackError: Connect, Kafka or the source does not answer: call again later.
-        """
-        connector = self._connector
-        left_out = connector.config.left_out()
-        if not left_out or not self._told_now(left_out):
-            return ()
-        connector.stop()
-        # Only where it has stopped its offset is certain.
-        told = self._told_now(left_out)
-        offset = connector.offset()
-        if told and offset is not None:
-            connector.correct()
-            connector.tell(offset, told, f"{offset.file}:{offset.pos}")
-            names = {table.name for table in told}
-            connector.config.leave_out(tuple(t for t in left_out if t.name not in names))
-        connector.go_on()
-        for table in told:
-            _LOG.warning(
-                "table_taken_in source=%s table=%s.%s offset=%s",
-                connector.source.name, table.name.database, table.name.table,
-                offset and f"{offset.file}:{offset.pos}",
-            )  # fmt: skip
-        return tuple(table.name for table in told)
-
-    def _told_now(self, left_out: Sequence[LeftOut]) -> list[ToldTable]:
-        """The tables of which the server's present definition is that of the connector's place."""
-        connector = self._connector
-        offset = connector.offset()
-        if offset is None:
-            return []
-        # In this order: a statement that comes between the two is seen.
-        created = {t.name: connector.binlog.create_table(t.name) for t in left_out}
-        later = list(connector.ahead(offset, connector.topics.delivered()))
-        return [
-            told_by_server(name, text)
-            for name, text in created.items()
-            if touched_later([name], later, connector.context) is None
-        ]
-
     def _say(self, statement: Statement, behind: Behind, rounds: int) -> Attended:
         source = self._connector.source.name
         if not behind.unread:
@@ -228,7 +180,7 @@ class StatementRepair:
             "statement_held source=%s position=%s:%d tables=%s statement=%r reason=%r "
             "command='shardmerge command set-schema'",
             source, statement.file, statement.pos,
-            ",".join(f"{n.database}.{n.table}" for n in behind.names), statement.sql,
+            ",".join(map(written_name, behind.names)), statement.sql,
             behind.unread,
         )  # fmt: skip
         return Attended.PASSED
@@ -263,25 +215,23 @@ class StatementRepair:
         Raises:
             SourceError: That cannot be known.
         """
-        context = self._connector.context
         try:
             return [told_table(name, tables.table(name)) for name in names]
         except SourceError as error:
-            # In this order: a statement that comes between the two is seen.
-            create_table = self._connector.binlog.create_table
-            told = [told_by_server(name, create_table(name)) for name in names]
-            later = self._connector.binlog.logged(statement.file, statement.end)
-            other = touched_later(names, later, context)
-            if other is not None:
-                raise SourceError(
-                    f"{error.message}; and the server cannot tell either, since {other.sql!r} is "
-                    f"behind it at {other.file}:{other.pos}"
-                ) from error
-            return told
+            binlog = self._connector.binlog
+            told = self._connector.ask_server(
+                names, lambda: binlog.logged(statement.file, statement.end)
+            )
+            for table in told.values():
+                if isinstance(table, SourceError):
+                    raise SourceError(
+                        f"{error.message}; and the server cannot tell either, since {table.message}"
+                    ) from error
+            return [table for table in told.values() if isinstance(table, ToldTable)]
 
     def _gap(self, stand: Stand, behind: Behind) -> Gap:
         by_gtid = behind.names and leaves_out_by_gtid(stand.offset, stand.statement)
-        names = {f"{n.database}.{n.table}" for n in behind.names} if by_gtid else None
+        names = {written_name(name) for name in behind.names} if by_gtid else None
         comes = self._connector.captured().has
         return gap_before(
             stand.statement, stand.ahead, stand.offset, stand.delivered, names, comes=comes
@@ -330,9 +280,3 @@ class StatementRepair:
 def trace_of(status: ConnectorStatus) -> str:
     """The stack trace of a failed connector, or of its failed task."""
     return status.trace or next((task.trace for task in status.tasks if task.trace), "")
-
-
-def _name(text: str) -> TableName:
-    """``database.table`` of a rows event. A database with a point in its name is not told."""
-    database, _, table = text.partition(".")
-    return TableName(database, table)

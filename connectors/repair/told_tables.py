@@ -78,7 +78,7 @@ class ToldTables:
         try:
             statement = parse(sql, context)
         except SourceError as error:
-            names = [_qualified(name, database) for name in concerned_tables(sql, context)]
+            names = [qualified(name, database) for name in concerned_tables(sql, context)]
             self._tables.update(dict.fromkeys(names, error))
             return tuple(names)
         return self._execute(statement, database, context, charsets or {})
@@ -102,12 +102,12 @@ class ToldTables:
             case AlterTable():
                 return self._alter(statement, database, context)
             case DropTable():
-                names = [_qualified(name, database) for name in statement.names]
+                names = [qualified(name, database) for name in statement.names]
                 for name in names:
                     self._tables.pop(name, None)
                 return tuple(names)
             case RenameTable():
-                pairs = [(_qualified(a, database), _qualified(b, database))
+                pairs = [(qualified(a, database), qualified(b, database))
                          for a, b in statement.pairs]  # fmt: skip
                 for old, new in pairs:
                     self._rename(old, new)
@@ -127,7 +127,7 @@ class ToldTables:
         context: ServerContext,
         charsets: dict[str, str],
     ) -> tuple[TableName, ...]:
-        name = _qualified(statement.name, database)
+        name = qualified(statement.name, database)
         if statement.if_not_exists and name in self._tables:
             return ()
         for number, charset in charsets.items():
@@ -135,7 +135,7 @@ class ToldTables:
                 context = replace(context, charset=charset, collation="")
         like = None
         if isinstance(statement, CreateTableLike):
-            found = self._tables.get(_qualified(statement.like, database))
+            found = self._tables.get(qualified(statement.like, database))
             like = found if isinstance(found, TableSchema) else None
         try:
             self._tables[name] = apply_create(statement, context, like)
@@ -146,7 +146,7 @@ class ToldTables:
     def _alter(
         self, statement: AlterTable, database: str, context: ServerContext
     ) -> tuple[TableName, ...]:
-        name = _qualified(statement.name, database)
+        name = qualified(statement.name, database)
         before = self._tables.get(name)
         if isinstance(before, TableSchema):
             try:
@@ -160,7 +160,7 @@ class ToldTables:
         renamed = [a.to for a in statement.actions if isinstance(a, RenameTableTo)]
         if not renamed:
             return (name,)
-        new = _qualified(renamed[0], database)
+        new = qualified(renamed[0], database)
         self._rename(name, new)
         return (name, new)
 
@@ -170,5 +170,6 @@ class ToldTables:
             self._tables[new] = found
 
 
-def _qualified(name: TableName, database: str) -> TableName:
+def qualified(name: TableName, database: str) -> TableName:
+    """A name of a statement with its database, which is the default one where it says none."""
     return name if name.database else TableName(database, name.table)

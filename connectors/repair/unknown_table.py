@@ -17,11 +17,12 @@ from shardmerge.schemas.errors import SourceError
 from shardmerge.schemas.grammar import parse
 from shardmerge.schemas.names import ShardId
 
+from .binlog_events import table_name
 from .failures import Failure
 from .history import is_before, known_tables, table_id
 from .source_connector import SourceConnector
 from .source_offset import SourceOffset
-from .statement_plan import ToldTable, told_by_server, touched_later
+from .statement_plan import ToldTable
 
 _LOG = logging.getLogger(__name__)
 
@@ -48,12 +49,11 @@ class UnknownTable:
             StackError: Connect, Kafka or the source does not answer: call again later.
         """
         connector, offset = self._connector, self._connector.offset()
-        database, _, table = failure.table.partition(".")
-        name = TableName(database, table)
-        shard = ShardId(connector.source.name, database, table)
-        if offset is None or not table or not can_be_asked_for(shard):
+        name = table_name(failure.table)
+        shard = ShardId(connector.source.name, name.database, name.table)
+        if offset is None or not name.table or not can_be_asked_for(shard):
             return False
-        if self._is_known(name, offset) or (told := self._told(name, offset)) is None:
+        if self._is_known(name, offset) or (told := self._told(name)) is None:
             return False
         connector.stop()
         place = f"{offset.file}:{offset.pos}"
@@ -72,16 +72,13 @@ class UnknownTable:
         known = known_tables(records, lambda record: is_before(record, offset))
         return table_id(name.database, name.table) in known
 
-    def _told(self, name: TableName, offset: SourceOffset) -> ToldTable | None:
+    def _told(self, name: TableName) -> ToldTable | None:
         """The table as it is at the offset; None when the server cannot tell, or it has no key."""
         connector = self._connector
-        # In this order: a statement that comes between the two is seen.
-        text = connector.binlog.create_table(name)
-        later = connector.ahead(offset, connector.topics.delivered())
-        if text is None or touched_later([name], later, connector.context) is not None:
+        told = next(iter(connector.ask_server_now([name])), None)
+        if told is None:
             return None
         try:
-            told = told_by_server(name, text)
             statement = parse(told.text, connector.context)
             if not isinstance(statement, CreateTable):
                 return None

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pymysql
@@ -16,10 +17,14 @@ from confluent_kafka import Consumer, TopicPartition
 from pymysql.cursors import Cursor
 
 from shardmerge.connectors.connect_rest import ConnectRest
+from shardmerge.connectors.local.artifacts import resolve
+from shardmerge.connectors.local.connect import connect_spec
 from shardmerge.connectors.local.mysql import PASSWORD, USER
-from shardmerge.connectors.local.stack import LocalStack
+from shardmerge.connectors.local.processes import Supervisor
+from shardmerge.connectors.local.stack import LocalStack, Ports
 from shardmerge.schemas.pipeline import Pipeline, parse_pipeline
 
+CACHE = Path(__file__).resolve().parents[3] / ".local" / "cache"
 _NUMBERS = itertools.count(1)
 
 
@@ -113,6 +118,35 @@ def _connect(port: int) -> pymysql.Connection[Cursor]:
     return pymysql.connect(
         host="127.0.0.1", port=port, user=USER, password=PASSWORD, autocommit=True
     )
+
+
+@contextmanager
+def other_worker(
+    stack: LocalStack, directory: Path, name: str, exactly_once: str = "enabled"
+) -> Iterator[ConnectRest]:
+    """A worker with Debezium's plugins alone, of another cluster: own group and topics.
+
+    Args:
+        stack: Has Kafka.
+        directory: For its files.
+        name: Of its group and topics.
+        exactly_once: Whether it supports sources that deliver exactly once.
+    """
+    port = Ports.free().connect
+    spec = connect_spec(resolve(CACHE), directory / "worker", port, stack.bootstrap_servers)
+    properties = directory / "worker" / "worker.properties"
+    text = properties.read_text().replace("support=enabled", f"support={exactly_once}")
+    text = text.replace("shardmerge-connect", name).replace("=connect-", f"={name}-")
+    properties.write_text(text)
+    supervisor = Supervisor(directory)
+    rest = ConnectRest(f"http://127.0.0.1:{port}")
+    try:
+        supervisor.spawn(spec)
+        supervisor.wait_healthy(spec)
+        yield rest
+    finally:
+        rest.close()
+        supervisor.stop("connect")
 
 
 @pytest.fixture

@@ -20,22 +20,19 @@ from shardmerge.connectors.connect_rest import ConnectRest
 from shardmerge.connectors.deploy import deploy_connectors
 from shardmerge.connectors.envelope import schema_change_event
 from shardmerge.connectors.exactly_once import check_connector, check_worker
-from shardmerge.connectors.local.artifacts import resolve
-from shardmerge.connectors.local.connect import connect_spec
-from shardmerge.connectors.local.processes import Supervisor
-from shardmerge.connectors.local.stack import LocalStack, Ports
+from shardmerge.connectors.local.stack import LocalStack
 from shardmerge.connectors.reread_watch import RereadWatch
 from shardmerge.connectors.source_config import connector_config, connector_name
 from shardmerge.connectors.watchdog import Watchdog
+from shardmerge.schemas import topics
 from shardmerge.schemas.errors import StackError
 from shardmerge.schemas.grammar import ServerContext
 from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId
 
-from .conftest import Play
+from .conftest import Play, other_worker
 
 ROWS = 60
-CACHE = Path(__file__).resolve().parents[3] / ".local" / "cache"
 
 
 def test_every_value_arrives_without_a_loss(play: Play, rest: ConnectRest) -> None:
@@ -173,23 +170,11 @@ def test_a_connector_that_does_not_require_exactly_once_is_found(
 def test_a_worker_without_exactly_once_is_found(
     play: Play, stack: LocalStack, tmp_path: Path
 ) -> None:
-    port = Ports.free().connect
-    spec = connect_spec(resolve(CACHE), tmp_path / "worker", port, stack.bootstrap_servers)
-    properties = tmp_path / "worker" / "worker.properties"
-    text = properties.read_text().replace("support=enabled", "support=disabled")
-    # A worker of another cluster: with its own group and topics.
-    text = text.replace("shardmerge-connect", "other").replace("=connect-", "=other-")
-    properties.write_text(text)
-    supervisor = Supervisor(tmp_path)
-    rest = ConnectRest(f"http://127.0.0.1:{port}")
-    try:
-        supervisor.spawn(spec)
-        supervisor.wait_healthy(spec)
-        with pytest.raises(StackError, match="does not have exactly-once source support enabled"):
-            check_worker(rest, connector_config(play.pipeline, play.pipeline.sources[0]))
-    finally:
-        rest.close()
-        supervisor.stop("connect")
+    with (
+        other_worker(stack, tmp_path, "other", exactly_once="disabled") as rest,
+        pytest.raises(StackError, match="does not have exactly-once source support enabled"),
+    ):
+        check_worker(rest, connector_config(play.pipeline, play.pipeline.sources[0]))
 
 
 def test_a_restarted_server_is_read_on_without_loss(
@@ -358,9 +343,11 @@ def watched(watcher: Watchdog | RereadWatch) -> Iterator[None]:
 
 
 def wait_for_snapshot(play: Play) -> None:
-    """A running connector may still take its snapshot: wait for the description of table t."""
-    with play.reader(play.source) as ddl:
-        while not ddl.next()["ddl"].startswith("CREATE TABLE"):
+    """A running connector may still read its tables, which a DDL then ends: wait for its word."""
+    with play.reader(topics.notifications(play.pipeline).name) as said:
+        while (record := said.next())["aggregate_type"] != "Initial Snapshot" or (
+            record["type"] != "COMPLETED"
+        ):
             continue
 
 

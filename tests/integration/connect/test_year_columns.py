@@ -16,19 +16,15 @@ import pytest
 
 from shardmerge.connectors.connect_rest import ConnectRest
 from shardmerge.connectors.deploy import deploy_connectors
-from shardmerge.connectors.local.artifacts import resolve
-from shardmerge.connectors.local.connect import connect_spec
-from shardmerge.connectors.local.processes import Supervisor
-from shardmerge.connectors.local.stack import LocalStack, Ports
+from shardmerge.connectors.local.stack import LocalStack
 from shardmerge.connectors.repair.binlog_events import RowsEvent
 from shardmerge.connectors.repair.source_binlog import SourceBinlog
 from shardmerge.schemas.year_columns import is_misread
 
-from .conftest import Play
+from .conftest import Play, other_worker
 from .one_connector import OneConnector, connected
 from .test_connectors import wait_for_snapshot
 
-CACHE = Path(__file__).resolve().parents[3] / ".local" / "cache"
 READ = (("int",) * 7 + ("year",), ("year", "varchar(5)"), ("int",) * 8, ("year", "double"))
 MISREAD = (
     ("int",) * 8 + ("year",),
@@ -90,20 +86,8 @@ def line(play: Play, rest: ConnectRest) -> Iterator[OneConnector]:
 @pytest.fixture
 def bare_rest(stack: LocalStack, tmp_path: Path) -> Iterator[ConnectRest]:
     """A worker whose Debezium lacks the jar, in a cluster of its own."""
-    port = Ports.free().connect
-    spec = connect_spec(resolve(CACHE), tmp_path / "worker", port, stack.bootstrap_servers)
-    properties = tmp_path / "worker" / "worker.properties"
-    text = properties.read_text().replace("shardmerge-connect", "bare").replace("=connect-", "=b-")
-    properties.write_text(text)
-    supervisor = Supervisor(tmp_path)
-    rest = ConnectRest(f"http://127.0.0.1:{port}")
-    try:
-        supervisor.spawn(spec)
-        supervisor.wait_healthy(spec)
+    with other_worker(stack, tmp_path, "bare") as rest:
         yield rest
-    finally:
-        rest.close()
-        supervisor.stop("connect")
 
 
 @pytest.mark.parametrize("metadata", ["MINIMAL", "FULL"])

@@ -133,15 +133,15 @@ def test_the_first_later_statement_of_a_table_is_found() -> None:
     later: list[Logged] = [
         RowsEvent(FILE, 50, 99, 9, 2, "", "app.t"), other, mine, statement(300, "DROP TABLE t"),
     ]  # fmt: skip
-    assert touched_later([T], later, SERVER) == mine
-    assert touched_later([U, T], later, SERVER) == other
-    assert touched_later([TableName("other", "t")], later, SERVER) is None
-    assert touched_later([], later, SERVER) is None
+    assert touched_later([T], later, SERVER) == {T: mine}
+    assert touched_later([U, T], later, SERVER) == {U: other, T: mine}
+    assert touched_later([TableName("other", "t")], later, SERVER) == {}
+    assert touched_later([], later, SERVER) == {}
 
 
 def test_a_later_statement_that_is_not_understood_touches_what_it_names() -> None:
     broken = statement(100, "ALTER TABLE t ADD COLUMN what ever it is")
-    assert touched_later([T], [broken], SERVER) == broken
+    assert touched_later([T], [broken], SERVER) == {T: broken}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,46 @@
+"""Lets a connector read the tables again that it leaves out, once the server can tell them."""
+
+from __future__ import annotations
+
+import logging
+
+from shardmerge.schemas.changes import TableName
+
+from .binlog_events import written_name
+from .source_connector import SourceConnector
+
+_LOG = logging.getLogger(__name__)
+
+
+def take_in(connector: SourceConnector) -> tuple[TableName, ...]:
+    """Let a connector that runs read tables again that it leaves out.
+
+    Args:
+        connector: Nobody else uses it meanwhile.
+
+    Returns:
+        The tables that it reads from now on, if any of those that it left out can be told.
+
+    Raises:
+        StackError: Connect, Kafka or the source does not answer: call again later.
+    """
+    left_out = connector.config.left_out()
+    wanted = [table.name for table in left_out]
+    if not left_out or not connector.ask_server_now(wanted):
+        return ()
+    connector.stop()
+    # Only where it has stopped its offset is certain.
+    told, offset = connector.ask_server_now(wanted), connector.offset()
+    names = tuple(table.name for table in told)
+    if told and offset is not None:
+        place = f"{offset.file}:{offset.pos}"
+        connector.correct()
+        connector.tell(offset, told, place)
+        connector.config.leave_out(tuple(t for t in left_out if t.name not in names))
+        for name in names:
+            _LOG.warning(
+                "table_taken_in source=%s table=%s offset=%s",
+                connector.source.name, written_name(name), place,
+            )  # fmt: skip
+    connector.go_on()
+    return names
