@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from shardmerge.schemas.errors import StackError
 
+from .partition_offsets import partition_offsets
 from .stored_record import Extent, StoredRecord
 
 _BATCH = 500
@@ -145,15 +146,9 @@ class TopicReader:
     def _offsets(
         self, partitions: Sequence[TopicPartition], spec: OffsetSpec, *, committed: bool
     ) -> dict[tuple[str, int], int]:
-        if not partitions:
-            return {}
         isolation = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
-        answers = self._admin.list_offsets(
-            dict.fromkeys(partitions, spec),
-            isolation_level=isolation,
-            request_timeout=self._timeout_s,
-        )
-        return {(p.topic, p.partition): f.result().offset for p, f in answers.items()}
+        asked = dict.fromkeys(partitions, spec)
+        return partition_offsets(self._admin, asked, isolation, self._timeout_s)
 
     def _unanswered(self, error: KafkaException) -> StackError:
         return StackError(

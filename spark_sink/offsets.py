@@ -18,6 +18,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, OffsetSpec, TopicDescription
 
+from shardmerge.connectors.partition_offsets import partition_offsets
 from shardmerge.schemas.errors import ContractError, StackError
 
 from .partitions import Partition
@@ -104,15 +105,16 @@ class OffsetReader:
         self, partitions: Iterable[Partition], isolation: IsolationLevel
     ) -> dict[Partition, int]:
         asked = {TopicPartition(p.topic, p.number): OffsetSpec.latest() for p in partitions}
-        if not asked:
-            return {}
         try:
-            answers = self._admin.list_offsets(
-                asked, isolation_level=isolation, request_timeout=_REQUEST_TIMEOUT_S
-            )
-            return {Partition(p.topic, p.partition): f.result().offset for p, f in answers.items()}
+            ends = partition_offsets(self._admin, asked, isolation, _REQUEST_TIMEOUT_S)
         except KafkaException as error:
-            raise _unanswered(error) from error
+            names = sorted(f"{p.topic}/{p.partition}" for p in asked)
+            others = f" and {len(names) - 1} others" if len(names) > 1 else ""
+            raise StackError(
+                f"Kafka does not tell the end of {names[0]}{others}: {error.args[0].str()}",
+                hint="see its log",
+            ) from error
+        return {Partition(topic, number): end for (topic, number), end in ends.items()}
 
 
 @dataclass(frozen=True, slots=True)

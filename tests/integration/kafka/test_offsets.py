@@ -1,0 +1,53 @@
+"""Where partitions end, asked of a broker that stood still for a while."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import pytest
+
+from shardmerge.connectors.local.stack import LocalStack
+from shardmerge.connectors.topics_admin import create_topics
+from shardmerge.schemas.errors import StackError
+from shardmerge.schemas.topics import TopicSpec
+from shardmerge.spark_sink.offsets import OffsetReader
+from shardmerge.spark_sink.partitions import Partition
+
+STANDS_S = 20.0
+"""Longer than the controller waits for a broker: it takes the lead of partitions from it."""
+ENDS = Partition("stands", 0)
+
+
+@pytest.mark.timeout(300)
+def test_whoever_asks_while_a_broker_comes_back_is_answered_soon(stack: LocalStack) -> None:
+    create_topics(stack.bootstrap_servers, [TopicSpec(ENDS.topic, 1, 1)])
+    pid = stack.status()["kafka"]
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
+    time.sleep(STANDS_S)
+    os.kill(pid, signal.SIGCONT)
+    began = time.monotonic()
+    readers: list[OffsetReader] = []
+    refusals: list[str] = []
+
+    def refused(reader: OffsetReader) -> bool:
+        try:
+            assert reader.high_watermarks([ENDS]) == {ENDS: 0}
+        except StackError as error:
+            refusals.append(str(error))
+            return True
+        return False
+
+    while time.monotonic() - began < 3:
+        reader = OffsetReader(stack.bootstrap_servers)
+        if refused(reader):
+            readers.append(reader)
+    # As often as the sink asks again.
+    for _ in range(10):
+        time.sleep(1)
+        readers = [reader for reader in readers if refused(reader)]
+        if not readers:
+            return
+    raise AssertionError(refusals)
