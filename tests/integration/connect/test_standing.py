@@ -17,7 +17,7 @@ from shardmerge.connectors.source_config import connector_name
 from shardmerge.connectors.watchdog import Watchdog
 
 from .conftest import Play
-from .test_connectors import wait_for
+from .test_connectors import wait_for, wait_for_snapshot
 
 SHORT = {"producer.override.transaction.timeout.ms": "2000"}
 STANDS_S = 15.0
@@ -33,6 +33,7 @@ def test_rows_come_once_and_in_order_although_a_transaction_expires(
         run("CREATE TABLE t (id INT PRIMARY KEY)")
         run("INSERT INTO t VALUES (0)")
     deploy_connectors(play.pipeline, rest)
+    wait_for_snapshot(play)
     name = connector_name(play.pipeline, play.pipeline.sources[0])
     config = rest.config(name)
     assert config is not None
@@ -61,7 +62,9 @@ def test_rows_come_once_and_in_order_although_a_transaction_expires(
         enough.set()
         writer.join()
     done = threading.Event()
-    beside = threading.Thread(target=Watchdog(rest, [name], 1.0).run, args=(done,))
+    repairs = repairs_of(play.pipeline, rest)
+    watchdog = Watchdog(rest, [name], 1.0, repairs=repairs)
+    beside = threading.Thread(target=watchdog.run, args=(done,))
     beside.start()
     try:
         with play.reader(play.topic("t")) as rows:
@@ -69,6 +72,8 @@ def test_rows_come_once_and_in_order_although_a_transaction_expires(
     finally:
         done.set()
         beside.join()
+        for repair in repairs.values():
+            repair.close()
 
 
 @pytest.mark.timeout(600)
