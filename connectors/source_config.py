@@ -105,6 +105,8 @@ _EXACT_VALUES: Mapping[str, str] = {
     # Debezium's own applies statements that are still to come, see TrueSchemaHistory.java.
     "schema.history.internal": TRUE_SCHEMA_HISTORY,
 }
+NO_ROW_TWICE = "shardmerge.connect.NoRowTwice"
+"""Of ``connectors/java``, the first of the transformations: it must see each row."""
 EXACT_VALUES_PLUGIN = "shardmerge.connect.ExactValuesPresent"
 """What Connect lists among its plugins where that converter is."""
 _NOTHING_IS_SKIPPED: Mapping[str, str] = {
@@ -231,7 +233,7 @@ def connector_config(pipeline: Pipeline, source: Source) -> dict[str, str]:
         **_SIZES,
         **_LATENCY,
         **signal_config(pipeline, source),
-        **_transforms({**_shared_topics(pipeline, source), **_epoch(source)}),
+        **_transforms({**_once(pipeline), **_shared_topics(pipeline, source), **_epoch(source)}),
     }
     if pipeline.connect.exact_values:
         config |= _EXACT_VALUES
@@ -255,6 +257,11 @@ def _transforms(found: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
         for key, value in keys.items()
     }
     return {"transforms": ",".join(found), **settings} if found else {}
+
+
+def _once(pipeline: Pipeline) -> dict[str, dict[str, str]]:
+    """The transformation that leaves out rows which the binlog's reader reads again."""
+    return {"once": {"type": NO_ROW_TWICE}} if pipeline.connect.exact_values else {}
 
 
 def _epoch(source: Source) -> dict[str, dict[str, str]]:

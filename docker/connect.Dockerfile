@@ -12,6 +12,8 @@ RUN javac --release 17 -cp "/kafka/libs/*:/kafka/connect/debezium-connector-mysq
     && mkdir -p /classes/META-INF/services \
     && echo shardmerge.connect.ExactValuesPresent \
         > /classes/META-INF/services/org.apache.kafka.connect.transforms.predicates.Predicate \
+    && echo shardmerge.connect.NoRowTwice \
+        > /classes/META-INF/services/org.apache.kafka.connect.transforms.Transformation \
     && jar --create --file /shardmerge-exact-values.jar -C /classes .
 
 FROM connect

@@ -25,6 +25,7 @@ import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from shardmerge.connectors.source_config import EXACT_VALUES_PLUGIN, NO_ROW_TWICE
 from shardmerge.schemas.errors import ShardMergeError, StackError
 
 from .artifacts import DEFAULT_CACHE, find_java, read_checksums, retrieve, verify_checksums
@@ -33,8 +34,11 @@ from .files import exclusive_lock
 _HERE = Path(__file__).parent
 _SOURCES = _HERE.parent / "java"
 JAR = "shardmerge-exact-values.jar"
-_SERVICE = "META-INF/services/org.apache.kafka.connect.transforms.predicates.Predicate"
-_PREDICATE = "shardmerge.connect.ExactValuesPresent"
+_SERVICES = {
+    "org.apache.kafka.connect.transforms.predicates.Predicate": EXACT_VALUES_PLUGIN,
+    "org.apache.kafka.connect.transforms.Transformation": NO_ROW_TWICE,
+}
+"""What the jar offers to Connect: interface → class."""
 _RELEASE = "17"
 # Jars of equal sources are equal: the first day that the format knows.
 _DAY = (1980, 1, 1, 0, 0, 0)
@@ -57,6 +61,7 @@ def with_exact_values(
     digest = hashlib.sha256(str(plugins.resolve()).encode())
     for source in _java_files():
         digest.update(source.read_bytes())
+    digest.update(str(_SERVICES).encode())
     home = cache.absolute() / f"plugins-{digest.hexdigest()[:12]}"
     if home.is_dir():
         return home
@@ -102,7 +107,9 @@ def write_jar(
                 hint=f"{debezium} must hold the jars of Debezium's connector",
             )
         with zipfile.ZipFile(jar, "w", zipfile.ZIP_DEFLATED) as archive:
-            archive.writestr(zipfile.ZipInfo(_SERVICE, _DAY), f"{_PREDICATE}\n")
+            for offered, name in _SERVICES.items():
+                entry = zipfile.ZipInfo(f"META-INF/services/{offered}", _DAY)
+                archive.writestr(entry, f"{name}\n")
             for path in sorted(Path(folder).rglob("*.class")):
                 name = path.relative_to(folder).as_posix()
                 archive.writestr(zipfile.ZipInfo(name, _DAY), path.read_bytes())

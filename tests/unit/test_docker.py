@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from shardmerge.connectors.local.registry import RegistryArtifacts, registry_spec
-from shardmerge.connectors.source_config import EXACT_VALUES_PLUGIN
+from shardmerge.connectors.source_config import EXACT_VALUES_PLUGIN, NO_ROW_TWICE
 from shardmerge.schemas.pipeline import parse_pipeline
 
 ROOT = Path(__file__).parents[2]
@@ -164,7 +164,8 @@ def test_an_image_starts_a_module_of_the_wheel(dockerfile: Path) -> None:
 def test_the_connect_image_compiles_the_converter_and_says_that_it_is_there() -> None:
     text = (DOCKER / "connect.Dockerfile").read_text()
     assert "COPY connectors/java /java" in text
-    assert EXACT_VALUES_PLUGIN in text
+    assert f"echo {EXACT_VALUES_PLUGIN}" in text
+    assert f"echo {NO_ROW_TWICE}" in text
     assert (ROOT / "connectors" / "java" / "ExactValues.java").is_file()
     assert SERVICES["connect"]["build"]["dockerfile"] == "docker/connect.Dockerfile"
 

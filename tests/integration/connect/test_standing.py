@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from shardmerge.connectors import source_config
 from shardmerge.connectors.connect_rest import ConnectRest
 from shardmerge.connectors.deploy import deploy_connectors
 from shardmerge.connectors.local.stack import LocalStack
@@ -20,6 +21,11 @@ from .conftest import Play
 from .test_connectors import wait_for, wait_for_snapshot
 
 SHORT = {"producer.override.transaction.timeout.ms": "2000"}
+NARROW = {"max.batch.size": "1", "max.queue.size": "2"}
+"""A row is a transaction of Kafka's. So one event of the binlog takes longer than 5 s, and the
+reader of the binlog takes its connection for lost: it goes on at the transaction it was in."""
+MANY = 2_000
+"""Rows of an INSERT, of which an event of the binlog has 1,600."""
 STANDS_S = 15.0
 """Longer than that, and than the broker's pause between two looks for such transactions."""
 
@@ -74,6 +80,27 @@ def test_rows_come_once_and_in_order_although_a_transaction_expires(
         beside.join()
         for repair in repairs.values():
             repair.close()
+
+
+@pytest.mark.timeout(600)
+def test_rows_of_a_transaction_that_is_read_again_come_once(
+    play: Play, rest: ConnectRest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source_config, "_LATENCY", {**source_config._LATENCY, **NARROW})
+    with play.sql() as run, play.reader(play.topic("t")) as rows:
+        run("CREATE TABLE t (n INT)")
+        run("CREATE TABLE k (id INT PRIMARY KEY)")
+        run("INSERT INTO t VALUES (0)")
+        deploy_connectors(play.pipeline, rest)
+        wait_for_snapshot(play)
+        run(f"INSERT INTO t VALUES {', '.join(f'({n})' for n in range(1, MANY))}")
+        run("INSERT INTO k VALUES (1)")
+        run("UPDATE k SET id = 2")
+        run(f"INSERT INTO t VALUES ({MANY})")
+        found = [rows.next()["after"]["n"] for _ in range(MANY + 1)]
+        assert found == list(range(MANY + 1))
+        with play.reader(play.topic("k")) as keyed:
+            assert [keyed.next()["op"] for _ in range(3)] == ["c", "d", "c"]
 
 
 @pytest.mark.timeout(600)

@@ -88,6 +88,8 @@ def test_values_are_exact_where_the_workers_have_the_converter_for_it() -> None:
         "converters",
         "exact.type",
         "exact.binary.handling.mode",
+        "transforms",
+        "transforms.once.type",
         "driver.tinyInt1isBit",
         "driver.yearIsDateType",
         "schema.history.internal",
@@ -196,7 +198,7 @@ def test_shards_that_share_a_topic_are_moved_there_and_nothing_else_is() -> None
     away = dataclasses.replace(rule, source="s8", row_topic="m.away")
     pipeline = dataclasses.replace(PIPELINE, routes=(own, away, rule))
     made = config(pipeline, name="s7")
-    assert made["transforms"] == "rows3"
+    assert made["transforms"] == "once,rows3"
     moved = {k.removeprefix("transforms.rows3."): v for k, v in made.items() if "rows3." in k}
     pattern = moved.pop("topic.regex")
     assert moved == {
@@ -215,20 +217,20 @@ def test_shards_that_share_a_topic_are_moved_there_and_nothing_else_is() -> None
     assert re.fullmatch(pattern, "s7.app.t_1")
     for topic in ("s7", "s8.app.t_1", "__debezium-heartbeat.s7", signals, "m.t", "s7.app._t_gho"):
         assert not re.fullmatch(pattern, topic)
-    assert "transforms" not in config()
+    assert config()["transforms"] == "once"
 
 
 def test_an_epoch_is_written_into_every_record() -> None:
     rule = RoutingRule(".*", "app", r"t_\d+", "m", "t", row_topic="m.t")
     pipeline = dataclasses.replace(PIPELINE, routes=(rule,))
     made = config(pipeline, name="s7", epoch=2)
-    assert made["transforms"] == "rows1,epoch"
+    assert made["transforms"] == "once,rows1,epoch"
     assert {k: v for k, v in made.items() if k.startswith("transforms.epoch.")} == {
         "transforms.epoch.type": "org.apache.kafka.connect.transforms.InsertField$Value",
         "transforms.epoch.static.field": "shardmerge_epoch",
         "transforms.epoch.static.value": "2",
     }
-    assert config(epoch=2)["transforms"] == "epoch"
+    assert config(epoch=2)["transforms"] == "once,epoch"
 
 
 def formatted(row_format: str, **kafka: Any) -> dict[str, str]:

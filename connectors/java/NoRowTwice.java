@@ -1,0 +1,110 @@
+package shardmerge.connect;
+
+import java.util.Map;
+import java.util.Set;
+import org.apache.kafka.common.config.ConfigDef;
+import org.apache.kafka.connect.data.Schema;
+import org.apache.kafka.connect.data.Struct;
+import org.apache.kafka.connect.source.SourceRecord;
+import org.apache.kafka.connect.transforms.Transformation;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Leaves out rows that Debezium's binlog reader reads again by itself.
+ *
+ * <p>The reader takes up a connection that it lost, or took for lost because Debezium's queue was full
+ * for long, without a word to Debezium. With GTIDs it goes on at the transaction that it was in, from
+ * that one's beginning: its rows come again. A task that is started again is no such case: Debezium
+ * skips what its offset says.
+ *
+ * <p>An offset numbers the events of its transaction, and the rows of its event. Both grow within a
+ * transaction, so a row whose place is not behind the last one's was here before. Without GTIDs the
+ * reader goes on at the next event: nothing comes again.
+ *
+ * <p>Belongs before every other transformation: it must see each row. One task has one of it.
+ *
+ * <p>Source: mysql-binlog-connector-java 0.41.0, {@code BinaryLogClient}, whose keep-alive thread
+ * connects again; Debezium 3.6.1, {@code BinlogOffsetContext}; the test is in
+ * tests/integration/connect/test_standing.py.
+ */
+public final class NoRowTwice implements Transformation<SourceRecord> {
+
+    private static final Logger LOG = LoggerFactory.getLogger(NoRowTwice.class);
+    /** Debezium's header of the second of two records: a row that got another key is deleted, and made. */
+    private static final String OLD_KEY = "__debezium.oldkey";
+    /** Inserted, updated, deleted: rows of a snapshot, an incremental one too, have other places. */
+    private static final Set<String> CHANGES = Set.of("c", "u", "d");
+
+    private String transaction = "";
+    private long event;
+    private long row;
+    private boolean isMadeAnew;
+    private long leftOut;
+
+    @Override
+    public SourceRecord apply(SourceRecord record) {
+        String its = transactionOf(record);
+        if (its == null) {
+            return record;
+        }
+        long itsEvent = number(record, "event");
+        long itsRow = number(record, "row");
+        boolean itIsMadeAnew = record.headers().lastWithName(OLD_KEY) != null;
+        if (its.equals(transaction) && !isBehind(itsEvent, itsRow, itIsMadeAnew)) {
+            leftOut++;
+            return null;
+        }
+        if (leftOut > 0) {
+            LOG.warn("{} rows of transaction {} were read twice, and are left out", leftOut, transaction);
+            leftOut = 0;
+        }
+        transaction = its;
+        event = itsEvent;
+        row = itsRow;
+        isMadeAnew = itIsMadeAnew;
+        return record;
+    }
+
+    /** Whether a place of the transaction comes after that of the last row. */
+    private boolean isBehind(long itsEvent, long itsRow, boolean itIsMadeAnew) {
+        if (itsEvent != event) {
+            return itsEvent > event;
+        }
+        return itsRow != row ? itsRow > row : itIsMadeAnew && !isMadeAnew;
+    }
+
+    /** The GTID of a row of the binlog; null for any other record, and without GTIDs. */
+    private static String transactionOf(SourceRecord record) {
+        Schema schema = record.valueSchema();
+        if (schema == null || schema.field("op") == null || schema.field("source") == null) {
+            return null;
+        }
+        Struct value = (Struct) record.value();
+        if (!CHANGES.contains(value.getString("op"))) {
+            return null;
+        }
+        Struct source = value.getStruct("source");
+        return source.schema().field("gtid") == null ? null : source.getString("gtid");
+    }
+
+    /** A count of the record's offset, which leaves out what is 0. */
+    private static long number(SourceRecord record, String name) {
+        return record.sourceOffset().get(name) instanceof Number count ? count.longValue() : 0;
+    }
+
+    @Override
+    public ConfigDef config() {
+        return new ConfigDef();
+    }
+
+    @Override
+    public void close() {
+        // It holds nothing.
+    }
+
+    @Override
+    public void configure(Map<String, ?> settings) {
+        // It has no settings.
+    }
+}
