@@ -14,8 +14,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from shardmerge.connectors.record_formats import record_format
 from shardmerge.schemas import topics
 from shardmerge.schemas.errors import ConfigError, ShardMergeError, StackError
-from shardmerge.schemas.kafka_offsets import answered
 from shardmerge.schemas.events import ChangeId, CommandKind, Decision, OperatorCommand, Outcome
+from shardmerge.schemas.kafka_offsets import answered
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline import Pipeline, parse_pipeline
 from shardmerge.schemas.record_format import RecordFormat
