@@ -97,7 +97,9 @@ class Player:
                 self._execute(
                     source, f"CREATE DATABASE {name} CHARACTER SET latin1 COLLATE latin1_bin"
                 )
+        self._make_row_topics()
         for shard in self.scenario.shards:
+            self._use(shard.source, shard.table)
             self._execute(shard.source, self._named(shard.create))
         for step in self.scenario.before:
             self._use(step.source, step.table)
@@ -112,15 +114,15 @@ class Player:
         kept = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
         specs = []
         for shard in self.scenario.shards:
-            database, _, table = self._home(shard.table)
+            database, table = self._home(shard.table)
             name = topics.row_topic(ShardId(shard.source, database, table))
             specs.append(topics.TopicSpec(name, self.scenario.partitions, 1, kept))
         create_topics(self.line.pipeline.kafka.bootstrap_servers, specs)
 
-    def _home(self, table: str) -> tuple[str, str, str]:
-        """This case's database, a point, and the name of a table that may be written without."""
+    def _home(self, table: str) -> tuple[str, str]:
+        """This case's database and the name of a table that may be written without its database."""
         database, _, name = table.replace("`", "").rpartition(".")
-        return f"{self.case}_{database or self.scenario.databases[0]}", ".", name
+        return f"{self.case}_{database or self.scenario.databases[0]}", name
 
     def _use(self, source: str, table: str) -> None:
         """Let a statement that names no database mean the one of its shard."""
@@ -184,11 +186,15 @@ class Player:
             self._statements[shard] = self._statements.get(shard, 0) + 1
         seen = self._events_of(step.source)
         connection = self._connection(step.source)
+        self._use(step.source, step.table)
         with connection.cursor() as cursor:
             cursor.execute("SET timestamp = %s", (step.timestamp or 0,))
         try:
             self._execute(step.source, self._named(step.sql))
         except pymysql.MySQLError as error:
+            if step.refused:
+                self._refused_rightly(step, error)
+                return
             again = (step.source, step.sql) in self._played and error.args[0] in ALREADY_DONE
             if not again:
                 raise Failed(f"source {step.source} refused {step.sql!r}: {error}") from None
@@ -276,7 +282,11 @@ class Player:
         while held := sorted(self._facts.held(self.target)):
             waits = self.scenario.mode == Mode.PESSIMISTIC
             self._command(kind if waits else "skip", held[0], "")
-            if held == sorted(self._facts.held(self.target)):
+            moved = self.line.observer.wait(
+                lambda facts, held=held: sorted(facts.held(self.target)) != held,  # type: ignore[misc]
+                QUIET_SECONDS,
+            )
+            if not moved:
                 self.notes.append(f"{kind} left {', '.join(map(str, held))} as they are")
                 return
 
@@ -524,7 +534,7 @@ class Player:
 
     def _shard(self, step: Step) -> ShardId:
         # A statement about a database has no table.
-        database, _, table = self._home(step.table or "")
+        database, table = self._home(step.table or "")
         return ShardId(step.source, database, table)
 
     def _decisions(self, shard: ShardId) -> list[Any]:
