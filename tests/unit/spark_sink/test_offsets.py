@@ -45,7 +45,9 @@ def test_an_invalid_offset_is_no_answer() -> None:
     assert reader({"rows": 7, "s1": 0}).high_watermarks(asked) == {asked[0]: 7, asked[1]: 0}
     restarting = reader({"rows": 7, "s1": -1001})
     for read in (restarting.high_watermarks, restarting.stable_ends):
-        with pytest.raises(StackError, match=r"does not tell the end of rows/0 and 1 others: no offset of s1/0"):
+        with pytest.raises(
+            StackError, match=r"does not tell the end of rows/0 and 1 others: no offset of s1/0"
+        ):
             read(asked)
 
 
