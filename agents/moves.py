@@ -16,7 +16,7 @@ from shardmerge.schemas.names import ShardId
 from shardmerge.schemas.origin import OriginPart, without_origin
 from shardmerge.schemas.render.dialect import Dialect
 from shardmerge.schemas.routing import Keyless
-from shardmerge.schemas.target_table import target_schema
+from shardmerge.schemas.target_table import changed_comments, target_schema
 
 from .new_keys import HINT, unknown_key
 from .renewals import NO_RENEWALS, Renewals
@@ -138,6 +138,28 @@ class Settled:
     state: TargetState
     answer: Joined
     releases: Mapping[ShardId, int]
+
+
+def comments_between(
+    before: TargetState, after: TargetState, shards: Iterable[ShardId]
+) -> dict[str, str]:
+    """Comments of columns that these shards' changes set, when they count as after them.
+
+    What waits (for the DDL lock, or in a conflict) sets its comments when it is let through.
+    """
+    found: dict[str, str] = {}
+
+    def waits_since(name: ShardId) -> tuple[int, ShardId]:
+        held = before.shards.get(name)
+        return (held.hold.version if held and held.hold else before.version, name)
+
+    # Who came last says last.
+    for name in sorted(shards, key=waits_since):
+        old, new = before.shards.get(name), after.shards.get(name)
+        if new is not None and new.effective is not None:
+            columns = old.effective.columns if old and old.effective else ()
+            found |= changed_comments(columns, new.effective.columns)
+    return found
 
 
 def unmoved(state: TargetState, names: Mapping[str, str]) -> Joined:

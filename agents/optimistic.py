@@ -30,7 +30,16 @@ from shardmerge.schemas.target_table import changed_comments
 
 from .answers import Step, emit, hold, left
 from .identities import Assigned, known_names
-from .moves import Joined, Refusal, Settled, as_all_call_them, join_target, names_on, unmoved
+from .moves import (
+    Joined,
+    Refusal,
+    Settled,
+    as_all_call_them,
+    comments_between,
+    join_target,
+    names_on,
+    unmoved,
+)
 from .renewals import Renewals, renewals
 from .state import TargetState
 
@@ -50,7 +59,12 @@ def move(state: TargetState, change: SchemaChange, assigned: Assigned, dialect: 
     )
     moved = state.with_shard(state.after(change.shard, change.position, tracked))
     called = _called_alike(moved, names, tracked)
-    answer = called if isinstance(called, Refusal) else to(moved, moved.final, called)
+    others = comments_between(state, moved.with_all_released(), state.held)
+    answer: Joined | Refusal = (
+        called
+        if isinstance(called, Refusal)
+        else to(moved, moved.final, called, comments={**others, **comments})
+    )
     if not isinstance(answer, Refusal):
         opened = {shard.shard for shard in state.opened()}
         if known and known.hold:
@@ -81,8 +95,17 @@ def leave(state: TargetState, change: SchemaChange, dialect: Dialect) -> Step:
     return left(state, change, settled)
 
 
-def settle(state: TargetState, names: Mapping[str, str], dialect: Dialect) -> Settled | Refusal:
-    """Where the target moves to with the shards as they are, and what opens with it."""
+def settle(
+    state: TargetState,
+    names: Mapping[str, str],
+    dialect: Dialect,
+    comments: Mapping[str, str] | None = None,
+) -> Settled | Refusal:
+    """Where the target moves to with the shards as they are, and what opens with it.
+
+    ``comments`` are those that have been set already: see ``join_target``.
+    """
+    released = state.with_all_released()
     called = _called_alike(state, names)
     answer: Joined | Refusal = (
         called
@@ -92,13 +115,14 @@ def settle(state: TargetState, names: Mapping[str, str], dialect: Dialect) -> Se
             state.final,
             called,
             dialect=dialect,
+            comments={**(comments or {}), **comments_between(state, released, state.held)},
             renewals=Renewals(state.shards, held=state.held),
         )
     )
     if not isinstance(answer, Refusal):
         releases = {shard.shard: state.version for shard in state.opened()}
-        return Settled(state.with_all_released(), answer, releases)
-    answer = join_target(state, state.effective, names, dialect=dialect)
+        return Settled(released, answer, releases)
+    answer = join_target(state, state.effective, names, dialect=dialect, comments=comments)
     return answer if isinstance(answer, Refusal) else Settled(state, answer, {})
 
 

@@ -37,7 +37,15 @@ from shardmerge.schemas.target_table import changed_comments
 from .answers import Step, emit, hold, left
 from .identities import Assigned, known_names
 from .lock_heads import complete, having_made, heads
-from .moves import Refusal, Settled, as_all_call_them, effective_schemas, join_target, unmoved
+from .moves import (
+    Refusal,
+    Settled,
+    as_all_call_them,
+    comments_between,
+    effective_schemas,
+    join_target,
+    unmoved,
+)
 from .renewals import Renewals, renewals
 from .state import Made, Pending, ShardState, TargetState
 
@@ -82,7 +90,8 @@ def move(state: TargetState, change: SchemaChange, assigned: Assigned, dialect: 
             return hold(state, change, tracked, names, why, queue=queue, conflict=conflict)
     else:
         moved = state.with_shard(state.after(change.shard, change.position, tracked))
-        found = _furthest(moved, names, dialect, tracked, renewed)
+        own = comments_between(state, moved, [change.shard])
+        found = _furthest(moved, names, dialect, tracked, renewed, comments=own)
         done = found if isinstance(found, Settled) else Settled(moved, unmoved(moved, names), {})
     return _executed(known, change, assigned, done)
 
@@ -97,9 +106,18 @@ def leave(state: TargetState, change: SchemaChange, dialect: Dialect) -> Step:
     return left(state, change, settled)
 
 
-def settle(state: TargetState, names: Mapping[str, str], dialect: Dialect) -> Settled | Refusal:
-    """Where the target moves to with the shards as they are, and what opens with it."""
-    found = _furthest(state, names, dialect, None, Renewals(state.shards, held=state.held))
+def settle(
+    state: TargetState,
+    names: Mapping[str, str],
+    dialect: Dialect,
+    comments: Mapping[str, str] | None = None,
+) -> Settled | Refusal:
+    """Where the target moves to with the shards as they are, and what opens with it.
+
+    ``comments`` are those that have been set already: see ``join_target``.
+    """
+    renewed = Renewals(state.shards, held=state.held)
+    found = _furthest(state, names, dialect, None, renewed, comments=comments)
     if isinstance(found, Settled):
         return found
     admitted, releases = _admitted(state, {}, state.version)
@@ -107,11 +125,12 @@ def settle(state: TargetState, names: Mapping[str, str], dialect: Dialect) -> Se
         called = as_all_call_them(effective_schemas(admitted), names)
         answer = join_target(
             admitted, admitted.effective, called, dialect=dialect,
-            renewals=Renewals(state.shards, held=state.held),
+            comments={**(comments or {}), **comments_between(state, admitted, releases)},
+            renewals=renewed,
         )  # fmt: skip
         if not isinstance(answer, Refusal):
             return Settled(admitted, answer, releases)
-    answer = join_target(state, state.effective, names, dialect=dialect)
+    answer = join_target(state, state.effective, names, dialect=dialect, comments=comments)
     return answer if isinstance(answer, Refusal) else Settled(state, answer, {})
 
 
@@ -186,10 +205,15 @@ def _arrive(state: TargetState, change: SchemaChange, assigned: Assigned, dialec
     moved = state.with_shard(state.after(change.shard, change.position, tracked))
     if state.heads:
         # What the others wait with may be complete, or all shards alike, with this one.
-        done = _furthest(moved, names, dialect, tracked, renewals(state, change, tracked))
+        own = comments_between(state, moved, [change.shard])
+        renewed = renewals(state, change, tracked)
+        done = _furthest(moved, names, dialect, tracked, renewed, comments=own)
         if isinstance(done, Settled):
             return _executed(known, change, assigned, done)
-    answer = join_target(moved, moved.effective, names, dialect=dialect, first=tracked.ids)
+    answer = join_target(
+        moved, moved.effective, names, dialect=dialect, first=tracked.ids,
+        comments=comments_between(state, moved, [change.shard]),
+    )  # fmt: skip
     if isinstance(answer, Refusal):
         return hold(state, change, tracked, names, answer)
     opened = [Release(change.shard, state.version)] if known and known.hold else []
@@ -241,6 +265,8 @@ def _furthest(
     dialect: Dialect,
     tracked: ShardSchema | None,
     renewed: Renewals,
+    *,
+    comments: Mapping[str, str] | None = None,
 ) -> Settled | Refusal | None:
     """The furthest state that the lock lets the target come to.
 
@@ -250,6 +276,7 @@ def _furthest(
         dialect: The target's kind and version.
         tracked: The schema of the shard that changed; its order of columns is taken over.
         renewed: Columns that shards dropped and added again.
+        comments: Those that have been set already, by identity.
 
     Returns:
         None when nothing that waits can be executed; the reason when the lock is complete, but
@@ -260,7 +287,13 @@ def _furthest(
     for candidate, releases in reversed(list(_candidates(state))):
         called = as_all_call_them(effective_schemas(candidate), names)
         answer = join_target(
-            candidate, candidate.effective, called, dialect=dialect, first=first, renewals=renewed
+            candidate,
+            candidate.effective,
+            called,
+            dialect=dialect,
+            first=first,
+            comments={**(comments or {}), **comments_between(state, candidate, releases)},
+            renewals=renewed,
         )
         if not isinstance(answer, Refusal):
             return Settled(candidate, answer, releases)

@@ -11,8 +11,9 @@ its columns as can be joined, taken in their order, the key first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 
 from shardmerge.schemas.apply import apply_alter
 from shardmerge.schemas.changes import AlterTable
@@ -31,7 +32,7 @@ from .answers import Step, with_warning
 from .counted import as_rows_fit, values_fit, with_columns
 from .identities import assign, known_names
 from .lock_heads import head_of
-from .moves import Refusal, Settled, join_target, unmoved
+from .moves import Refusal, Settled, comments_between, join_target, unmoved
 from .state import Made, ShardState, TargetState
 
 NOT_HELD = "`shardmerge status` and the status page tell which shards are held, and by what"
@@ -63,10 +64,10 @@ def skip(state: TargetState, known: ShardState, dialect: Dialect) -> Settled | R
     if known.effective is None:
         skipped = _admitted(state, known, dialect)
     else:
-        skipped = _skipped(known, state.without_shard(known.shard).effective.ids)
+        skipped = _skipped(known, state.without_shard(known.shard))
     if isinstance(skipped, Refusal):
         return skipped
-    return _opened(state, [skipped], lambda moved: _settled_or_still(state, moved, dialect))
+    return _opened(state, [skipped], partial(_settled_or_still, state, dialect))
 
 
 def replaced(
@@ -102,7 +103,7 @@ def replaced(
         return Refusal(f"{known.shard}: {counts}", hint)
     shard = _counting(known, counts, has)
     state = replace(state, generations=assigned.generations, copies=assigned.copies)
-    return _opened(state, [shard], lambda moved: settle(moved, assigned.names, dialect))
+    return _opened(state, [shard], lambda moved, told: settle(moved, assigned.names, dialect, told))
 
 
 def unlock_execute(state: TargetState, known: ShardState, dialect: Dialect) -> Settled | Refusal:
@@ -110,7 +111,9 @@ def unlock_execute(state: TargetState, known: ShardState, dialect: Dialect) -> S
     if known.head is None:
         return _no_lock(known)
     popped = [shard.popped for shard in _with_head_of(state, known.head)]
-    return _opened(state, popped, lambda moved: settle(moved, known_names(moved), dialect))
+    return _opened(
+        state, popped, lambda moved, told: settle(moved, known_names(moved), dialect, told)
+    )
 
 
 def unlock_discard(state: TargetState, known: ShardState, dialect: Dialect) -> Settled | Refusal:
@@ -123,17 +126,22 @@ def unlock_discard(state: TargetState, known: ShardState, dialect: Dialect) -> S
         others = others.without_shard(shard.shard)
     skipped = []
     for shard in waiting:
-        without = _skipped(shard, others.effective.ids)
+        without = _skipped(shard, others)
         if isinstance(without, Refusal):
             return without
         skipped.append(without)
-    return _opened(state, skipped, lambda moved: _settled_or_still(state, moved, dialect))
+    return _opened(state, skipped, partial(_settled_or_still, state, dialect))
 
 
-def settle(state: TargetState, names: Mapping[str, str], dialect: Dialect) -> Settled | Refusal:
+def settle(
+    state: TargetState,
+    names: Mapping[str, str],
+    dialect: Dialect,
+    comments: Mapping[str, str] | None = None,
+) -> Settled | Refusal:
     """Where the target moves to in its mode with the shards as they are, and what opens with it."""
     found = pessimistic.settle if state.mode is Mode.PESSIMISTIC else optimistic.settle
-    return found(state, names, dialect)
+    return found(state, names, dialect, comments)
 
 
 def with_opened(settled: Settled, opens: Mapping[ShardId, int]) -> Settled:
@@ -176,15 +184,41 @@ def _counting(known: ShardState, counts: ShardSchema, has: ShardSchema) -> Shard
     return replace(known, effective=counts, actual=actual, hold=known.rest)
 
 
-def _skipped(shard: ShardState, elsewhere: Container[str]) -> ShardState | Refusal:
-    """The shard when the first change that it waits with does not count."""
+def _skipped(shard: ShardState, others: TargetState) -> ShardState | Refusal:
+    """The shard when the first change that it waits with does not count.
+
+    A column that it added counts as the other shards have it, where that takes its values: only
+    the default, say, is another one.
+
+    Args:
+        shard: A held one.
+        others: The target without it.
+    """
     has = _first(shard)
     if has is None or shard.effective is None:
         return Refusal(f"what {shard.shard} has is not known", "tell its schema with set-schema")
-    counts = as_rows_fit(shard.effective, has, elsewhere)
+    counts = as_rows_fit(_with_fitting(shard.effective, has, others), has, others.effective.ids)
     if isinstance(counts, str):
         return Refusal(f"{shard.shard}: {counts}", _OTHERWISE)
     return _counting(shard, counts, has)
+
+
+def _with_fitting(counts: ShardSchema, has: ShardSchema, others: TargetState) -> ShardSchema:
+    """A schema with those columns of the others' that take what the shard has and it lacks."""
+    joined = others.effective.join(known_names(others)) if others.effective.shards else None
+    if joined is None or isinstance(joined, Conflict):
+        return counts
+    names, columns, ids = set(counts.by_name), list(counts.schema.columns), list(counts.ids)
+    for item in has.columns:
+        theirs = joined.column(item.id)
+        if item.id in counts.ids or theirs is None or item.column.name.lower() in names:
+            continue
+        if values_fit(item.column, theirs.column):
+            columns.append(replace(theirs.column, name=item.column.name))
+            ids.append(item.id)
+    if len(ids) == len(counts.ids):
+        return counts
+    return ShardSchema(replace(counts.schema, columns=tuple(columns)), tuple(ids))
 
 
 def _admitted(state: TargetState, known: ShardState, dialect: Dialect) -> ShardState | Refusal:
@@ -238,7 +272,7 @@ def _no_lock(known: ShardState) -> Refusal:
 def _opened(
     state: TargetState,
     shards: Iterable[ShardState],
-    act: Callable[[TargetState], Settled | Refusal],
+    act: Callable[[TargetState, Mapping[str, str]], Settled | Refusal],
 ) -> Settled | Refusal:
     """What the target moves to with these shards as given, and the gates that open with them."""
     opens: dict[ShardId, int] = {}
@@ -248,16 +282,16 @@ def _opened(
         queue = hold.queue if hold else ()
         opens[shard.shard] = queue[0].version if queue else state.version
         moved = moved.with_shard(shard)
-    settled = act(moved)
+    settled = act(moved, comments_between(state, moved, opens))
     return settled if isinstance(settled, Refusal) else with_opened(settled, opens)
 
 
 def _settled_or_still(
-    before: TargetState, moved: TargetState, dialect: Dialect
+    before: TargetState, dialect: Dialect, moved: TargetState, comments: Mapping[str, str]
 ) -> Settled | Refusal:
     """The target may stay as it is where every shard counts as before."""
     names = known_names(moved)
-    found = settle(moved, names, dialect)
+    found = settle(moved, names, dialect, comments)
     same = all(
         shard.effective == before.shards[name].effective
         for name, shard in moved.shards.items()

@@ -35,6 +35,7 @@ from shardmerge.schemas.events import Lineage
 from shardmerge.schemas.grammar import ServerContext, concerned_tables, parse
 from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId
+from shardmerge.schemas.parents import follow_columns, follow_parent, move_child
 
 from . import table_copies
 from .tracked import (
@@ -208,11 +209,13 @@ class Tracking:
             copy = table_copies.altered(copy, shard.table, statement, result.schema)
             self._keep_copy(shard, copy)
         to = None if result.renamed_to is None else self._shard(result.renamed_to)
-        effect = self._put(to or shard, result.schema, *result.actions)
+        after = move_child(result.schema, shard.database, (to or shard).database)
+        effect = self._put(to or shard, after, *result.actions)
         if to is None or to == shard:
             effect.lineage = tuple(result.lineage)
         else:
             self._end(shard, f"RENAME TO {to.database}.{to.table}")
+        self._change_children(shard, to or shard, result.lineage)
         for action in statement.actions:
             if isinstance(action, MovePartition):
                 self._move_rows(action, self._origins(action.table, statement.name))
@@ -252,7 +255,9 @@ class Tracking:
             return
         tracked = self._tracked(old)
         if isinstance(tracked, TableSchema):
-            moved = apply_rename(tracked, old.table, new.table)
+            moved = move_child(
+                apply_rename(tracked, old.table, new.table), old.database, new.database
+            )
             effect = self._put(new, moved, f"RENAME FROM {old.database}.{old.table}")
             effect.lineage = self._lineage_of_copy(old, new, moved)
         else:
@@ -264,7 +269,29 @@ class Tracking:
             self.reason = f"the statement gives the name of {old} to another table"
         else:
             self._end(old, f"RENAME TO {new.database}.{new.table}")
+        self._change_children(old, new)
         self.given.append(new.table)
+
+    def _change_children(self, old: ShardId, new: ShardId, lineage: Sequence[Lineage] = ()) -> None:
+        """The foreign keys of other tables follow their parent's new name and its columns'."""
+        renamed = {line.before.lower(): line.name for line in lineage if line.before}
+        renamed = {before: name for before, name in renamed.items() if before != name.lower()}
+        if old == new and not renamed:
+            return
+        parent = (old.database, old.table)
+        for shard in sorted({*self.before, *self.puts}):
+            schema = self._tracked(shard) if shard.source == old.source else None
+            if not isinstance(schema, TableSchema) or not schema.foreign_keys:
+                continue
+            after = follow_columns(schema, shard.database, parent, renamed)
+            after = follow_parent(after, shard.database, parent, (new.database, new.table))
+            if after == schema:
+                continue
+            effect = self.effects.get(shard)
+            if effect is None:
+                self._put(shard, after, f"FOREIGN KEY follows {new.database}.{new.table}")
+            else:
+                self.puts[shard] = after
 
     def _is_given_again(self, old: ShardId, new: ShardId) -> bool:
         """Whether a later record of the statement gives the old name to another table.

@@ -15,6 +15,7 @@ from shardmerge.connectors.record_formats import record_format
 from shardmerge.schemas import topics
 from shardmerge.schemas.errors import ConfigError, ShardMergeError, StackError
 from shardmerge.schemas.events import ChangeId, CommandKind, Decision, OperatorCommand, Outcome
+from shardmerge.schemas.kafka_offsets import answered
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline import Pipeline, parse_pipeline
 from shardmerge.schemas.record_format import RecordFormat
@@ -153,6 +154,7 @@ def give(pipeline: Pipeline, said: OperatorCommand, wait_s: float) -> Given:
     )
     try:
         _, end = consumer.get_watermark_offsets(TopicPartition(ddl, 0), timeout=_SEND_S)
+        end = answered(end, ddl, 0)
         sent = ChangeId(topics.commands(pipeline).name, _send(pipeline, format_.write(said), said))
         consumer.assign([TopicPartition(ddl, 0, end)])
         return Given(sent, _answer(consumer, format_, sent, wait_s))

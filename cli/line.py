@@ -212,6 +212,24 @@ class Line:
         path = f"/connectors/{self._connector(source)}/restart"
         self._connect_rest("POST", f"{path}?includeTasks=true&onlyFailed=false")
 
+    def kill_server(self, part: str) -> None:
+        """End a server of the stack (Kafka, a source, the target) with SIGKILL, and start it again.
+
+        Raises:
+            StackError: It does not come back.
+        """
+        part = SOURCES.get(part, part)
+        self._stack.kill(part)
+        self._stack.start(part)
+
+    def stop_connector(self, source: str) -> None:
+        """Stop reading a source, until ``start_connector``; its server runs on."""
+        self._connect_rest("PUT", f"/connectors/{self._connector(source)}/pause")
+
+    def start_connector(self, source: str) -> None:
+        """Read a source again that ``stop_connector`` stopped."""
+        self._connect_rest("PUT", f"/connectors/{self._connector(source)}/resume")
+
     def pause_connectors(self) -> None:
         """Stop reading every source, until as many resumes as pauses were asked for."""
         with self._lock:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -28,6 +27,7 @@ from .line import Line, end_on_sigterm
 from .replay import replay
 from .server_rules import Finding
 from .servers import server_findings
+from .status import lines, read_facts
 from .target import target as upkeep
 from .topic_rules import topic_findings
 
@@ -121,12 +121,8 @@ def status(directory: Path) -> None:
         faults = line.faults()
         for fault in faults:
             _say(f"not up: {fault}")
-        # Everything that is in the topics now has been read when nothing new came for a moment.
-        seen = -1
-        while (count := len(line.observer.facts().decisions)) != seen:
-            seen = count
-            time.sleep(0.5)
-        _tell_targets(line)
+        for told in lines(*read_facts(line.pipeline)):
+            _say(told)
     except ShardMergeError as error:
         _fail(error, directory)
     finally:
@@ -239,35 +235,6 @@ def _tell_where(line: Line, running: bool) -> None:
 
 def _client(server: Source | Target) -> str:
     return f"mysql -h {server.host} -P {server.port} -u {server.user} -p{server.password}"
-
-
-def _tell_targets(line: Line) -> None:
-    facts = line.observer.facts()
-    for target, joined in sorted(facts.joined.items()):
-        progress = facts.progress.get(target)
-        rows = progress.rows if progress else 0
-        _say(f"{target}: version {joined.version}, {rows:,} rows applied")
-        if failure := progress.failure if progress else None:
-            since = f"{datetime.fromtimestamp(failure.since_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
-            tries = f"{failure.times:,} tries failed since {since}"
-            _say(f"  rows of {failure.where}: {tries}: {failure.message}")
-            if failure.hint:
-                _say(f"    {failure.hint}")
-        held = facts.held(target)
-        shards = {s.shard: s for s in progress.shards} if progress else {}
-        for shard in facts.live(target):
-            if shard in held:
-                _say(f"  {shard}: held at {held[shard].position}: {held[shard].reason}")
-                _say(f"    {held[shard].hint}")
-            elif (found := shards.get(shard)) is not None and found.waiting:
-                _say(f"  {shard}: waits, {found.parked:,} rows at most: {found.waiting}")
-            else:
-                _say(f"  {shard}: flows")
-            if shard in shards and (overwritten := shards[shard].overwritten):
-                _say(f"    {overwritten:,} of its rows, or more, were written over rows with the")
-                _say('    same primary key: see "Which shard a row came from" in the README')
-        for statement in progress.open if progress else ():
-            _say(f"  {statement.state}: {statement.sql} {statement.detail}")
 
 
 def _say(text: str) -> None:

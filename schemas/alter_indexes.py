@@ -220,7 +220,7 @@ def _length(part: IndexPart, old: Column, new: Column, context: ServerContext) -
     if part.length is None:
         from_list = old.type.name in ("enum", "set") and new.type.name in _PREFIXABLE
         return _enumeration_prefix(old.type) if from_list and not context.is_mariadb else None
-    if context.is_mariadb and _SPATIAL.intersection((old.type.name, new.type.name)):
+    if not context.at_least(80000, None) and _SPATIAL.intersection((old.type.name, new.type.name)):
         return part.length
     if old.type.name not in _PREFIXABLE or new.type.name not in _PREFIXABLE:
         return None

@@ -132,7 +132,7 @@ def apply_alter(
     charset, conversion = _charset(schema, alter, context)
     changes = change_columns(schema, alter, table_name, charset, context)
     if conversion is not None:
-        changes = _convert(changes, *conversion, context)
+        changes = _convert(schema, changes, *conversion, context)
     changes = _with_timestamps(changes, context)
     renamed_to = next((a.to for a in alter.actions if isinstance(a, RenameTableTo)), None)
     comment, options, partitioning = _options(schema, alter)
@@ -276,15 +276,22 @@ def _merged(said: Sequence[SetDefaultCharset | ConvertCharset], context: ServerC
 
 
 def _convert(
-    changes: ColumnChanges, charset: str, collation: str, context: ServerContext
+    schema: TableSchema,
+    changes: ColumnChanges,
+    charset: str,
+    collation: str,
+    context: ServerContext,
 ) -> ColumnChanges:
+    # Only MySQL 8 asks what a column was whose definition the same statement gives.
+    asks = context.at_least(80000, None)
     columns = tuple(
         converted_column(column, kind) if kind != column.type else column
-        for column in changes.columns
+        for column, line in zip(changes.columns, changes.lineage, strict=True)
         for wanted in (BINARY_ATTRIBUTE if column.name in changes.binary else collation,)
-        # MariaDB does not widen what the same statement defines.
-        for widens in (not (context.is_mariadb and column.name in changes.defined),)
-        for kind in (converted_type(column.type, charset, wanted, context, widens=widens),)
+        for old in (schema.column(line.before) if line.before and asks else None,)
+        for given in (old.type if old is not None else None,)
+        for before in (given if column.name in changes.defined else column.type,)
+        for kind in (converted_type(column.type, charset, wanted, context, before=before),)
     )
     return replace(changes, columns=columns)
 

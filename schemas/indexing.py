@@ -18,7 +18,9 @@ _UNBOUNDED = frozenset({*TEXT_NAMES, *BLOB_NAMES, *SPATIAL_NAMES})
 _SIZED = frozenset({"char", "varchar", "binary", "varbinary"})
 _BLOB_BYTES = (255, 65535, 16777215, 4294967295)
 _SPATIAL_BYTES = {"point": 25}
-"""What MariaDB takes for the size of a shape, other than that of any blob."""
+"""What MariaDB and MySQL 5.7 take for the size of a shape, other than that of any blob."""
+_WHOLE = (IndexKind.FULLTEXT, IndexKind.SPATIAL)
+"""Indexes whose parts have no prefix."""
 _SPATIAL_HASH_BYTES = 8
 MAX_KEY_BYTES = 3072
 """InnoDB's, with the row formats that are the default since 5.7."""
@@ -30,6 +32,7 @@ def normal_indexes(
     indexes: tuple[Index, ...],
     *,
     mariadb: bool,
+    plain_spatial: bool = False,
     made_not_null: frozenset[str] = frozenset(),
     max_key_bytes: int = MAX_KEY_BYTES,
     known: int | None = None,
@@ -39,13 +42,15 @@ def normal_indexes(
     ``made_not_null`` are columns (lower case) that became NOT NULL by the primary key alone: to
     the server indexes that stand before it in the statement still count as nullable.
     A key part of an unknown column is left as it is; ``apply`` reports it. ``known``: see
-    ``without_redundant``.
+    ``without_redundant``. ``plain_spatial``: whether a plain index of a shape is one of its
+    bytes, as to MariaDB and to MySQL before 8.0, and not a spatial one.
     """
+    plain_spatial = plain_spatial or mariadb
     by_name = {column.name.lower(): column for column in columns}
     if not mariadb:
         # To MySQL a prefix is one also where it is as long as the column.
         indexes = without_redundant(indexes, mariadb=False, known=known)
-    indexes = tuple([_with_own_parts(index, by_name, mariadb=mariadb) for index in indexes])
+    indexes = tuple([_with_own_parts(i, by_name, plain_spatial=plain_spatial) for i in indexes])
     if mariadb:
         indexes = tuple([_long_unique(index, by_name, max_key_bytes) for index in indexes])
         indexes = tuple([_fitting_implicit(index, by_name, max_key_bytes) for index in indexes])
@@ -72,13 +77,15 @@ def normal_indexes(
     return tuple(named[place] for place in order)
 
 
-def _with_own_parts(index: Index, by_name: dict[str, Column], *, mariadb: bool) -> Index:
-    parts = tuple([_part(part, by_name, index.kind, mariadb=mariadb) for part in index.parts])
+def _with_own_parts(index: Index, by_name: dict[str, Column], *, plain_spatial: bool) -> Index:
+    parts = tuple(
+        [_part(part, by_name, index.kind, plain_spatial=plain_spatial) for part in index.parts]
+    )
     index = index if parts == index.parts else replace(index, parts=parts)
     first = by_name.get(parts[0].column.lower())
     if first is None or first.type.name not in SPATIAL_NAMES or parts[0].length is not None:
         return index
-    if index.kind is IndexKind.PLAIN and not mariadb:
+    if index.kind is IndexKind.PLAIN and not plain_spatial:
         return replace(index, kind=IndexKind.SPATIAL)
     if not index.is_unique:
         return index
@@ -90,21 +97,25 @@ def _with_own_parts(index: Index, by_name: dict[str, Column], *, mariadb: bool) 
 
 
 def _part(
-    part: IndexPart, by_name: dict[str, Column], kind: IndexKind, *, mariadb: bool
+    part: IndexPart, by_name: dict[str, Column], kind: IndexKind, *, plain_spatial: bool
 ) -> IndexPart:
     column = by_name.get(part.column.lower()) if part.column else None
     if column is None:
         return part
     length = part.length
-    if length is not None:
+    is_spatial = plain_spatial and column.type.name in SPATIAL_NAMES
+    if is_spatial and kind not in _WHOLE and column.type.name in _SPATIAL_BYTES:
+        # Whatever prefix is written of a point, it is all of it.
+        length = _SPATIAL_BYTES[column.type.name]
+    elif length is not None:
         useless = (
-            not (column.type.name in _PREFIXABLE or (mariadb and column.type.name in SPATIAL_NAMES))
-            or kind in (IndexKind.FULLTEXT, IndexKind.SPATIAL)
+            not (column.type.name in _PREFIXABLE or is_spatial)
+            or kind in _WHOLE
             or (column.type.name in _SIZED and length >= (column.type.length or 0))
         )
         if useless:
             length = None
-        elif mariadb and column.type.name in _UNBOUNDED:
+        elif plain_spatial and column.type.name in _UNBOUNDED:
             length = min(length, _type_bytes(column.type))
     if length == part.length and column.name == part.column:
         return part

@@ -74,9 +74,9 @@ def _text(literal: WrittenLiteral, kind: ColumnType, rounds: bool) -> str:
         return _set(literal, kind)
     value = _string(literal, kind.charset)
     if name == "date":
-        return _datetime(value, 0, rounds=False)[:10]
+        return _datetime(value, 0, rounds=False, pointed=rounds)[:10]
     if name in ("datetime", "timestamp"):
-        return _datetime(value, kind.fsp, rounds=rounds)
+        return _datetime(value, kind.fsp, rounds=rounds, pointed=rounds)
     if name == "time":
         return _time(value, kind.fsp, rounds=rounds)
     if name == "year":
@@ -183,16 +183,19 @@ def _year(value: str, *, quoted: bool) -> str:
 
 
 def _full_year(text: str) -> int:
+    """A year with its century, which only one of two digits lacks: '2/2/2' is in the year 2."""
     number = int(text)
-    if len(text) <= 2:
+    if len(text) == 2:
         number += 2000 if number < _TWO_DIGIT_PIVOT else 1900
     return number
 
 
-def _datetime(value: str, fsp: int, *, rounds: bool) -> str:
+def _datetime(value: str, fsp: int, *, rounds: bool, pointed: bool = False) -> str:
+    """A moment; ``pointed``: whether a point behind a short year says that it has two digits."""
     found = _DELIMITED.fullmatch(value)
     if found is not None:
-        year, month, day = _full_year(found[1]), int(found[2]), int(found[3])
+        written = found[1].zfill(2) if pointed and value[found.end(1)] == "." else found[1]
+        year, month, day = _full_year(written), int(found[2]), int(found[3])
         hours, minutes, seconds = (int(each or 0) for each in found.group(4, 5, 6))
         fraction = found[7] or ""
     else:

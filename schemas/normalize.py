@@ -19,6 +19,7 @@ from .grammar.defaults import current_timestamp
 from .indexing import MAX_KEY_BYTES, normal_indexes
 from .literals import normal_literal
 from .model import Column, Default, DefaultKind, Index, IndexKind, TableSchema
+from .text_sizes import expected_characters
 from .timestamps import with_implicit_defaults, zero_moment
 from .types import BLOB_NAMES, TEXT_NAMES, WITHOUT_LITERAL_DEFAULT, ColumnType
 
@@ -99,6 +100,7 @@ def settle(
             columns,
             schema.indexes,
             mariadb=context.is_mariadb,
+            plain_spatial=not context.at_least(80000, None),
             made_not_null=made_not_null,
             max_key_bytes=_MYISAM_KEY_BYTES if engine == "MYISAM" else MAX_KEY_BYTES,
             known=known_indexes,
@@ -262,16 +264,22 @@ def normal_type(
 
 
 def converted_type(
-    kind: ColumnType, charset: str, collation: str, context: ServerContext, *, widens: bool
+    kind: ColumnType,
+    charset: str,
+    collation: str,
+    context: ServerContext,
+    *,
+    before: ColumnType | None,
 ) -> ColumnType:
-    """A string type after CONVERT TO: another charset; a size class that holds the values."""
+    """A string type after CONVERT TO: another charset; a size class that holds the values.
+
+    ``before`` is the type whose values it holds; None leaves a text column its class.
+    """
     if kind.name not in _CHARSET_TYPES or kind.charset == "binary":
         return kind
     length = kind.length
-    if kind.name in TEXT_NAMES and widens:
-        place = TEXT_NAMES.index(kind.name)
-        if place < len(_SIZES):
-            length = _SIZES[place] // max_bytes(kind.charset)
+    if kind.name in TEXT_NAMES and before is not None:
+        length = expected_characters(before)
     return normal_type(
         replace(kind, charset=charset, collation=collation, length=length), "", "", context
     )

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from shardmerge.schemas.errors import ContractError, StackError
+from shardmerge.schemas.kafka_offsets import answered
 from shardmerge.schemas.names import ShardId
 from shardmerge.schemas.topics import MAX_ROW_BYTES
 
@@ -103,7 +104,7 @@ class RowReader:
                 f"asking for the beginning of {partition.topic}: {error.args[0].str()}",
                 hint="check the Kafka brokers",
             ) from error
-        return int(low)
+        return answered(int(low), partition.topic, partition.number)
 
     def close(self) -> None:
         """End the consumer."""

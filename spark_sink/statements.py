@@ -9,6 +9,10 @@ The rules (``StatementKind``; why they are right: DESIGN of the offset barrier):
 * A contracting or switching one of version v waits until each shard has applied all rows before
   its *limit* as of v (``limit_of``). That is every shard that a decision up to v names: shards
   that left are asked too, since their last rows may still be on the way.
+* A debt for which none of these rows waits, directly or by a common subject (``is_waited_for``),
+  waits for the rows up to the last gate as of v instead (``debt_limit_of``): rows that the same
+  version lets through can be what it needs. A server refuses NOT NULL while the target has a NULL
+  which the shard replaced behind a held gate.
 * One that changes the rows of one shard waits for that shard's rows before the gate at which it
   stands (``rows_gate``), and for nobody else's; one that changes rows of all is a debt like those.
 * Where a decision has a fix-up for a shard, that shard's rows wait for its statements, also where
@@ -17,7 +21,7 @@ The rules (``StatementKind``; why they are right: DESIGN of the offset barrier):
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -85,6 +89,42 @@ def limit_of(shard: ShardGates, version: int) -> Gate | None:
     if count == 0:
         return None
     return shard.gates[min(shard.first_blocked(version), count - 1)]
+
+
+def debt_limit_of(shard: ShardGates, version: int) -> Gate | None:
+    """The gate up to which rows must be applied before a debt of ``version`` that none waits for.
+
+    It is the shard's last gate up to that version, or the first one that only a later version
+    opens, or none yet.
+
+    Returns:
+        None when the shard has no gate up to that version.
+    """
+    count = shard.upto(version)
+    if count == 0:
+        return None
+    return shard.gates[min(shard.first_blocked(version + 1), count - 1)]
+
+
+def is_waited_for(target: TargetDecisions, key: StatementKey, statement: TargetStatement) -> bool:
+    """Whether rows that a statement's own version lets through may wait for it.
+
+    So they do for one that rows wait for, and for one before it with which it has a subject in
+    common, or which stands in a chain of such. Statements of later versions do not matter: no row
+    that the statement could ask for waits for those.
+    """
+    if statement.kind in _WAITED_FOR:
+        return True
+    subjects = set(statement.subjects)
+    later = StatementKey(key.version, key.ordinal + 1)
+    while (other := target.statements.get(later)) is not None:
+        everything = WHOLE_TABLE in subjects or WHOLE_TABLE in other.subjects
+        if everything or not subjects.isdisjoint(other.subjects):
+            if other.kind in _WAITED_FOR or other.shard is not None:
+                return True
+            subjects.update(other.subjects)
+        later = StatementKey(key.version, later.ordinal + 1)
+    return False
 
 
 def rows_gate(shard: ShardGates, version: int) -> int | None:
@@ -249,13 +289,27 @@ def _at_its_turn(
         if statement.shard is not None:
             waits = _unapplied_of(target.shards[statement.shard], key.version, rows)
         else:
-            waits = _unapplied(target, key.version, rows)
+            limit = limit_of if is_waited_for(target, key, statement) else debt_limit_of
+            waits = _unapplied(target, key.version, rows, limit)
         if waits:
             return OpenStatement(key, statement, StatementState.DEBT, f"waits for {waits}")
     if refusal is None:
         return OpenStatement(key, statement, StatementState.READY)
     state = StatementState.REFUSED if refusal.resting else StatementState.READY
-    return OpenStatement(key, statement, state, refusal.error)
+    detail = f"{refusal.error}{_read_again(target, key.version)}"
+    return OpenStatement(key, statement, state, detail)
+
+
+def _read_again(target: TargetDecisions, version: int) -> str:
+    """Whose rows are asked for once more that a refused statement may need; "" for nobody's."""
+    names: dict[ShardId, int] = {}
+    for at, shards in target.fixups.items():
+        if at <= version:
+            names |= dict.fromkeys(shards, at)
+    if not names:
+        return ""
+    told = ", ".join(f"{shard} (since version {at})" for shard, at in sorted(names.items()))
+    return f"; it is tried again: rows that it needs may be among those that are read again: {told}"
 
 
 def _earlier(
@@ -268,11 +322,16 @@ def _earlier(
     return max((earlier[s] for s in common if s in earlier), default=None)
 
 
-def _unapplied(target: TargetDecisions, version: int, rows: RowProgress) -> str:
+def _unapplied(
+    target: TargetDecisions,
+    version: int,
+    rows: RowProgress,
+    limit_at: Callable[[ShardGates, int], Gate | None],
+) -> str:
     """Whose rows a contracting or switching statement waits for; "" for nobody's."""
     waits = []
     for shard in target.shards.values():
-        limit = limit_of(shard, version)
+        limit = limit_at(shard, version)
         if limit is not None and (
             waited := unapplied_before(shard.shard, limit.position, limit.seen, rows)
         ):

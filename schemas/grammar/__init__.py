@@ -52,7 +52,11 @@ def parse(sql: str, context: ServerContext) -> Statement:
     cursor = Cursor(sql, context)
     try:
         statement = _statement(cursor)
-    except (ValueError, RecursionError) as error:
+    except RecursionError as error:
+        raise UnparsableDDL(
+            "the statement is nested too deeply to be read here", sql, cursor.offset
+        ) from error
+    except ValueError as error:
         raise UnparsableDDL(f"unreadable value: {error}", sql, cursor.offset) from error
     while cursor.accept(";"):
         pass

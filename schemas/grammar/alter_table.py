@@ -232,7 +232,7 @@ def _alter(cursor: Cursor) -> list[Action]:
     if word := cursor.accept_any(("VISIBLE", "INVISIBLE")):
         return [AlterColumnVisibility(name, word == "INVISIBLE")]
     cursor.expect("DEFAULT")
-    return [AlterDefault(name, default_value(cursor))]
+    return [AlterDefault(name, default_value(cursor, alters=True))]
 
 
 def _rename(cursor: Cursor) -> list[Action]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from shardmerge.schemas.charsets import charset_of
 from shardmerge.schemas.model import (
     Check,
     Column,
@@ -17,6 +18,7 @@ from shardmerge.schemas.model import (
     IndexKind,
     IndexPart,
 )
+from shardmerge.schemas.types import ColumnType
 
 from .charset_words import collation_word
 from .defaults import NOW, default_value, now
@@ -90,9 +92,7 @@ def definition_of(cursor: Cursor, name: str) -> Definition:
     if kind.name == "json" and cursor.context.is_mariadb:
         kind = replace(kind, name="longtext", charset="utf8mb4", collation="utf8mb4_bin")
     if draft.collation:
-        collation = draft.collation
-        if collation == BINARY_ATTRIBUTE or kind.collation != BINARY_ATTRIBUTE:
-            kind = replace(kind, collation=collation)
+        kind = _collated(kind, draft.collation, cursor)
     if draft.srid is not None:
         kind = replace(kind, srid=draft.srid)
     nullable, default, on_update = draft.nullable, draft.default, draft.on_update
@@ -196,6 +196,21 @@ def _unique_index(draft: _Draft) -> None:
     index = Index("", IndexKind.UNIQUE, (IndexPart(draft.name),))
     if index not in draft.indexes:
         draft.indexes.append(index)
+
+
+def _collated(kind: ColumnType, collation: str, cursor: Cursor) -> ColumnType:
+    """A type with what COLLATE says.
+
+    Beside BINARY it tells the charset, if that is not written. (Measured on 5.7, 8.0, 9.7, 10.11;
+    MariaDB takes only the charset's own binary collation there, and 5.7 ignores another one.)
+    """
+    is_binary = kind.collation == BINARY_ATTRIBUTE and collation != BINARY_ATTRIBUTE
+    if is_binary and not cursor.context.is_mariadb:
+        if not kind.charset and collation != "default":
+            return replace(kind, charset=charset_of(collation))
+        if not cursor.context.at_least(80000, None):
+            return kind
+    return replace(kind, collation=collation)
 
 
 def _comment(cursor: Cursor, draft: _Draft) -> bool:

@@ -313,13 +313,15 @@ def _escaped(cursor: Cursor, notes: Notes) -> str:
 
 def _group(cursor: Cursor, notes: Notes) -> str:
     cursor.expect("(")
+    more = cursor.accept_nested()
     text = _read(cursor, notes, 0)
     if cursor.word == ",":
         items = [text]
         while cursor.accept(","):
             items.append(_read(cursor, notes, 0))
         text = f"({','.join(items)})"
-    cursor.expect(")")
+    for _ in range(more + 1):
+        cursor.expect(")")
     return text
 
 

@@ -103,7 +103,17 @@ class Cursor:
         index: The current token's number.
     """
 
-    __slots__ = ("_ends", "_starts", "_texts", "_words", "context", "index", "sql", "word")
+    __slots__ = (
+        "_closing",
+        "_ends",
+        "_starts",
+        "_texts",
+        "_words",
+        "context",
+        "index",
+        "sql",
+        "word",
+    )
 
     def __init__(self, sql: str, context: ServerContext) -> None:
         self.sql = sql
@@ -122,6 +132,7 @@ class Cursor:
         self._texts = [token.text for token in tokens]
         self._starts = [token.start for token in tokens]
         self._ends = [token.end + 1 for token in tokens]
+        self._closing: dict[int, int] | None = None
         self.index = 0
         self.word = words[0]
 
@@ -164,6 +175,29 @@ class Cursor:
             return ""
         self.advance()
         return word
+
+    def accept_nested(self) -> int:
+        """Step over the parentheses that the one before holds and nothing else; how many.
+
+        Each must be closed by itself. A text of hundreds of them is read without recursion.
+        """
+        count = 0
+        while self.word == "(" and self._closes(self.index) + 1 == self._closes(self.index - 1):
+            self.advance()
+            count += 1
+        return count
+
+    def _closes(self, opening: int) -> int:
+        """Where the parenthesis at this place is closed; where the text ends if it is not."""
+        if self._closing is None:
+            self._closing = {}
+            opened: list[int] = []
+            for place, word in enumerate(self._words):
+                if word == "(":
+                    opened.append(place)
+                elif word == ")" and opened:
+                    self._closing[opened.pop()] = place
+        return self._closing.get(opening, len(self._words))
 
     def expect(self, *words: str) -> None:
         """Step over these words, which must stand here."""

@@ -13,7 +13,7 @@ from shardmerge.cli.line import Line
 from shardmerge.schemas.origin import Origin, OriginColumn, OriginPart
 from shardmerge.schemas.routing import RoutingRule, RowsPolicy
 
-from .runner.cases import CASE_ROUTES, Pool
+from .runner.cases import CASE_ROUTES, Pool, routes_of
 from .runner.model import load, parse
 from .runner.rollouts import rollout
 
@@ -26,6 +26,7 @@ SCENARIOS = (
 )
 ROUTES = (
     *CASE_ROUTES,
+    *routes_of(SCENARIOS),
     RoutingRule(".*", "app", r"tbl\d+", "merged", "tbl"),
     # Shards of both sources in one row topic.
     RoutingRule(

@@ -85,6 +85,28 @@ def a_row_between_two_gates_of_a_hold() -> None:
     assert machine.target.cells
 
 
+def a_null_that_is_replaced_behind_a_held_gate() -> None:
+    machine = _machine()
+    for shard in (FIRST, SECOND):
+        _alter(machine, shard, "b", "INT")
+    _write(machine, OTHER, 1, a=None)
+    machine.let_everything_arrive()
+    _alter(machine, OTHER, "b", "DATE")
+    _write(machine, OTHER, 1, a=7, b=None)
+    _alter(machine, OTHER, "a", "INT NOT NULL")
+    for shard in (FIRST, SECOND):
+        _alter(machine, shard, "a", "INT NOT NULL")
+    machine.let_everything_arrive()
+    assert OTHER in machine.state.held
+    for shard in (FIRST, SECOND):
+        _alter(machine, shard, "b", "DATE")
+    machine.let_everything_arrive()
+    assert not machine.state.held
+    assert machine.target.schema is not None
+    column = machine.target.schema.column("a")
+    assert column is not None and not column.nullable
+
+
 def a_column_that_comes_back_while_its_debt_is_open() -> None:
     machine = _machine()
     _alter(machine, FIRST, "c", "INT")
@@ -157,6 +179,7 @@ def a_row_that_is_read_again_for_a_change_of_another_source() -> None:
 
 def _contractions_do_not_wait(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(statements_module, "limit_of", lambda shard, version: None)
+    patch.setattr(statements_module, "debt_limit_of", lambda shard, version: None)
 
 
 def _rows_do_not_wait(patch: pytest.MonkeyPatch) -> None:
@@ -192,6 +215,14 @@ def _held_gates_count_like_others(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(statements_module, "limit_of", last_gate)
 
 
+def _debts_do_not_wait_for_what_their_version_lets_through(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(statements_module, "debt_limit_of", statements_module.limit_of)
+
+
+def _every_debt_waits_for_what_its_version_lets_through(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(statements_module, "is_waited_for", lambda target, key, statement: False)
+
+
 def _the_barrier_is_the_last_stable_offset(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
         ToySink, "barrier_of", lambda sink, source: sink.kafka.logs[Place(source, 0)].stable_end
@@ -215,6 +246,11 @@ RULES = [
     (_any_watermark_is_a_proof, a_null_after_the_watermarks_were_read),
     (_any_offset_is_caught_up, a_null_before_not_null),
     (_held_gates_count_like_others, a_row_between_two_gates_of_a_hold),
+    (
+        _debts_do_not_wait_for_what_their_version_lets_through,
+        a_null_that_is_replaced_behind_a_held_gate,
+    ),
+    (_every_debt_waits_for_what_its_version_lets_through, a_row_between_two_gates_of_a_hold),
     (_subjects_do_not_order, a_column_that_comes_back_while_its_debt_is_open),
     (_rows_do_not_wait, a_column_that_comes_back_while_its_debt_is_open),
     (_the_barrier_is_the_last_stable_offset, a_row_that_is_readable_before_its_change),

@@ -15,6 +15,8 @@ from pymysql.cursors import Cursor
 
 from shardmerge.schemas.errors import TargetError
 
+from .server_notes import ServerNote, decisive
+
 SQL_MODE = "STRICT_TRANS_TABLES,STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,NO_ENGINE_SUBSTITUTION"
 """Strict, but zero dates are values like others, and 0 in an AUTO_INCREMENT column is 0."""
 
@@ -124,14 +126,16 @@ class MySqlSession:
             return int(cursor.rowcount)
 
     def execute_strictly(self, sql: str) -> int:
-        """Run a statement that must not even warn; how many rows it changed.
+        """Run a statement that must store what is written; how many rows it changed.
 
         Raises:
-            TargetError: Also for the first warning: MySQL adapts values silently under it.
+            TargetError: Also for a warning that tells of a changed value: see ``server_notes``.
         """
         with self._cursor(sql, ()) as cursor:
             if cursor.warning_count:
-                self._raise_warning(cursor, sql)
+                rows = int(cursor.rowcount)
+                self._refuse_changed_values(cursor, sql)
+                return rows
             return int(cursor.rowcount)
 
     def load(self, sql: str, data: bytes) -> int:
@@ -143,11 +147,14 @@ class MySqlSession:
             How many rows it changed.
 
         Raises:
-            TargetError: Also for the first warning: LOAD DATA LOCAL adapts values silently.
+            TargetError: Also for a warning that tells of a changed value: LOAD DATA LOCAL
+                adapts values silently.
         """
         with _readable(data) as path, self._cursor(sql.replace("{path}", path, 1), ()) as cursor:
             if cursor.warning_count:
-                self._raise_warning(cursor, sql)
+                rows = int(cursor.rowcount)
+                self._refuse_changed_values(cursor, sql)
+                return rows
             return int(cursor.rowcount)
 
     @contextmanager
@@ -215,13 +222,20 @@ class MySqlSession:
             else f"check the target {self.address.host}:{self.address.port}",
         ) from error
 
-    def _raise_warning(self, cursor: Cursor, sql: str) -> NoReturn:
+    def _refuse_changed_values(self, cursor: Cursor, sql: str) -> None:
+        count = cursor.warning_count
         cursor.execute("SHOW WARNINGS")
-        warnings = cursor.fetchall()
-        level, number, text = warnings[0] if warnings else ("Warning", 0, "unknown warning")
-        if number == RESULT_TOO_LARGE:
+        said = [ServerNote(str(level), int(n), str(text)) for level, n, text in cursor.fetchall()]
+        note = decisive(said, count)
+        if note is None:
+            return
+        if note.number == RESULT_TOO_LARGE:
             self.close()
-        raise TargetError(f"{text} [{number}, {level}]", number=int(number), statement=sql[:2_000])
+        raise TargetError(
+            f"{note.text} [{note.number}, {note.level}]",
+            number=note.number,
+            statement=sql[:2_000],
+        )
 
     def _connected(self) -> pymysql.Connection[Cursor]:
         if self._connection is None:

@@ -3,7 +3,8 @@
 Usage: ``python -m tests.e2e.runner [FOLDER] [--random N [--seed S]] [--only PATTERN,…]
 [--threads N] [--partitions N] [--keep]``
 
-Prints a line for each and closes with ``N passed, N failed``. Scenarios that ``later.yaml`` lists
+Prints a line for each and closes with ``N passed, N failed``. A file that cannot be read fails by
+itself. Scenarios that ``later.yaml`` lists
 are played too: one that fails as listed is expected, one that passes is a failure until it leaves
 the list. ``policies.yaml`` says whose end is that of another policy of renames than ``map``.
 
@@ -25,8 +26,8 @@ import yaml
 from shardmerge.cli.line import Line, end_on_sigterm
 from shardmerge.schemas.errors import ShardMergeError
 
-from .cases import CASE_ROUTES, Result, load_later, play_all, with_policies
-from .model import ScenarioError, load, parse
+from .cases import CASE_ROUTES, Result, load_later, play_all, routes_of, with_policies
+from .model import ScenarioError, load_all, parse
 from .rollouts import rollout
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -60,7 +61,8 @@ def main(arguments: list[str]) -> int:
         print("0 passed, 1 failed")
         return 1
     try:
-        scenarios = with_policies([load(path) for path in paths])
+        read, unreadable = load_all(paths)
+        scenarios = with_policies(read)
         scenarios += [parse(document, name) for name, document in drawn.items()]
         later = load_later()
     except ScenarioError as error:
@@ -70,10 +72,21 @@ def main(arguments: list[str]) -> int:
     scenarios = [
         s for s in scenarios if any(fnmatch.fnmatch(s.id, p) for p in options.only.split(","))
     ]
+    unreadable = {
+        name: why
+        for name, why in unreadable.items()
+        if any(fnmatch.fnmatch(name, p) for p in options.only.split(","))
+    }
+    for name, why in unreadable.items():
+        tell(Result(name, passed=False, seconds=0.0, detail=f"cannot be read: {why}"))
+    if not scenarios:
+        print(f"0 passed, {len(unreadable) or 1} failed")
+        return 1
     (ROOT / ".local").mkdir(exist_ok=True)
     directory = Path(tempfile.mkdtemp(prefix="scenarios-", dir=ROOT / ".local"))
     started = time.monotonic()
-    line = Line(directory, routes=CASE_ROUTES, row_partitions=options.partitions)
+    routes = (*CASE_ROUTES, *routes_of(scenarios))
+    line = Line(directory, routes=routes, row_partitions=options.partitions)
     results: list[Result] = []
     try:
         results = play_all(
@@ -92,7 +105,7 @@ def main(arguments: list[str]) -> int:
             (ROLLOUTS / f"{result.id}.yaml").write_text(
                 yaml.safe_dump(drawn[result.id], sort_keys=False, width=200), encoding="utf-8"
             )
-    missing = len(scenarios) - len(results)
+    missing = len(scenarios) - len(results) + len(unreadable)
     passed = sum(r.counts_as_passed for r in results)
     failed = sum(r.counts_as_failed for r in results) + missing
     expected = sum(r.as_listed for r in results)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import re
 import threading
 import time
 import traceback
@@ -126,8 +127,37 @@ def reason_of(scenario: Scenario, later: Sequence[Later]) -> str:
     return next((e.reason for e in later if fnmatch.fnmatch(scenario.id, e.pattern)), "")
 
 
-def case_name(scenario: Scenario, number: int) -> str:
-    """The name that prefixes a scenario's databases; it leads to the route of its kind."""
+def routes_of(scenarios: Sequence[Scenario]) -> tuple[RoutingRule, ...]:
+    """The rules of scenarios that the usual ones do not do for, by their places in the list.
+
+    A scenario that is played again is another case, so that its name may have any number.
+    """
+    found: list[RoutingRule] = []
+    for place, scenario in enumerate(scenarios, 1):
+        if scenario.route.is_usual:
+            continue
+        databases = "|".join(map(re.escape, scenario.databases))
+        database, table = scenario.target.split(".")
+        case = rf"(?P<case>su{place}_\d+)_(?:{databases})"
+        mode = Mode.PESSIMISTIC if scenario.mode == Mode.PESSIMISTIC else Mode.OPTIMISTIC
+        options: dict[str, Any] = {"renames": scenario.renames}
+        if scenario.shard_column:
+            origin = Origin((OriginColumn(OriginPart.SHARD, SHARD_COLUMN),), in_keys=True)
+            options |= {"origin": origin, "on_drop": RowsPolicy.DELETE}
+        if scenario.leave_out:
+            options |= {"leave_out": "secret.*", "where": WANTED}
+        target = rf"\g<case>_{database}"
+        found.append(RoutingRule(".*", case, scenario.route.tables, target, table, mode, **options))
+    return tuple(found)
+
+
+def case_name(scenario: Scenario, number: int, place: int = 0) -> str:
+    """The name that prefixes a scenario's databases; it leads to the route of its kind.
+
+    ``place`` is the scenario's in the list, ``number`` the case's.
+    """
+    if not scenario.route.is_usual:
+        return f"su{place or number}_{number}"
     if scenario.target != MERGED:
         return f"sn{number}"
     if scenario.shard_column:
@@ -162,8 +192,8 @@ class Pool:
         for player in self._players:
             try:
                 player.prepare()
-            except (Failed, pymysql.MySQLError) as error:
-                self._broken[player.scenario.id] = str(error)
+            except Exception as error:  # it fails by itself, the others play
+                self._broken[player.scenario.id] = f"{type(error).__name__}: {error}"
 
     def start(self) -> None:
         """Begin to play; ``results`` then has a future for every scenario."""
@@ -186,7 +216,9 @@ class Pool:
     def again(self, first: Result) -> Result:
         """Play a scenario that failed once more, in this thread."""
         (scenario,) = [p.scenario for p in self._players if p.scenario.id == first.id]
-        player = Player(scenario, case_name(scenario, len(self._players) + 1), self._line)
+        place = 1 + next(n for n, p in enumerate(self._players) if p.scenario.id == first.id)
+        name = case_name(scenario, len(self._players) + 1, place)
+        player = Player(scenario, name, self._line)
         self._players.append(player)
         self._broken.pop(first.id, None)
         try:

@@ -1,13 +1,13 @@
 """A scenario as a value: one rollout over some shards, and what the target must hold at its end.
 
-The fields are those of the case files' README. An unknown field is an error: a field that nobody
-reads is an expectation that nobody checks.
+The fields are those of the case files' README; what other hands write for the same is read too. An
+unknown field is an error: a field that nobody reads is an expectation that nobody checks.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,17 @@ from typing import Any
 import yaml
 
 from shardmerge.schemas.routing import RenamePolicy
+
+from .parts import part_event
+from .routes import USUAL, Route, read_route
+
+ANY = "*"
+"""Any reason for which a source refuses a statement."""
+_REFUSED = ("refused", "source_refuses", "source_error", "sql_error", "must_fail", "fails", "error")
+"""Names of fields that say that the source must refuse the step's statement."""
+_PENDING = ("locks_pending", "pending_locks", "pending", "lock_pending")
+"""Names of fields that say that locks stay pending."""
+_PARTITIONS = ("partitions", "row_partitions", "partition_count")
 
 
 class ScenarioError(ValueError):
@@ -41,6 +52,8 @@ class Step:
         number: ``n`` of the file; 0 without one.
         timestamp: Seconds since 1970 that the session's ``now()`` shall show; None for real time.
         expect: What must be seen after it, see ``EXPECT``.
+        refused: What of its error the source must say when it refuses the statement (a number or
+            a part of the text); "" when it must take it, ``ANY`` for whatever reason.
     """
 
     number: int
@@ -53,6 +66,7 @@ class Step:
     wait: str = ""
     target_sql: str = ""
     expect: Mapping[str, Any] | None = None
+    refused: str = ""
 
     @property
     def is_ddl(self) -> bool:
@@ -94,6 +108,8 @@ class Scenario:
             whose column `a` is not another one than `other`.
         renames: What becomes of a column that one shard renames first.
         any_order: Whether a schema change may run on one source before that of another is decided.
+        route: Which shards are merged.
+        partitions: Of each row topic of its shards; 0 is the line's own number.
     """
 
     id: str
@@ -109,6 +125,8 @@ class Scenario:
     leave_out: bool = False
     renames: RenamePolicy = RenamePolicy.MAP
     any_order: bool = False
+    route: Route = USUAL
+    partitions: int = 0
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -120,15 +138,18 @@ class Scenario:
     @property
     def databases(self) -> tuple[str, ...]:
         """Databases that the shards may be in: those that the route names."""
-        return ("app1", "app2")
+        return self.route.databases
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Databases of the shards and of the target."""
+        return tuple(dict.fromkeys((*USUAL.databases, *self.databases, self.target.split(".")[0])))
 
     @property
     def kills(self) -> bool:
         """Whether it kills a part that all scenarios share."""
-        return any(
-            step.event and not step.event.startswith(("restart_worker", "start_worker"))
-            for step in self.steps
-        )
+        found = (part_event(step.event) for step in self.steps if step.event)
+        return any(event is None or event.part != "connector" for event in found)
 
     def ends_in_conflict(self) -> bool:
         """Whether the last expectation is a conflict that nobody resolves."""
@@ -144,36 +165,32 @@ class Scenario:
 TOP = frozenset(
     "id title mode test origin task_conf route target sources rows_before_start target_prepared "
     "steps final notes shard_column leave_out renames any_order".split()
-)
+) | set(_PARTITIONS)
 STEP = frozenset(
     "n source table sql session_timestamp ddl_class joined_after not_run_locally expect event "
-    "operator wait target_sql".split()
-)
+    "operator wait target_sql note".split()
+) | set(_REFUSED)
 FINAL = frozenset(
     "basis columns indexes row_count rows source_rows rows_upstream rows_dm shards_differ state "
     "conflict_reason as_shards".split()
-)
+) | set(_PENDING)
 COLUMN = frozenset(
     "name type null default charset collation generated auto_increment default_differs "
     "null_differs type_differs".split()
 )
 CHECKED = frozenset(
     "target_equals_union rows columns target_rows target_column_count target_query shows task "
-    "held emitted".split()
-)
+    "held emitted lock".split()
+) | set(_PENDING)
 """Expectations that are checked. ``emitted`` is ours: the target statements of the step's decision,
 as a list of regular expressions to be found in them (without backticks), ``[]`` for none."""
 TOLD = frozenset(
-    "conflict column conflict_or_blocked on lock locks task_error target_error statement decision "
+    "conflict column conflict_or_blocked on locks task_error target_error statement decision "
     "downstream stage note synced unsynced resolved dropped pause keep freeze".split()
 )
 """Expectations about the original system: its lock states, its words, and its limits, which are
 errors there and need not be here. The end of the scenario judges what they lead to."""
 MERGED = "merged.t"
-ROUTES = (
-    "app1.t_* of every source -> merged.t",
-    "app1.t_*, app2.t_* of every source -> merged.t",
-)
 
 
 def load(path: Path) -> Scenario:
@@ -184,9 +201,33 @@ def load(path: Path) -> Scenario:
     """
     try:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
-        raise ScenarioError(f"{path.name}: {error}") from None
-    return parse(document, path.name)
+        return parse(document, path.name)
+    except ScenarioError:
+        raise
+    except (OSError, yaml.YAMLError, LookupError, TypeError, ValueError, AttributeError) as error:
+        raise ScenarioError(f"{path.name}: {type(error).__name__}: {error}") from None
+
+
+def load_all(paths: Iterable[Path]) -> tuple[list[Scenario], dict[str, str]]:
+    """The scenarios of the files that can be read, and why the others cannot, by name.
+
+    A file that cannot be read, or that has the id of an earlier one, is a scenario that fails.
+    """
+    scenarios: list[Scenario] = []
+    unreadable: dict[str, str] = {}
+    known_ids: set[str] = set()
+    for path in paths:
+        try:
+            scenario = load(path)
+        except ScenarioError as error:
+            unreadable[path.stem] = str(error)
+            continue
+        if scenario.id in known_ids:
+            unreadable[path.stem] = f"{path.name}: another file has the id {scenario.id!r}"
+            continue
+        known_ids.add(scenario.id)
+        scenarios.append(scenario)
+    return scenarios, unreadable
 
 
 def parse(document: Any, where: str) -> Scenario:
@@ -195,18 +236,22 @@ def parse(document: Any, where: str) -> Scenario:
     for name in ("id", "mode", "route", "target", "sources", "steps", "final"):
         if name not in document:
             raise ScenarioError(f"{where}: {name} is missing")
-    if document["route"] not in ROUTES:
-        raise ScenarioError(f"{where}: route {document['route']!r} is none of {ROUTES}")
-    if document["target"] != MERGED:
-        raise ScenarioError(f"{where}: target must be {MERGED}")
+    shards = tuple(_shard(entry, where) for entry in document["sources"])
+    homes = [_split(shard.table) for shard in shards]
+    try:
+        route, target = read_route(str(document["route"]), [h for h in homes if h[0]])
+    except ValueError as error:
+        raise ScenarioError(f"{where}: {error}") from None
+    if document["target"].replace("`", "") != target:
+        raise ScenarioError(f"{where}: the route's target is {target}, not {document['target']}")
     steps = _with_clock([_step(entry, where) for entry in document["steps"]])
     own_names = str(document.get("task_conf", "")).endswith("no-routes")
     return Scenario(
         id=document["id"],
         title=document.get("title", ""),
         mode=document["mode"],
-        target=[step.table for step in steps if step.sql][-1] if own_names else MERGED,
-        shards=tuple(_shard(entry, where) for entry in document["sources"]),
+        target=[step.table for step in steps if step.sql][-1] if own_names else target,
+        shards=shards,
         before=tuple(_step(entry, where) for entry in document.get("rows_before_start") or ()),
         prepared=tuple(document.get("target_prepared") or ()),
         steps=steps,
@@ -215,7 +260,23 @@ def parse(document: Any, where: str) -> Scenario:
         leave_out=bool(document.get("leave_out")),
         renames=_policy(document.get("renames", RenamePolicy.MAP), where),
         any_order=bool(document.get("any_order")),
+        route=route,
+        partitions=_partitions(document, where),
     )
+
+
+def _partitions(document: Mapping[str, Any], where: str) -> int:
+    found = [document[name] for name in _PARTITIONS if name in document]
+    if not found:
+        return 0
+    if not isinstance(found[0], int) or found[0] < 1:
+        raise ScenarioError(f"{where}: {found[0]!r} is no number of partitions")
+    return found[0]
+
+
+def _split(table: str) -> tuple[str, str]:
+    database, _, name = table.replace("`", "").rpartition(".")
+    return database, name
 
 
 def _policy(name: object, where: str) -> RenamePolicy:
@@ -246,6 +307,11 @@ def _step(entry: Any, where: str) -> Step:
     if "sql" in entry and not {"source", "table"} <= set(entry):
         raise ScenarioError(f"{where}: sql needs source and table")
     expect = entry.get("expect")
+    told = [entry[name] for name in _REFUSED if name in entry]
+    if isinstance(expect, dict) and "sql" in entry:
+        # Beside a statement these words are about it.
+        told += [expect[name] for name in _REFUSED if name in expect]
+        expect = {name: value for name, value in expect.items() if name not in _REFUSED} or None
     if expect is not None:
         known(expect, CHECKED | TOLD, f"{where}: expect")
     wait = entry.get("wait", "")
@@ -263,7 +329,18 @@ def _step(entry: Any, where: str) -> Step:
         wait=wait,
         target_sql=entry.get("target_sql", ""),
         expect=expect,
+        refused=_refused(told),
     )
+
+
+def _refused(told: Sequence[Any]) -> str:
+    """What the source must say; a number or a text, or ``true`` for anything."""
+    for value in told:
+        if value is True or value == "":
+            return ANY
+        if value not in (None, False):
+            return str(value)
+    return ""
 
 
 def _with_clock(steps: Sequence[Step]) -> tuple[Step, ...]:
@@ -301,7 +378,8 @@ def _final(entry: Any, where: str) -> Final:
         indexes=None if indexes is None else {k: _index(k, v, where) for k, v in indexes.items()},
         row_count=None if "source_rows" in entry else entry.get("row_count"),
         rows=None if rows is None else tuple(tuple(row) for row in rows),
-        state=entry.get("state", ""),
+        state=entry.get("state", "")
+        or ("locks pending" if any(entry.get(name) for name in _PENDING) else ""),
         complete="basis" in entry,
         as_shards=bool(entry.get("as_shards")),
     )
@@ -314,15 +392,25 @@ def _index(name: str, entry: Any, where: str) -> Mapping[str, Any]:
     return dict(entry)
 
 
-def rename(sql: str, case: str) -> str:
+def pending(expect: Mapping[str, Any]) -> bool | int | None:
+    """Whether (or how many) changes must wait for a lock; None when nothing is told."""
+    for name in _PENDING:
+        if name in expect:
+            wanted: bool | int = expect[name]
+            return wanted
+    return True if expect.get("lock") == "pending" else None
+
+
+def rename(sql: str, case: str, databases: Sequence[str] = ("app1", "app2", "merged")) -> str:
     """Give a statement's databases a case's prefix: ``app1.t_1`` becomes ``<case>_app1.t_1``.
 
     Names inside quoted strings stay as they are.
     """
     pieces = re.split(r"('(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\")", sql)
+    names = "|".join(map(re.escape, databases))
     return "".join(
         piece
         if number % 2
-        else re.sub(r"(?<![\w.`])(`?)(app[12]|merged)\b(?=`?\s*(?:\.|$))", rf"\1{case}_\2", piece)
+        else re.sub(rf"(?<![\w.`])(`?)({names})\b(?=`?\s*(?:\.|$))", rf"\1{case}_\2", piece)
         for number, piece in enumerate(pieces)
     )

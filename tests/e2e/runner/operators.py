@@ -8,6 +8,11 @@ from typing import NamedTuple
 from shardmerge.schemas.names import ShardId
 
 _OURS = re.compile(r"shardmerge (?P<kind>[a-z-]+) (?P<shard>\w+/\w+\.\w+)(?: (?P<argument>.+))?")
+_UNLOCK = re.compile(
+    r"(?:shard-ddl-lock\s+)?unlock(?:-ddl-lock)?\s+(?P<lock>\S+)(?P<options>(?:\s+-.*)?)"
+)
+_ACTION = re.compile(r"(?:--action|-a)[\s=]+['\"]?(?P<action>\w+)")
+_ABOUT_A_SHARD = re.compile(r"(?:^|\s)(?:-s|-d|-t|--source|--database|--table)\b")
 _SKIP_OF_A_LOCK = re.compile(
     r"shard-ddl-lock unlock \S+ -s (?P<source>\w+) -d (?P<database>\w+) -t (?P<table>\w+)"
     r" --action skip"
@@ -20,6 +25,20 @@ class Said(NamedTuple):
     kind: str
     shard: ShardId
     argument: str
+
+
+def unlocks(text: str) -> str:
+    """What is to become of everything that waits for a lock; "" when the step is about none.
+
+    Returns:
+        ``unlock-execute`` or ``unlock-discard``.
+    """
+    found = _UNLOCK.fullmatch(" ".join(text.split()))
+    if found is None or _ABOUT_A_SHARD.search(found["options"]):
+        return ""
+    action = _ACTION.search(found["options"])
+    discards = action is not None and action["action"].lower() in ("skip", "discard")
+    return "unlock-discard" if discards else "unlock-execute"
 
 
 def command_in(text: str, case: str) -> Said | None:

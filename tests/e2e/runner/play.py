@@ -11,6 +11,7 @@ import dataclasses
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,12 +22,16 @@ from shardmerge.cli.line import Line
 from shardmerge.cli.observer import Facts
 from shardmerge.cli.union import Table, read_table
 from shardmerge.cli.union import compare as compare_union
+from shardmerge.connectors.topics_admin import create_topics
+from shardmerge.schemas import topics
 from shardmerge.schemas.names import ShardId, TargetTable, quote_identifier
 from shardmerge.schemas.routing import Mode
 
 from . import compare, read
-from .model import Scenario, Step, rename
-from .operators import command_in
+from .model import ANY, Scenario, Step, pending
+from .model import rename as prefixed
+from .operators import command_in, unlocks
+from .parts import part_event
 
 SQL_MODE = "STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"
 """The case files' rows were computed in it."""
@@ -61,6 +66,7 @@ class Player:
     _statements: dict[ShardId, int] = field(default_factory=dict)
     _marks: int = 0
     _paused: bool = False
+    _stopped: set[str] = field(default_factory=set)
     # The first wait is for the end of the connectors' snapshots.
     _quiet: float = BOUND_SECONDS
     _connections: dict[str, read.Connection] = field(default_factory=dict)
@@ -73,6 +79,10 @@ class Player:
     @property
     def _databases(self) -> tuple[str, ...]:
         return tuple(f"{self.case}_{name}" for name in self.scenario.databases)
+
+    def _named(self, sql: str) -> str:
+        """A statement about this case's databases."""
+        return prefixed(sql, self.case, self.scenario.names)
 
     @property
     def _facts(self) -> Facts:
@@ -87,12 +97,39 @@ class Player:
                 self._execute(
                     source, f"CREATE DATABASE {name} CHARACTER SET latin1 COLLATE latin1_bin"
                 )
+        self._make_row_topics()
         for shard in self.scenario.shards:
-            self._execute(shard.source, rename(shard.create, self.case))
+            self._use(shard.source, shard.table)
+            self._execute(shard.source, self._named(shard.create))
         for step in self.scenario.before:
-            self._execute(step.source, rename(step.sql, self.case))
+            self._use(step.source, step.table)
+            self._execute(step.source, self._named(step.sql))
         for statement in self.scenario.prepared:
-            self._execute("target", rename(statement, self.case))
+            self._execute("target", self._named(statement))
+
+    def _make_row_topics(self) -> None:
+        """The shards' row topics, where the scenario says how many partitions they have."""
+        if not self.scenario.partitions:
+            return
+        kept = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
+        specs = []
+        for shard in self.scenario.shards:
+            database, table = self._home(shard.table)
+            name = topics.row_topic(ShardId(shard.source, database, table))
+            specs.append(topics.TopicSpec(name, self.scenario.partitions, 1, kept))
+        create_topics(self.line.pipeline.kafka.bootstrap_servers, specs)
+
+    def _home(self, table: str) -> tuple[str, str]:
+        """This case's database and the name of a table that may be written without its database."""
+        database, _, name = table.replace("`", "").rpartition(".")
+        return f"{self.case}_{database or self.scenario.databases[0]}", name
+
+    def _use(self, source: str, table: str) -> None:
+        """Let a statement that names no database mean the one of its shard."""
+        database = self._home(table)[0] if table else f"{self.case}_{self.scenario.databases[0]}"
+        with self._connection(source).cursor() as cursor, suppress(pymysql.OperationalError):
+            # A database that the statement makes, or that was dropped, is not there.
+            cursor.execute(f"USE {quote_identifier(database)}")
 
     def play(self) -> None:
         """Play the steps and judge the end.
@@ -114,6 +151,9 @@ class Player:
         finally:
             if self._paused:
                 self.line.resume_connectors()
+            for source in sorted(self._stopped):
+                self.line.start_connector(source)
+            self._stopped.clear()
             for connection in self._connections.values():
                 connection.close()
             self._connections.clear()
@@ -130,7 +170,7 @@ class Player:
         elif step.target_sql:
             self._drained()
             self._settle()
-            self._by_hand(rename(step.target_sql, self.case))
+            self._by_hand(self._named(step.target_sql))
         elif step.event:
             self._event(step.event)
         elif step.wait:
@@ -142,25 +182,31 @@ class Player:
 
     def _statement(self, step: Step, later: tuple[Step, ...]) -> None:
         shard = self._shard(step)
-        if step.is_ddl:
+        if step.is_ddl and not step.refused:
             self._statements[shard] = self._statements.get(shard, 0) + 1
         seen = self._events_of(step.source)
         connection = self._connection(step.source)
+        self._use(step.source, step.table)
         with connection.cursor() as cursor:
             cursor.execute("SET timestamp = %s", (step.timestamp or 0,))
         try:
-            self._execute(step.source, rename(step.sql, self.case))
+            self._execute(step.source, self._named(step.sql))
         except pymysql.MySQLError as error:
+            if step.refused:
+                self._refused_rightly(step, error)
+                return
             again = (step.source, step.sql) in self._played and error.args[0] in ALREADY_DONE
             if not again:
                 raise Failed(f"source {step.source} refused {step.sql!r}: {error}") from None
             self.notes.append(f"step {step.number} repeats a statement that is already done")
             return
+        if step.refused:
+            raise Failed(f"source {step.source} took {step.sql!r}, which it must refuse")
         self._played.add((step.source, step.sql))
         following = next((s for s in later if s.is_ddl), None)
         turns = following is not None and following.source != step.source
         turns = turns and not self.scenario.any_order
-        if step.is_ddl and turns and not self._paused:
+        if step.is_ddl and turns and not (self._paused or step.source in self._stopped):
             # One global order: two sources have none unless this one is decided first.
             self._poll(
                 lambda: self._events_of(step.source) > seen and not self._undecided(step.source),
@@ -175,16 +221,45 @@ class Player:
                 raise Failed(f"target refused {statement!r}: {error}") from None
             self.notes.append(f"not needed by hand: {statement}")
 
+    @staticmethod
+    def _refused_rightly(step: Step, error: pymysql.MySQLError) -> None:
+        number = str(error.args[0])
+        text = f"{number} {' '.join(map(str, error.args[1:]))}"
+        wanted = step.refused
+        if wanted not in (ANY, number) and not re.search(re.escape(wanted), text, re.IGNORECASE):
+            raise Failed(f"source {step.source} refused {step.sql!r} with {text}, not {wanted}")
+
     def _event(self, event: str) -> None:
-        found = re.fullmatch(r"(?:restart|start)_worker[_ ]s?(\d)|kill dm-worker(\d)", event)
-        if found:
-            self.line.restart_connector(f"s{found.group(1) or found.group(2)}")
-        elif event == "restart_coordinator":
-            self.line.kill("agents")
-        elif event == "random_restart":
+        if event == "random_restart":
             self.line.kill("sink" if int(re.sub(r"\D", "", self.case)) % 2 else "agents")
-        else:
+            return
+        found = part_event(event)
+        if found is None:
             raise Failed(f"event {event!r} is not known")
+        sources = (found.source,) if found.source else self.scenario.sources
+        if found.part == "connector":
+            for source in sources:
+                if found.verb == "stop":
+                    self._stopped.add(source)
+                    self.line.stop_connector(source)
+                elif source in self._stopped:
+                    self._stopped.discard(source)
+                    self.line.start_connector(source)
+                else:
+                    self.line.restart_connector(source)
+        elif found.part == "source":
+            for source in sources:
+                self._forget_connection(source)
+                self.line.kill_server(source)
+        elif found.part in ("kafka", "target"):
+            self._forget_connection(found.part)
+            self.line.kill_server(found.part)
+        elif found.verb != "start":  # the keeper has started it again
+            self.line.kill(found.part)
+
+    def _forget_connection(self, server: str) -> None:
+        if (connection := self._connections.pop(server, None)) is not None:
+            connection.close()
 
     def _operator(self, command: str) -> None:
         if command == "pause-task test" and not self._paused:
@@ -195,9 +270,25 @@ class Player:
             self._paused = False
         elif (said := command_in(command, self.case)) is not None:
             self._command(*said)
+        elif kind := unlocks(command):
+            self._unlock(kind)
         else:
             # A way around a limit of the original system; the end tells whether it is needed here.
             self.notes.append(f"operator command not given: {command}")
+
+    def _unlock(self, kind: str) -> None:
+        """Execute or discard what waits for the target's lock; a conflict's shards are skipped."""
+        self._drained()
+        while held := sorted(self._facts.held(self.target)):
+            waits = self.scenario.mode == Mode.PESSIMISTIC
+            self._command(kind if waits else "skip", held[0], "")
+            moved = self.line.observer.wait(
+                lambda facts, held=held: sorted(facts.held(self.target)) != held,  # type: ignore[misc]
+                QUIET_SECONDS,
+            )
+            if not moved:
+                self.notes.append(f"{kind} left {', '.join(map(str, held))} as they are")
+                return
 
     def _command(self, kind: str, shard: ShardId, argument: str) -> None:
         """Give a command about a shard, once everything before it is decided."""
@@ -220,6 +311,11 @@ class Player:
                 lambda: (shard in self._facts.held(self.target)) == wanted,
                 f"{shard} is {'not ' if wanted else ''}held",
             )
+        if (wanted_pending := pending(expect)) is not None:
+            self._poll(
+                lambda: _as_many(len(self._facts.held(self.target)), wanted_pending),
+                f"shards that wait: {wanted_pending} expected",
+            )
         if expect.get("target_equals_union") is True:
             self._poll_faults(self._union_faults)
             if "rows" in expect:
@@ -232,7 +328,7 @@ class Player:
                 lambda: len(self._target_columns()) == count, f"the target has not {count} columns"
             )
         if "target_query" in expect:
-            query, shows = rename(expect["target_query"], self.case), str(expect["shows"])
+            query, shows = self._named(expect["target_query"]), str(expect["shows"])
             self._poll(lambda: shows in self._answer(query), f"{query!r} does not show {shows!r}")
         if "task" in expect:
             self._poll(lambda: not self._facts.held(self.target), "a shard is held")
@@ -303,6 +399,8 @@ class Player:
         return faults
 
     def _state_faults(self, state: str, held: Mapping[ShardId, object]) -> list[str]:
+        if state == "locks pending" and held:
+            return self._union_faults(without=frozenset(map(str, held)))
         found = re.fullmatch(r"blocked on shard (\d+)", state)
         if found is None:
             return [] if held else [f"no shard is held; expected: {state}"]
@@ -436,8 +534,8 @@ class Player:
 
     def _shard(self, step: Step) -> ShardId:
         # A statement about a database has no table.
-        database, _, table = (step.table or "").replace("`", "").partition(".")
-        return ShardId(step.source, f"{self.case}_{database}", table)
+        database, table = self._home(step.table or "")
+        return ShardId(step.source, database, table)
 
     def _decisions(self, shard: ShardId) -> list[Any]:
         return [
@@ -457,7 +555,7 @@ class Player:
 
     def _shards(self) -> list[tuple[str, Any]]:
         connections = [(source, self._connection(source)) for source in self.scenario.sources]
-        return read.shards(connections, self._databases)
+        return read.shards(connections, self._databases, self.scenario.route.tables)
 
     def _target_columns(self) -> list[Any]:
         return read.columns(self._connection("target"), self.target.database, self.target.table)
@@ -488,6 +586,11 @@ class Player:
                 else self.line.connect(server, init_command=mode)
             )
         return self._connections[server]
+
+
+def _as_many(found: int, wanted: bool | int) -> bool:
+    """Whether so many shards wait; ``True`` is at least one, ``False`` none."""
+    return (found > 0) is wanted if isinstance(wanted, bool) else found == wanted
 
 
 def _wanted(shard: Table) -> Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import TypeAlias
@@ -55,20 +56,23 @@ def indexes(connection: Connection, database: str, table: str) -> list[FoundInde
     return list(found.values())
 
 
-def shards(connections: Iterable[tuple[str, Connection]], databases: Iterable[str]) -> list[
-    tuple[str, Table]
-]:  # fmt: skip
-    """The shards that exist now, with their rows, under ``source/database.table``."""
+def shards(
+    connections: Iterable[tuple[str, Connection]], databases: Iterable[str], tables: str
+) -> list[tuple[str, Table]]:
+    """The shards that exist now, with their rows, under ``source/database.table``.
+
+    ``tables`` is a regular expression of their whole names.
+    """
     found = []
     wanted = sorted(databases)
     for source, connection in connections:
         with connection.cursor() as cursor:
             cursor.execute(
                 "SELECT table_schema, table_name FROM information_schema.tables "
-                "WHERE table_schema IN %s AND table_name LIKE 't\\_%%' ORDER BY 1, 2",
+                "WHERE table_schema IN %s AND table_type = 'BASE TABLE' ORDER BY 1, 2",
                 (wanted,),
             )
-            names = cursor.fetchall()
+            names = [entry for entry in cursor.fetchall() if re.fullmatch(tables, entry[1])]
         for database, table in names:
             content = read_table(connection, database, table)
             if content is not None:

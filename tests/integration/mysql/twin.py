@@ -25,6 +25,7 @@ from shardmerge.schemas.databases import Defaults, defaults_after, in_database
 from shardmerge.schemas.grammar import ServerContext, parse
 from shardmerge.schemas.model import Column, ForeignKey, Index, IndexKind, TableSchema
 from shardmerge.schemas.names import quote_identifier
+from shardmerge.schemas.parents import follow_columns, follow_parent, move_child
 
 from .information import Information
 
@@ -169,15 +170,19 @@ class Twin:
                     inside = self._inside(key, context)
                     result = apply_alter(self.tracked[key], statement, key[1], inside)
                     self.tracked[key] = result.schema
+                    renamed = {line.before.lower(): line.name for line in result.lineage}
+                    for child, schema in self.tracked.items():
+                        self.tracked[child] = follow_columns(schema, child[0], key, renamed)
                     if result.renamed_to is not None:
-                        self.tracked[self._key(result.renamed_to)] = self.tracked.pop(key)
+                        self._move(key, self._key(result.renamed_to), result.schema)
             case DropTable(names):
                 for name in () if statement.temporary else names:
                     self.tracked.pop(self._key(name), None)
             case RenameTable(pairs):
                 for old, new in pairs:
-                    if (schema := self.tracked.pop(self._key(old), None)) is not None:
-                        self.tracked[self._key(new)] = apply_rename(schema, old.table, new.table)
+                    if (before := self.tracked.get(self._key(old))) is not None:
+                        moved = apply_rename(before, old.table, new.table)
+                        self._move(self._key(old), self._key(new), moved)
             case CreateDatabase(name):
                 if not (statement.if_not_exists and name in self._databases):
                     if statement.replaces:
@@ -187,6 +192,12 @@ class Twin:
                 self._set_defaults(statement, context)
             case DropDatabase(name):
                 self._forget(name)
+
+    def _move(self, old: Key, new: Key, schema: TableSchema) -> None:
+        del self.tracked[old]
+        self.tracked[new] = move_child(schema, old[0], new[0])
+        for child, other in self.tracked.items():
+            self.tracked[child] = follow_parent(other, child[0], old, new)
 
     def _create(self, statement: CreateTable | CreateTableLike, context: ServerContext) -> None:
         key = self._key(statement.name)

@@ -39,7 +39,7 @@ def test_a_comment_a_place_and_quotes_do_not_make_another_change() -> None:
     shards.alter("s0", "ADD COLUMN c INT COMMENT 'x' FIRST")
     last = shards.alter("s1", "ADD `c` INT(11) COMMENT 'y'")
 
-    assert sql(last) == ["ADD COLUMN `c` int"]
+    assert sql(last) == ["ADD COLUMN `c` int COMMENT 'y'"]
 
 
 def test_later_changes_of_a_shard_wait_behind_its_first() -> None:
@@ -449,3 +449,20 @@ def test_tables_that_are_described_anew_made_what_became_of_them() -> None:
         last = shards.send(source, described, actions=("CREATE TABLE",))
 
     assert "ADD COLUMN `c` int (shards: 1); ADD COLUMN `d` int (shards: 1)" in last.conflict
+
+
+@pytest.mark.parametrize("action", ["ADD c INT COMMENT 'x'", "MODIFY a BIGINT COMMENT 'x'"])
+def test_a_comment_passes_the_lock_with_its_change(action: str) -> None:
+    shards = SqlLine(Mode.PESSIMISTIC, "s0", "s1", create="id INT PRIMARY KEY, a INT")
+    shards.alter("s0", action)
+    shards.alter("s1", action)
+    assert shards.target is not None
+    assert [c.comment for c in shards.target.columns if c.name != "id"][-1] == "x"
+
+
+def test_a_comment_passes_with_a_change_that_a_command_executes() -> None:
+    shards = SqlLine(Mode.PESSIMISTIC, "s0", "s1", create="id INT PRIMARY KEY, a INT")
+    shards.alter("s0", "ADD c INT COMMENT 'x'")
+    shards.command(CommandKind.UNLOCK_EXECUTE, "s0")
+    column = shards.target.column("c") if shards.target else None
+    assert column is not None and column.comment == "x"

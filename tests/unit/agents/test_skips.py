@@ -228,3 +228,40 @@ def test_what_was_skipped_of_a_new_key_counts_again(key: str) -> None:
     shards.drop("s1")
     shard = shards.state.shards[shard_of("s0")]
     assert (shards.held, shard.actual, shard.left_out) == ([], None, frozenset())
+
+
+def test_comments_of_a_conflicting_change_come_with_its_release() -> None:
+    shards = SqlLine(Mode.OPTIMISTIC, "s0", "s1", create=BASE)
+    shards.alter("s0", "MODIFY a POINT COMMENT 'x', ADD b INT COMMENT 'y'")
+    assert shards.held == ["s0"]
+    shards.alter("s1", "MODIFY a POINT")
+    assert shards.held == [] and shards.target is not None
+    assert {c.name: c.comment for c in shards.target.columns} == {"id": "", "a": "x", "b": "y"}
+
+
+@pytest.mark.parametrize("other", ["7", "NULL"])
+def test_a_skipped_default_leaves_no_values_out(other: str) -> None:
+    shards = SqlLine(Mode.PESSIMISTIC, "s0", "s1", create="id INT PRIMARY KEY, a INT DEFAULT 1")
+    shards.alter("s0", f"ALTER a SET DEFAULT {other}")
+    answer = shards.command(CommandKind.SKIP, "s0")
+    assert answer.releases == (Release(shard_of("s0"), answer.version - 1),)
+    assert answer.warnings == ()
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_values_pass_that_the_targets_column_takes_and_only_its_default_is_another_one(
+    mode: Mode,
+) -> None:
+    shards = SqlLine(mode, "s0", "s1", create=BASE)
+    shards.alter("s0", "ADD c VARCHAR(20) DEFAULT 'x'")
+    shards.alter("s1", "ADD c VARCHAR(10) DEFAULT 'y'")
+    if mode is Mode.PESSIMISTIC:
+        shards.command(CommandKind.UNLOCK_EXECUTE, "s0")
+
+    answer = shards.command(CommandKind.SKIP, "s1")
+
+    assert [(r.shard, r.left_out) for r in answer.releases] == [(shard_of("s1"), ())]
+    assert shards.held == []
+    assert not any("left out" in warning for warning in answer.warnings)
+    column = shards.target.column("c") if shards.target else None
+    assert column is not None and column.default is not None and column.default.text == "x"

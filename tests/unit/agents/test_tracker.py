@@ -513,3 +513,25 @@ def test_a_told_schema_is_without_the_columns_that_the_route_leaves_out():
     assert kept(told_command, RULES) == told_command
     keyless = replace(told_command, schema=None)
     assert kept(keyless, LEAVES_OUT) == keyless
+
+
+def test_foreign_keys_follow_their_parent() -> None:
+    source = Source(rules=(RoutingRule("s1", "shop|old", r"\w+", "merged", "tbl"),))
+    source.run("CREATE TABLE p (id INT PRIMARY KEY, up INT, FOREIGN KEY (up) REFERENCES p (id))")
+    source.run("CREATE TABLE c (p INT, FOREIGN KEY (p) REFERENCES p (id))")
+    source.run("CREATE TABLE x (p INT, FOREIGN KEY (p) REFERENCES shop.p (id))", database="old")
+
+    def parents() -> list[tuple[str, str, tuple[str, ...]]]:
+        tables = [s for s in source.schemas.values() if isinstance(s, TableSchema)]
+        keys = [key for table in tables for key in table.foreign_keys]
+        return [(key.parent_database, key.parent_table, key.parent_columns) for key in keys]
+
+    result = source.run("RENAME TABLE p TO q")
+    assert parents() == [("", "q", ("id",)), ("shop", "q", ("id",)), ("", "q", ("id",))]
+    changed = {change.shard.table: change.actions for change in result.changes}
+    assert changed["c"] == changed["x"] == ("FOREIGN KEY follows shop.q",)
+    source.run("ALTER TABLE q RENAME COLUMN id TO ident, RENAME TO old.r")
+    both = {("", "r", ("ident",)), ("old", "r", ("ident",))}
+    assert set(parents()) == both
+    source.run("RENAME TABLE c TO old.c")
+    assert set(parents()) == {("", "r", ("ident",))}

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any, cast
+from datetime import UTC, datetime
 
 import pytest
 
-from shardmerge.cli.main import _tell_targets
 from shardmerge.cli.observer import Facts
+from shardmerge.cli.status import lines
 from shardmerge.schemas.events import (
     ChangeId,
     Decision,
@@ -22,28 +21,25 @@ from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.position import SourcePosition
 
 TARGET = TargetTable("merged", "t")
+AT = datetime(2026, 11, 24, 19, 30, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("hint", ["start it", ""])
-def test_rows_that_cannot_be_applied_are_told(
-    hint: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_rows_that_cannot_be_applied_are_told(hint: str) -> None:
     failure = FailureProgress("the target is away", hint, "s1.app.a/0 and 2 more", 1_200, 1_000)
     progress = SinkProgress(TARGET, 1, 5, failure=failure)
     facts = Facts({}, (), {}, {TARGET: JoinedSchema(TARGET, 3, (), None, 0)}, {TARGET: progress})
-    line = SimpleNamespace(observer=SimpleNamespace(facts=lambda: facts))
 
-    _tell_targets(cast(Any, line))
-
-    assert capsys.readouterr().out.splitlines() == [
-        "merged.t: version 3, 5 rows applied",
+    assert list(lines(facts, AT)) == [
+        "as of 2026-11-24 19:30:00 UTC",
+        "merged.t: version 3, executed up to 1, 5 rows applied",
         "  rows of s1.app.a/0 and 2 more: 1,200 tries failed since 1970-01-01 00:00:01 UTC: the "
         "target is away",
         *([f"    {hint}"] if hint else []),
     ]
 
 
-def test_rows_that_were_written_over_others_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_rows_that_were_written_over_others_are_told() -> None:
     flowing, waiting = ShardId("s1", "app", "a"), ShardId("s1", "app", "b")
     progress = SinkProgress(
         TARGET, 2, 5,
@@ -57,11 +53,8 @@ def test_rows_that_were_written_over_others_are_told(capsys: pytest.CaptureFixtu
     )
     joined = JoinedSchema(TARGET, 2, (), None, 2)
     facts = Facts({}, decisions, {}, {TARGET: joined}, {TARGET: progress})
-    line = SimpleNamespace(observer=SimpleNamespace(facts=lambda: facts))
 
-    _tell_targets(cast(Any, line))
-
-    assert capsys.readouterr().out.splitlines()[1:] == [
+    assert list(lines(facts, AT))[2:] == [
         "  s1/app.a: flows",
         "  s1/app.b: waits, 3 rows at most: waits for version 2",
         "    1,234 of its rows, or more, were written over rows with the",

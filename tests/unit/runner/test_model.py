@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
-from tests.e2e.runner.model import ScenarioError, parse, rename
+from shardmerge.schemas.names import ShardId, TargetTable
+from shardmerge.schemas.routing import route as route_to
+from tests.e2e.runner.cases import case_name, routes_of
+from tests.e2e.runner.model import ANY, ScenarioError, load_all, parse, pending, rename
 
 
 def document(**changes: Any) -> dict[str, Any]:
@@ -110,3 +115,81 @@ def test_a_target_without_shards_is_judged_by_its_rows_only() -> None:
 
     assert (scenario.final.columns, scenario.final.indexes) == (None, None)
     assert (scenario.final.row_count, scenario.final.rows) == (0, ())
+
+
+def test_a_file_that_cannot_be_read_fails_by_itself(tmp_path: Path) -> None:
+    good = yaml.safe_dump(document())
+    (tmp_path / "a.yaml").write_text("id: [broken", encoding="utf-8")
+    (tmp_path / "b.yaml").write_text(good, encoding="utf-8")
+    (tmp_path / "c.yaml").write_text("- a list", encoding="utf-8")
+    (tmp_path / "d.yaml").write_text(good, encoding="utf-8")
+    (tmp_path / "e.yaml").write_bytes(b"\xff\xfe\x00")
+    changed = yaml.safe_dump(document(sources=[{"source": "s1"}]))
+    (tmp_path / "f.yaml").write_text(changed, encoding="utf-8")
+
+    scenarios, unreadable = load_all(sorted(tmp_path.glob("*.yaml")))
+
+    assert [scenario.id for scenario in scenarios] == ["x"]
+    assert sorted(unreadable) == ["a", "c", "d", "e", "f"]
+    assert "another file has the id 'x'" in unreadable["d"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "refused"),
+    [
+        ({"refused": True}, ANY),
+        ({"source_error": 1091}, "1091"),
+        ({"expect": {"source_error": "Duplicate"}}, "Duplicate"),
+        ({"must_fail": False}, ""),
+        ({}, ""),
+    ],
+)
+def test_a_step_may_say_that_the_source_must_refuse_it(
+    fields: dict[str, Any], refused: str
+) -> None:
+    step = {"n": 1, "source": "s1", "table": "app1.t_1", "sql": "alter table t_1 drop x", **fields}
+    found = parse(document(steps=[step]), "x").steps[0]
+    assert (found.refused, found.expect) == (refused, None)
+
+
+def test_a_scenario_may_say_its_partitions_and_that_locks_stay() -> None:
+    found = parse(document(partitions=3, final={"locks_pending": True}), "x")
+    assert (found.partitions, found.final.state) == (3, "locks pending")
+    with pytest.raises(ScenarioError, match="no number of partitions"):
+        parse(document(partitions="many"), "x")
+    told: list[dict[str, Any]] = [{"lock": "pending"}, {"locks_pending": 2}, {"held": True}]
+    assert [pending(expect) for expect in told] == [True, 2, None]
+
+
+@pytest.mark.parametrize(
+    ("route", "databases", "tables"),
+    [
+        ("app1.t_* of every source -> merged.t", ("app1", "app2"), "t_.*"),
+        ("app1.t_*, app2.t_* of every source -> merged.t", ("app1", "app2"), "t_.*"),
+        ("`app1`.`t_?` -> `merged`.`t`", ("app1",), "t_."),
+        ("t% of all sources => merged.t", ("app1",), "t.*"),
+        ("app*.t_[12] and app1.old -> merged.t", ("app1",), "t_[12]|old"),
+    ],
+)
+def test_a_route_may_have_any_wildcards(
+    route: str, databases: tuple[str, ...], tables: str
+) -> None:
+    found = parse(document(route=route), "x").route
+    assert (found.databases, found.tables) == (databases, tables)
+
+
+def test_other_databases_get_the_prefix_too() -> None:
+    changes = {
+        "route": "shop.order_? of every source -> all_shops.orders",
+        "target": "all_shops.orders",
+        "sources": [
+            {"source": "s1", "table": "shop.order_1", "create": "create table order_1 (i int)"}
+        ],
+    }
+    scenario = parse(document(**changes), "x")
+    sql = "insert into shop.order_1 select * from all_shops.orders"
+    wanted = "insert into su1_shop.order_1 select * from su1_all_shops.orders"
+    assert rename(sql, "su1", scenario.names) == wanted
+    (rule,) = routes_of([scenario])
+    shard = ShardId("s1", f"{case_name(scenario, 7, 1)}_shop", "order_1")
+    assert route_to((rule,), shard) == (TargetTable("su1_7_all_shops", "orders"),)

@@ -125,7 +125,59 @@ def test_mariadb_widens_no_text_that_the_converting_statement_defines() -> None:
     kinds = [c.type.name for c in altered(action, MARIADB, made).columns]
     assert kinds == ["mediumtext", "text", "text"]
     kinds = [c.type.name for c in altered(action, MYSQL, made).columns]
-    assert kinds == ["mediumtext", "mediumtext", "mediumtext"]
+    assert kinds == ["mediumtext", "mediumtext", "text"]
+
+
+V57 = ServerContext(version=(5, 7, 22))
+
+
+@pytest.mark.parametrize(
+    ("before", "text"),
+    [
+        ("INT", "tinytext"), ("DATETIME(6)", "tinytext"), ("DECIMAL(62,0)", "tinytext"),
+        ("DECIMAL(65,30)", "text"), ("BIT(64)", "text"), ("CHAR(63)", "tinytext"),
+        ("CHAR(64)", "text"), ("CHAR(127) CHARSET ucs2", "tinytext"),
+        ("CHAR(128) CHARSET ucs2", "text"), ("TINYTEXT", "text"), ("BLOB", "mediumtext"),
+        ("MEDIUMTEXT", "longtext"), ("JSON", "longtext"), ("GEOMETRY", "longtext"),
+        (f"ENUM('{'y' * 64}')", "text"), (f"SET('{'y' * 31}','{'z' * 31}')", "tinytext"),
+    ],
+)  # fmt: skip
+def test_mysql_8_sizes_a_text_that_it_converts_by_what_the_column_was(
+    before: str, text: str
+) -> None:
+    action = "CONVERT TO CHARACTER SET utf8mb4, MODIFY c TEXT"
+    made = f"CREATE TABLE t (c {before}) CHARSET=latin1"
+    for context in (OLD, MYSQL):
+        assert altered(action, context, made).columns[0].type.name == text
+    for context in (V57, MARIADB):
+        assert altered(action, context, made).columns[0].type.name == "text"
+
+
+@pytest.mark.parametrize("written", ["(2)", "((2))", "(+2)", "('2')", "(0x2)", "(b'10')"])
+def test_a_constant_in_parentheses_is_a_literal_behind_set_default(written: str) -> None:
+    literal = Default(DefaultKind.LITERAL, "2")
+    made = "CREATE TABLE t (c INT PRIMARY KEY)"
+    for context in (OLD, MYSQL, MARIADB):
+        found = altered(f"ALTER c SET DEFAULT {written}", context, made)
+        assert found.columns[0].default == literal
+
+
+def test_in_a_definition_it_is_an_expression_to_mysql_and_so_is_a_negative_one() -> None:
+    assert column("INT DEFAULT (2)").default == Default(DefaultKind.EXPRESSION, "2")
+    made = "CREATE TABLE t (c INT)"
+    for action, default in (
+        ("ALTER c SET DEFAULT (-2)", Default(DefaultKind.EXPRESSION, "-2")),
+        ("ALTER c SET DEFAULT (2 + 1)", Default(DefaultKind.EXPRESSION, "(2 + 1)")),
+        ("ALTER c SET DEFAULT (NULL)", NULL),
+    ):
+        assert altered(action, MYSQL, made).columns[0].default == default
+
+
+@pytest.mark.parametrize("context", [MYSQL, MARIADB])
+def test_a_check_that_names_no_column_goes_with_any_column(context: ServerContext) -> None:
+    made = "CREATE TABLE t (a INT, b INT, CONSTRAINT x CHECK (1 < 2), CONSTRAINT y CHECK (a > 1))"
+    assert [check.name for check in altered("DROP b", context, made).checks] == ["y"]
+    assert len(altered("ADD c INT", context, made).checks) == 2
 
 
 @pytest.mark.parametrize(

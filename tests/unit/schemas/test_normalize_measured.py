@@ -6,9 +6,18 @@ import pytest
 
 from shardmerge.schemas.apply import apply_alter, apply_create
 from shardmerge.schemas.changes import AlterTable, CreateTable
+from shardmerge.schemas.errors import UnparsableDDL
 from shardmerge.schemas.expressions import canonical
 from shardmerge.schemas.grammar import ServerContext, parse
-from shardmerge.schemas.model import Column, Default, DefaultKind, IndexPart, TableSchema
+from shardmerge.schemas.model import (
+    Column,
+    Default,
+    DefaultKind,
+    Generated,
+    IndexKind,
+    IndexPart,
+    TableSchema,
+)
 from shardmerge.schemas.normalize import normalize
 
 MYSQL = ServerContext(version=(9, 7))
@@ -135,6 +144,10 @@ def test_a_functional_index_is_spelled_as_the_table_does() -> None:
         ("2020-01-02 03::04.", "2020-01-02 03:04:00"),
         ("2020-01-02:", "2020-01-02 00:00:00"),
         ("20-1-2T3:4:5", "2020-01-02 03:04:05"),
+        ("0:0:0", "0000-00-00 00:00:00"),
+        ("2/2/2", "0002-02-02 00:00:00"),
+        ("2.2.2", "2002-02-02 00:00:00"),
+        ("002/2/2", "0002-02-02 00:00:00"),
         ("0000-00-00 00:00:00.000", "0000-00-00 00:00:00"),
     ],
 )
@@ -288,3 +301,46 @@ def test_short_names_of_collations_get_their_charset() -> None:
     found = column("VARCHAR(5) CHARACTER SET utf8mb3 COLLATE uca1400_ai_ci", MARIADB)
     assert found.type.collation == "utf8mb3_uca1400_ai_ci"
     assert column("CHAR CHARACTER SET latin5 COLLATE latin5_turkish_ci").type.collation == ""
+
+
+@pytest.mark.parametrize(
+    ("definition", "charset", "collation"),
+    [
+        ("VARCHAR(64) BINARY COLLATE utf8_bin", "utf8mb3", "utf8mb3_bin"),
+        ("TEXT BINARY NOT NULL COLLATE latin1_general_ci", "latin1", "latin1_bin"),
+        ("CHAR(3) CHARSET utf8 BINARY COLLATE utf8_general_ci", "utf8mb3", ""),
+    ],
+)
+def test_a_collation_beside_binary_tells_the_charset(
+    definition: str, charset: str, collation: str
+) -> None:
+    kind = column(definition).type
+    assert (kind.charset, kind.collation) == (charset, collation)
+
+
+def test_mysql_5_7_and_mariadb_read_a_collation_beside_binary_in_their_way() -> None:
+    old = ServerContext(version=(5, 7, 22))
+    kind = column("CHAR(3) CHARSET utf8 BINARY COLLATE utf8_general_ci", old).type
+    assert (kind.charset, kind.collation) == ("utf8mb3", "utf8mb3_bin")
+    kind = column("VARCHAR(64) BINARY COLLATE utf8_bin", MARIADB).type
+    assert (kind.charset, kind.collation) == ("utf8mb3", "utf8mb3_bin")
+
+
+@pytest.mark.parametrize(
+    ("elements", "length"),
+    [("g POINT, KEY (g)", 25), ("g POINT, KEY (g(10))", 25), ("g POINT, KEY (g(40))", 25),
+     ("g GEOMETRY, KEY (g(32))", 32), ("g GEOMETRY NOT NULL, UNIQUE (g(3000))", 3000)],
+)  # fmt: skip
+def test_to_mysql_5_7_an_index_of_a_shape_is_one_of_its_bytes(elements: str, length: int) -> None:
+    table = create(f"CREATE TABLE t ({elements})", ServerContext(version=(5, 7, 22)))
+    (index,) = table.indexes
+    assert (index.kind is IndexKind.SPATIAL, index.parts[0].length) == (False, length)
+
+
+def test_hundreds_of_parentheses_are_read_and_deeper_calls_refused_in_words() -> None:
+    deep = f"{'(' * 2000}a + 1{')' * 2000}"
+    table = create(f"CREATE TABLE t (a INT, b INT AS ({deep}), CHECK ((({deep})) > (1)))")
+    assert table.columns[1].generated == Generated("(`a` + 1)", False)
+    assert table.checks[0].expression == "((`a` + 1) > 1)"
+    with pytest.raises(UnparsableDDL, match="nested too deeply"):
+        parse(f"CREATE TABLE t (a INT AS ({'abs(' * 2000}1{')' * 2000}))", MYSQL)

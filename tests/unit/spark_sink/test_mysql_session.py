@@ -8,6 +8,7 @@ import pymysql
 import pytest
 
 from shardmerge.schemas.errors import TargetError
+from shardmerge.spark_sink.targets.mysql.server_notes import ServerNote, decisive
 from shardmerge.spark_sink.targets.mysql.session import LOST, MySqlAddress, MySqlSession
 
 PACKET = 1 << 16
@@ -36,6 +37,7 @@ class Scripted:
         if not sql.startswith(("SET SESSION", "SELECT @@")) and self.error is not None:
             raise self.error
         asked = sql.startswith("SHOW WARNINGS")
+        self.rowcount = len(self.warnings) if asked else 2
         self._rows = self.warnings if asked else [(1, PACKET, self.version)]
 
     def fetchall(self) -> list[tuple[Any, ...]]:
@@ -102,6 +104,32 @@ def test_a_result_that_the_server_made_null_is_refused(connect: Any) -> None:
 
     assert (raised.value.number, raised.value.retryable) == (1301, False)
     assert not session.is_open  # the next connection has a raised max_allowed_packet
+
+
+RANGE_MEMORY = ("Warning", 3170, "Memory capacity of 8388608 bytes for 'range_optimizer_max…'")
+
+
+def test_a_note_that_is_not_about_a_value_refuses_nothing(connect: Any) -> None:
+    session = connect(warnings=[RANGE_MEMORY, ("Note", 1592, "Unsafe statement …")])
+    assert session.execute_strictly("DELETE FROM t WHERE (a) IN (1)") == 2
+    assert session.load("LOAD DATA LOCAL INFILE '{path}' INTO TABLE t", b"0\n") == 2
+
+
+@pytest.mark.parametrize("level", ["Note", "Warning"])
+def test_a_value_that_is_stored_otherwise_is_refused_whatever_its_level(
+    connect: Any, level: str
+) -> None:
+    session = connect(warnings=[RANGE_MEMORY, (level, 1265, "Data truncated for column 'a'")])
+    with pytest.raises(TargetError, match=rf"Data truncated .* \[1265, {level}\]") as raised:
+        session.execute_strictly("REPLACE INTO t VALUES ('x ')")
+    assert raised.value.number == 1265
+
+
+def test_notes_that_the_server_keeps_back_are_not_taken_for_harmless() -> None:
+    told = [ServerNote(*RANGE_MEMORY)]
+    assert decisive(told, 1) is None
+    kept_back = decisive(told, 70)
+    assert kept_back is not None and kept_back.text.startswith("70 warnings")
 
 
 @pytest.mark.parametrize(

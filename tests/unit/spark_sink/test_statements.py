@@ -11,8 +11,10 @@ from shardmerge.spark_sink.statements import (
     Refused,
     StatementState,
     bindings,
+    debt_limit_of,
     fixup_stops,
     frontier,
+    is_waited_for,
     limit_of,
     open_statements,
     rows_gate,
@@ -260,3 +262,34 @@ def test_a_shard_with_a_fixup_does_not_wait_for_a_debt():
     fixup = Fixup(A, FixupKind.SNAPSHOT, ("c",), "")
     target = _target(decision(1, A, 10), replace(decision(2, B, 20, DROP), fixups=(fixup,)))
     assert fixup_stops(target, _open(target)) == {}
+
+
+def test_a_debt_waits_for_rows_that_its_own_version_lets_through():
+    opened = decision(3, B, 20, DROP, releases=(A,))
+    target = _target(decision(1, A, 10, hold=True), decision(2, A, 15, hold=True), opened)
+    gates = target.shards[A]
+    assert limit_of(gates, 3) is gates.gates[0]
+    assert debt_limit_of(gates, 3) is gates.gates[1]
+    at_the_hold = rows({A_ROWS: Applied(4, at(12))})
+    state, detail = _states(target, progress=at_the_hold)[key(3)]
+    assert (state, f"before {at(15)}" in detail) == (StatementState.DEBT, True)
+    assert _states(target)[key(3)] == (StatementState.READY, "")
+
+
+def test_a_debt_for_which_these_rows_wait_does_not_wait_for_them():
+    again = statement(EXPANDING, "column:c")
+    opened = decision(2, B, 20, DROP, again, releases=(A,))
+    target = _target(decision(1, A, 10, hold=True), opened)
+    assert is_waited_for(target, key(2), DROP)
+    at_the_hold = rows({A_ROWS: Applied(4, at(12))})
+    assert _states(target, progress=at_the_hold)[key(2)] == (StatementState.READY, "")
+
+
+def test_a_refused_debt_names_the_shards_that_are_read_again():
+    asked = replace(decision(1, A, 10), fixups=(Fixup(A, FixupKind.SNAPSHOT, (), ""),))
+    target = _target(asked, decision(2, A, 20, DROP))
+    refused = {key(2): Refused("Invalid use of NULL value", resting=True)}
+    state, detail = _states(target, refused=refused)[key(2)]
+    assert state is StatementState.REFUSED
+    assert detail.startswith("Invalid use of NULL value; it is tried again")
+    assert detail.endswith(f"{A} (since version 1)")

@@ -1,0 +1,79 @@
+"""What ``shardmerge status`` tells of the targets: one picture, and of when it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from shardmerge.schemas.pipeline import Pipeline
+from shardmerge.spark_sink.offsets import OffsetReader
+from shardmerge.spark_sink.partitions import Partition
+
+from .observer import Facts, Observer
+
+READ_S = 120.0
+"""How long the topics may take to be read to the ends that they had."""
+
+
+def read_facts(pipeline: Pipeline) -> tuple[Facts, datetime]:
+    """What the pipeline's topics say now.
+
+    The ends are read one after another, progress before decisions, and everything below them is
+    read, and nothing else: so a decision that a progress counts as executed is in the picture.
+
+    Returns:
+        The facts, and the time before which everything in them was written.
+
+    Raises:
+        StackError: Kafka does not answer, or the topics cannot be read to these ends.
+    """
+    reader, observer = OffsetReader(pipeline.kafka.bootstrap_servers), Observer(pipeline)
+    known = reader.partitions(observer.topics)
+    ends: dict[str, int] = {}
+    for topic in observer.topics:
+        if topic in known:
+            at = Partition(topic, 0)
+            ends[topic] = reader.stable_ends([at])[at]
+    now = datetime.now(UTC)
+    return observer.read_to(ends, READ_S), now
+
+
+def lines(facts: Facts, at: datetime) -> Iterator[str]:
+    """The picture as lines of text.
+
+    Args:
+        facts: What ``read_facts`` gave.
+        at: The time of it.
+    """
+    yield f"as of {at:%Y-%m-%d %H:%M:%S} UTC"
+    for target, joined in sorted(facts.joined.items()):
+        progress = facts.progress.get(target)
+        rows = progress.rows if progress else 0
+        executed = f", executed up to {progress.executed_version}" if progress else ""
+        yield f"{target}: version {joined.version}{executed}, {rows:,} rows applied"
+        if progress and progress.ts_ms:
+            yield f"  the sink reported last at {_moment(progress.ts_ms)}"
+        if failure := progress.failure if progress else None:
+            tries = f"{failure.times:,} tries failed since {_moment(failure.since_ms)}"
+            yield f"  rows of {failure.where}: {tries}: {failure.message}"
+            if failure.hint:
+                yield f"    {failure.hint}"
+        held = facts.held(target)
+        shards = {s.shard: s for s in progress.shards} if progress else {}
+        for shard in facts.live(target):
+            if shard in held:
+                yield f"  {shard}: held at {held[shard].position}: {held[shard].reason}"
+                yield f"    {held[shard].hint}"
+            elif (found := shards.get(shard)) is not None and found.waiting:
+                yield f"  {shard}: waits, {found.parked:,} rows at most: {found.waiting}"
+            else:
+                yield f"  {shard}: flows"
+            if shard in shards and (overwritten := shards[shard].overwritten):
+                yield f"    {overwritten:,} of its rows, or more, were written over rows with the"
+                yield '    same primary key: see "Which shard a row came from" in the README'
+        for statement in progress.open if progress else ():
+            yield f"  {statement.state}: {statement.sql} {statement.detail}"
+
+
+def _moment(ms: int) -> str:
+    return f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"

@@ -1,0 +1,25 @@
+"""Offsets of ``get_watermark_offsets``, before anything is decided by them. Pure.
+
+Of many partitions at once ``connectors.partition_offsets`` asks, which looks at its answers itself.
+"""
+
+from __future__ import annotations
+
+from .errors import StackError
+
+
+def answered(offset: int, topic: str, partition: int) -> int:
+    """An end or a beginning that was asked for, if the answer holds one.
+
+    While a broker restarts, librdkafka answers without an error and with one of its own values
+    (-1001, "invalid"; -1, "end"; -2, "beginning"): no place in a partition. (Measured.)
+
+    Raises:
+        StackError: The answer is no offset. Asked again, Kafka answers when it is up.
+    """
+    if offset < 0:
+        raise StackError(
+            f"Kafka does not tell an offset of {topic}-{partition} (the client answers {offset})",
+            hint="a broker restarts or looks for a leader: it is asked again",
+        )
+    return offset
