@@ -25,6 +25,7 @@ from shardmerge.schemas.names import ShardId
 from shardmerge.schemas.origin import origin_part
 from shardmerge.schemas.render.dialect import Dialect
 from shardmerge.schemas.routing import Mode
+from shardmerge.schemas.type_join import TypePolicy
 
 from . import optimistic, pessimistic
 from .answers import Step, with_warning
@@ -63,7 +64,8 @@ def skip(state: TargetState, known: ShardState, dialect: Dialect) -> Settled | R
     if known.effective is None:
         skipped = _admitted(state, known, dialect)
     else:
-        skipped = _skipped(known, state.without_shard(known.shard).effective.ids)
+        others = state.without_shard(known.shard)
+        skipped = _skipped(known, others.effective.ids, state.types)
     if isinstance(skipped, Refusal):
         return skipped
     return _opened(state, [skipped], lambda moved: _settled_or_still(state, moved, dialect))
@@ -97,7 +99,7 @@ def replaced(
     )  # fmt: skip
     free = state.with_shard(replace(known, effective=base, hold=None, actual=None))
     assigned = assign(free, change)
-    counts = as_rows_fit(assigned.tracked, has, ())
+    counts = as_rows_fit(assigned.tracked, has, (), state.types)
     if isinstance(counts, str):
         return Refusal(f"{known.shard}: {counts}", hint)
     shard = _counting(known, counts, has)
@@ -123,7 +125,7 @@ def unlock_discard(state: TargetState, known: ShardState, dialect: Dialect) -> S
         others = others.without_shard(shard.shard)
     skipped = []
     for shard in waiting:
-        without = _skipped(shard, others.effective.ids)
+        without = _skipped(shard, others.effective.ids, state.types)
         if isinstance(without, Refusal):
             return without
         skipped.append(without)
@@ -176,12 +178,14 @@ def _counting(known: ShardState, counts: ShardSchema, has: ShardSchema) -> Shard
     return replace(known, effective=counts, actual=actual, hold=known.rest)
 
 
-def _skipped(shard: ShardState, elsewhere: Container[str]) -> ShardState | Refusal:
+def _skipped(
+    shard: ShardState, elsewhere: Container[str], types: TypePolicy
+) -> ShardState | Refusal:
     """The shard when the first change that it waits with does not count."""
     has = _first(shard)
     if has is None or shard.effective is None:
         return Refusal(f"what {shard.shard} has is not known", "tell its schema with set-schema")
-    counts = as_rows_fit(shard.effective, has, elsewhere)
+    counts = as_rows_fit(shard.effective, has, elsewhere, types)
     if isinstance(counts, str):
         return Refusal(f"{shard.shard}: {counts}", _OTHERWISE)
     return _counting(shard, counts, has)
@@ -191,7 +195,7 @@ def _admitted(state: TargetState, known: ShardState, dialect: Dialect) -> ShardS
     """A shard that arrived in conflict, counting with what can be joined of its schema."""
     has, names = _first(known), known_names(state)
     assert has is not None
-    joined = state.effective.join(names) if state.effective.shards else None
+    joined = state.effective.join(names, types=state.types) if state.effective.shards else None
 
     def tried(columns: Mapping[str, Column]) -> ShardState | Refusal:
         shard = _counting(known, with_columns(has, columns), has)
