@@ -32,7 +32,7 @@ MAX_PRECISION, MAX_SCALE = 65, 30
 MAX_VARCHAR_BYTES = 65_535
 SIZES_BYTES = (255, 65_535, 16_777_215, 4_294_967_295)
 """Largest value of tinytext or tinyblob, text or blob, and so on."""
-_DIGITS = {
+DIGITS = {
     "tinyint": (3, 3), "smallint": (5, 5), "mediumint": (7, 8), "int": (10, 10), "bigint": (19, 20)
 }  # fmt: skip
 """Decimal digits of the greatest value, signed and unsigned."""
@@ -93,7 +93,7 @@ def _least_number(kinds: Sequence[ColumnType]) -> ColumnType | str:
     sizes = [INTEGER_NAMES.index(kind.name) + (kind.unsigned and not unsigned) for kind in kinds]
     size = max(sizes)
     if size == len(INTEGER_NAMES):
-        return ColumnType("decimal", _DIGITS["bigint"][True], 0)
+        return ColumnType("decimal", DIGITS["bigint"][True], 0)
     name, lengths = INTEGER_NAMES[size], {(kind.name, kind.length) for kind in kinds}
     length = kinds[0].length if lengths == {(name, kinds[0].length)} else None
     return ColumnType(name, length, unsigned=unsigned)
@@ -102,7 +102,7 @@ def _least_number(kinds: Sequence[ColumnType]) -> ColumnType | str:
 def _least_decimal(kinds: Sequence[ColumnType], *, unsigned: bool) -> ColumnType | str:
     scale = max(kind.scale or 0 for kind in kinds)
     whole = max(
-        _DIGITS[kind.name][kind.unsigned]
+        DIGITS[kind.name][kind.unsigned]
         if kind.is_integer
         else (kind.length or 10) - (kind.scale or 0)
         for kind in kinds
@@ -186,7 +186,7 @@ def _charsets_apart(kinds: Sequence[ColumnType]) -> str:
 
 def _why_apart(kinds: Sequence[ColumnType]) -> str:
     if any(map(_is_exact, kinds)) and any(kind.name in _APPROXIMATE for kind in kinds):
-        return "one is exact, the other approximate: neither holds every value of the other"
+        return "one is exact, the other approximate, and the two are not made one"
     if any(kind.is_string for kind in kinds) and any(kind.is_binary for kind in kinds):
         return "one is text, the other bytes, which need not be text"
     if all(kind.name in SPATIAL_NAMES for kind in kinds):
