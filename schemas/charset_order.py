@@ -163,7 +163,11 @@ def joined_collation(charset: str, found: Collection[tuple[str, str]]) -> str:
             first = first.joined(order)
         return f"{charset}_{first.suffix}"
     every_one_pads = all(pads(charset, name) for name in names)
-    return f"{charset}_bin" if every_one_pads else finest_collation(charset)
+    if every_one_pads:
+        return f"{charset}_bin"
+    # Both names of utf8mb4 say the same, each on servers of its own kind.
+    nopad = f"{charset}_nopad_bin"
+    return nopad if nopad in names else finest_collation(charset)
 
 
 def _carried(source: str, collation: str, charset: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from .events import StatementKind
 from .lattice_columns import fitted_default, same_value
 from .model import Column, Default, DefaultKind
-from .render.dialect import CannotRender, Dialect
+from .render.dialect import CannotRender, Dialect, Place
 from .type_join import TypePolicy, joined_type, value_type
 from .types import WITHOUT_LITERAL_DEFAULT
 
@@ -83,7 +83,7 @@ def column_steps(
     is_zero = same_value(before.default, dialect.zero_value(before.type), before.type)
     low = _Value.of(before, ours=is_zero)
     high = _Value.of(after, ours=ours)
-    top = low.join(high, types)
+    top = low.join(high, types, dialect)
     name = after.name
     if top is None:
         reason = f"{name} accepts other values than before"
@@ -268,12 +268,17 @@ class _Value:
             optional,
         )
 
-    def join(self, other: _Value, types: TypePolicy) -> _Value | None:
+    def join(self, other: _Value, types: TypePolicy, dialect: Dialect) -> _Value | None:
         """The least upper bound; None when there is none."""
         a, b = self.definition, other.definition
         kind = joined_type((a.type, b.type), types)
         if isinstance(kind, str):
             return None
+        if kind not in (a.type, b.type):
+            fitted = dialect.fit_column(Column("c", kind), Place())
+            if isinstance(fitted, CannotRender):
+                return None
+            kind = fitted.column.type
         if a.default and b.default and not same_value(a.default, b.default, kind):
             return None
         default = b.default or a.default
