@@ -169,7 +169,10 @@ several = st.sampled_from(FAMILIES).flatmap(
 def candidates(kinds: list[ColumnType], joined: ColumnType) -> list[ColumnType]:
     """Types that might have done instead."""
     if joined.is_string:
-        charsets = {kind.charset for kind in kinds} | {"utf8mb3", "utf8mb4"}
+        charsets = {kind.charset for kind in kinds}
+        if len(charsets) > 1:
+            # Unicode that is joined with something is joined in UTF-8.
+            charsets = (charsets | {"utf8mb3", "utf8mb4"}) - {"ucs2", "utf16"}
         return _texts(tuple(charset for charset in _CHARACTERS if charset in charsets))
     if joined.is_binary:
         return _byte_types()

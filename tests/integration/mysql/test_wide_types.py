@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from itertools import combinations
+from typing import cast
 
 import pymysql
 import pytest
@@ -19,9 +21,10 @@ from shardmerge.schemas.charsets import charset_name, collation_name
 from shardmerge.schemas.model import Column
 from shardmerge.schemas.render.dialect import FittedColumn, Place
 from shardmerge.schemas.render.dialects import dialect_of
-from shardmerge.schemas.render.mysql import column_type
+from shardmerge.schemas.render.mysql import column_type, string_literal
 from shardmerge.schemas.type_join import TypePolicy, joined_type, value_type
 from shardmerge.schemas.types import ColumnType
+from shardmerge.spark_sink.columns import Form, encoder
 
 from .twin import HOME, Twin
 
@@ -247,3 +250,63 @@ def test_the_joined_collation_tells_apart_what_either_one_does(twin: Twin) -> No
             joined += 1
             assert told[both] >= told[a] | told[b], (a, b, both)
     assert joined > 100
+
+
+_READ: tuple[tuple[str, tuple[object, ...]], ...] = (
+    ("bigint", (2**63 - 1, -(2**63), 0)),
+    ("bigint unsigned", (2**64 - 1, 0)),
+    ("int unsigned", (2**32 - 1,)),
+    ("decimal(20,0)", ("99999999999999999999", "-99999999999999999999")),
+    ("decimal(38,10)", ("9999999999999999999999999999.9999999999", "-0.0000000001")),
+    ("float", (0.1, 3.4028235e38, -1.17549435e-38, 16777215.0)),
+    ("double", (0.1, 1.7976931348623157e308, 5e-324)),
+    ("varchar(9) charset latin1", ("é€ÿ", "it's", "")),
+    ("text charset utf8mb4", ("字😀\n\\", "a ")),
+    ("binary(3)", (b"\xff", b"")),
+    ("varbinary(9)", (b"\x00 \xff", b"")),
+    ("blob", (b"\x00\x01",)),
+)
+"""Types of shards, and values as Debezium reads them from the binlog (bytes: in Avro)."""
+_JOINED = (
+    ("bigint", "bigint unsigned"), ("int unsigned", "bigint"), ("bigint", "decimal(38,10)"),
+    ("bigint unsigned", "decimal(38,10)"), ("decimal(20,0)", "decimal(38,10)"),
+    ("float", "double"), ("varchar(9) charset latin1", "text charset utf8mb4"),
+    ("binary(3)", "varbinary(9)"), ("varbinary(9)", "blob"), ("binary(3)", "blob"),
+)  # fmt: skip
+
+
+def _literal(form: Form, cell: str | None) -> str:
+    assert cell is not None
+    if form is Form.HEX:
+        return f"x'{cell}'"
+    return cell if form is Form.NUMBER else string_literal(cell)
+
+
+def test_what_the_sink_writes_into_the_join_is_what_the_shards_own_column_becomes(
+    twin: Twin,
+) -> None:
+    """Through the encoder of the shard's type, beside the same cells in a column of that type."""
+    values = dict(_READ)
+    for pair in _JOINED:
+        kinds = [kind for text in pair if (kind := _kind(twin, text)) is not None]
+        joined = joined_type(kinds, TypePolicy.WIDE)
+        assert isinstance(joined, ColumnType)
+        wide = _fitted(twin, joined)
+        for text, kind in zip(pair, kinds, strict=True):
+            how = encoder(kind, base64=False)
+            literals = [_literal(how.form, cell) for cell in how.encode(values[text])]
+            shown = []
+            for first in (kind, wide):
+                twin.query("DROP TABLE IF EXISTS t")
+                definition = f"id INT AUTO_INCREMENT PRIMARY KEY, c {column_type(first)}"
+                twin.query(f"CREATE TABLE t ({definition})")
+                for literal in literals:
+                    twin.query(f"INSERT INTO t (c) VALUES ({literal})")
+                twin.query(f"ALTER TABLE t MODIFY c {column_type(wide)}")
+                shown.append(_shown(twin, wide))
+            assert shown[0] == shown[1], (text, wide)
+            if kind.name in ("float", "decimal") or kind.is_integer:
+                read = [Decimal(str(v)) for v in values[text]]
+                if kind.name == "float":
+                    read = [Decimal(struct.unpack("f", struct.pack("f", v))[0]) for v in read]
+                assert [Decimal(cast("float", v)) for v in shown[1]] == read, (text, wide)
