@@ -25,8 +25,15 @@ from shardmerge.schemas.events import (
 from shardmerge.schemas.grammar import ServerContext
 from shardmerge.schemas.origin_columns import of_shard, own_schema
 from shardmerge.schemas.render.dialect import Dialect
-from shardmerge.schemas.routing import ExistingRows, Keyless, Mode, RenamePolicy, RowsPolicy
+from shardmerge.schemas.routing import (
+    ExistingRows,
+    Keyless,
+    Mode,
+    RenamePolicy,
+    RowsPolicy,
+)
 from shardmerge.schemas.row_statements import removal
+from shardmerge.schemas.type_join import TypePolicy
 
 from . import pessimistic
 from .answers import Step, obeyed, refuse, with_statement, with_warning
@@ -58,6 +65,7 @@ POLICIES: Mapping[str, type[StrEnum]] = {
     "existing_rows": ExistingRows,
     "keyless": Keyless,
     "on_drop": RowsPolicy,
+    "types": TypePolicy,
 }
 """The policies of a route that an operator can set for a target, by their names there."""
 

@@ -69,6 +69,7 @@ def decide(state: TargetState, change: SchemaChange, dialect: Dialect = MYSQL_8)
         renames=change.renames,
         existing_rows=change.existing_rows,
         keyless=change.keyless,
+        types=change.types,
     )
     if not counted.shards and counted.schema is None:
         counted = replace(counted, origin=change.origin)

@@ -29,7 +29,7 @@ from shardmerge.schemas.model import (
     IndexKind,
     TableSchema,
 )
-from shardmerge.schemas.type_join import join_types, value_type
+from shardmerge.schemas.type_join import TypePolicy, joined_type, value_type
 
 Part: TypeAlias = Column | Index | Check | ForeignKey
 _KEY = ("index", "primary")
@@ -97,8 +97,11 @@ def left_out(actual: ShardSchema, counts: ShardSchema) -> frozenset[str]:
 
 
 def values_fit(own: Column, counts: Column) -> bool:
-    """Whether every value of a shard's column is one of the column as which it counts."""
-    joined = join_types(own.type, counts.type)
+    """Whether every value of a shard's column is one of the column as which it counts.
+
+    That is so or not, whatever the route says of types.
+    """
+    joined = joined_type((own.type, counts.type), TypePolicy.WIDE)
     return (
         not isinstance(joined, str)
         and value_type(joined) == value_type(counts.type)
@@ -108,7 +111,7 @@ def values_fit(own: Column, counts: Column) -> bool:
 
 
 def as_rows_fit(
-    counts: ShardSchema, actual: ShardSchema, elsewhere: Container[str]
+    counts: ShardSchema, actual: ShardSchema, elsewhere: Container[str], types: TypePolicy
 ) -> ShardSchema | str:
     """A schema with which a shard is to count, changed so that its rows are rows of it.
 
@@ -123,6 +126,7 @@ def as_rows_fit(
         counts: With which it is to count.
         actual: The shard's schema.
         elsewhere: Identities of columns with which other shards count.
+        types: Which types of one column go together.
 
     Returns:
         Why no row of the shard could be applied, where that is so.
@@ -133,7 +137,7 @@ def as_rows_fit(
     for item in counts.columns:
         mine = own.get(item.id)
         column: Hashable = ("column", item.id)
-        wide = _wide_enough(item.column, mine) if mine is not None else None
+        wide = _wide_enough(item.column, mine, types) if mine is not None else None
         if wide is not None:
             parts[column] = wide
             continue
@@ -153,13 +157,13 @@ def as_rows_fit(
     return _schema(counts.schema, _possible(parts))
 
 
-def _wide_enough(counts: Column, own: Column) -> Column | None:
+def _wide_enough(counts: Column, own: Column, types: TypePolicy) -> Column | None:
     """The column that takes its own values and those of the shard's; None when there is none."""
-    kind = join_types(own.type, counts.type)
-    if isinstance(kind, str) or own.generated != counts.generated:
-        return None
     if values_fit(own, counts):
         return counts
+    kind = joined_type((own.type, counts.type), types)
+    if isinstance(kind, str) or own.generated != counts.generated:
+        return None
     default = counts.default and fitted_default(counts.default, kind)
     nullable = own.nullable or counts.nullable
     if nullable and default is None and counts.generated is None:

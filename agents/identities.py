@@ -24,7 +24,7 @@ from shardmerge.schemas.joined import ShardSchema, name_at_birth
 from shardmerge.schemas.origin import origin_part
 from shardmerge.schemas.origin_columns import with_origin
 from shardmerge.schemas.routing import Mode, RenamePolicy
-from shardmerge.schemas.type_join import join_types
+from shardmerge.schemas.type_join import joined_type
 
 from .rereads import is_read_again
 from .state import TargetState
@@ -197,7 +197,8 @@ class _Copies:
             if there in schema.ids
         ]
         return column is not None and any(
-            not isinstance(join_types(other.type, column.type), str) for other in others
+            not isinstance(joined_type((other.type, column.type), state.types), str)
+            for other in others
         )
 
     def gave_up(self, column_id: str, has: Iterable[str]) -> bool:

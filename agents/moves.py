@@ -15,8 +15,9 @@ from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId
 from shardmerge.schemas.origin import OriginPart, without_origin
 from shardmerge.schemas.render.dialect import Dialect
-from shardmerge.schemas.routing import Keyless
+from shardmerge.schemas.routing import Keyless, Mode
 from shardmerge.schemas.target_table import changed_comments, target_schema
+from shardmerge.schemas.type_join import TypePolicy
 
 from .new_keys import HINT, unknown_key
 from .renewals import NO_RENEWALS, Renewals
@@ -81,9 +82,9 @@ def join_target(
         return clash
     if state.copies and (why := _cannot_copy(state, index, names)):
         return why
-    joined = index.join(names, first)
+    joined = index.join(names, first, state.types)
     if not isinstance(joined, Conflict):
-        joined = widened(joined, state.copies)
+        joined = widened(joined, state.copies, state.types)
     if isinstance(joined, Conflict):
         return Refusal(str(joined), joined.resolve)
     if why := _keyless(state, joined):
@@ -116,6 +117,7 @@ def join_target(
     statements = diff(
         state.schema, columns, to, state.target, dialect,
         copies=copies, renewed=lambda column_id: renewals.all_of(column_id, state, index),
+        types=_types_between(state),
     )  # fmt: skip
     if isinstance(statements, CannotRender):
         return Refusal(statements.reason, statements.hint)
@@ -190,6 +192,15 @@ def _keyless(state: TargetState, joined: JoinedTable) -> Refusal | None:
         "add a primary key to the table, or take such tables in: `shardmerge command set-policy "
         f"keyless={Keyless.COUNT} --target {state.target}`",
     )
+
+
+def _types_between(state: TargetState) -> TypePolicy:
+    """Which types a column of the target passes on its way.
+
+    When a lock opens, all shards have changed alike: the target's column is changed once, to what
+    they have, and need not hold the values of before and after at a time.
+    """
+    return TypePolicy.PUBLISHED if state.mode is Mode.PESSIMISTIC else state.types
 
 
 def _default_charset(joined: JoinedTable) -> tuple[str, str]:

@@ -330,7 +330,7 @@ def _admitted(
         if shard.effective is None:
             with_it = state.with_shard(shard.released)
             names = {i: i for i in with_it.effective.ids}
-            if not isinstance(with_it.effective.join(names), Conflict):
+            if not isinstance(with_it.effective.join(names, types=state.types), Conflict):
                 state = with_it
                 releases[shard.shard] = version
     return state, releases

@@ -27,6 +27,7 @@ from shardmerge.schemas.position import SourcePosition
 from shardmerge.schemas.routing import ExistingRows, Keyless, Mode, RenamePolicy
 from shardmerge.schemas.row_effects import RowEffect
 from shardmerge.schemas.schema_pool import SchemaPool
+from shardmerge.schemas.type_join import TypePolicy
 
 from .counted import counted, left_out
 
@@ -218,6 +219,7 @@ class TargetState:
         propagates: Whether the target's schema follows the join.
         existing_rows: What becomes of rows that DDL changed without row events.
         keyless: What becomes of shards without a primary key.
+        types: Which types of one column go together.
         policies: Those that an operator set instead of the routes': name → value, see
             ``commands.POLICIES``.
         told: What the target does without, as its decisions told, see ``TargetSchema.sentences``.
@@ -251,6 +253,7 @@ class TargetState:
     propagates: bool = True
     existing_rows: ExistingRows = ExistingRows.REREAD
     keyless: Keyless = Keyless.COUNT
+    types: TypePolicy = TypePolicy.WIDE
     policies: Mapping[str, str] = field(default_factory=dict)
     told: tuple[str, ...] = ()
     origin: Origin = NO_ORIGIN

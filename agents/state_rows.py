@@ -37,15 +37,16 @@ from shardmerge.schemas.plain import dump, from_plain, load
 from shardmerge.schemas.position import SourcePosition
 from shardmerge.schemas.routing import ExistingRows, Keyless, Mode, RenamePolicy
 from shardmerge.schemas.row_effects import RowEffect
+from shardmerge.schemas.type_join import TypePolicy
 
 from .state import Hold, Made, Pending, ShardState, TargetState, assembled
 
-FORMAT = 7
+FORMAT = 8
 """Version of the rows; a change of it needs a reader of the older ones."""
-_READABLE = (2, 3, 4, 5, 6, 7)
+_READABLE = (2, 3, 4, 5, 6, 7, 8)
 """Format 2 knows neither changes that wait for a DDL lock nor what operators said, format 3 no
 origin columns, format 4 no renames by copying, format 5 no policies that an operator set, format 6
-not what came of changes that wait."""
+not what came of changes that wait, format 7 not which types go together."""
 
 _PREFIX = b"state/"
 _RESTORE = (
@@ -186,6 +187,7 @@ def stored_state(
         propagates=header.propagates,
         existing_rows=header.existing_rows,
         keyless=header.keyless,
+        types=header.types,
         policies=header.policies,
         told=header.told,
         origin=header.origin,
@@ -211,6 +213,7 @@ class _StoredHeader:
     copies: tuple[Copy, ...] = ()
     policies: Mapping[str, str] = field(default_factory=dict)
     keyless: Keyless = Keyless.COUNT
+    types: TypePolicy = TypePolicy.PUBLISHED
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,6 +266,7 @@ def _header(state: TargetState) -> _StoredHeader:
         state.copies,
         state.policies,
         state.keyless,
+        state.types,
     )
 
 

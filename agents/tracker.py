@@ -197,6 +197,7 @@ def _schema_changes(tracking: Tracking, rules: Sequence[RoutingRule]) -> tuple[S
                     on_drop=rule.on_drop,
                     existing_rows=rule.existing_rows,
                     keyless=rule.keyless,
+                    types=rule.types,
                 )
             if len(targets) > 1:
                 change = _ambiguous(change, targets)

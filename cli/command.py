@@ -35,8 +35,8 @@ pause, resume    the rows of --shard wait
 reread           the table of --shard is read again, into the target
 leave            --shard is no shard any more; ARGUMENT "delete": nor are its rows in the target
 set-mode         ARGUMENT is optimistic, pessimistic, or "" for what the routes say
-set-policy       ARGUMENT is NAME=VALUE of renames, existing_rows, keyless or on_drop, as in a
-                 route; NAME= for what the routes say
+set-policy       ARGUMENT is NAME=VALUE of renames, types, existing_rows, keyless or on_drop, as
+                 in a route; NAME= for what the routes say
 
 ARGUMENT may be @FILE. Every command is a record of the log and can be replayed. Ends with 1
 when the command is refused, or not answered in time (it stays in the log and is carried out).

@@ -52,6 +52,7 @@ def _rule(rule: RoutingRule) -> dict[str, Any]:
         "on_drop": rule.on_drop,
         "existing_rows": rule.existing_rows,
         "keyless": rule.keyless,
+        "types": rule.types,
         "row_topic": rule.row_topic,
     }
 

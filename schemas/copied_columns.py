@@ -27,6 +27,7 @@ from .events import ShardColumn
 from .joined import Conflict, JoinedTable, ShardSchema, name_at_birth
 from .lattice_columns import fitted_default, join_columns
 from .origin import without_origin
+from .type_join import TypePolicy
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -184,7 +185,9 @@ def contradiction(
     return None
 
 
-def widened(joined: JoinedTable, copies: Iterable[Copy]) -> JoinedTable | Conflict:
+def widened(
+    joined: JoinedTable, copies: Iterable[Copy], types: TypePolicy = TypePolicy.WIDE
+) -> JoinedTable | Conflict:
     """The join with what the columns of open copies need beside it."""
     columns = {c.id: c for c in joined.columns}
     changed = False
@@ -193,7 +196,7 @@ def widened(joined: JoinedTable, copies: Iterable[Copy]) -> JoinedTable | Confli
         if before is None or after is None or not (before.is_in_target and after.is_in_target):
             continue
         plain = [replace(c.column, default=None, on_update="") for c in (before, after)]
-        both = join_columns(copy.after, after.column.name, plain, partial=False)
+        both = join_columns(copy.after, after.column.name, plain, partial=False, types=types)
         if isinstance(both, Conflict):
             return both
         kind, nullable = both.column.type, both.column.nullable

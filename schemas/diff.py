@@ -48,6 +48,7 @@ from .names import TargetTable
 from .render.dialect import CannotRender, Dialect
 from .render.mysql_dialect import MYSQL_8
 from .target_table import TargetSchema
+from .type_join import TypePolicy
 
 __all__ = ["CannotRender", "diff"]
 
@@ -66,6 +67,7 @@ def diff(
     *,
     copies: CopyMoves = NO_MOVES,
     renewed: Callable[[str], bool] = lambda column_id: False,
+    types: TypePolicy = TypePolicy.WIDE,
 ) -> tuple[TargetStatement, ...] | CannotRender:
     """The statements that bring the target to ``to``, in execution order.
 
@@ -79,6 +81,8 @@ def diff(
         copies: What renames by copying do; ``from_columns`` are rekeyed by it already.
         renewed: Whether the values that the target has in a column, given by identity, are none
             of its shards' any more: a column of other values is then made anew, not converted.
+        types: Which types go together: between two that do, a column takes two steps; else one that
+            switches.
 
     Returns:
         The statements, empty when nothing is to do; or why the target cannot be brought there.
@@ -88,7 +92,7 @@ def diff(
         write.create()
         return write.result
     return _Diff(
-        from_schema, from_columns, to, write, dialect, copies=copies, renewed=renewed
+        from_schema, from_columns, to, write, dialect, copies=copies, renewed=renewed, types=types
     ).run()
 
 
@@ -105,9 +109,10 @@ class _Diff:
         *,
         copies: CopyMoves,
         renewed: Callable[[str], bool],
+        types: TypePolicy,
     ) -> None:
         self.write, self.dialect, self.copies = write, dialect, copies
-        self.renewed = renewed
+        self.renewed, self.types = renewed, types
         self.from_schema, self.to = from_schema, to
         self.before = {c.id: c.column for c in from_columns}
         self.after = {c.id: c.column for c in to.columns}
@@ -234,10 +239,11 @@ class _Diff:
                 return ColumnMove(rebuild=True)
         ours = column_id in self.to.ours
         if any(merge.kept == column_id for merge in self.copies.merges):
-            return merged_steps(before, after, dialect=self.dialect)
+            return merged_steps(before, after, dialect=self.dialect, types=self.types)
+        steps = column_steps
         if self.copies.renamed.get(column_id) in self.after:
-            return opened_steps(before, after, ours=ours, dialect=self.dialect)
-        return column_steps(before, after, ours=ours, dialect=self.dialect)
+            steps = opened_steps
+        return steps(before, after, ours=ours, dialect=self.dialect, types=self.types)
 
     def _is_freed(self, column_id: str) -> bool:
         """Whether the column was computed, and is computed no more."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from .events import StatementKind
 from .lattice_columns import fitted_default, same_value
 from .model import Column, Default, DefaultKind
-from .render.dialect import CannotRender, Dialect
-from .type_join import join_types, value_type
+from .render.dialect import CannotRender, Dialect, Place
+from .type_join import TypePolicy, joined_type, value_type
 from .types import WITHOUT_LITERAL_DEFAULT
 
 NULL_DEFAULT = Default(DefaultKind.NULL)
@@ -51,7 +51,12 @@ class ColumnMove:
 
 
 def column_steps(
-    before: Column, after: Column, *, ours: bool, dialect: Dialect
+    before: Column,
+    after: Column,
+    *,
+    ours: bool,
+    dialect: Dialect,
+    types: TypePolicy = TypePolicy.WIDE,
 ) -> ColumnMove | CannotRender:
     """The steps from one definition to another.
 
@@ -60,6 +65,7 @@ def column_steps(
         after: The one it must have; the name may be another one.
         ours: Whether the default after is a zero value that no shard has.
         dialect: The target's, for its zero values.
+        types: Between which types there is one that holds the values of both.
     """
     if before == after:
         return ColumnMove()
@@ -77,7 +83,7 @@ def column_steps(
     is_zero = same_value(before.default, dialect.zero_value(before.type), before.type)
     low = _Value.of(before, ours=is_zero)
     high = _Value.of(after, ours=ours)
-    top = low.join(high)
+    top = low.join(high, types, dialect)
     name = after.name
     if top is None:
         reason = f"{name} accepts other values than before"
@@ -119,7 +125,12 @@ def _opened(before: Column, after: Column, *, ours: bool) -> ColumnMove:
 
 
 def opened_steps(
-    before: Column, after: Column, *, ours: bool, dialect: Dialect
+    before: Column,
+    after: Column,
+    *,
+    ours: bool,
+    dialect: Dialect,
+    types: TypePolicy = TypePolicy.WIDE,
 ) -> ColumnMove | CannotRender:
     """The steps of a column that is renamed by copying; see ``copied_columns``.
 
@@ -133,18 +144,22 @@ def opened_steps(
         after: The one that it must have.
         ours: Whether the default after is a zero value that no shard has.
         dialect: The target's, for its zero values.
+        types: As for ``column_steps``.
     """
     has_default = before.default not in (None, NULL_DEFAULT)
     if not (after.nullable and has_default and before.generated is None):
-        return column_steps(before, after, ours=ours, dialect=dialect)
+        return column_steps(before, after, ours=ours, dialect=dialect, types=types)
     free = replace(before, name=after.name, nullable=True, default=NULL_DEFAULT)
     reason = f"{after.name} is to be NULL in rows that have its old name"
     step = Step(replace(before, name=after.name), free, StatementKind.SWITCHING, reason)
-    move = column_steps(replace(free, name=before.name), after, ours=ours, dialect=dialect)
+    free_before = replace(free, name=before.name)
+    move = column_steps(free_before, after, ours=ours, dialect=dialect, types=types)
     return move if isinstance(move, CannotRender) else replace(move, first=(step,))
 
 
-def merged_steps(before: Column, after: Column, *, dialect: Dialect) -> ColumnMove | CannotRender:
+def merged_steps(
+    before: Column, after: Column, *, dialect: Dialect, types: TypePolicy = TypePolicy.WIDE
+) -> ColumnMove | CannotRender:
     """The steps of a column that a rename by copying ends with; see ``copied_columns``.
 
     Until the values are copied, what is left out must stay NULL: the default that the shards give
@@ -154,6 +169,7 @@ def merged_steps(before: Column, after: Column, *, dialect: Dialect) -> ColumnMo
         before: The target's definition now.
         after: The one that it must have.
         dialect: The target's, for its zero values.
+        types: As for ``column_steps``.
     """
     nullable = before.nullable or after.nullable
     default = before.default
@@ -162,8 +178,8 @@ def merged_steps(before: Column, after: Column, *, dialect: Dialect) -> ColumnMo
     elif nullable:
         default = before.default if before.nullable else NULL_DEFAULT
     middle = replace(after, nullable=nullable, default=default)
-    first = column_steps(before, middle, ours=False, dialect=dialect)
-    last = column_steps(middle, after, ours=False, dialect=dialect)
+    first = column_steps(before, middle, ours=False, dialect=dialect, types=types)
+    last = column_steps(middle, after, ours=False, dialect=dialect, types=types)
     if isinstance(first, CannotRender) or isinstance(last, CannotRender):
         return first if isinstance(first, CannotRender) else last
     later = (replace(s, kind=StatementKind.CONTRACTING) for s in (*last.up, *last.down))
@@ -252,12 +268,17 @@ class _Value:
             optional,
         )
 
-    def join(self, other: _Value) -> _Value | None:
+    def join(self, other: _Value, types: TypePolicy, dialect: Dialect) -> _Value | None:
         """The least upper bound; None when there is none."""
         a, b = self.definition, other.definition
-        kind = join_types(a.type, b.type)
+        kind = joined_type((a.type, b.type), types)
         if isinstance(kind, str):
             return None
+        if kind not in (a.type, b.type):
+            fitted = dialect.fit_column(Column("c", kind), Place())
+            if isinstance(fitted, CannotRender):
+                return None
+            kind = fitted.column.type
         if a.default and b.default and not same_value(a.default, b.default, kind):
             return None
         default = b.default or a.default

@@ -13,6 +13,7 @@ from .names import ShardId, TargetTable
 from .origin import NO_ORIGIN, Origin
 from .position import SourcePosition
 from .routing import ExistingRows, Keyless, Mode, RenamePolicy, RowsPolicy
+from .type_join import TypePolicy
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -60,8 +61,9 @@ class SchemaChange:
         actions: Canonical texts of the actions, for people and for comparing changes.
         ddl: The statement as the source sent it.
         snapshot: Whether it describes a starting state instead of changing one.
-        mode, renames, origin, on_drop, existing_rows, keyless: What the shard's route says about
-            its target, see ``RoutingRule``.
+        mode, renames, origin, on_drop, existing_rows, keyless, types: What the shard's route says
+            about its target, see ``RoutingRule``. Records from before ``types`` were decided in the
+            published order.
         error: Why the tracker could not tell the schema after ("" if it could): the shard is
             held. ``hint`` then says what the operator can do.
         ts_ms: Debezium's time of the event, for people and latency figures only.
@@ -86,6 +88,7 @@ class SchemaChange:
     on_drop: RowsPolicy = RowsPolicy.KEEP
     existing_rows: ExistingRows = ExistingRows.REREAD
     keyless: Keyless = Keyless.COUNT
+    types: TypePolicy = TypePolicy.PUBLISHED
 
 
 class CommandKind(StrEnum):

@@ -26,6 +26,7 @@ from .kept_counts import Constraints, Definitions, names_columns
 from .lattice_columns import default_charset, in_target_names
 from .lattice_keys import Constraint, constraints_of
 from .model import Column
+from .type_join import TypePolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,20 +67,28 @@ class JoinIndex:
             recounted(self._charsets, _charset(old), _charset(new), times),
         )
 
-    def join(self, names: Mapping[str, str], order: Sequence[str] = ()) -> JoinedTable | Conflict:
+    def join(
+        self,
+        names: Mapping[str, str],
+        order: Sequence[str] = (),
+        types: TypePolicy = TypePolicy.WIDE,
+    ) -> JoinedTable | Conflict:
         """The join of the shards, of which there must be at least one.
 
         Args:
             names: See ``lattice.join_all``.
             order: Identities that come into the target in this order, before the others, which
                 come by identity.
+            types: Which types of one column go together.
         """
         ids = sorted(self._columns)
         local = {column_id.lower(): names[column_id] for column_id in ids}
         columns: list[JoinedColumn] = []
         for column_id in ids:
             found = self._columns[column_id]
-            column = found.join(column_id, names, local, partial=found.shards < self.shards)
+            column = found.join(
+                column_id, names, local, partial=found.shards < self.shards, types=types
+            )
             if isinstance(column, Conflict):
                 return column
             columns.append(column)

@@ -22,6 +22,7 @@ from .lattice_keys import (
     renamed,
 )
 from .model import Check, Column, ForeignKey
+from .type_join import TypePolicy
 
 
 class Definitions:
@@ -37,7 +38,7 @@ class Definitions:
         self.counts = counts
         self.shards = shards
         self.names_columns = any(map(names_columns, counts))
-        self._question: tuple[str, bool, Mapping[str, str] | None] | None = None
+        self._question: tuple[str, bool, TypePolicy, Mapping[str, str] | None] | None = None
         self._answer: JoinedColumn | Conflict | None = None
 
     def changed(
@@ -51,7 +52,13 @@ class Definitions:
         return Definitions(counts, shards)
 
     def join(
-        self, column_id: str, names: Mapping[str, str], local: Mapping[str, str], *, partial: bool
+        self,
+        column_id: str,
+        names: Mapping[str, str],
+        local: Mapping[str, str],
+        *,
+        partial: bool,
+        types: TypePolicy,
     ) -> JoinedColumn | Conflict:
         """The join of the definitions.
 
@@ -60,11 +67,14 @@ class Definitions:
             names: Identity → name in the target.
             local: The same by identity in lower case.
             partial: Whether some shard lacks the column.
+            types: Which types go together.
         """
-        question = (names[column_id], partial, local if self.names_columns else None)
+        question = (names[column_id], partial, types, local if self.names_columns else None)
         if self._answer is None or question != self._question:
             definitions = [in_target_names(column, local) for column in self.counts]
-            self._answer = join_columns(column_id, names[column_id], definitions, partial=partial)
+            self._answer = join_columns(
+                column_id, names[column_id], definitions, partial=partial, types=types
+            )
             self._question = question
         return self._answer
 

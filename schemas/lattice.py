@@ -28,6 +28,7 @@ from .lattice_columns import default_charset, in_target_names, join_columns
 from .lattice_keys import Constraint, constraints_of, join_constraints
 from .model import Column, TableSchema
 from .target_table import TargetSchema, target_schema
+from .type_join import TypePolicy
 
 __all__ = [
     "Comparison",
@@ -83,13 +84,18 @@ class Comparison:
     conflict: Conflict | None = None
 
 
-def join_all(shards: Sequence[ShardSchema], names: Mapping[str, str]) -> JoinedTable | Conflict:
+def join_all(
+    shards: Sequence[ShardSchema],
+    names: Mapping[str, str],
+    types: TypePolicy = TypePolicy.WIDE,
+) -> JoinedTable | Conflict:
     """The least schema that accepts the rows of every shard.
 
     Args:
         shards: At least one. Their order decides nothing but the order of new columns.
         names: Identity → column name in the target, of every identity that a shard has; no two
             identities share a name, whatever its case.
+        types: Which types of one column go together.
 
     Returns:
         The join; or a conflict, the same one for every order of the shards.
@@ -105,7 +111,11 @@ def join_all(shards: Sequence[ShardSchema], names: Mapping[str, str]) -> JoinedT
     for column_id in sorted(found):
         definitions = found[column_id]
         joined = join_columns(
-            column_id, names[column_id], definitions, partial=len(definitions) < len(shards)
+            column_id,
+            names[column_id],
+            definitions,
+            partial=len(definitions) < len(shards),
+            types=types,
         )
         if isinstance(joined, Conflict):
             return joined
@@ -126,12 +136,17 @@ def join_all(shards: Sequence[ShardSchema], names: Mapping[str, str]) -> JoinedT
     )
 
 
-def compare(a: ShardSchema, b: ShardSchema, names: Mapping[str, str]) -> Comparison:
-    """How ``a`` stands to ``b``; ``names`` as for ``join_all``."""
-    both = join_all([a, b], names)
+def compare(
+    a: ShardSchema,
+    b: ShardSchema,
+    names: Mapping[str, str],
+    types: TypePolicy = TypePolicy.WIDE,
+) -> Comparison:
+    """How ``a`` stands to ``b``; ``names`` and ``types`` as for ``join_all``."""
+    both = join_all([a, b], names, types)
     if isinstance(both, Conflict):
         return Comparison(Order.INCOMPARABLE, both)
-    left, right = join_all([a], names), join_all([b], names)
+    left, right = join_all([a], names, types), join_all([b], names, types)
     if isinstance(left, Conflict) or isinstance(right, Conflict):
         conflict = left if isinstance(left, Conflict) else right
         assert isinstance(conflict, Conflict)
@@ -144,16 +159,18 @@ def compare(a: ShardSchema, b: ShardSchema, names: Mapping[str, str]) -> Compari
     return Comparison(Order.GREATER if value == left_value else Order.INCOMPARABLE)
 
 
-def join_tables(tables: Iterable[TableSchema]) -> JoinedTable | Conflict:
+def join_tables(
+    tables: Iterable[TableSchema], types: TypePolicy = TypePolicy.WIDE
+) -> JoinedTable | Conflict:
     """``join_all`` of tables whose columns of one name are one column."""
     shards = [_by_name(table) for table in tables]
-    return join_all(shards, _names(shards))
+    return join_all(shards, _names(shards), types)
 
 
-def compare_tables(a: TableSchema, b: TableSchema) -> Order:
+def compare_tables(a: TableSchema, b: TableSchema, types: TypePolicy = TypePolicy.WIDE) -> Order:
     """How ``a`` stands to ``b``, columns of one name being one column."""
     left, right = _by_name(a), _by_name(b)
-    return compare(left, right, _names([left, right])).order
+    return compare(left, right, _names([left, right]), types).order
 
 
 def _by_name(table: TableSchema) -> ShardSchema:

@@ -16,11 +16,12 @@ from .expressions import rename_columns
 from .joined import Conflict, JoinedColumn
 from .model import Column, Default, DefaultKind, Generated
 from .render.mysql import column_type, default_value
-from .type_join import join_types
-from .types import ColumnType
+from .type_join import TypePolicy, joined_type
+from .types import TEXT_NAMES, ColumnType
 from .zero_values import zero_value
 
 _NOW = re.compile(r"CURRENT_TIMESTAMP(?:\([0-6]\))?\Z")
+_PLAIN_TEXT = re.compile(r"(?:_\w+)?'(?P<text>[^'\\]*)'")
 _DIGITS = Context(prec=400)
 """More digits than a decimal or a double has before and after the point."""
 _CLOCKS = ("time", "datetime", "timestamp")
@@ -45,7 +46,12 @@ def in_target_names(column: Column, names: Mapping[str, str]) -> Column:
 
 
 def join_columns(
-    column_id: str, name: str, columns: Sequence[Column], *, partial: bool
+    column_id: str,
+    name: str,
+    columns: Sequence[Column],
+    *,
+    partial: bool,
+    types: TypePolicy = TypePolicy.WIDE,
 ) -> JoinedColumn | Conflict:
     """Join one column's definitions.
 
@@ -55,9 +61,10 @@ def join_columns(
         columns: One definition per shard that has it, at least one, expressions in the
             target's names; the order does not matter.
         partial: Whether some shard lacks it.
+        types: Which types go together.
     """
     found = list(dict.fromkeys(columns))
-    kind = _join_all_types(name, (c.type for c in found))
+    kind = _join_all_types(name, (c.type for c in found), types)
     if isinstance(kind, Conflict):
         return kind
     generated = _join_generated(name, found)
@@ -126,27 +133,36 @@ def fitted_default(default: Default, kind: ColumnType) -> Default:
     return Default(DefaultKind.LITERAL, text)
 
 
-def _join_all_types(name: str, kinds: Iterable[ColumnType]) -> ColumnType | Conflict:
-    ordered = sorted(set(kinds), key=lambda kind: (column_type(kind), repr(kind)))
-    joined = ordered[0]
-    for kind in ordered[1:]:
-        wider = join_types(joined, kind)
-        if isinstance(wider, str):
-            return _type_conflict(name, ordered, joined, kind, wider)
-        joined = wider
-    return joined
+def _join_all_types(
+    name: str, kinds: Iterable[ColumnType], types: TypePolicy
+) -> ColumnType | Conflict:
+    found = set(kinds)
+    joined = joined_type(found, types)
+    if isinstance(joined, ColumnType):
+        return joined
+    return _type_conflict(name, found, joined, types)
 
 
 def _type_conflict(
-    name: str, ordered: Sequence[ColumnType], joined: ColumnType, kind: ColumnType, reason: str
+    name: str, kinds: Iterable[ColumnType], reason: str, types: TypePolicy
 ) -> Conflict:
-    """The first two of the shards' own types that have no join; else the step that failed."""
-    left, right = joined, kind
+    """The first two of the shards' own types that have no join; else the first and the last."""
+    ordered = sorted(kinds, key=lambda kind: (column_type(kind), repr(kind)))
+    left, right = ordered[0], ordered[-1]
     for a, b in combinations(ordered, 2):
-        if isinstance(found := join_types(a, b), str):
+        if isinstance(found := joined_type((a, b), types), str):
             left, right, reason = a, b, found
             break
-    return _conflict(name, "type", column_type(left), column_type(right), reason)
+    conflict = _conflict(name, "type", column_type(left), column_type(right), reason)
+    wide = joined_type(ordered, TypePolicy.WIDE)
+    if isinstance(wide, str):
+        return conflict
+    return replace(
+        conflict,
+        reason=f"{reason}, so the published order (types = 'published') has no type for both",
+        resolve=f"{conflict.resolve}, or let the target have {column_type(wide)}, which holds the "
+        f"values of all: `shardmerge command set-policy types={TypePolicy.WIDE}`",
+    )
 
 
 def _join_generated(name: str, columns: Sequence[Column]) -> Generated | Conflict | None:
@@ -188,6 +204,9 @@ def _comparable(default: Default, kind: ColumnType) -> tuple[str, str]:
                 text = default.text
         elif kind.name in _CLOCKS and "." in text:
             text = text.rstrip("0").rstrip(".")
+    elif kind.name in TEXT_NAMES and (found := _PLAIN_TEXT.fullmatch(text)):
+        # MySQL takes the default of a text as an expression alone.
+        return DefaultKind.LITERAL.value, found["text"]
     return default.kind.value, text
 
 

@@ -19,13 +19,14 @@ from .routing import (
     RowsPolicy,
 )
 from .row_conditions import check_condition
+from .type_join import TypePolicy
 
 E = TypeVar("E", bound=StrEnum)
 
 _REQUIRED = ("database", "table", "target")
 _KEYS = (
     "source", *_REQUIRED, "mode", "renames", "skip", "where", "leave_out", "origin", "on_truncate",
-    "on_drop", "existing_rows", "keyless", "row_topic",
+    "on_drop", "existing_rows", "keyless", "types", "row_topic",
 )  # fmt: skip
 _IN_KEYS = "in_keys"
 _MAX_TOPIC = 249
@@ -88,6 +89,7 @@ def routing_rule(entry: Mapping[str, Any], where: str, mode: Mode) -> RoutingRul
             where,
         ),
         keyless=keyless,
+        types=one_of(TypePolicy, "types", entry.get("types", TypePolicy.WIDE), where),
         row_topic=_row_topic(entry, target, where),
     )
 
@@ -110,6 +112,11 @@ def check_routes(rules: Sequence[RoutingRule]) -> None:
         if first.mode is not rule.mode:
             raise ConfigError(
                 f"[[routes]]: {'.'.join(target)} has two modes", hint="a target moves in one mode"
+            )
+        if first.types is not rule.types:
+            raise ConfigError(
+                f"[[routes]]: {'.'.join(target)} has two values of types",
+                hint="the columns of a target are joined in one order",
             )
         if first.origin != rule.origin:
             raise ConfigError(

@@ -10,6 +10,7 @@ from enum import StrEnum
 from .errors import ConfigError
 from .names import SIGNAL_DATABASE_PREFIX, SIGNAL_TABLE, ShardId, TargetTable
 from .origin import NO_ORIGIN, Origin
+from .type_join import TypePolicy
 
 TOOLS_TABLES = r"_.+_(?:gho|ghc|ghr|del|new|old)"
 """Tables that gh-ost and pt-online-schema-change make beside a table: copies of it under way, what
@@ -101,6 +102,7 @@ class RoutingRule:
             is a shard no longer.
         existing_rows: What becomes of rows that DDL changed without row events.
         keyless: What becomes of shards without a primary key.
+        types: Which types of one column go together.
         row_topic: The one topic that the rows of all of its shards come in; "" when each shard has
             its own. See ``topics.RowTopics``.
     """
@@ -120,6 +122,7 @@ class RoutingRule:
     on_drop: RowsPolicy = RowsPolicy.KEEP
     existing_rows: ExistingRows = ExistingRows.REREAD
     keyless: Keyless = Keyless.COUNT
+    types: TypePolicy = TypePolicy.WIDE
     row_topic: str = ""
 
     def __post_init__(self) -> None:

@@ -1,28 +1,67 @@
-"""The least type that holds every value of two types, or the reason why there is none.
+"""The type that the target needs for the types of its shards, or the reason why there is none.
 
-``join_types`` is idempotent, commutative and associative, conflicts included: every rule takes
-the larger of something that is totally ordered, or says that the two have nothing in common.
+Two orders, by a route's policy: the published one, in which two types have a join only inside one
+family and with one sign and character set, and the wide one (``wide_types``), in which it is the
+least type that holds every value of all. Neither depends on the order of the types.
+
+The published join of two types is associative, conflicts included: every rule takes the larger of
+something that is totally ordered, or says that the two have nothing in common.
 
 Source: ARCHITECTURE.md, section 3; MySQL Reference Manual, "Data Types" (value ranges).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
+from enum import StrEnum
 
 from .charsets import max_bytes
 from .types import BLOB_NAMES, INTEGER_NAMES, TEXT_NAMES, ColumnType
+from .wide_types import (
+    MAX_PRECISION,
+    MAX_SCALE,
+    MAX_VARCHAR_BYTES,
+    SIZES_BYTES,
+    least_type,
+)
 
-_MAX_PRECISION, _MAX_SCALE = 65, 30
-_MAX_VARCHAR_BYTES = 65_535
 _WIDER_CHARSETS = {frozenset({"utf8mb3", "utf8mb4"}): "utf8mb4"}
 _WITH_FSP = ("time", "datetime", "timestamp")
-_SIZES_BYTES = (255, 65_535, 16_777_215, 4_294_967_295)
-"""Largest value of tinytext or tinyblob, text or blob, and so on."""
 
 
-def join_types(a: ColumnType, b: ColumnType) -> ColumnType | str:
-    """The supremum of two types; a sentence why there is none.
+class TypePolicy(StrEnum):
+    """Which types of one column go together.
+
+    ``wide``: those that some type holds both exactly. ``published``: only those inside one family,
+    with one sign and, but for utf8mb3 in utf8mb4, one character set and collation.
+    """
+
+    WIDE = "wide"
+    PUBLISHED = "published"
+
+
+def joined_type(kinds: Iterable[ColumnType], policy: TypePolicy) -> ColumnType | str:
+    """The least type above some types; a sentence why there is none.
+
+    Args:
+        kinds: At least one.
+        policy: In which order.
+    """
+    found = sorted(set(kinds), key=repr)
+    if policy is TypePolicy.WIDE:
+        return least_type(found)
+    joined = found[0]
+    for kind in found[1:]:
+        wider = published_join(joined, kind)
+        if isinstance(wider, str):
+            return wider
+        joined = wider
+    return joined
+
+
+def published_join(a: ColumnType, b: ColumnType) -> ColumnType | str:
+    """The supremum of two types in the published order; a sentence why there is none.
 
     Display properties (zerofill, ``tinyint(1)``) are not part of the value: the result has them
     when both types do.
@@ -41,7 +80,7 @@ def join_types(a: ColumnType, b: ColumnType) -> ColumnType | str:
     if a.is_binary and b.is_binary:
         return _join_binaries(a, b)
     if a.name != b.name:
-        return "no type holds the values of both"
+        return "they are of different families"
     if a.name == "decimal":
         return _join_decimals(a, b)
     if a.name in ("float", "double"):
@@ -55,7 +94,7 @@ def join_types(a: ColumnType, b: ColumnType) -> ColumnType | str:
         return replace(a, fsp=max(a.fsp, b.fsp))
     if a.elements and b.elements:
         return _join_elements(a, b)
-    return "no type holds the values of both"
+    return "they are of different families"
 
 
 def value_type(kind: ColumnType) -> ColumnType:
@@ -67,7 +106,7 @@ def value_type(kind: ColumnType) -> ColumnType:
 def _join_decimals(a: ColumnType, b: ColumnType) -> ColumnType | str:
     scale = max(a.scale or 0, b.scale or 0)
     whole = max((t.length or 10) - (t.scale or 0) for t in (a, b))
-    if whole + scale > _MAX_PRECISION or scale > _MAX_SCALE:
+    if whole + scale > MAX_PRECISION or scale > MAX_SCALE:
         return f"decimal({whole + scale},{scale}) is beyond MySQL's decimal(65,30)"
     zerofill = a.zerofill and b.zerofill
     return replace(a, length=whole + scale, scale=scale, zerofill=zerofill)
@@ -85,7 +124,7 @@ def _join_strings(a: ColumnType, b: ColumnType) -> ColumnType | str:
         wide = ColumnType(name)
     elif a.name == b.name == "char":
         wide = ColumnType("char", length)
-    elif length * max_bytes(charset[0]) > _MAX_VARCHAR_BYTES:
+    elif length * max_bytes(charset[0]) > MAX_VARCHAR_BYTES:
         return f"varchar({length}) in {charset[0]} is longer than MySQL allows"
     else:
         wide = ColumnType("varchar", length)
@@ -110,7 +149,7 @@ def _common_size(a: ColumnType, b: ColumnType, names: tuple[str, ...]) -> str | 
     sizes = [
         names.index(t.name)
         if t.name in names
-        else next((i for i, size in enumerate(_SIZES_BYTES) if (t.length or 0) <= size), None)
+        else next((i for i, size in enumerate(SIZES_BYTES) if (t.length or 0) <= size), None)
         for t in (a, b)
     ]
     return names[max(i for i in sizes if i is not None)] if None not in sizes else None

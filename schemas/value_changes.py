@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from .model import Column
 from .types import BLOB_NAMES, INTEGER_NAMES, SPATIAL_NAMES, TEXT_NAMES, ColumnType
+from .wide_types import DIGITS
 
 _BITS = dict(zip(INTEGER_NAMES, (8, 16, 24, 32, 64), strict=True))
 _CAPACITY = dict(
@@ -46,6 +47,10 @@ def keeps_values(before: ColumnType, after: ColumnType) -> bool:
         return True
     if before.is_integer and after.is_integer:
         return _holds_integers(before, after)
+    if before.is_integer and after.name == "decimal":
+        whole = (after.length or 10) - (after.scale or 0)
+        signs = before.unsigned or not after.unsigned
+        return signs and not after.zerofill and DIGITS[before.name][before.unsigned] <= whole
     if before.is_string and after.is_string:
         return _holds_text(before, after)
     if before.is_binary and after.is_binary:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 
+from shardmerge.schemas.charsets import charset_of
 from shardmerge.schemas.grammar.context import ServerContext
 
 from .dialect import CannotRender
@@ -55,7 +56,7 @@ def _without_0900(
     if not server.is_mariadb:
         # Its other collations ignore trailing spaces, so none is as fine.
         if in_key:
-            return _refused(collation, column, server)
+            return _padded(collation, column, server)
         near = "utf8mb4_unicode_520_ci" if rest == "ai_ci" else "utf8mb4_bin"
         return near, f"{collation} becomes {near}, which orders otherwise"
     if rest == "bin":
@@ -81,7 +82,23 @@ def _without_nopad(collation: str, column: str, *, in_key: bool) -> tuple[str, s
         return near, f"{collation} becomes {near}, an older version of the Unicode order"
     if collation == "utf8mb4_nopad_bin":
         return "utf8mb4_0900_bin", f"{collation} is called utf8mb4_0900_bin"
+    charset = charset_of(collation)
+    if collation == f"{charset}_nopad_bin":
+        if in_key:
+            return _padded(collation, column, server)
+        return f"{charset}_bin", f"{collation} becomes {charset}_bin, which ignores trailing spaces"
     return _refused(collation, column, server)
+
+
+def _padded(collation: str, column: str, server: ServerContext) -> CannotRender:
+    """No collation of the target tells keys apart that differ in the spaces at their end alone."""
+    kind = "MariaDB" if server.is_mariadb else "MySQL"
+    return CannotRender(
+        f"{column} is in a key and needs the collation {collation}, which {kind} as the target's "
+        "version has it lacks: under its others, keys that differ in trailing spaces alone collide",
+        f"give {column} one collation on every shard, take it out of the key, or use a newer "
+        "target",
+    )
 
 
 def _refused(collation: str, column: str, server: ServerContext) -> CannotRender:

@@ -100,6 +100,12 @@ class TiDbDialect(MySqlDialect):
                 plain = replace(plain, length=None, scale=None)
             notes.append("TiDB shows no zeros and no fixed digits")
         if kind.collation and kind.collation not in _COLLATIONS:
+            if kind.collation.endswith("_nopad_bin") and place.key:
+                return CannotRender(
+                    f"{column.name} is in a key and needs the collation {kind.collation}, which "
+                    "TiDB lacks: keys that differ in trailing spaces alone would collide",
+                    f"give {column.name} one collation on every shard, or take it out of the key",
+                )
             plain = replace(plain, collation=f"{kind.charset}_bin")
             notes.append(f"TiDB has no collation {kind.collation}, it compares by bytes")
         fitted = MySqlDialect.fit_column(self, replace(column, type=plain), place)

@@ -39,7 +39,7 @@ from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.origin import NO_ORIGIN, Origin, OriginColumn, OriginPart
 from shardmerge.schemas.position import SourcePosition
 from shardmerge.schemas.routing import ExistingRows, Keyless, Mode, RenamePolicy, RowsPolicy
-from shardmerge.schemas.type_join import join_types
+from shardmerge.schemas.type_join import TypePolicy, joined_type
 
 CONTEXT = ServerContext()
 TARGET = TargetTable("merged", "t")
@@ -60,6 +60,8 @@ DEFINITIONS = [
     "INT NOT NULL DEFAULT 5",
     "INT DEFAULT 7",
     "BIGINT",
+    "INT UNSIGNED",
+    "DECIMAL(9,2)",
     "DATE",
     "VARCHAR(9)",
     "INT AS (id + 1) STORED",
@@ -90,6 +92,7 @@ class CoordinatorMachine(RuleBasedStateMachine):
         self.mode, self.renames = Mode.OPTIMISTIC, RenamePolicy.MAP
         self.origin, self.on_drop = NO_ORIGIN, RowsPolicy.KEEP
         self.existing_rows, self.keyless = ExistingRows.REREAD, Keyless.COUNT
+        self.types = TypePolicy.WIDE
         self.log: list[SchemaChange | OperatorCommand] = []
         self.decisions: list[Decision] = []
         self.target: TableSchema | None = None
@@ -133,6 +136,10 @@ class CoordinatorMachine(RuleBasedStateMachine):
     @rule(keyless=st.sampled_from(Keyless))
     def change_what_the_route_says_of_tables_without_a_key(self, keyless: Keyless) -> None:
         self.keyless = keyless
+
+    @rule(types=st.sampled_from(TypePolicy))
+    def change_what_the_route_says_of_types(self, types: TypePolicy) -> None:
+        self.types = types
 
     @precondition(lambda self: self.schemas)
     @rule(shard=st.sampled_from(SHARDS))
@@ -221,6 +228,8 @@ class CoordinatorMachine(RuleBasedStateMachine):
                 "renames=map",
                 "keyless=refuse",
                 "keyless=count",
+                "types=wide",
+                "types=published",
                 "existing_rows=accept",
                 "existing_rows=reread",
                 *Mode,
@@ -362,7 +371,7 @@ class CoordinatorMachine(RuleBasedStateMachine):
                 if item.id not in mine:
                     assert not item.column.is_required, item
                     continue
-                joined = join_types(mine[item.id].type, item.column.type)
+                joined = joined_type((mine[item.id].type, item.column.type), TypePolicy.WIDE)
                 assert not isinstance(joined, str)
                 assert joined.name == item.column.type.name
                 assert item.column.nullable or not mine[item.id].nullable
@@ -394,7 +403,7 @@ class CoordinatorMachine(RuleBasedStateMachine):
             SourcePosition(0, "binlog.000001", offset * 10, 0),
             self.schemas.get(shard), after, lineage, actions, "", mode=self.mode,
             renames=self.renames, origin=self.origin, on_drop=self.on_drop,
-            existing_rows=self.existing_rows, keyless=self.keyless,
+            existing_rows=self.existing_rows, keyless=self.keyless, types=self.types,
         )  # fmt: skip
         self._take(change)
 

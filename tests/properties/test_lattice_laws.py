@@ -17,7 +17,7 @@ from shardmerge.schemas.lattice import (
     target_schema,
 )
 from shardmerge.schemas.model import TableSchema
-from shardmerge.schemas.type_join import join_types, value_type
+from shardmerge.schemas.type_join import TypePolicy, joined_type, published_join, value_type
 from shardmerge.schemas.types import ColumnType
 from tests.strategies import shard_tables, table, tables, types
 
@@ -109,23 +109,31 @@ def test_the_order_is_transitive(a: TableSchema, b: TableSchema, c: TableSchema)
 
 
 @given(types, types, types)
-def test_joining_types_is_associative_and_so_are_its_conflicts(
+def test_joining_published_types_is_associative_and_so_are_its_conflicts(
     a: ColumnType, b: ColumnType, c: ColumnType
 ) -> None:
     results = set()
     for first, second, third in permutations((a, b, c)):
-        left = join_types(first, second)
-        joined = left if isinstance(left, str) else join_types(left, third)
+        left = published_join(first, second)
+        joined = left if isinstance(left, str) else published_join(left, third)
         results.add("conflict" if isinstance(joined, str) else value_type(joined))
     assert len(results) == 1
 
 
 @given(types, types)
-def test_joining_types_is_commutative_and_idempotent(a: ColumnType, b: ColumnType) -> None:
-    assert join_types(a, b) == join_types(b, a)
-    assert join_types(a, a) == a
-    joined = join_types(a, b)
+def test_joining_published_types_is_commutative_and_idempotent(
+    a: ColumnType, b: ColumnType
+) -> None:
+    assert published_join(a, b) == published_join(b, a)
+    assert published_join(a, a) == a
+    joined = published_join(a, b)
     if isinstance(joined, ColumnType):
-        again = join_types(joined, a)
+        again = published_join(joined, a)
         assert isinstance(again, ColumnType)
         assert value_type(again) == value_type(joined)
+
+
+@given(types, types)
+def test_what_has_a_published_join_has_a_wide_one(a: ColumnType, b: ColumnType) -> None:
+    if isinstance(joined_type((a, b), TypePolicy.PUBLISHED), ColumnType):
+        assert isinstance(joined_type((a, b), TypePolicy.WIDE), ColumnType)

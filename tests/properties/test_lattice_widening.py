@@ -1,4 +1,7 @@
-"""Widening loses no value: checked on the values themselves, not on a second table of types."""
+"""Widening in the published order loses no value: checked on the values, not on a table of types.
+
+For the wide order see ``test_wide_types``.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardmerge.schemas.charsets import max_bytes
-from shardmerge.schemas.type_join import join_types
+from shardmerge.schemas.type_join import published_join
 from shardmerge.schemas.types import ColumnType
 from tests.strategies import ALL_TYPES, types
 
@@ -116,7 +119,7 @@ JOINS = [
     (a, joined)
     for a in ALL_TYPES
     for b in ALL_TYPES
-    if isinstance(joined := join_types(a, b), ColumnType)
+    if isinstance(joined := published_join(a, b), ColumnType)
 ]
 
 
@@ -132,7 +135,7 @@ def test_a_value_of_either_type_survives_in_their_join(
 
 @given(types, types)
 def test_the_join_keeps_the_kind_of_value(a: ColumnType, b: ColumnType) -> None:
-    joined = join_types(a, b)
+    joined = published_join(a, b)
     if isinstance(joined, ColumnType):
         assert joined.unsigned == a.unsigned == b.unsigned
         assert joined.is_string == a.is_string == b.is_string

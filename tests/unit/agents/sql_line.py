@@ -29,7 +29,14 @@ from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.origin import NO_ORIGIN, Origin, OriginColumn, OriginPart
 from shardmerge.schemas.position import SourcePosition
-from shardmerge.schemas.routing import ExistingRows, Keyless, Mode, RenamePolicy, RowsPolicy
+from shardmerge.schemas.routing import (
+    ExistingRows,
+    Keyless,
+    Mode,
+    RenamePolicy,
+    RowsPolicy,
+)
+from shardmerge.schemas.type_join import TypePolicy
 
 CONTEXT = ServerContext()
 TARGET = TargetTable("merged", "t")
@@ -57,7 +64,7 @@ class SqlLine:
     ) -> None:
         self.mode = mode
         self.context = context
-        self.renames = RenamePolicy.MAP
+        self.renames, self.types = RenamePolicy.MAP, TypePolicy.WIDE
         self.origin, self.on_drop = origin, on_drop
         self.existing_rows, self.keyless = ExistingRows.REREAD, keyless
         self.state: TargetState = coordinator.initial(TARGET)
@@ -100,7 +107,7 @@ class SqlLine:
             self.schemas.get(source), after, lineage, actions, "", error=error,
             hint="fix it" if error else "", mode=self.mode, renames=self.renames,
             origin=self.origin, on_drop=self.on_drop,
-            existing_rows=self.existing_rows, keyless=self.keyless,
+            existing_rows=self.existing_rows, keyless=self.keyless, types=self.types,
         )  # fmt: skip
         if after is not None:
             self.schemas[source] = after

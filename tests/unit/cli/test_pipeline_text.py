@@ -13,6 +13,7 @@ from shardmerge.schemas.pipeline import (
 )
 from shardmerge.schemas.routing import Keyless, RoutingRule, RowsPolicy
 from shardmerge.schemas.spark_catalog import SparkCatalog
+from shardmerge.schemas.type_join import TypePolicy
 
 
 def test_a_written_pipeline_is_read_back_as_it_was() -> None:
@@ -35,6 +36,7 @@ def test_a_written_pipeline_is_read_back_as_it_was() -> None:
                 origin=Origin((OriginColumn(OriginPart.SHARD, "_s"),), in_keys=True),
                 on_drop=RowsPolicy.DELETE,
                 keyless=Keyless.REFUSE,
+                types=TypePolicy.PUBLISHED,
             ),
         ),
         target=Target("127.0.0.1", 3308, "root", "x"),

@@ -47,6 +47,7 @@ from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.origin import Origin, OriginColumn, OriginPart
 from shardmerge.schemas.position import SourcePosition
 from shardmerge.schemas.routing import ExistingRows, Keyless, RowsPolicy
+from shardmerge.schemas.type_join import TypePolicy
 from shardmerge.schemas.types import ColumnType
 
 SHARD = ShardId("s1", "app", "tø")
@@ -95,6 +96,7 @@ CHANGE = SchemaChange(
     on_drop=RowsPolicy.DELETE,
     existing_rows=ExistingRows.HOLD,
     keyless=Keyless.REFUSE,
+    types=TypePolicy.WIDE,
 )
 STATEMENT = TargetStatement(
     "ALTER TABLE `m`.`t` DROP COLUMN `c`",

@@ -1,4 +1,7 @@
-"""Vectors of another implementation of this algebra, and where ours decides otherwise, and why."""
+"""Vectors of another implementation of this algebra, and where ours decides otherwise, and why.
+
+They are those of the published order: ``types = "published"``.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,10 @@ import yaml
 from shardmerge.schemas.errors import UnparsableDDL
 from shardmerge.schemas.lattice import Conflict, compare_tables, join_tables, target_schema
 from shardmerge.schemas.model import TableSchema
+from shardmerge.schemas.type_join import TypePolicy
 from tests.strategies import table
+
+PUBLISHED = TypePolicy.PUBLISHED
 
 HERE = Path(__file__).resolve().parent
 OWN = HERE / "lattice_vectors.yaml"
@@ -89,10 +95,10 @@ def test_a_vector_holds_or_ours_is_the_rule_that_is_listed(vector: dict[str, Any
     if vector["id"] in OTHERWISE:
         expected, joins, reason = OTHERWISE[vector["id"]]
         assert reason
-    joined = join_tables([left, right])
+    joined = join_tables([left, right], PUBLISHED)
     assert isinstance(joined, Conflict) == (joins == "error"), joined
     if expected != "<>":
-        assert str(compare_tables(left, right)) == expected
+        assert str(compare_tables(left, right, PUBLISHED)) == expected
     if vector["id"] not in OTHERWISE and not isinstance(joined, Conflict):
         _is_the_vectors_join(joined, vector["join"])
 
@@ -105,7 +111,7 @@ def _is_the_vectors_join(joined: Any, text: str) -> None:
     ours = target_schema(joined).schema
     assert {c.name.lower() for c in ours.columns} == {c.name.lower() for c in wanted.columns}
     if text.upper().startswith("CREATE TABLE"):
-        assert compare_tables(ours, wanted).is_equal, (ours, wanted)
+        assert compare_tables(ours, wanted, PUBLISHED).is_equal, (ours, wanted)
 
 
 def test_the_listed_differences_are_vectors() -> None:
