@@ -284,6 +284,13 @@ class _Value:
         default = b.default or a.default
         if default is not None:
             default = fitted_default(default, kind)
+            if default.kind is DefaultKind.LITERAL and kind.name in WITHOUT_LITERAL_DEFAULT:
+                # Text takes it as an expression, and on older servers not at all.
+                whole = Column("c", kind, default=default)
+                fitted = dialect.fit_column(whole, Place(optional=True))
+                if isinstance(fitted, CannotRender) or fitted.column.default == NULL_DEFAULT:
+                    return None
+                default = fitted.column.default
         joined = Column(
             "",
             value_type(kind),

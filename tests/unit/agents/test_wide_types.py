@@ -178,3 +178,18 @@ def test_what_a_kind_of_target_cannot_alter_its_column_to_is_refused_with_that_r
     found = rollout.alter(0, f"modify c {other}")
     assert says in "".join(found)
     assert bool(found) == bool(says)
+
+
+@pytest.mark.parametrize(
+    ("target", "emits"),
+    [
+        ("mysql 8.0.36", "expanding: MODIFY COLUMN `c` text CHARACTER SET utf8mb4 DEFAULT ('x')"),
+        ("mariadb 10.11", "expanding: MODIFY COLUMN `c` text CHARACTER SET utf8mb4 DEFAULT 'x'"),
+        ("mysql 5.7.44", "switching: MODIFY COLUMN `c` text CHARACTER SET utf8mb4"),
+    ],
+)
+def test_a_default_goes_with_its_column_into_text_as_the_target_takes_it(
+    target: str, emits: str
+) -> None:
+    rollout = Rollout("create table t (id int primary key, c varchar(9) default 'x')", 1, target)
+    assert rollout.alter(0, "modify c text")[0].startswith(emits)
