@@ -42,6 +42,15 @@ $(ARTIFACTS): $(READY) $(wildcard connectors/local/artifacts.py connectors/local
 	@$(PY) -m shardmerge.connectors.local.artifacts
 	@touch $@
 
+# No TiDB comes as a package that could be fetched and checked: it is built, where Go is installed.
+TIDB_SERVER := .local/tidb/tidb-server
+
+.PHONY: tidb
+tidb: $(TIDB_SERVER) ## A TiDB server for test-tidb, built from source (Go 1.25 or newer; once, 10 to 50 minutes)
+
+$(TIDB_SERVER): connectors/local/tidb/go.mod connectors/local/tidb/go.sum connectors/local/tidb/build.sh
+	@bash connectors/local/tidb/build.sh $(@D)
+
 .PHONY: artifacts
 artifacts: $(ARTIFACTS) ## Kafka, Debezium, MySQL and Spark's jars for the local stack
 

@@ -19,7 +19,7 @@ from shardmerge.spark_sink.row_fold import RowFold
 from shardmerge.spark_sink.segment_plan import Refusal
 
 from .connection import TaskConnection
-from .session import DEADLOCK, LOCK_WAIT_TIMEOUT, LOST
+from .server_errors import CONFLICTS, LOST
 
 _ATTEMPTS = 5
 
@@ -102,8 +102,8 @@ class RefusedRound(Exception):
 def commit(rounds: Sequence[Round], connection: TaskConnection) -> None:
     """Write rounds of one target and move their offsets, in one transaction.
 
-    A deadlock, or a lock wait that is too long, repeats it. How many rows were written over others
-    is noted in the lanes.
+    A deadlock, another conflict, or a lock wait that is too long, repeats it. How many rows were
+    written over others is noted in the lanes.
 
     Raises:
         RefusedRow: A value cannot be converted.
@@ -163,7 +163,7 @@ def _note(rounds: Sequence[Round], overwritten: Mapping[ShardId, int]) -> None:
 
 
 def _repeats(error: TargetError) -> bool:
-    return error.number in LOST or error.number in (DEADLOCK, LOCK_WAIT_TIMEOUT)
+    return error.number in LOST | CONFLICTS
 
 
 def _advance(current: Round) -> Advance:
