@@ -27,6 +27,10 @@ SQL_MODE = "STRICT_TRANS_TABLES,STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,NO_ENGIN
 """Strict, but zero dates are values like others, and 0 in an AUTO_INCREMENT column is 0."""
 
 
+_DEFAULT_COLLATION_FROM = (7, 4)
+"""The first TiDB with ``default_collation_for_utf8mb4``; before, it is always utf8mb4_bin."""
+
+
 @dataclass(frozen=True, slots=True)
 class MySqlAddress:
     """Where the target is and who logs in."""
@@ -246,11 +250,14 @@ class MySqlSession:
                 cursor.execute("SELECT @@local_infile, @@max_allowed_packet, VERSION()")
                 ((can_load, max_packet, version),) = cursor.fetchall()
                 self._can_load, self.max_packet = bool(can_load), int(max_packet)
-                kind, _ = kind_and_version(version)
+                kind, version_numbers = kind_and_version(version)
                 self._is_mariadb, self._is_tidb = kind == "mariadb", kind == "tidb"
                 if self._is_tidb:
                     # An optimistic transaction holds no lock: the fence would keep nobody out.
                     cursor.execute("SET SESSION tidb_txn_mode = 'pessimistic'")
+                    if version_numbers >= _DEFAULT_COLLATION_FROM:
+                        # The renderer counts on it: see tidb_rules.collation_of.
+                        cursor.execute("SET SESSION default_collation_for_utf8mb4 = utf8mb4_bin")
         return self._connection
 
 
