@@ -110,6 +110,11 @@ e2e: $(ARTIFACTS) | java ## The whole line, with faults
 scenarios: $(ARTIFACTS) | java ## Play DIR (default: our own scenarios) against the whole line
 	@PYTHONPATH=. $(PY) -m tests.e2e.runner $(if $(DIR),$(DIR),$(SCENARIOS)) $(ARGS)
 
+.PHONY: test-tidb
+# Not part of `make test`: nothing that the project installs brings a TiDB.
+test-tidb: $(ARTIFACTS) $(if $(TIDB),,$(TIDB_SERVER)) | java ## What holds of a TiDB (TIDB=USER:PASSWORD@HOST:PORT; else that of `make tidb` is started)
+	@PYTHONPATH=. $(PY) -m tests.tidb.suite --tidb '$(TIDB)' --random $(or $(COUNT),20) --seed $(or $(SEED),2000) $(ARGS)
+
 .PHONY: rollouts
 rollouts: $(ARTIFACTS) | java ## Play COUNT (100) random rollouts from SEED (0) on against the whole line
 	@PYTHONPATH=. $(PY) -m tests.e2e.runner --random $(or $(COUNT),100) --seed $(or $(SEED),0) $(ARGS)

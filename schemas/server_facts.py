@@ -29,15 +29,11 @@ _PLAIN = (
     "character_set_collations",
 )
 TIDB_VARIABLES = (
-    "tidb_txn_mode",
-    "tidb_enable_clustered_index",
     "tidb_enable_check_constraint",
-    "tidb_super_read_only",
-    "tidb_restricted_read_only",
     "tidb_mem_quota_query",
-    "tidb_txn_entry_size_limit",
-    "tidb_skip_utf8_check",
-    "tidb_constraint_check_in_place",
+    "tidb_restricted_read_only",
+    "tidb_super_read_only",
+    "tidb_txn_mode",
 )
 FACT_VARIABLES = _PLAIN + TIDB_VARIABLES
 """What is asked of a server; one that does not know a variable leaves it out."""
@@ -143,7 +139,7 @@ def server_facts(
         collation_name(variables.get("collation_server", "")),
         tuple(sorted(defaults.items())),
         timestamps.upper() in ("ON", "1"),
-        tuple((n, variables[n]) for n in sorted(TIDB_VARIABLES) if n in variables),
+        tuple((n, variables[n]) for n in TIDB_VARIABLES if kind == "tidb" and n in variables),
     )
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from shardmerge.schemas.errors import TargetError
+from shardmerge.schemas.pipeline import Target
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,12 +29,28 @@ def address_of(text: str) -> MySqlAddress:
     return MySqlAddress(url.hostname or "127.0.0.1", url.port or 4000, user, password)
 
 
+def tidb_target(text: str) -> Target:
+    """``[target]`` of a pipeline that merges into a TiDB, asked for its version.
+
+    Raises:
+        TargetError: It does not answer, or is no TiDB.
+    """
+    address = address_of(text)
+    session = MySqlSession(address)
+    facts = session.facts
+    session.close()
+    if facts.kind != "tidb":
+        raise TargetError(f"{address.host}:{address.port} is {facts.kind} {facts.version_text}")
+    server = (address.host, address.port, address.user, address.password)
+    return Target(*server, kind="tidb", version=".".join(map(str, facts.version)))
+
+
 @contextmanager
 def running_tidb(folder: Path, more: str = "") -> Iterator[MySqlAddress]:
-    """A TiDB that keeps its tables in memory, until the end of the block.
+    """A TiDB that keeps its tables in a folder, until the end of the block.
 
     Args:
-        folder: For its configuration and its log.
+        folder: For its configuration, its tables and its log; an absolute path.
         more: Lines of the configuration, of its top level or of sections.
 
     Raises:
@@ -49,7 +66,8 @@ def running_tidb(folder: Path, more: str = "") -> Iterator[MySqlAddress]:
     port, status = _free_port(), _free_port()
     top, _, sections = more.partition("[")
     lines = (
-        f'host = "127.0.0.1"\nport = {port}\nstore = "unistore"\nlease = "45s"\n{top}\n'
+        f'host = "127.0.0.1"\nport = {port}\nstore = "unistore"\npath = "{folder / "data"}"\n'
+        f'lease = "45s"\n{top}\n'
         f'[status]\nstatus-host = "127.0.0.1"\nstatus-port = {status}\n'
         f'[log]\nlevel = "error"\n' + (f"[{sections}" if sections else "")
     )

@@ -108,4 +108,4 @@ def test_tidb_keeps_checks_where_its_variable_says_so(value: str, checks: int) -
 
 def test_only_a_tidb_has_its_variables() -> None:
     assert facts(tidb_txn_mode="pessimistic").variable("tidb_txn_mode") == "PESSIMISTIC"
-    assert facts("8.0.15").variable("tidb_txn_mode") == ""
+    assert facts("8.0.15", tidb_txn_mode="pessimistic").variable("tidb_txn_mode") == ""
