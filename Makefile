@@ -134,6 +134,10 @@ bench: $(ARTIFACTS) | java ## Rows per second Kafka to target, beside LOAD DATA 
 	$(PY) benchmarks/backlog.py --sources 1 --apart
 	$(PY) benchmarks/ddl_speed.py
 
+.PHONY: bench-tidb
+bench-tidb: $(READY) ## Rows per second into TIDB=USER:PASSWORD@HOST:PORT, by each way of writing them
+	@$(PY) benchmarks/tidb_load.py --tidb '$(TIDB)' $(ARGS)
+
 .PHONY: bench-parsers
 bench-parsers: $(ARTIFACTS) | java ## What Debezium's DDL parsers refuse or misread of what servers take (ARGS="--versions 3.6.1.Final")
 	PYTHONPATH=. $(PY) benchmarks/debezium_parsers.py $(ARGS)

@@ -36,6 +36,7 @@ from .rollouts import rollout
 
 ROOT = Path(__file__).resolve().parents[3]
 ROLLOUTS = ROOT / "build" / "rollouts"
+TIDB_LATER = ROOT / "tests" / "tidb" / "later.yaml"
 
 
 def main(arguments: list[str]) -> int:
@@ -71,6 +72,8 @@ def main(arguments: list[str]) -> int:
         scenarios = with_policies([load(path) for path in paths])
         scenarios += [parse(document, name) for name, document in drawn.items()]
         later = load_later()
+        if options.tidb:
+            later += load_later(TIDB_LATER)
     except ScenarioError as error:
         print(error)
         print("0 passed, 1 failed")
