@@ -42,6 +42,15 @@ $(ARTIFACTS): $(READY) $(wildcard connectors/local/artifacts.py connectors/local
 	@$(PY) -m shardmerge.connectors.local.artifacts
 	@touch $@
 
+# No TiDB comes as a package that could be fetched and checked: it is built, where Go is installed.
+TIDB_SERVER := .local/tidb/tidb-server
+
+.PHONY: tidb
+tidb: $(TIDB_SERVER) ## A TiDB server for test-tidb, built from source (Go 1.25 or newer; once, 10 to 50 minutes)
+
+$(TIDB_SERVER): connectors/local/tidb/go.mod connectors/local/tidb/go.sum connectors/local/tidb/build.sh
+	@bash connectors/local/tidb/build.sh $(@D)
+
 .PHONY: artifacts
 artifacts: $(ARTIFACTS) ## Kafka, Debezium, MySQL and Spark's jars for the local stack
 
@@ -101,6 +110,11 @@ e2e: $(ARTIFACTS) | java ## The whole line, with faults
 scenarios: $(ARTIFACTS) | java ## Play DIR (default: our own scenarios) against the whole line
 	@PYTHONPATH=. $(PY) -m tests.e2e.runner $(if $(DIR),$(DIR),$(SCENARIOS)) $(ARGS)
 
+.PHONY: test-tidb
+# Not part of `make test`: nothing that the project installs brings a TiDB.
+test-tidb: $(ARTIFACTS) $(if $(TIDB),,$(TIDB_SERVER)) | java ## What holds of a TiDB (TIDB=USER:PASSWORD@HOST:PORT; else that of `make tidb` is started)
+	@PYTHONPATH=. $(PY) -m tests.tidb.suite --tidb '$(TIDB)' --random $(or $(COUNT),20) --seed $(or $(SEED),2000) $(ARGS)
+
 .PHONY: rollouts
 rollouts: $(ARTIFACTS) | java ## Play COUNT (100) random rollouts from SEED (0) on against the whole line
 	@PYTHONPATH=. $(PY) -m tests.e2e.runner --random $(or $(COUNT),100) --seed $(or $(SEED),0) $(ARGS)
@@ -119,6 +133,10 @@ bench: $(ARTIFACTS) | java ## Rows per second Kafka to target, beside LOAD DATA 
 	$(PY) benchmarks/backlog.py --sources 1
 	$(PY) benchmarks/backlog.py --sources 1 --apart
 	$(PY) benchmarks/ddl_speed.py
+
+.PHONY: bench-tidb
+bench-tidb: $(READY) ## Rows per second into TIDB=USER:PASSWORD@HOST:PORT, by each way of writing them
+	@$(PY) benchmarks/tidb_load.py --tidb '$(TIDB)' $(ARGS)
 
 .PHONY: bench-parsers
 bench-parsers: $(ARTIFACTS) | java ## What Debezium's DDL parsers refuse or misread of what servers take (ARGS="--versions 3.6.1.Final")

@@ -62,6 +62,9 @@ class Line:
     ``start`` and ``stop`` bracket it; ``attach`` is for one that another process started. Every
     path, log and pid file is under ``directory``.
 
+    Args:
+        target: A server that somebody else runs; None: a MySQL of the line's own.
+
     Attributes:
         pipeline: What it merges; known once started or attached.
         observer: Follows its topics; known once started or attached.
@@ -79,8 +82,10 @@ class Line:
         row_partitions: int = 2,
         *,
         row_format: str = "json",
+        target: Target | None = None,
     ) -> None:
         self._row_format = row_format
+        self._target = target
         self.directory = directory.absolute()
         self._row_partitions = row_partitions
         self._routes = tuple(routes)
@@ -409,7 +414,7 @@ class Line:
                 for name, server in SOURCES.items()
             ),
             routes=self._routes,
-            target=Target(here, ports.target, USER, PASSWORD),
+            target=self._target or Target(here, ports.target, USER, PASSWORD),
         )
 
     def _observe(self) -> None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline import Source, Target
 from shardmerge.schemas.routing import Keyless, RoutingRule, route, rule_of
+from shardmerge.schemas.server_facts import ServerFacts, kind_and_version, server_facts
 from shardmerge.schemas.spark_catalog import SparkCatalog
 from shardmerge.schemas.topics import RowTopics, row_topic
 from shardmerge.schemas.types import ColumnType
@@ -24,6 +25,8 @@ _DAY_S = 86_400
 _READING_MODES = ("ANSI_QUOTES", "NO_BACKSLASH_ESCAPES", "PIPES_AS_CONCAT", "IGNORE_SPACE")
 """SQL modes that change what a statement means."""
 _MIN_PACKET = 16 << 20
+_MIN_QUOTA = 512 << 20
+"""Some times what a transaction of the sink's largest round takes of TiDB's memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,6 +259,23 @@ def target_findings(target: Target, variables: Mapping[str, str]) -> list[Findin
     if packet < _MIN_PACKET:
         text = f"max_allowed_packet is {packet} bytes: longer rows are refused"
         found.append(Finding(where, text, fault=False))
+    return [*found, *_tidb_findings(where, server_facts(real, variables, {}))]
+
+
+def _tidb_findings(where: str, facts: ServerFacts) -> list[Finding]:
+    """What is to be known of a TiDB; nothing of others.
+
+    Its transaction mode and its default collation do not matter: the sink's sessions set theirs.
+    """
+    found = [
+        Finding(where, f"{name} is ON: it is read-only")
+        for name in ("tidb_super_read_only", "tidb_restricted_read_only")
+        if facts.variable(name) in ("ON", "1")
+    ]
+    quota = int(facts.variable("tidb_mem_quota_query") or 0)
+    if 0 < quota < _MIN_QUOTA:
+        text = f"tidb_mem_quota_query is {quota} bytes: rows are written in smaller transactions"
+        found.append(Finding(where, text, fault=False))
     return found
 
 
@@ -300,16 +320,12 @@ def _version_findings(
 
     ``digits``: how many numbers of the version count.
     """
-    lowered = real.lower()
-    is_a = "mariadb" if "mariadb" in lowered else "tidb" if "tidb" in lowered else "mysql"
+    is_a, have = kind_and_version(real)
     if not real:
         return []
     if is_a != kind:
         return [Finding(where, f"it is {is_a} {real}, the pipeline file says {kind}")]
-    # TiDB's VERSION() is 8.0.11-TiDB-v8.5.0, MariaDB's may be 5.5.5-10.11.6-MariaDB.
-    numbers = re.search(r"tidb-v([\d.]+)", lowered) if kind == "tidb" else None
-    text = numbers[1] if numbers else lowered.removeprefix("5.5.5-")
-    have, told = version_numbers(text), version_numbers(version)
+    told = version_numbers(version)
     same = min(len(told), digits)
     if have[:same] != told[:same]:
         return [

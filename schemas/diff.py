@@ -38,6 +38,7 @@ from .diff_columns import (
     first_steps,
     merged_steps,
     opened_steps,
+    redefines,
     without_nulls,
 )
 from .diff_writer import StatementWriter
@@ -135,11 +136,14 @@ class _Diff:
             if isinstance(move, CannotRender):
                 return move
             moves[column_id] = move
+        if self.dialect.fixes_named_columns:
+            self._rebuild_computed(moves)
         rebuilt = [i for i in stay if moves[i].rebuild]
         if refusal := self._refuse_rebuilding_keys(rebuilt):
             return refusal
         anew = [i for i in stay if moves[i].anew]
-        lost = {self.before[i].name.lower() for i in (*rebuilt, *anew)}
+        bare = [i for i in stay if self._needs_no_index(moves[i])]
+        lost = {self.before[i].name.lower() for i in (*rebuilt, *anew, *bare)}
         self._drop_indexes(lost)
         self._drop_checks()
         for column_id in self._generated_first([*gone, *rebuilt]):
@@ -203,8 +207,28 @@ class _Diff:
         self._add_checks()
         before, after = self.from_schema, self.to.schema
         if (before.charset, before.collation) != (after.charset, after.collation):
-            self.write.set_default_charset()
+            self.write.set_default_charset(before.charset)
         return self.write.result
+
+    def _rebuild_computed(self, moves: dict[str, ColumnMove]) -> None:
+        """Have computed columns that change, or name one that changes, added again."""
+        changed = {
+            name.lower()
+            for i, move in moves.items()
+            if any(map(redefines, (*move.first, *move.up, *move.down)))
+            for name in (self.before[i].name, self.after[i].name)
+        }
+        for column_id, move in moves.items():
+            before, after = self.before[column_id].generated, self.after[column_id].generated
+            if before is None or after is None:
+                continue
+            names = {*column_names(before.expression), *column_names(after.expression)}
+            if move != ColumnMove() or changed.intersection(map(str.lower, names)):
+                moves[column_id] = ColumnMove(rebuild=True)
+
+    def _needs_no_index(self, move: ColumnMove) -> bool:
+        steps = (*move.first, *move.up, *move.down)
+        return any(self.dialect.needs_no_index(s.before.type, s.after.type) for s in steps)
 
     def _steps(self, column_id: str) -> ColumnMove | CannotRender:
         move = self._converting(column_id)

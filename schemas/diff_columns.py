@@ -50,6 +50,13 @@ class ColumnMove:
         return any(step.kind is StatementKind.SWITCHING for step in self.up)
 
 
+def redefines(step: Step) -> bool:
+    """Whether a step changes more than a default that is a literal."""
+    before, after = step.before, step.after
+    is_literal = after.default is None or after.default.kind is DefaultKind.LITERAL
+    return not is_literal or replace(before, default=None) != replace(after, default=None)
+
+
 def column_steps(
     before: Column,
     after: Column,

@@ -229,10 +229,12 @@ class StatementWriter:
             (f"check:{check.name.lower()}", *dict.fromkeys(_column(name) for name in columns)),
         )
 
-    def set_default_charset(self) -> None:
+    def set_default_charset(self, before: str) -> None:
         """The default for columns to come, as most clients show it; every column says its own."""
         to = self._to.schema
-        texts = self._dialect.set_default_charset(self._table, to.charset, to.collation)
+        texts = self._dialect.set_default_charset(
+            self._table, to.charset, to.collation, before=before
+        )
         self._add(texts, _EXPANDING, "the shards' default charset is another one", ("charset",))
 
     def switch_primary_key(self, before: Index | None, after: Index | None) -> None:

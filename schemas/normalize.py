@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from .changes import WrittenLiteral
-from .charsets import binary_collation, charset_of, default_collation, max_bytes
+from .charsets import binary_collation, charset_of, max_bytes
 from .constraints import normal_checks, normal_foreign_keys
 from .expressions import spell_columns
 from .grammar.context import ServerContext
@@ -179,7 +179,7 @@ def normal_charset(
     if charset == "default":
         charset = ""
         if context.is_mariadb and not collation:
-            collation = default_collation(outer, context.version_number, mariadb=True)
+            collation = context.default_collation(outer)
     if not charset and collation and collation != "_bin":
         charset = charset_of(collation)
     if not charset:
@@ -190,9 +190,7 @@ def normal_charset(
         collation = binary_collation(charset)
     elif collation.startswith("uca1400_"):
         collation = f"{charset}_{collation}"
-    if collation and collation == default_collation(
-        charset, context.version_number, mariadb=context.is_mariadb
-    ):
+    if collation and collation == context.default_collation(charset):
         collation = ""
     return charset, collation
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-LEVELS = ("unit", "properties", "golden", "integration", "e2e")
+LEVELS = ("unit", "properties", "golden", "integration", "e2e", "tidb")
 HERE = Path(__file__).resolve().parent
 
 # `derandomize` in CI: the same commit gives the same result; `nightly` is where surprises belong.
@@ -46,7 +46,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if level in LEVELS:
             item.add_marker(getattr(pytest.mark, level))
         if (
-            level in ("properties", "integration", "e2e")
+            level in ("properties", "integration", "e2e", "tidb")
             and item.get_closest_marker("timeout") is None
         ):
             item.add_marker(pytest.mark.timeout(600))

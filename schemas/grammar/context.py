@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from shardmerge.schemas.charsets import default_collation
+
 
 @dataclass(frozen=True, slots=True)
 class ServerContext:
@@ -19,6 +21,8 @@ class ServerContext:
         collation: Its collation; "" is the charset's default.
         default_database: Database of unqualified table names.
         explicit_timestamps: ``explicit_defaults_for_timestamp``; None is the version's default.
+        default_collations: Charset → default collation, canonical names, as the server itself told
+            them; what is missing is the version's.
     """
 
     flavour: str = "mysql"
@@ -28,11 +32,19 @@ class ServerContext:
     collation: str = ""
     default_database: str = ""
     explicit_timestamps: bool | None = None
+    default_collations: tuple[tuple[str, str], ...] = ()
 
     @property
     def is_mariadb(self) -> bool:
         """Whether it is MariaDB; everything else counts as MySQL."""
         return self.flavour == "mariadb"
+
+    def default_collation(self, charset: str) -> str:
+        """The collation that a character set has when none is given."""
+        for name, collation in self.default_collations:
+            if name == charset:
+                return collation
+        return default_collation(charset, self.version_number, mariadb=self.is_mariadb)
 
     @property
     def version_number(self) -> int:

@@ -114,8 +114,22 @@ class Dialect(Protocol):
         """Create the table with everything in it."""
         ...
 
-    def set_default_charset(self, table: TargetTable, charset: str, collation: str) -> Texts:
-        """Change the charset of columns that say none; empty where the server cannot."""
+    @property
+    def fixes_named_columns(self) -> bool:
+        """Whether a computed column, and what it names, is only changed by dropping it first."""
+        ...
+
+    def needs_no_index(self, before: ColumnType, after: ColumnType) -> bool:
+        """Whether a column changes its type only while no secondary index names it."""
+        ...
+
+    def set_default_charset(
+        self, table: TargetTable, charset: str, collation: str, *, before: str = ""
+    ) -> Texts:
+        """Change the charset of columns that say none; empty where the server cannot.
+
+        ``before``: the table's charset by now.
+        """
         ...
 
     def add_column(self, table: TargetTable, column: Column) -> Texts:

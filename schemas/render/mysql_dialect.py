@@ -133,7 +133,18 @@ class MySqlDialect:
         schema = replace(schema, collation=collation)
         return (mysql.create_table(schema, table.sql, old_utf8=self._old_utf8),)
 
-    def set_default_charset(self, table: TargetTable, charset: str, collation: str) -> Texts:
+    @property
+    def fixes_named_columns(self) -> bool:
+        """It changes them, too."""
+        return False
+
+    def needs_no_index(self, before: ColumnType, after: ColumnType) -> bool:
+        """It makes the indexes anew by itself."""
+        return False
+
+    def set_default_charset(
+        self, table: TargetTable, charset: str, collation: str, *, before: str = ""
+    ) -> Texts:
         """DEFAULT CHARACTER SET; nothing where the server lacks the collation."""
         fitted = self._default_collation(collation)
         if fitted is None:

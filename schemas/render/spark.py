@@ -99,7 +99,18 @@ class SparkDialect:
         comment = f" COMMENT {string_literal(schema.comment)}" if schema.comment else ""
         return (f"CREATE TABLE {table.sql} ({columns}) USING iceberg{comment}",)
 
-    def set_default_charset(self, table: TargetTable, charset: str, collation: str) -> Texts:
+    @property
+    def fixes_named_columns(self) -> bool:
+        """There are no computed columns."""
+        return False
+
+    def needs_no_index(self, before: ColumnType, after: ColumnType) -> bool:
+        """There are no indexes."""
+        return False
+
+    def set_default_charset(
+        self, table: TargetTable, charset: str, collation: str, *, before: str = ""
+    ) -> Texts:
         """Nothing: text is UTF-8."""
         return ()
 

@@ -1,7 +1,7 @@
-"""TiDB as a target: MySQL's statements, one action each, less what its documents exclude.
+"""TiDB as a target: MySQL's statements, one action each, less what it refuses (``tidb_rules``).
 
-Source (read, not run): TiDB documentation, "MySQL Compatibility", "MODIFY COLUMN", "Generated
-Columns", "Default Values", "Character Set and Collation", "Clustered Indexes".
+Source: TiDB documentation, "MySQL Compatibility", "MODIFY COLUMN", "Generated Columns", "Default
+Values", "Character Set and Collation", "Clustered Indexes"; run on TiDB 8.4 (tests/tidb).
 """
 
 from __future__ import annotations
@@ -23,16 +23,25 @@ from shardmerge.schemas.names import TargetTable
 from shardmerge.schemas.type_join import value_type
 from shardmerge.schemas.types import (
     BINARY_NAMES,
-    INTEGER_NAMES,
     SPATIAL_NAMES,
     STRING_NAMES,
-    TEMPORAL_NAMES,
     ColumnType,
 )
 
 from .dialect import CannotRender, FittedColumn, LeftOut, Place, Texts
+from .mysql import column_type
 from .mysql_dialect import MySqlDialect
 from .mysql_fit import NULL_DEFAULT, without_default
+from .mysql_sizes import MAX_KEY_BYTES, key_bytes
+from .tidb_rules import (
+    DEFAULTS,
+    STORED,
+    UNCHANGED_COMPUTED,
+    UNCHANGED_KEY,
+    Change,
+    needs_no_index,
+    refusal,
+)
 
 _CHARSETS = frozenset({"utf8mb3", "utf8mb4", "ascii", "latin1", "binary", "gbk"})
 _COLLATIONS = frozenset({
@@ -42,8 +51,8 @@ _COLLATIONS = frozenset({
 })  # fmt: skip
 _WITHOUT_DEFAULTS = frozenset({"json", *STRING_NAMES[2:], *BINARY_NAMES[2:]})
 """Text, blob and JSON: no literal default, and few expressions, none of them a constant."""
-_FAMILIES = (INTEGER_NAMES, ("float", "double"), STRING_NAMES, BINARY_NAMES)
-_UNCAST = frozenset({*TEMPORAL_NAMES, "bit", "enum", "set", "json"})
+_COLLATIONS_0900_FROM = (7, 4)
+_TO_UTF8MB4 = ("utf8mb3", "utf8mb4", "latin1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +82,35 @@ class TiDbDialect(MySqlDialect):
             return None
         return MySqlDialect.zero_value(self, kind)
 
-    def set_default_charset(self, table: TargetTable, charset: str, collation: str) -> Texts:
-        """Only from utf8 to utf8mb4, which is all that TiDB changes; nothing otherwise."""
-        if charset != "utf8mb4" or (collation and collation not in _COLLATIONS):
+    def set_default_charset(
+        self, table: TargetTable, charset: str, collation: str, *, before: str = ""
+    ) -> Texts:
+        """Only to utf8mb4, from utf8 and latin1 (``checkModifyCharsetAndCollation``)."""
+        if charset != "utf8mb4" or before not in _TO_UTF8MB4:
+            return ()
+        if collation and not self._has_collation(collation):
             return ()
         return MySqlDialect.set_default_charset(self, table, charset, collation)
+
+    @property
+    def fixes_named_columns(self) -> bool:
+        """No MODIFY of a column that a computed one names, nor of a computed one (error 3106)."""
+        return True
+
+    def needs_no_index(self, before: ColumnType, after: ColumnType) -> bool:
+        """A column of an index keeps its collation (error 8200)."""
+        return needs_no_index(before, after)
+
+    def refusal(self, schema: TableSchema, *, has_key: bool) -> CannotRender | None:
+        """Only a primary key that is too long: rows may be longer than MySQL's."""
+        key = schema.primary_key
+        if key is None or key_bytes(key, schema) <= MAX_KEY_BYTES:
+            return None
+        return MySqlDialect.refusal(self, schema, has_key=has_key)
+
+    def _has_collation(self, collation: str) -> bool:
+        is_new = "0900" in collation and self.version < _COLLATIONS_0900_FROM
+        return collation in _COLLATIONS and not is_new
 
     def fit_column(self, column: Column, place: Place) -> FittedColumn | CannotRender:
         """The column as TiDB can have it; a STORED column is computed when it is read."""
@@ -99,7 +132,7 @@ class TiDbDialect(MySqlDialect):
             if plain.name != "decimal":
                 plain = replace(plain, length=None, scale=None)
             notes.append("TiDB shows no zeros and no fixed digits")
-        if kind.collation and kind.collation not in _COLLATIONS:
+        if kind.collation and not self._has_collation(kind.collation):
             if kind.collation.endswith("_nopad_bin") and place.key:
                 return CannotRender(
                     f"{column.name} is in a key and needs the collation {kind.collation}, which "
@@ -115,7 +148,12 @@ class TiDbDialect(MySqlDialect):
 
     def _fit_rest(self, column: Column, place: Place, notes: list[str]) -> FittedColumn:
         if column.generated is not None and column.generated.stored:
-            notes.append("TiDB adds no STORED column to a table, it computes the value when read")
+            before = place.previous
+            was_stored = before is not None and before.generated is not None
+            # A key is made of stored values only.
+            if place.key == "primary" and (place.is_new_table or was_stored):
+                return FittedColumn(column, tuple(notes))
+            notes.append(STORED.reason)
             virtual = Generated(column.generated.expression, stored=False)
             return FittedColumn(replace(column, generated=virtual), tuple(notes))
         default = column.default
@@ -124,7 +162,7 @@ class TiDbDialect(MySqlDialect):
         is_now = default.text.startswith("CURRENT_TIMESTAMP")
         is_expression = default.kind is DefaultKind.EXPRESSION and not is_now
         if is_expression or column.type.name in _WITHOUT_DEFAULTS:
-            notes.append("TiDB takes no such default")
+            notes.append(DEFAULTS.reason)
             column = without_default(column, place, notes, self.zero_value(column.type))
         return FittedColumn(column, tuple(notes))
 
@@ -132,7 +170,9 @@ class TiDbDialect(MySqlDialect):
         """The index as TiDB can have it."""
         if index.kind in (IndexKind.FULLTEXT, IndexKind.SPATIAL, IndexKind.VECTOR):
             return LeftOut(f"TiDB has no {index.kind.value} indexes")
-        return MySqlDialect.fit_index(self, index, schema)
+        # It reads DESC and forgets it.
+        parts = tuple(replace(part, descending=False) for part in index.parts)
+        return MySqlDialect.fit_index(self, replace(index, parts=parts), schema)
 
     def fit_check(self, check: Check) -> Check | LeftOut:
         """TiDB reads a check and forgets it, unless a cluster-wide variable says otherwise."""
@@ -141,45 +181,28 @@ class TiDbDialect(MySqlDialect):
     def change_column(
         self, table: TargetTable, before: Column, after: Column, *, in_key: bool
     ) -> Texts:
-        """MODIFY, unless TiDB's documents refuse it."""
+        """MODIFY, unless a rule says that TiDB refuses it."""
         if before.generated is not None or after.generated is not None:
             return CannotRender(
-                f"TiDB does not change the computed column {after.name}",
+                f"{UNCHANGED_COMPUTED.reason} ({after.name})",
                 f"drop {after.name} on every shard and add it again",
             )
-        if value_type(before.type) != value_type(after.type):
-            reason = _unsupported(before.type, after.type, in_key=in_key)
-            if reason:
-                return CannotRender(
-                    f"TiDB does not change {after.name} from {before.type.name} to "
-                    f"{after.type.name}: {reason}",
-                    f"add a new column of the new type on every shard, and drop {after.name}",
-                )
+        old, new = value_type(before.type), value_type(after.type)
+        if old != new and (reason := refusal(Change(old, new, in_key))):
+            return CannotRender(
+                f"TiDB does not change {after.name} from {column_type(old)} to "
+                f"{column_type(new)}: {reason}",
+                f"add a new column of the new type on every shard, and drop {after.name}",
+            )
         return MySqlDialect.change_column(self, table, before, after, in_key=in_key)
 
     def change_primary_key(
         self, table: TargetTable, before: Index | None, after: Index | None
     ) -> Texts:
-        """Refused: the rows of a TiDB table are stored under their primary key."""
+        """ADD where there is none; refused where there is one."""
+        if before is None:
+            return MySqlDialect.change_primary_key(self, table, before, after)
         return CannotRender(
-            "TiDB does not change the primary key of a table whose rows are clustered by it",
+            UNCHANGED_KEY.reason,
             "give the shards their primary key back, or merge them into a new target",
         )
-
-
-def _unsupported(before: ColumnType, after: ColumnType, *, in_key: bool) -> str:
-    """Why TiDB refuses a change of type; "" where it does not."""
-    if in_key and not (before.name == after.name != "decimal" and before.fsp == after.fsp):
-        both = before.is_integer and after.is_integer and before.unsigned == after.unsigned
-        if not (both and INTEGER_NAMES.index(before.name) < INTEGER_NAMES.index(after.name)):
-            return "the primary key's values would have to be written anew"
-    if before.charset and after.charset and before.charset != after.charset:
-        to_wider = after.charset == "utf8mb4" and before.charset in ("utf8mb3", "ascii", "latin1")
-        return "" if to_wider else "its character set only changes to utf8mb4"
-    if before.name == after.name or any(
-        before.name in family and after.name in family for family in _FAMILIES
-    ):
-        return ""
-    if before.name in _UNCAST or after.name in _UNCAST:
-        return "its conversion differs from MySQL's"
-    return ""

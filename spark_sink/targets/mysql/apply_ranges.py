@@ -160,8 +160,8 @@ def _read(lanes: Sequence[Lane], cursor: Cursor, connection: TaskConnection) -> 
     }
     count = size = 0
     sizes = dict.fromkeys(folds, 0)
-    while cursor.is_open and count < config.round_records and size < config.round_bytes:
-        for records in cursor.read(config.round_records - count):
+    while cursor.is_open and count < connection.round_records and size < config.round_bytes:
+        for records in cursor.read(connection.round_records - count):
             count += len(records.values)
             read = sum(map(len, filter(None, records.values)))
             size += read

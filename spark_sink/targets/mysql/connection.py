@@ -42,13 +42,19 @@ class ApplyConfig:
 
 
 class TaskConnection:
-    """A consumer and a target session, kept by a worker process over tasks and batches."""
+    """A consumer and a target session, kept by a worker process over tasks and batches.
+
+    Attributes:
+        round_records: Most records of one transaction. It becomes less where the target refuses a
+            transaction for its size, and stays so as long as this process lives.
+    """
 
     def __init__(self, config: ApplyConfig) -> None:
         self.config = config
         self.session = MySqlSession(config.target, lock_wait_timeout_s=config.lock_wait_timeout_s)
         self.control = ControlStore(self.session, config.control_database, config.pipeline)
         self.rows = row_format(config.registry)
+        self.round_records = config.round_records
         self._reader: RowReader | None = None
         self._shapes: dict[TargetTable, tuple[int, TableShape]] = {}
 
@@ -67,6 +73,15 @@ class TaskConnection:
             known = (executed, read_shape(self.session, target))
             self._shapes[target] = known
         return known[1]
+
+    def shrink_rounds(self, records: int) -> bool:
+        """Halve what one transaction holds, after one of so many records was too large.
+
+        Returns:
+            False for one record: there is nothing to halve.
+        """
+        self.round_records = max(1, min(self.round_records, records) // 2)
+        return records > 1
 
     def write(
         self, target: TargetTable, batches: Sequence[Batch | KeylessBatch]

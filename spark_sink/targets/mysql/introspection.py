@@ -16,6 +16,7 @@ from shardmerge.schemas.changes import (
     DropTable,
     Statement,
 )
+from shardmerge.schemas.charsets import charset_name, collation_name
 from shardmerge.schemas.errors import UnsupportedDDL
 from shardmerge.schemas.grammar import ServerContext, parse
 from shardmerge.schemas.lattice import Conflict, Order, compare_tables, join_tables
@@ -30,27 +31,13 @@ _UNKNOWN_TABLE, _UNKNOWN_DATABASE = 1146, 1049
 
 def server_context(session: MySqlSession, database: str) -> ServerContext:
     """How the target reads DDL in the sink's own sessions."""
-    ((version, sql_mode, charset, collation, explicit),) = session.query(
-        "SELECT VERSION(), @@sql_mode, @@character_set_server, @@collation_server,"
-        " @@explicit_defaults_for_timestamp"
-    )
     defaults = session.query(
         "SELECT DEFAULT_CHARACTER_SET_NAME, DEFAULT_COLLATION_NAME FROM"
         " information_schema.SCHEMATA WHERE SCHEMA_NAME = %s",
         (database,),
     )
-    if defaults:
-        ((charset, collation),) = defaults
-    numbers = re.match(r"\d+(?:\.\d+){0,2}", version)
-    return ServerContext(
-        flavour="mariadb" if "mariadb" in version.lower() else "mysql",
-        version=tuple(int(n) for n in numbers[0].split(".")) if numbers else (8, 0),
-        sql_mode=frozenset(filter(None, sql_mode.upper().split(","))),
-        charset=charset,
-        collation=collation,
-        default_database=database,
-        explicit_timestamps=bool(explicit),
-    )
+    charset, collation = defaults[0] if defaults else ("", "")
+    return session.facts.context(database, charset_name(charset), collation_name(collation))
 
 
 def show_create(session: MySqlSession, table: TargetTable) -> str:

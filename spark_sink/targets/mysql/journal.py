@@ -53,7 +53,8 @@ from .introspection import (
     server_context,
     show_create,
 )
-from .session import LOCK_WAIT_TIMEOUT, MySqlSession
+from .server_errors import LOCK_WAIT_TIMEOUT
+from .session import MySqlSession
 
 _NOT_THAT_WAY = (1800, 1845, 1846)
 """ER_UNKNOWN_ALTER_ALGORITHM, ER_ALTER_OPERATION_NOT_SUPPORTED, …_REASON."""

@@ -18,6 +18,7 @@ from shardmerge.spark_sink.row_fold import RowFold
 from shardmerge.spark_sink.segment_plan import Refusal
 
 from .connection import TaskConnection
+from .server_errors import TRANSACTION_TOO_LARGE
 
 DUPLICATE_KEY = 1062
 _HINTS = {
@@ -30,6 +31,10 @@ _HINTS = {
     1054: "the target lacks a column that was made for this row: somebody changed the target",
     1153: "raise max_allowed_packet on the target",
     1301: "raise max_allowed_packet on the target",
+    8004: "raise txn-total-size-limit of the target's TiDB",
+    8025: "raise txn-entry-size-limit of the target's TiDB",
+    8175: "raise tidb_mem_quota_query on the target",
+    8176: "raise tidb_server_memory_limit on the target",
 }
 
 
@@ -154,6 +159,6 @@ def _probe(
     except RefusedRow as error:
         return error
     except TargetError as error:
-        if error.retryable:
+        if error.retryable and error.number not in TRANSACTION_TOO_LARGE:
             raise
         return error

@@ -19,7 +19,7 @@ from shardmerge.spark_sink.row_fold import RowFold
 from shardmerge.spark_sink.segment_plan import Refusal
 
 from .connection import TaskConnection
-from .session import DEADLOCK, LOCK_WAIT_TIMEOUT, LOST
+from .server_errors import CONFLICTS, LOST, TRANSACTION_TOO_LARGE
 
 _ATTEMPTS = 5
 
@@ -102,14 +102,14 @@ class RefusedRound(Exception):
 def commit(rounds: Sequence[Round], connection: TaskConnection) -> None:
     """Write rounds of one target and move their offsets, in one transaction.
 
-    A deadlock, or a lock wait that is too long, repeats it. How many rows were written over others
-    is noted in the lanes.
+    A deadlock, another conflict, or a lock wait that is too long, repeats it. How many rows were
+    written over others is noted in the lanes.
 
     Raises:
         RefusedRow: A value cannot be converted.
         RefusedRound: See there.
         TargetError: Another writer took over or moved an offset; or the target cannot be written
-            now (``retryable``).
+            now (``retryable``), or not that many rows at once: the next rounds are smaller.
     """
     rounds = [r for r in rounds if r.next_offset != r.start]
     if not rounds:
@@ -133,6 +133,10 @@ def commit(rounds: Sequence[Round], connection: TaskConnection) -> None:
                 control.advance_all(_advance(r) for r in rounds)
                 reach("offsets-moved")
         except TargetError as error:
+            if error.number in TRANSACTION_TOO_LARGE:
+                if connection.shrink_rounds(sum(r.fold.rows for r in rounds)):
+                    raise
+                raise RefusedRound(error) from error
             if attempt == _ATTEMPTS or not _repeats(error):
                 if not error.statement or error.retryable:
                     raise
@@ -163,7 +167,7 @@ def _note(rounds: Sequence[Round], overwritten: Mapping[ShardId, int]) -> None:
 
 
 def _repeats(error: TargetError) -> bool:
-    return error.number in LOST or error.number in (DEADLOCK, LOCK_WAIT_TIMEOUT)
+    return error.number in LOST | CONFLICTS
 
 
 def _advance(current: Round) -> Advance:

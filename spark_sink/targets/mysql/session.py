@@ -14,39 +14,22 @@ import pymysql
 from pymysql.cursors import Cursor
 
 from shardmerge.schemas.errors import TargetError
+from shardmerge.schemas.server_facts import (
+    FACT_VARIABLES,
+    ServerFacts,
+    kind_and_version,
+    server_facts,
+)
 
+from .server_errors import LOST, PACKET_TOO_LARGE, RESULT_TOO_LARGE, RETRYABLE
 from .server_notes import ServerNote, decisive
 
 SQL_MODE = "STRICT_TRANS_TABLES,STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,NO_ENGINE_SUBSTITUTION"
 """Strict, but zero dates are values like others, and 0 in an AUTO_INCREMENT column is 0."""
 
-LOCK_WAIT_TIMEOUT, DEADLOCK = 1205, 1213
-PACKET_TOO_LARGE, RESULT_TOO_LARGE = 1153, 1301
-"""By max_allowed_packet, of which a connection keeps the value that it began with."""
-LOST = frozenset(
-    {2002, 2003, 2006, 2013, 2014, 2055, 1053, 1152, 1158, 1159, 1160, 1161, 1184, 1927}
-)
-"""The connection cannot be made or is gone: whether the last statement took effect is unknown."""
-RETRYABLE = LOST | {
-    LOCK_WAIT_TIMEOUT,
-    DEADLOCK,
-    1021,  # disk full
-    1040,  # too many connections
-    1041,  # out of memory
-    1114,  # the table is full
-    1203,  # too many connections of this user
-    1206,  # more locks than the lock table holds
-    1290,  # read-only, as after a fail-over
-    1317,  # query execution was interrupted
-    1637,  # too many transactions
-    1836,  # read-only mode
-    3024,  # maximum execution time
-    3675,  # tablespace full
-}
-"""Errors that tell of the server's state, not of the statement.
 
-Source: MySQL 8.0 Error Message Reference.
-"""
+_DEFAULT_COLLATION_FROM = (7, 4)
+"""The first TiDB with ``default_collation_for_utf8mb4``; before, it is always utf8mb4_bin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +63,24 @@ class MySqlSession:
         self.max_packet = 4 << 20
         self._lock_wait_timeout_s = lock_wait_timeout_s
         self._connection: pymysql.Connection[Cursor] | None = None
+        self._facts: tuple[int, ServerFacts] | None = None
+
+    @property
+    def facts(self) -> ServerFacts:
+        """What the server says of itself in this session; asked for once per connection."""
+        if self._facts is None or self._facts[0] != self.generation or not self.is_open:
+            ((version,),) = self.query("SELECT VERSION()")
+            names = ", ".join(f"'{name}'" for name in FACT_VARIABLES)
+            variables = self.query(f"SHOW VARIABLES WHERE Variable_name IN ({names})")
+            collations = self.query(
+                "SELECT CHARACTER_SET_NAME, DEFAULT_COLLATE_NAME"
+                " FROM information_schema.CHARACTER_SETS"
+            )
+            found = server_facts(
+                version, {str(n).lower(): str(v) for n, v in variables}, dict(collations)
+            )
+            self._facts = self.generation, found
+        return self._facts[1]
 
     @property
     def is_open(self) -> bool:
@@ -262,8 +263,14 @@ class MySqlSession:
                 cursor.execute("SELECT @@local_infile, @@max_allowed_packet, VERSION()")
                 ((can_load, max_packet, version),) = cursor.fetchall()
                 self._can_load, self.max_packet = bool(can_load), int(max_packet)
-                self._is_mariadb = "mariadb" in version.lower()
-                self._is_tidb = "tidb" in version.lower()
+                kind, version_numbers = kind_and_version(version)
+                self._is_mariadb, self._is_tidb = kind == "mariadb", kind == "tidb"
+                if self._is_tidb:
+                    # An optimistic transaction holds no lock: the fence would keep nobody out.
+                    cursor.execute("SET SESSION tidb_txn_mode = 'pessimistic'")
+                    if version_numbers >= _DEFAULT_COLLATION_FROM:
+                        # The renderer counts on it: see tidb_rules.collation_of.
+                        cursor.execute("SET SESSION default_collation_for_utf8mb4 = utf8mb4_bin")
         return self._connection
 
 

@@ -178,7 +178,7 @@ def _read(shards: Sequence[_Shard], connection: TaskConnection) -> bool:
         for lane, records in zip(shard.lanes, shard.records.lanes, strict=True)
         if not records.is_ended
     }
-    most_records = max(1, connection.config.round_records // max(1, len(lanes)))
+    most_records = max(1, connection.round_records // max(1, len(lanes)))
     most_bytes = connection.config.round_bytes // max(1, len(lanes))
 
     def is_full(records: LaneRecords) -> bool:

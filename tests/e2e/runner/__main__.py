@@ -1,7 +1,7 @@
 """Play every scenario of a folder against a line of its own.
 
 Usage: ``python -m tests.e2e.runner [FOLDER] [--random N [--seed S]] [--only PATTERN,…]
-[--threads N] [--partitions N] [--keep]``
+[--threads N] [--partitions N] [--keep] [--tidb USER:PASSWORD@HOST:PORT]``
 
 Prints a line for each and closes with ``N passed, N failed``. A file that cannot be read fails by
 itself. Scenarios that ``later.yaml`` lists
@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import fnmatch
+import re
 import sys
 import tempfile
 import time
@@ -25,6 +26,10 @@ import yaml
 
 from shardmerge.cli.line import Line, end_on_sigterm
 from shardmerge.schemas.errors import ShardMergeError
+from shardmerge.schemas.names import quote_identifier
+from shardmerge.schemas.pipeline import Target
+from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
+from tests.tidb.running import tidb_target
 
 from .cases import CASE_ROUTES, Result, load_later, play_all, routes_of, with_policies
 from .model import ScenarioError, load_all, parse
@@ -32,6 +37,7 @@ from .rollouts import rollout
 
 ROOT = Path(__file__).resolve().parents[3]
 ROLLOUTS = ROOT / "build" / "rollouts"
+TIDB_LATER = ROOT / "tests" / "tidb" / "later.yaml"
 
 
 def main(arguments: list[str]) -> int:
@@ -51,6 +57,9 @@ def main(arguments: list[str]) -> int:
         help="of each row topic; tables without a primary key need 1 (default)",
     )
     parser.add_argument("--keep", action="store_true", help="leave the line running")
+    parser.add_argument(
+        "--tidb", default="", help="USER:PASSWORD@HOST:PORT of a TiDB that is the target"
+    )
     options = parser.parse_args(arguments)
     end_on_sigterm()
     paths = sorted(options.folder.glob("*.yaml")) if options.folder else []
@@ -65,6 +74,8 @@ def main(arguments: list[str]) -> int:
         scenarios = with_policies(read)
         scenarios += [parse(document, name) for name, document in drawn.items()]
         later = load_later()
+        if options.tidb:
+            later += load_later(TIDB_LATER)
     except ScenarioError as error:
         print(error)
         print("0 passed, 1 failed")
@@ -85,8 +96,11 @@ def main(arguments: list[str]) -> int:
     (ROOT / ".local").mkdir(exist_ok=True)
     directory = Path(tempfile.mkdtemp(prefix="scenarios-", dir=ROOT / ".local"))
     started = time.monotonic()
+    target = tidb_target(options.tidb) if options.tidb else None
+    if target is not None:
+        clear(target)
     routes = (*CASE_ROUTES, *routes_of(scenarios))
-    line = Line(directory, routes=routes, row_partitions=options.partitions)
+    line = Line(directory, routes=routes, row_partitions=options.partitions, target=target)
     results: list[Result] = []
     try:
         results = play_all(
@@ -112,6 +126,15 @@ def main(arguments: list[str]) -> int:
     print(f"{expected} fail as tests/e2e/later.yaml lists; {time.monotonic() - started:.0f} s")
     print(f"{passed} passed, {failed} failed", flush=True)
     return 0 if passed and not failed else 1
+
+
+def clear(target: Target) -> None:
+    """Drop what an earlier run left on a server that outlives it: cases and control tables."""
+    session = MySqlSession(MySqlAddress(target.host, target.port, target.user, target.password))
+    for (name,) in session.query("SELECT SCHEMA_NAME FROM information_schema.SCHEMATA"):
+        if name == target.control_database or re.fullmatch(r"s[a-z]\d+_(merged|app\d)", name):
+            session.execute(f"DROP DATABASE {quote_identifier(name)}")
+    session.close()
 
 
 def tell(result: Result) -> None:

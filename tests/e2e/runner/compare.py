@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -107,6 +107,21 @@ def index_faults(final: Final, found: Sequence[FoundIndex]) -> list[str]:
         if "unique" in entry and bool(entry["unique"]) != index.unique:
             faults.append(f"index {name}: unique is {index.unique}")
     return faults
+
+
+def without_spelling(columns: Sequence[FoundColumn]) -> list[FoundColumn]:
+    """Columns as kinds of servers have them alike: no display widths, collations, quotes."""
+    return [
+        replace(
+            column,
+            type=plain_type(column.type),
+            default=plain_default(column.default),
+            charset=plain_charset(column.charset),
+            collation=None,
+            generated=plain_expression(column.generated),
+        )
+        for column in columns
+    ]
 
 
 def schema_faults(

@@ -394,8 +394,12 @@ class Player:
         for name, _ in self._shards():
             source, database, table = re.split(r"[/.]", name)
             server = self._connection(source)
-            found = read.columns(server, database, table), read.indexes(server, database, table)
-            faults += compare.schema_faults(name, *found, columns, indexes)
+            its_columns = read.columns(server, database, table)
+            its_indexes = read.indexes(server, database, table)
+            if self.line.pipeline.target.kind != "mysql":
+                its_columns = compare.without_spelling(its_columns)
+                columns = compare.without_spelling(columns)
+            faults += compare.schema_faults(name, its_columns, its_indexes, columns, indexes)
         return faults
 
     def _state_faults(self, state: str, held: Mapping[ShardId, object]) -> list[str]:

@@ -52,7 +52,7 @@ def indexes(connection: Connection, database: str, table: str) -> list[FoundInde
         for name, non_unique, column in cursor.fetchall():
             earlier = found.get(name)
             before = earlier.columns if earlier else ()
-            found[name] = FoundIndex(name, not non_unique, (*before, column or "(expression)"))
+            found[name] = FoundIndex(name, not int(non_unique), (*before, column or "(expression)"))
     return list(found.values())
 
 

@@ -119,6 +119,25 @@ def test_versions_are_read_as_each_kind_of_server_tells_them(
     assert target_findings(target, {**GOOD, "version": real}) == []
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "text", "fault"),
+    [
+        ("tidb_super_read_only", "ON", "tidb_super_read_only is ON", True),
+        ("tidb_mem_quota_query", "1048576", "smaller transactions", False),
+    ],
+)
+def test_a_tidb_that_cannot_be_written_or_only_slowly_is_found(
+    name: str, value: str, text: str, fault: bool
+) -> None:
+    target = replace(TARGET, kind="tidb", version="8.5.0")
+    facts = {**GOOD, "version": "8.0.11-TiDB-v8.5.0", "tidb_mem_quota_query": "1073741824"}
+    # Its sessions lock rows whatever the cluster's default is.
+    assert target_findings(target, {**facts, "tidb_txn_mode": "optimistic"}) == []
+    (finding,) = target_findings(target, {**facts, name: value})
+    assert text in str(finding) and finding.fault == fault
+    assert target_findings(TARGET, {**GOOD, name: value}) == []
+
+
 def test_shards_that_cannot_be_merged_are_found() -> None:
     rules = [RoutingRule(".*", "app", r"t.*", "m", "t"), RoutingRule(".*", "app", "t_9", "m", "u")]
     names = ("t_1", "t é", "t_é", "t_9", "other")

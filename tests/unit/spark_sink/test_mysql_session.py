@@ -8,8 +8,9 @@ import pymysql
 import pytest
 
 from shardmerge.schemas.errors import TargetError
+from shardmerge.spark_sink.targets.mysql.server_errors import CONFLICTS, LOST
 from shardmerge.spark_sink.targets.mysql.server_notes import ServerNote, decisive
-from shardmerge.spark_sink.targets.mysql.session import LOST, MySqlAddress, MySqlSession
+from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 
 PACKET = 1 << 16
 
@@ -23,6 +24,7 @@ class Scripted:
         self.version, self.error, self.warnings = version, error, warnings
         self.rowcount, self.warning_count = 0, len(warnings)
         self._rows: list[tuple[Any, ...]] = []
+        self.asked: list[str] = []
 
     def cursor(self) -> Scripted:
         return self
@@ -36,9 +38,19 @@ class Scripted:
     def execute(self, sql: str, _: object = None) -> None:
         if not sql.startswith(("SET SESSION", "SELECT @@")) and self.error is not None:
             raise self.error
-        asked = sql.startswith("SHOW WARNINGS")
-        self.rowcount = len(self.warnings) if asked else 2
-        self._rows = self.warnings if asked else [(1, PACKET, self.version)]
+        self.asked.append(sql)
+        self.rowcount = 2
+        if sql.startswith("SHOW WARNINGS"):
+            self._rows = self.warnings
+            self.rowcount = len(self.warnings)
+        elif sql == "SELECT VERSION()":
+            self._rows = [(self.version,)]
+        elif sql.startswith("SHOW VARIABLES"):
+            self._rows = [("tidb_txn_mode", "pessimistic"), ("sql_mode", "")]
+        elif "CHARACTER_SETS" in sql:
+            self._rows = [("utf8mb4", "utf8mb4_bin")]
+        else:
+            self._rows = [(1, PACKET, self.version)]
 
     def fetchall(self) -> list[tuple[Any, ...]]:
         return self._rows
@@ -48,7 +60,13 @@ class Scripted:
 
 
 @pytest.fixture
-def connect(monkeypatch: pytest.MonkeyPatch) -> Any:
+def servers() -> list[Scripted]:
+    """The scripted servers that ``connect`` made."""
+    return []
+
+
+@pytest.fixture
+def connect(monkeypatch: pytest.MonkeyPatch, servers: list[Scripted]) -> Any:
     """Makes a session with a scripted server."""
 
     def make(
@@ -58,6 +76,7 @@ def connect(monkeypatch: pytest.MonkeyPatch) -> Any:
     ) -> MySqlSession:
         server = Scripted(version, error, warnings or [])
         monkeypatch.setattr(pymysql, "connect", lambda **_: server)
+        servers.append(server)
         return MySqlSession(MySqlAddress("db", 3306, "", ""))
 
     return make
@@ -141,3 +160,34 @@ def test_the_flavour_is_known_before_the_first_statement(
 ) -> None:
     assert connect(version).is_mariadb is (flavour == "mariadb")
     assert connect(version).is_tidb is (flavour == "tidb")
+
+
+def test_a_server_is_asked_for_its_facts_once_per_connection(
+    connect: Any, servers: list[Scripted]
+) -> None:
+    session = connect("8.0.11-TiDB-v8.5.0")
+    facts = session.facts
+    assert (facts.kind, facts.version) == ("tidb", (8, 5, 0))
+    assert facts.default_collations == (("utf8mb4", "utf8mb4_bin"),)
+    assert session.facts is facts
+    assert servers[0].asked.count("SELECT VERSION()") == 1
+    session.close()
+    assert session.facts == facts
+    assert servers[0].asked.count("SELECT VERSION()") == 2
+
+
+@pytest.mark.parametrize(("version", "asks"), [("8.0.15", 0), ("8.0.11-TiDB-v8.5.0", 1)])
+def test_a_session_of_tidb_locks_rows_whatever_its_servers_default_is(
+    connect: Any, servers: list[Scripted], version: str, asks: int
+) -> None:
+    connect(version).execute("DO 0")
+    asked = [sql for sql in servers[0].asked if "tidb_txn_mode = 'pessimistic'" in sql]
+    assert len(asked) == asks
+
+
+@pytest.mark.parametrize("number", [9007, 8022, 8028, 8002])
+def test_a_conflict_of_tidb_is_tried_again(connect: Any, number: int) -> None:
+    session = connect("8.0.11-TiDB-v8.5.0", pymysql.OperationalError(number, "conflict"))
+    with pytest.raises(TargetError) as raised:
+        session.execute("COMMIT")
+    assert raised.value.retryable and number in CONFLICTS

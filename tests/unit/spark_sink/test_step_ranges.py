@@ -58,7 +58,8 @@ class Connection:
 
     def __init__(self, *logs: Sequence[bytes], round_records: int) -> None:
         self.logs = logs
-        self.config = SimpleNamespace(round_records=round_records, round_bytes=1 << 20)
+        self.round_records = round_records
+        self.config = SimpleNamespace(round_bytes=1 << 20)
         self.looks = 0
 
     @property
