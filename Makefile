@@ -48,8 +48,8 @@ TIDB_SERVER := .local/tidb/tidb-server
 .PHONY: tidb
 tidb: $(TIDB_SERVER) ## A TiDB server for test-tidb, built from source (Go 1.25 or newer; once, 10 to 50 minutes)
 
-$(TIDB_SERVER): connectors/local/tidb/go.mod connectors/local/tidb/go.sum connectors/local/tidb/build.sh
-	@bash connectors/local/tidb/build.sh $(@D)
+$(TIDB_SERVER): tests/tidb/server/go.mod tests/tidb/server/go.sum tests/tidb/server/build.sh
+	@bash tests/tidb/server/build.sh $(@D)
 
 .PHONY: artifacts
 artifacts: $(ARTIFACTS) ## Kafka, Debezium, MySQL and Spark's jars for the local stack

@@ -168,7 +168,7 @@ def test_outside_of_keys_the_nearest_collation_does_and_a_note_says_so() -> None
         ("tidb 7.5", "varchar(9)", "text", "MODIFY COLUMN `c` text"),
         ("tidb 7.5", "int", "int unsigned", "MODIFY COLUMN `c` bigint"),
         ("tidb 7.5", "varchar(9) charset gbk", "varchar(9)",
-         "cannot: TiDB does not change c from varchar to varchar: its character set only changes"),
+         "cannot: TiDB does not change c from varchar(9) CHARACTER SET gbk to varchar(9)"),
     ],
 )  # fmt: skip
 def test_what_a_kind_of_target_cannot_alter_its_column_to_is_refused_with_that_reason(
