@@ -269,3 +269,14 @@ def test_rows_of_a_snapshot_stand_before_the_hold_of_one_that_began_again_at_its
     machine.speak_about_a_held_shard(two, "leave", "b", "")
     machine.let_everything_arrive()
     assert two in machine.state.held
+
+
+def test_a_sink_that_dies_while_rows_are_taken_back_takes_back_all_of_them() -> None:
+    """It comes back with watermarks that are older than the decisions, so without partitions."""
+    machine = StaleRestartMachine()
+    machine.start(partitions=1, batch=100, shared="", shards=3)
+    machine.read_and_begin_again("s1", 5, 28)
+    machine.read_and_begin_again("s1", 5, 10)
+    machine.kill_the_sink()
+    machine.let_everything_arrive()
+    assert number_of(SHARDS[1], 0) not in machine.target.cells
