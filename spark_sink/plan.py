@@ -148,7 +148,14 @@ def plan(decisions: Decisions, state: SinkState, max_records: int) -> BatchPlan:
         and _lets_rows_pass(restarts, truncation.shard)
         and not truncation.waits_for(state.rows)
     )
-    turns = [r for r in restarts.values() if has_turn(r) and _is_there(decisions, state, r.target)]
+    turns = [
+        r
+        for r in restarts.values()
+        if has_turn(r)
+        and _is_there(decisions, state, r.target)
+        # An older reading may not know the partitions: nothing in them would look like done.
+        and state.rows.watermarks.seen >= r.gate.seen
+    ]
     emptying = {truncation.target for truncation in emptied}
     emptying |= {r.target for r in turns if r.stage is Stage.BEGUN and r.sql is not None}
     wanted: dict[Partition, tuple[TargetTable, ShardId]] = {}

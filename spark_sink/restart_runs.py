@@ -39,7 +39,8 @@ _NO_SNAPSHOT = Refusal(
     "the source described its tables anew, as for a new snapshot, and rows of the binlog came "
     "without one of a snapshot",
     "if no snapshot was to read rows (snapshot_mode recovery, say), or the target's rows of the "
-    "shard are right by now, start the sink with on_truncate = 'keep' in the shard's route",
+    "shard are right by now, start the sink with on_truncate = 'keep' in the shard's route; if a "
+    "snapshot found no row in any table of the source, delete the target's rows of the shard first",
 )
 
 

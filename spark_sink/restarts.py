@@ -11,7 +11,9 @@ meanwhile no record tells. Theory of operation, for one shard:
    snapshot is seen, of whichever shard of the source: all of its gates stand at one position, and
    rows of the binlog stand behind it. When such a row is seen first, all rows of the snapshot can
    be read, and are looked for. Some descriptions bring no rows (``snapshot.mode`` ``no_data`` or
-   ``recovery``), and nothing may go for their sake.
+   ``recovery``), and nothing may go for their sake. A snapshot that finds no row in any table of
+   its source cannot be told from those: what the one before brought stays, and the shard is held
+   at its first row of the binlog behind the gate.
 3. ``BEGUN`` is journalled. From here on no row before the gate is applied any more: the target may
    have given up since what they need. What was applied of them is taken back. Either by one
    statement, where the target tells the shard's rows (``truncations.emptying``), or row by row,

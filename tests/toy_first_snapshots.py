@@ -24,6 +24,7 @@ class SnapshotSource(ToySource):
         reads: What is to be read next; None when no snapshot is taken.
         place: Of the snapshot.
         brings_rows: Whether it reads rows.
+        untold: Places of snapshots that were to read rows and found none: no record says so.
     """
 
     def __init__(self, name: str, kafka: ToyKafka) -> None:
@@ -32,6 +33,7 @@ class SnapshotSource(ToySource):
         self.reads: list[Read] | None = None
         self.place = self.snapshot_position
         self.brings_rows = True
+        self.untold: set[SourcePosition] = set()
         self._wall = 0
         self._behind: list[Ddl | Row] = []
 
@@ -44,12 +46,16 @@ class SnapshotSource(ToySource):
         self.place = replace(last, pos=last.pos + 5)
         self.brings_rows = brings_rows
         self._behind = []
-        self.reads = [
-            (shard, {c.name: image.get(c.name, filled(c)) for c in self.schemas[shard].columns})
-            for shard, rows in sorted(self.rows.items())
-            if shard in self.schemas and brings_rows
-            for _, image in sorted(rows.items())
-        ]
+        self.reads = []
+        for shard, rows in sorted(self.rows.items()) if brings_rows else ():
+            if (schema := self.schemas.get(shard)) is None:
+                continue
+            for key, image in sorted(rows.items()):
+                # What is read is what the server goes on from: it refuses NOT NULL for a NULL.
+                rows[key] = {c.name: image.get(c.name, filled(c)) for c in schema.columns}
+                self.reads.append((shard, rows[key]))
+        if brings_rows and not self.reads:
+            self.untold.add(self.place)
         return self.place
 
     def lose(self) -> None:

@@ -38,9 +38,9 @@ def _check_rows(world: BarrierWorld, source: ToySource, known: Decisions) -> Non
         gates = known.targets[TARGET].shards.get(shard) if TARGET in known.targets else None
         if shard.source != source.name or gates is None or shard in world.sink.stuck:
             continue
-        held = next((g.position for g in gates.gates if g.effective_version is None), None)
+        held = next((g for g in gates.gates if g.effective_version is None), None)
         rows = [e for e in source.sent if isinstance(e, Row) and e.shard == shard]
-        wanted = {r.number for r in rows if held is None or r.position < held}
+        wanted = {r.number for r in rows if held is None or not _is_behind(r, held)}
         got = {r.number for r in rows} & world.target.all_taken
         if world.sink.stuck:
             assert got <= wanted
@@ -91,8 +91,11 @@ def _check_passed_over(row: Row, known: Decisions) -> None:
 
 def _gate_of(known: Decisions, row: Row) -> Gate:
     gates = known.targets[TARGET].shards[row.shard].gates
-    record = cast(Any, row)
-    return [g for g in gates if is_behind(record, row.position, g.position, g.began_ms)][-1]
+    return [g for g in gates if _is_behind(row, g)][-1]
+
+
+def _is_behind(row: Row, gate: Gate) -> bool:
+    return is_behind(cast(Any, row), row.position, gate.position, gate.began_ms)
 
 
 def _dropped_behind_the_hold(known: Decisions, shard: ShardId, gate: Gate, column: str) -> bool:

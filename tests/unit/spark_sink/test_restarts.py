@@ -123,6 +123,17 @@ def test_what_is_begun_is_taken_back_from_its_end_and_then_done() -> None:
     assert [(r.shard, r.stage, r.left) for r in batch.restarts] == [(B, Stage.BEGUN, ())]
 
 
+def test_nothing_counts_as_taken_back_before_the_shards_partitions_are_known() -> None:
+    """A sink that died may plan before it has listed the topics of what it finds journalled."""
+    marks = ((3, BEGUN), (4, BEGUN))
+    applied = {A_ROWS: Applied(3), B_ROWS: Applied(0)}
+    batch = planned(RowProgress(applied), *marks)
+    assert (batch.restarts, batch.tasks) == ((), ())
+    batch = planned(rows(applied, seen=3), *marks)
+    assert [(task.topic, task.end_offset) for task in batch.tasks] == [(A_ROWS.topic, 3)]
+    assert stages(batch) == []
+
+
 def test_behind_what_was_taken_back_a_shard_passes_over_what_it_had() -> None:
     batch = planned(rows({A_ROWS: Applied(0), B_ROWS: Applied(0)}), (3, UNDONE), (4, VOID))
     a, b = (task.stream for task in batch.tasks)
