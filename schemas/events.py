@@ -12,6 +12,7 @@ from .model import Column, TableSchema
 from .names import ShardId, TargetTable
 from .origin import NO_ORIGIN, Origin
 from .position import SourcePosition
+from .reloads import Reload
 from .routing import ExistingRows, Keyless, Mode, RenamePolicy, RowsPolicy
 from .type_join import TypePolicy
 
@@ -112,7 +113,10 @@ class CommandKind(StrEnum):
     """The rows of ``shard`` wait until ``resume``."""
     RESUME = "resume"
     REREAD = "reread"
-    """The table of ``shard`` is read again, by an incremental snapshot."""
+    """The table of ``shard`` is read again."""
+    RELOADED = "reloaded"
+    """Tables without a primary key were read as a whole: ``argument`` says where (``reloads``). The
+    watchdog gives it, nobody else."""
     LEAVE = "leave"
     """``shard`` counts no more: its server is gone, say. "delete": its rows in the target go."""
     SET_MODE = "set-mode"
@@ -245,6 +249,12 @@ class FixupKind(StrEnum):
 
     SNAPSHOT = "snapshot"
     """The shard's table is read again, by an incremental snapshot."""
+    RELOAD = "reload"
+    """The same, but what the target has of the shard goes first: by the target's new primary key
+    nobody could tell it from what comes. It is among ``Decision.reloads``."""
+    WHOLE = "whole"
+    """The shard's table has no primary key: its rows wait until the watchdog has had the table read
+    as a whole. Then a decision has it among its ``reloads``."""
     UPDATE = "update"
     """A statement of the decision gives its rows in the target the value that they have."""
     ACCEPT = "accept"
@@ -301,6 +311,9 @@ class Decision:
         renewed: Of a shard that was held before this change, the identities of the columns that it
             dropped and added again with it, or converted to what their values cannot become by
             themselves: what its waiting rows have in them is of no use any more.
+        reloads: Shards whose rows the target gives up, because all of them come again; sorted.
+            What the target has of them is taken out before the decision's statements are executed,
+            apart from expanding ones. They are settled together.
     """
 
     id: ChangeId
@@ -326,6 +339,7 @@ class Decision:
     ts_ms: int = 0
     fixups: tuple[Fixup, ...] = ()
     renewed: tuple[str, ...] = ()
+    reloads: tuple[Reload, ...] = ()
 
     @property
     def released(self) -> tuple[ShardId, ...]:

@@ -46,6 +46,7 @@ from shardmerge.schemas.model import (
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.origin import Origin, OriginColumn, OriginPart
 from shardmerge.schemas.position import SourcePosition
+from shardmerge.schemas.reloads import Reload
 from shardmerge.schemas.routing import ExistingRows, Keyless, RowsPolicy
 from shardmerge.schemas.type_join import TypePolicy
 from shardmerge.schemas.types import ColumnType
@@ -111,7 +112,7 @@ RECORDED: list[Record] = [
     Decision(
         ChangeId("s1", 5), TARGET, 3, SHARD, POSITION, Outcome.EMIT, (STATEMENT,), "r", "h", "c",
         (ShardColumn("c#1", COLUMN),), ("id",), True, (Release(SHARD, 2, ("d#1",)),),
-        (SHARD,), (), (SHARD,), ("w",), False, "ddl", 1,
+        (SHARD,), (), (SHARD,), ("w",), False, "ddl", 1, reloads=(Reload(SHARD, POSITION, 7),),
     ),
     Decision(ChangeId("s1", 6), None, 0, None, POSITION, Outcome.IGNORED),
     OperatorCommand(
