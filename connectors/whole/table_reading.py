@@ -201,13 +201,12 @@ class TableReading:
         with TopicReader(self._servers) as reader:
             (history,) = reader.extents((reading_history(name),))
             runs = runs_of(record.value for record in reader.records(history))
-            changes = reader.extents(
-                (topics.schema_changes(self._pipeline, self._source.name).name,)
-            )
+            told = topics.schema_changes(self._pipeline, self._source.name).name
+            (changes,) = reader.extents((told,))
         if not runs.is_one_of(w.shard for w in wanted):
-            told = ", ".join(f"{t.database}.{t.table}: {n}" for t, n in runs.tables.items())
+            seen = ", ".join(f"{t.database}.{t.table}: {n}" for t, n in runs.tables.items())
             return self._give_up(
-                (name,), f"not each of its tables was read once ({told or 'none was'})"
+                (name,), f"not each of its tables was read once ({seen or 'none was'})"
             )
         if (changed := self._changed(wanted)) is not None:
             return self._give_up((name,), f"a table was changed meanwhile: {changed}")

@@ -23,6 +23,8 @@ from .conftest import Play
 from .test_connectors import wait_for_snapshot
 from .whole_line import Killed, WholeLine, dies_at, look_until, watch_of
 
+DEADLOCK = 1213
+
 
 @pytest.fixture
 def line(play: Play, rest: ConnectRest) -> WholeLine:
@@ -45,6 +47,18 @@ def line(play: Play, rest: ConnectRest) -> WholeLine:
     return line
 
 
+def statement(dice: random.Random, number: int) -> str:
+    """A change of some rows of table t, many of which are equal."""
+    a = dice.randint(0, 9)
+    return dice.choice(
+        (
+            f"INSERT INTO t VALUES ({a}, 'x'), ({a}, 'x')",
+            f"UPDATE t SET b = '{number}' WHERE a = {a} LIMIT 2",
+            f"DELETE FROM t WHERE a = {a} LIMIT 1",
+        )
+    )
+
+
 @contextmanager
 def writing(play: Play, seed: int) -> Iterator[None]:
     """Writers of table t, in transactions of some rows, until the end."""
@@ -60,17 +74,13 @@ def writing(play: Play, seed: int) -> Iterator[None]:
             connection.cursor() as cursor,
         ):  # fmt: skip
             while not stop.wait(0.01):
-                for _ in range(dice.randint(1, 4)):
-                    a = dice.randint(0, 9)
-                    cursor.execute(
-                        dice.choice(
-                            (
-                                f"INSERT INTO t VALUES ({a}, 'x'), ({a}, 'x')",
-                                f"UPDATE t SET b = '{number}' WHERE a = {a} LIMIT 2",
-                                f"DELETE FROM t WHERE a = {a} LIMIT 1",
-                            )
-                        )
-                    )
+                try:
+                    for _ in range(dice.randint(1, 4)):
+                        cursor.execute(statement(dice, number))
+                except pymysql.OperationalError as error:
+                    # The server has rolled the transaction back for the other one's.
+                    if error.args[0] != DEADLOCK:
+                        raise
                 if dice.random() < 0.9:
                     connection.commit()
                 else:

@@ -86,7 +86,7 @@ class WholeLine:
 
     def answer(self, offset: int, reloads: Sequence[Reload]) -> None:
         """Answer a command: with its reloads, or, without, by refusing it."""
-        outcome = Outcome.NO_OP if reloads else Outcome.REFUSED
+        outcome = Outcome.NOOP if reloads else Outcome.REFUSED
         source = topics.commands(self._play.pipeline).name
         self._send(
             ChangeId(source, offset), None, outcome=outcome, reloads=tuple(reloads),
