@@ -116,6 +116,9 @@ def reading_config(
         # Names of MBeans have topic.prefix: while the source's connector has the same, Debezium
         # would try for a minute to register them.
         "custom.metric.tags": "reading=whole",
+        # By default Debezium tries again within the task, without end and without a word, while the
+        # source's own connector waits.
+        "errors.max.retries": "0",
         READING: dump(tuple(sorted(wanted))).decode(),
     }
 

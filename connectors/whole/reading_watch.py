@@ -84,6 +84,8 @@ class ReadingWatch:
         self._results: dict[Wanted, _Result] = {}
         self._told: dict[int, TargetTable] = {}
         self._pauses = Pauses(shortest_s)
+        self._idle: set[str] = set()
+        """Sources of which Connect knows no reading, and nothing is asked: only we begin one."""
         self._since_s: dict[str, float] = {}
         self._reminded_s: dict[str, float] = {}
 
@@ -128,14 +130,14 @@ class ReadingWatch:
 
     def _look_at(self, source: str, wanted: Sequence[Wanted], now_s: float) -> None:
         reading = self._readings[source]
+        of_source = [w for w in wanted if w.shard.source == source]
+        if not of_source and source in self._idle:
+            return
         self._take_end(source, reading.look(), wanted, now_s)
         missing = [
-            w
-            for w in wanted
-            if w.shard.source == source
-            and w not in self._results
-            and self._pauses.is_over(w.target, now_s)
+            w for w in of_source if w not in self._results and self._pauses.is_over(w.target, now_s)
         ]
+        self._idle.discard(source)
         if reading.under_way():
             self._remind(source, "whole_reading_goes_on", now_s)
         elif missing and self._pauses.is_over(source, now_s):
@@ -144,6 +146,8 @@ class ReadingWatch:
                 self._take_end(source, reading.look(), wanted, now_s)
             else:
                 self._remind(source, "whole_reading_waits_for_connector", now_s)
+        elif not of_source:
+            self._idle.add(source)
 
     def _take_end(
         self, source: str, end: Read | GivenUp | None, wanted: Sequence[Wanted], now_s: float

@@ -217,3 +217,24 @@ def test_a_connector_that_somebody_stopped_is_left_alone(
         assert rest.connectors() == (name,)
         rest.resume(name)
         look_until(watch, lambda: bool(line.commands()))
+
+
+def test_a_reading_that_fails_does_not_keep_the_sources_own_connector(
+    play: Play, rest: ConnectRest, line: WholeLine, caplog: pytest.LogCaptureFixture
+) -> None:
+    line.ask("t")
+    with (
+        watch_of(play, rest) as watch,
+        pymysql.connect(
+            host="127.0.0.1", port=play.port, user=USER, password=PASSWORD, database=play.database
+        ) as connection,
+        connection.cursor() as cursor,
+    ):
+        # Debezium waits 10 s for its lock.
+        cursor.execute("LOCK TABLES t WRITE")
+        look_until(watch, lambda: "whole_reading_given_up" in caplog.text)
+        assert is_tidy(play, rest)
+        cursor.execute("UNLOCK TABLES")
+        look_until(watch, lambda: bool(line.commands()))
+    ((_, (reload,)),) = line.commands()
+    assert line.rows(reload) == line.table("t")

@@ -51,6 +51,7 @@ def config(*wanted: Wanted) -> dict[str, str]:
         # Without heartbeats the offset of a complete snapshot is never stored.
         ("heartbeat.interval.ms", "30000"),
         ("custom.metric.tags", "reading=whole"),
+        ("errors.max.retries", "0"),
     ],
 )
 def test_a_reading_is_once_and_keeps_to_itself(key: str, value: str) -> None:
