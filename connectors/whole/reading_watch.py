@@ -126,6 +126,9 @@ class ReadingWatch:
                 self.look(time.monotonic())
             except ShardMergeError as error:
                 _LOG.warning("whole_readings_not_watched %s", error)
+            except Exception:
+                # Without this thread a source's own connector would stay stopped for ever.
+                _LOG.exception("whole_readings_not_watched")
         self.close()
 
     def _look_at(self, source: str, wanted: Sequence[Wanted], now_s: float) -> None:

@@ -199,10 +199,13 @@ class TableReading:
     def _conclude(self, name: str, position: SourcePosition) -> Read | GivenUp:
         wanted = wanted_of(self._rest.config(name) or {})
         with TopicReader(self._servers) as reader:
-            (history,) = reader.extents((reading_history(name),))
-            runs = runs_of(record.value for record in reader.records(history))
+            runs = runs_of(
+                record.value
+                for extent in reader.extents((reading_history(name),))
+                for record in reader.records(extent)
+            )
             told = topics.schema_changes(self._pipeline, self._source.name).name
-            (changes,) = reader.extents((told,))
+            changes_to = max(e.high_watermark for e in reader.extents((told,)))
         if not runs.is_one_of(w.shard for w in wanted):
             seen = ", ".join(f"{t.database}.{t.table}: {n}" for t, n in runs.tables.items())
             return self._give_up(
@@ -211,7 +214,7 @@ class TableReading:
         if (changed := self._changed(wanted)) is not None:
             return self._give_up((name,), f"a table was changed meanwhile: {changed}")
         self._end((name,))
-        return Read(wanted, position, runs.rows_from_ms, changes.high_watermark)
+        return Read(wanted, position, runs.rows_from_ms, changes_to)
 
     def _changed(self, wanted: Sequence[Wanted]) -> str | None:
         """The statement about the tables from where the source's connector stopped up to now."""
