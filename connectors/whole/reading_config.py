@@ -57,10 +57,9 @@ def reading_topics_among(names: Iterable[str], connector: str) -> tuple[str, ...
 
     Args:
         names: Of topics.
-        connector: The source's own connector, or the reading.
+        connector: The source's own connector.
     """
-    own, _, token = connector.partition(".whole.")
-    reading = rf"{re.escape(own)}\.whole\.{token or '[0-9a-f]{12}'}"
+    reading = rf"{re.escape(connector)}\.whole\.[0-9a-f]{{12}}"
     form = re.compile(
         rf"{reading}\.(?:offsets|schema-history)|{re.escape(_HEARTBEATS)}{reading}\.[\w-]+",
         re.ASCII,

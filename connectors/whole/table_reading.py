@@ -112,6 +112,7 @@ class TableReading:
         self._connector = connector_name(pipeline, source)
         self._servers = pipeline.kafka.bootstrap_servers
         self._is_tidied = False
+        self._ended: Read | GivenUp | None = None
 
     def begin(self, wanted: Sequence[Wanted]) -> bool:
         """Begin a reading; ``look`` goes on with it.
@@ -155,28 +156,13 @@ class TableReading:
             ContractError: A topic holds what nobody should have written there.
         """
         names = self.under_way()
-        if not names:
-            self._tidy()
+        # How it has ended is known before all of its end is done.
+        self._ended = self._ended or self._step(names)
+        if self._ended is None:
             return None
-        if len(names) > 1:
-            return self._give_up(names, "there are several of the source at once")
-        status = self._rest.status(names[0])
-        if status is None:
-            # It was made a moment ago.
-            return None
-        if status.is_failed:
-            return self._give_up(names, f"its connector failed: {status.reason()}")
-        if status.state == "STOPPED":
-            return self._start(names[0])
-        own = self._rest.status(self._connector)
-        if own is None or own.state != "STOPPED":
-            return self._give_up(names, "the source's own connector was not stopped all the time")
-        offset = self._rest.offset(names[0])
-        if offset is None or offset.get("snapshot"):
-            return None
-        self._passed("complete")
-        position = SourcePosition(self._source.epoch, str(offset["file"]), int(offset["pos"]), 0)
-        return self._conclude(names[0], position)
+        self._end(names)
+        ended, self._ended = self._ended, None
+        return ended
 
     def under_way(self) -> tuple[str, ...]:
         """The connectors of readings that are not ended: one at most, but for somebody's hand.
@@ -186,11 +172,35 @@ class TableReading:
         """
         return readings_among(self._rest.connectors(), self._connector)
 
+    def _step(self, names: Sequence[str]) -> Read | GivenUp | None:
+        if not names:
+            self._tidy()
+            return None
+        if len(names) > 1:
+            return self._give_up("there are several of the source at once")
+        status = self._rest.status(names[0])
+        if status is None:
+            # It was made a moment ago.
+            return None
+        if status.is_failed:
+            return self._give_up(f"its connector failed: {status.reason()}")
+        if status.state == "STOPPED":
+            return self._start(names[0])
+        own = self._rest.status(self._connector)
+        if own is None or own.state != "STOPPED":
+            return self._give_up("the source's own connector was not stopped all the time")
+        offset = self._rest.offset(names[0])
+        if offset is None or offset.get("snapshot"):
+            return None
+        self._passed("complete")
+        position = SourcePosition(self._source.epoch, str(offset["file"]), int(offset["pos"]), 0)
+        return self._conclude(names[0], position)
+
     def _start(self, name: str) -> GivenUp | None:
         if self._rest.offset(name) is not None:
-            return self._give_up((name,), "its connector was stopped while it read")
+            return self._give_up("its connector was stopped while it read")
         if not self._repair.set_aside():
-            return self._give_up((name,), "the source's own connector is being repaired")
+            return self._give_up("the source's own connector is being repaired")
         self._passed("set aside")
         self._rest.resume(name)
         self._passed("begun")
@@ -208,12 +218,9 @@ class TableReading:
             changes_to = max(e.high_watermark for e in reader.extents((told,)))
         if not runs.is_one_of(w.shard for w in wanted):
             seen = ", ".join(f"{t.database}.{t.table}: {n}" for t, n in runs.tables.items())
-            return self._give_up(
-                (name,), f"not each of its tables was read once ({seen or 'none was'})"
-            )
+            return self._give_up(f"not each of its tables was read once ({seen or 'none was'})")
         if (changed := self._changed(wanted)) is not None:
-            return self._give_up((name,), f"a table was changed meanwhile: {changed}")
-        self._end((name,))
+            return self._give_up(f"a table was changed meanwhile: {changed}")
         return Read(wanted, position, runs.rows_from_ms, changes_to)
 
     def _changed(self, wanted: Sequence[Wanted]) -> str | None:
@@ -227,9 +234,8 @@ class TableReading:
             found = first_concerning(ahead, tables, own.context)
         return None if found is None else f"{found.sql!r} at {found.file}:{found.pos}"
 
-    def _give_up(self, names: Sequence[str], reason: str) -> GivenUp:
+    def _give_up(self, reason: str) -> GivenUp:
         _LOG.warning("whole_reading_given_up source=%s reason=%s", self._source.name, reason)
-        self._end(names)
         return GivenUp(reason)
 
     def _end(self, names: Sequence[str]) -> None:
@@ -240,14 +246,14 @@ class TableReading:
         for name in names:
             self._rest.delete(name)
         self._passed("deleted")
-        for name in names:
-            self._delete_topics(name)
+        self._delete_topics()
 
     def _tidy(self) -> None:
         """Delete, once, the topics that a process left which ended before it did so."""
         if not self._is_tidied:
-            self._delete_topics(self._connector)
+            self._delete_topics()
             self._is_tidied = True
 
-    def _delete_topics(self, connector: str) -> None:
-        delete_topics(self._servers, lambda names: reading_topics_among(names, connector))
+    def _delete_topics(self) -> None:
+        """Delete the topics of all readings of the source, of which none is under way."""
+        delete_topics(self._servers, lambda names: reading_topics_among(names, self._connector))

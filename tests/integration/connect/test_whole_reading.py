@@ -14,6 +14,7 @@ import pytest
 from shardmerge.connectors.connect_rest import ConnectRest
 from shardmerge.connectors.deploy import deploy_connectors
 from shardmerge.connectors.local.mysql import PASSWORD, USER
+from shardmerge.connectors.local.stack import LocalStack
 from shardmerge.connectors.source_config import connector_name
 from shardmerge.connectors.topics_admin import describe_topics
 from shardmerge.connectors.whole.reading_config import reading_topics_among, readings_among
@@ -237,4 +238,32 @@ def test_a_reading_that_fails_does_not_keep_the_sources_own_connector(
         cursor.execute("UNLOCK TABLES")
         look_until(watch, lambda: bool(line.commands()))
     ((_, (reload,)),) = line.commands()
+    assert line.rows(reload) == line.table("t")
+
+
+def test_a_reading_that_began_again_on_another_worker_does_not_count(
+    play: Play,
+    rest: ConnectRest,
+    stack: LocalStack,
+    line: WholeLine,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    name = connector_name(play.pipeline, play.pipeline.sources[0])
+    with play.sql() as run:
+        for _ in range(15):
+            run("INSERT INTO t SELECT a + 1, 'many' FROM t")
+    line.ask("t")
+    with watch_of(play, rest) as watch:
+
+        def has_begun() -> bool:
+            return any((rest.offset(r) or {}).get("snapshot") for r in readings_among(
+                rest.connectors(), name
+            ))  # fmt: skip
+
+        look_until(watch, has_begun)
+        stack.kill("connect")
+        stack.start("connect")
+        look_until(watch, lambda: bool(line.commands()))
+    ((_, (reload,)),) = line.commands()
+    assert f"not each of its tables was read once ({play.database}.t: 2)" in caplog.text
     assert line.rows(reload) == line.table("t")

@@ -120,7 +120,6 @@ def test_a_reading_is_known_by_its_name_and_its_topics_by_theirs() -> None:
         f"{source().name}.app.t", f"{OWN}.whole.0123456789ab.t", NAME,
     ]  # fmt: skip
     assert reading_topics_among([*topics, *other, *foreign], OWN) == tuple(sorted(topics + other))
-    assert reading_topics_among([*topics, *other, *foreign], NAME) == tuple(sorted(topics))
 
 
 def record(ts_ms: int, *changes: tuple[str, str]) -> bytes:

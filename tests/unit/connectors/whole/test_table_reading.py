@@ -16,6 +16,7 @@ from shardmerge.connectors.whole import table_reading
 from shardmerge.connectors.whole.open_readings import Wanted
 from shardmerge.connectors.whole.reading_config import wanted_of
 from shardmerge.connectors.whole.table_reading import GivenUp, TableReading
+from shardmerge.schemas.errors import StackError
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline import Pipeline, Source
 from tests.unit.connectors.test_source_config import PIPELINE
@@ -212,6 +213,26 @@ def test_a_reading_that_cannot_count_is_given_up(
     assert connect.done == ["taken back", "deleted", "topics deleted"]
     assert connect.states == {OWN: "RUNNING"}
     assert reading.look() is None
+
+
+def test_an_end_that_is_interrupted_is_made_good_at_the_next_look(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    reading, name = begun(connect)
+    connect.states[name] = "FAILED"
+
+    def refuse(_: Connect, name: str) -> None:
+        raise StackError("Connect is away")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Connect, "delete", refuse)
+        with pytest.raises(StackError):
+            reading.look()
+    assert connect.states[OWN] == "RUNNING"
+    end = reading.look()
+    assert end == GivenUp("its connector failed: went wrong")
+    assert connect.states == {OWN: "RUNNING"}
+    assert caplog.text.count("whole_reading_given_up") == 1
 
 
 def test_two_at_once_are_both_given_up(connect: Connect) -> None:
