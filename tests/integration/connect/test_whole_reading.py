@@ -74,7 +74,7 @@ def writing(play: Play, seed: int) -> Iterator[None]:
             ) as connection,
             connection.cursor() as cursor,
         ):  # fmt: skip
-            while not stop.wait(0.01):
+            while not stop.wait(0.1):
                 try:
                     for _ in range(dice.randint(1, 4)):
                         cursor.execute(statement(dice, number))

@@ -122,9 +122,9 @@ class WholeLine:
     def await_row(self, table: str, row: Row) -> None:
         """Wait until the row topic has a row of the binlog."""
         deadline = time.monotonic() + TIMEOUT_S
-        while not any(v["op"] == "c" and image(v["after"]) == row for v in self.events(table)):
-            assert time.monotonic() < deadline, f"{row} never came"
-            time.sleep(0.5)
+        with self._play.reader(self._play.topic(table)) as rows:
+            while (value := rows.next())["op"] != "c" or image(value["after"]) != row:
+                assert time.monotonic() < deadline, f"{row} never came"
 
     def table(self, table: str) -> Counter[Row]:
         """The table's rows as the server has them."""
