@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import click
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 
+from shardmerge.connectors.command_topic import send_command
 from shardmerge.connectors.record_formats import record_format
 from shardmerge.schemas import topics
 from shardmerge.schemas.errors import ConfigError, ShardMergeError, StackError
@@ -41,6 +42,8 @@ set-policy       ARGUMENT is NAME=VALUE of renames, types, existing_rows, keyles
 ARGUMENT may be @FILE. Every command is a record of the log and can be replayed. Ends with 1
 when the command is refused, or not answered in time (it stays in the log and is carried out).
 """
+_KINDS = [kind.value for kind in CommandKind if kind is not CommandKind.RELOADED]
+"""What the watchdog says nobody else can say."""
 _OF_TARGET = (CommandKind.DISABLE, CommandKind.ENABLE, CommandKind.SET_MODE, CommandKind.SET_POLICY)
 """The kinds that concern a whole target; all others concern one shard."""
 _WITH_ARGUMENT = (
@@ -66,7 +69,7 @@ class Given:
 
 
 @click.command(help=_HELP)
-@click.argument("kind", type=click.Choice([kind.value for kind in CommandKind]), metavar="KIND")
+@click.argument("kind", type=click.Choice(_KINDS), metavar="KIND")
 @click.argument("argument", default="")
 @click.option(
     "--pipeline",
@@ -155,7 +158,7 @@ def give(pipeline: Pipeline, said: OperatorCommand, wait_s: float) -> Given:
     try:
         _, end = consumer.get_watermark_offsets(TopicPartition(ddl, 0), timeout=_SEND_S)
         end = answered(end, ddl, 0)
-        sent = ChangeId(topics.commands(pipeline).name, _send(pipeline, format_.write(said), said))
+        sent = send_command(pipeline, format_, said)
         consumer.assign([TopicPartition(ddl, 0, end)])
         return Given(sent, _answer(consumer, format_, sent, wait_s))
     except KafkaException as error:
@@ -176,39 +179,6 @@ def tell(answer: Decision) -> None:
         click.echo(f"  warning: {warning}")
     if answer.hint:
         click.echo(f"  {answer.hint}")
-
-
-def _send(pipeline: Pipeline, value: bytes, said: OperatorCommand) -> int:
-    """The offset at which the command stands."""
-    producer = Producer(
-        {
-            "bootstrap.servers": pipeline.kafka.bootstrap_servers,
-            "enable.idempotence": True,
-            "message.max.bytes": topics.MAX_RECORD_BYTES,
-            "log_level": 0,
-        }
-    )
-    offsets: list[int] = []
-
-    def delivered(error: KafkaError | None, message: Message) -> None:
-        if error is not None:
-            raise KafkaException(error)
-        offsets.append(message.offset() or 0)
-
-    producer.produce(
-        topics.commands(pipeline).name,
-        value,
-        str(said.target).encode(),
-        on_delivery=delivered,
-        headers=[("command", str(said).encode())],
-    )
-    producer.flush(_SEND_S)
-    if not offsets:
-        raise StackError(
-            f"the command was not taken by Kafka within {_SEND_S:.0f} s",
-            hint="see whether the broker runs; it is not known whether the command is in the log",
-        )
-    return offsets[0]
 
 
 def _answer(

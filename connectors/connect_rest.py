@@ -115,11 +115,19 @@ class ConnectRest:
         named = {**config, "name": name}
         if self.config(name) == named:
             return False
-        if objections := self.validate(named):
-            texts = [f"{key}: {' '.join(messages)}" for key, messages in objections.items()]
-            raise StackError(f"connector {name} is refused: {'; '.join(texts)}")
+        self._refuse_unfit(named)
         self.set_config(name, config)
         return True
+
+    def create_stopped(self, name: str, config: Mapping[str, str]) -> None:
+        """Make a connector that does not run until it is resumed.
+
+        Raises:
+            StackError: As ``create_or_update``; or there is one of that name.
+        """
+        self._refuse_unfit({**config, "name": name})
+        body = {"name": name, "config": dict(config), "initial_state": "STOPPED"}
+        self._call("POST", "/connectors", body)
 
     def config(self, name: str) -> Mapping[str, str] | None:
         """The configuration of a connector, or None when there is no such connector."""
@@ -246,6 +254,11 @@ class ConnectRest:
                     f"connector {name} is still there {self._patience_s:.0f} s after its deletion"
                 )
             time.sleep(_PAUSE_S)
+
+    def _refuse_unfit(self, config: Mapping[str, str]) -> None:
+        if objections := self.validate(config):
+            texts = [f"{key}: {' '.join(messages)}" for key, messages in objections.items()]
+            raise StackError(f"connector {config['name']} is refused: {'; '.join(texts)}")
 
     def _call(
         self,

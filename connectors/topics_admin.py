@@ -1,9 +1,9 @@
-"""Makes our topics before anything reads or writes them, and checks those that exist."""
+"""Makes our topics before anything reads or writes them, checks those that exist, deletes some."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from confluent_kafka import KafkaError, KafkaException
@@ -75,6 +75,42 @@ def create_topics(
     except KafkaException as error:
         raise _unreachable(bootstrap_servers, error) from None
     return made
+
+
+def delete_topics(
+    bootstrap_servers: str,
+    are_wanted: Callable[[Iterable[str]], Iterable[str]],
+    timeout_s: float = _TIMEOUT_S,
+) -> tuple[str, ...]:
+    """Delete topics; one that is gone meanwhile is no error.
+
+    Args:
+        bootstrap_servers: Of Kafka.
+        are_wanted: Names of all topics → those to delete.
+        timeout_s: Bound of each wait.
+
+    Returns:
+        Names of the topics that were deleted.
+
+    Raises:
+        StackError: Kafka cannot be reached, or refuses.
+    """
+    client = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
+    try:
+        names = list(are_wanted(client.list_topics(timeout=timeout_s).topics))
+        if not names:
+            return ()
+        for name, future in client.delete_topics(names, operation_timeout=timeout_s).items():
+            try:
+                future.result()
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    raise StackError(
+                        f"Kafka does not delete topic {name}: {error.args[0].str()}"
+                    ) from None
+    except KafkaException as error:
+        raise _unreachable(bootstrap_servers, error) from None
+    return tuple(names)
 
 
 def _unreachable(bootstrap_servers: str, error: KafkaException) -> StackError:

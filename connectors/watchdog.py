@@ -1,5 +1,7 @@
 """Brings failed connectors on: Connect itself never does. Brings unanswered rereads on, too.
 
+Has tables without a primary key read as a whole where a decision asks for that (``whole``).
+
 After a restart of a MySQL server a Debezium task stays FAILED whatever its retry settings are
 (measured), and the pipeline stands still without an error anywhere else. It stays so, too, where a
 restart alone does not help: at a statement that Debezium cannot read, and right behind a DDL. How
@@ -38,6 +40,7 @@ from .repair.statement_repair import Attended
 from .reread_watch import RereadWatch
 from .restarts import Restarts
 from .source_config import connector_name
+from .whole.reading_watch import ReadingWatch
 
 _LOG = logging.getLogger(__name__)
 _TAKE_IN_PAUSE_S = 15.0
@@ -197,10 +200,16 @@ def main(arguments: list[str] | None = None) -> int:
             return 1
     repairs = repairs_of(pipeline, rest)
     rereads = RereadWatch(pipeline, ConnectRest(pipeline.connect.url, patience_s=10.0), repairs)
-    beside = threading.Thread(target=rereads.run, args=(stop, options.interval))
-    beside.start()
+    readings = ReadingWatch(pipeline, ConnectRest(pipeline.connect.url, patience_s=10.0), repairs)
+    beside = [
+        threading.Thread(target=watch.run, args=(stop, options.interval))
+        for watch in (rereads, readings)
+    ]
+    for thread in beside:
+        thread.start()
     Watchdog(rest, names, options.interval, repairs).run(stop)
-    beside.join()
+    for thread in beside:
+        thread.join()
     for repair in repairs.values():
         repair.close()
     return 0

@@ -49,7 +49,7 @@ def leaving_out(config: Mapping[str, str], tables: tuple[LeftOut, ...]) -> dict[
     plain = _plain(config)
     if not tables:
         return plain
-    expression = "|".join(f"{_literal(t.name.database)}[.]{_literal(t.name.table)}" for t in tables)
+    expression = "|".join(f"{literal(t.name.database)}[.]{literal(t.name.table)}" for t in tables)
     told = json.dumps([(t.name.database, t.name.table, t.statement) for t in tables])
     if included := plain.get(_INCLUDE):
         # Debezium refuses a configuration with both lists; each expression meets the whole name.
@@ -69,6 +69,6 @@ def _plain(config: Mapping[str, str]) -> dict[str, str]:
     return plain
 
 
-def _literal(name: str) -> str:
+def literal(name: str) -> str:
     """A name as a regular expression of Java without a comma, at which Debezium splits a list."""
     return "".join(c if c.isascii() and c.isalnum() else f"\\x{{{ord(c):x}}}" for c in name)

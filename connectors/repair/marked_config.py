@@ -50,8 +50,14 @@ class MarkedConfig:
             self._rest.set_config(self._name, wanted)
 
     def restore(self) -> None:
-        """Give the connector the configuration of before, without a mark."""
+        """Give the connector the configuration of before, without a mark; one without is left.
+
+        Connect begins to stop a stopped connector once more when its configuration is put, and says
+        that it has failed when it is resumed meanwhile.
+        """
         config = dict(self._rest.config(self._name) or {})
+        if MARK not in config:
+            return
         kept: dict[str, str | None] = json.loads(config.pop(MARK, "{}"))
         for key, value in kept.items():
             if value is None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from shardmerge.connectors.connect_rest import ConnectRest
 from shardmerge.connectors.source_config import TRUE_SCHEMA_HISTORY, connector_name
+from shardmerge.connectors.whole.reading_config import readings_among
 from shardmerge.schemas.changes import TableName
 from shardmerge.schemas.errors import SourceError
 from shardmerge.schemas.pipeline import Pipeline, Source
@@ -93,6 +94,14 @@ class SourceConnector:
         """
         values = self.rest.offset(self.name)
         return None if values is None else SourceOffset(values, self.binlog.gives_gtids())
+
+    def is_set_aside(self) -> bool:
+        """Whether it is stopped, or about to be, while tables of its source are read as a whole.
+
+        Raises:
+            StackError: Connect does not answer.
+        """
+        return bool(readings_among(self.rest.connectors(), self.name))
 
     def captured(self) -> Captured:
         """What the connector makes records of.

@@ -11,6 +11,8 @@ A failed connector is restarted, and before that:
    the statement again, it is passed like one that cannot be read. A table that it never heard of
    is made known (``unknown_table``).
 
+While tables of the source are read as a whole (``whole``) its connector is stopped, and left alone.
+
 Each step can be repeated. A key of the connector's configuration says that a repair is at work and
 keeps what it changed there, so that another process goes on with it.
 """
@@ -84,11 +86,57 @@ class SourceRepair:
             StackError: Connect, Kafka or the source does not answer.
         """
         with self._lock:
+            if self._connector.is_set_aside():
+                return
             self._connector.stop()
             if self._gtids.fit() is Fitted.HELD:
                 return
             self._connector.correct()
             self._connector.go_on()
+
+    def set_aside(self) -> bool:
+        """Stop the connector, for a reading of whole tables that Connect knows already.
+
+        Until that is deleted, and ``take_back`` is called, nothing else here touches the connector.
+
+        Returns:
+            Whether that can be: it has an offset, behind its first snapshot, and no repair is at
+            work.
+
+        Raises:
+            StackError: Connect or the source does not answer, or it does not stop in time.
+        """
+        with self._lock:
+            if self._connector.config.is_marked():
+                return False
+            self._connector.rest.stop(self._connector.name)
+            offset = self._connector.offset()
+            return offset is not None and not offset.is_snapshot
+
+    def take_back(self) -> None:
+        """Let the connector run that ``set_aside`` stopped; nothing where it does.
+
+        Raises:
+            StackError: Connect, Kafka or the source does not answer: call again later.
+        """
+        with self._lock:
+            status = self._connector.rest.status(self._connector.name)
+            if status is None or status.state != "STOPPED" or self._connector.config.is_marked():
+                return
+            if self._gtids.fit() is Fitted.HELD:
+                # With the repair's mark: ``finish`` looks after it.
+                self._connector.stop()
+                return
+            self._connector.correct()
+            self._connector.go_on()
+
+    def is_repaired(self) -> bool:
+        """Whether a repair has begun and not ended.
+
+        Raises:
+            StackError: Connect does not answer.
+        """
+        return self._connector.config.is_marked()
 
     def see_gtid_mode(self) -> None:
         """Ask the source for its ``gtid_mode``, whatever its connector does.
@@ -109,6 +157,8 @@ class SourceRepair:
             ContractError: The connector's topics hold what it did not write.
         """
         with self._lock:
+            if self._connector.is_set_aside():
+                return False
             return self._gtids.look()
 
     def attend(self, status: ConnectorStatus) -> Attended:
@@ -122,6 +172,8 @@ class SourceRepair:
             ContractError: The connector's topics hold what it did not write.
         """
         with self._lock:
+            if self._connector.is_set_aside():
+                return Attended.HELD
             fitted = self._gtids.fit(trace_of(status))
             if fitted is Fitted.HELD:
                 return Attended.HELD
@@ -151,6 +203,8 @@ class SourceRepair:
             ContractError: The connector's topics hold what it did not write.
         """
         with self._lock:
+            if self._connector.is_set_aside():
+                return ()
             return take_in(self._connector)
 
     def begin_anew(self) -> None:
@@ -164,6 +218,8 @@ class SourceRepair:
             StackError: Connect or the source does not answer: call again later.
         """
         with self._lock:
+            if self._connector.is_set_aside():
+                return
             connector = self._connector
             end = connector.binlog.end()
             connector.stop()
@@ -187,6 +243,8 @@ class SourceRepair:
             StackError: Connect, Kafka or the source does not answer: call again later.
         """
         with self._lock:
+            if self._connector.is_set_aside():
+                return False
             connector = self._connector
             if not connector.config.is_marked():
                 return False

@@ -16,6 +16,8 @@ from shardmerge.connectors.local.stack import LocalStack, Ports
 from shardmerge.connectors.source_config import connector_name
 
 from .conftest import Play, Reader, make_play
+from .test_connectors import wait_for_snapshot
+from .whole_line import WholeLine, look_until, watch_of
 
 CACHE = Path(__file__).resolve().parents[3] / ".local" / "cache"
 TIMEOUT_S = 180
@@ -84,6 +86,25 @@ def test_text_that_debezium_takes_for_chinese_is_marked_as_unread(
             assert {record["op"] for record in found} == {read}
             plain, japanese, null = (record["after"]["k"] for record in found)
             assert (plain, japanese[-1], null) == ("ab", "\ufffd", None)
+
+
+def test_a_table_without_a_key_is_read_as_a_whole(maria: Play, rest: ConnectRest) -> None:
+    with maria.sql() as run, watch_of(maria, rest) as watch:
+        run("CREATE TABLE t (a INT, b VARCHAR(9))")
+        run("INSERT INTO t VALUES (1, 'x'), (1, 'x')")
+        deploy_connectors(maria.pipeline, rest)
+        wait_for_snapshot(maria)
+        line = WholeLine(maria)
+        line.decide()
+        line.ask("t")
+        run("INSERT INTO t VALUES (1, 'x'), (NULL, 'before')")
+        look_until(watch, lambda: bool(line.commands()))
+        run("DELETE FROM t WHERE a = 1 LIMIT 1")
+        run("INSERT INTO t VALUES (2, 'last')")
+        line.await_row("t", (2, "last"))
+    ((_, (reload,)),) = line.commands()
+    assert line.rows(reload) == line.table("t")
+    assert line.table("t")[1, "x"] == 2
 
 
 def _next_of(changes: Reader, begin: str) -> dict[str, Any]:

@@ -91,6 +91,20 @@ def test_a_different_configuration_is_validated_and_sent(worker: Worker, rest: C
     assert worker.requests[-1] == ("PUT", "/connectors/c/config", CONFIG)
 
 
+def test_a_connector_is_made_stopped_when_nothing_is_against_it(
+    worker: Worker, rest: ConnectRest
+) -> None:
+    worker.on("PUT", VALIDATE, (200, objections()), (200, objections(topic_prefix=["bad"])))
+    worker.on("POST", "/connectors", (201, {}))
+
+    rest.create_stopped("c", CONFIG)
+    body = {"name": "c", "config": CONFIG, "initial_state": "STOPPED"}
+    assert worker.requests[-1] == ("POST", "/connectors", body)
+    with pytest.raises(StackError, match=r"c is refused: topic\.prefix: bad"):
+        rest.create_stopped("c", CONFIG)
+    assert len(worker.asked("POST")) == 1
+
+
 def test_a_refused_configuration_is_told_with_every_objection(
     worker: Worker, rest: ConnectRest
 ) -> None:

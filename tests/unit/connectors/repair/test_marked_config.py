@@ -92,6 +92,14 @@ def test_a_mark_alone_changes_nothing_else(worker: Worker, marked: MarkedConfig)
     assert marked.is_marked()
 
 
+def test_a_configuration_without_a_mark_is_not_put_again(
+    worker: Worker, marked: MarkedConfig
+) -> None:
+    has(worker, CONFIG)
+    marked.restore()
+    assert worker.asked("PUT") == []
+
+
 def test_another_process_restores_what_this_one_changed(
     worker: Worker, marked: MarkedConfig
 ) -> None:

@@ -1,0 +1,53 @@
+"""Whether a statement of the binlog may change what a table is, or holds. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+
+from shardmerge.connectors.repair.binlog_events import Logged, Statement
+from shardmerge.connectors.repair.told_tables import ToldTables, qualified
+from shardmerge.schemas.changes import DropDatabase, TableName, TruncateTable
+from shardmerge.schemas.errors import SourceError
+from shardmerge.schemas.grammar import ServerContext, concerned_tables, parse
+
+
+def first_concerning(
+    items: Iterable[Logged], tables: Collection[TableName], context: ServerContext
+) -> Statement | None:
+    """The first statement that may concern one of some tables; None without one.
+
+    Args:
+        items: What the binlog has.
+        tables: With their databases.
+        context: How the source's server reads a statement.
+    """
+    for item in items:
+        if isinstance(item, Statement) and _may_concern(item, tables, context):
+            return item
+    return None
+
+
+def _may_concern(item: Statement, tables: Collection[TableName], context: ServerContext) -> bool:
+    context = replace(context, default_database=item.database)
+    try:
+        parsed = parse(item.sql, context)
+    except SourceError:
+        names = concerned_tables(item.sql, context)
+        # Where it cannot be told, it may be any.
+        return not names or _has(tables, (qualified(n, item.database) for n in names))
+    if isinstance(parsed, DropDatabase):
+        return any(_folded(t.database) == _folded(parsed.name) for t in tables)
+    if isinstance(parsed, TruncateTable):
+        return _has(tables, (qualified(parsed.name, item.database),))
+    return _has(tables, ToldTables(context).take(item.sql, item.database))
+
+
+def _has(tables: Collection[TableName], names: Iterable[TableName]) -> bool:
+    # Whether a server tells letters apart is its own affair: too much is no harm.
+    known = {(_folded(t.database), _folded(t.table)) for t in tables}
+    return any((_folded(n.database), _folded(n.table)) in known for n in names)
+
+
+def _folded(name: str) -> str:
+    return name.casefold()

@@ -1,0 +1,120 @@
+"""Which shards have to be read as a whole, and which commands tell of it. Pure.
+
+A fold over the records of the ddl and the commands topic. It does not depend on their order, and a
+repeated record changes nothing: a shard is open when the last version that asks for it is behind
+the last that answers it or takes it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from shardmerge.schemas.events import (
+    ChangeId,
+    CommandKind,
+    Decision,
+    FixupKind,
+    OperatorCommand,
+    Outcome,
+)
+from shardmerge.schemas.names import ShardId, TargetTable
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Wanted:
+    """A shard that has to be read as a whole.
+
+    Attributes:
+        target: Whose shard.
+        shard: Which table.
+        version: Of the decision that asks for it: a reading of before another one asks is void.
+    """
+
+    target: TargetTable
+    shard: ShardId
+    version: int
+
+
+@dataclass(slots=True)
+class OpenReadings:
+    """What is asked for, what is told, and what is decided.
+
+    Args:
+        commands_topic: Its name is the source of the commands' ids.
+    """
+
+    commands_topic: str
+    _asked: dict[tuple[TargetTable, ShardId], int] = field(default_factory=dict)
+    _over: dict[tuple[TargetTable, ShardId], int] = field(default_factory=dict)
+    _told: dict[int, TargetTable] = field(default_factory=dict)
+    _answers: dict[int, Decision] = field(default_factory=dict)
+    _undecided: dict[tuple[str, int], set[int]] = field(default_factory=dict)
+    _decided: dict[str, set[int]] = field(default_factory=dict)
+
+    def take(self, decision: Decision) -> None:
+        """Take a record of the ddl topic."""
+        self._count(decision.id)
+        if decision.id.source == self.commands_topic:
+            self._answers[decision.id.offset] = decision
+        target, version = decision.target, decision.version
+        if target is None:
+            return
+        # What answers a shard comes before what the same decision asks for.
+        for reload in decision.reloads:
+            _raise(self._over, (target, reload.shard), version - 1)
+        for fixup in decision.fixups:
+            if fixup.kind is FixupKind.WHOLE:
+                _raise(self._asked, (target, fixup.shard), version)
+        for shard in decision.leaves:
+            _raise(self._over, (target, shard), version)
+        if decision.shard is not None and not decision.live:
+            _raise(self._over, (target, decision.shard), version)
+
+    def take_command(self, offset: int, command: OperatorCommand) -> None:
+        """Take the record of the commands topic at that offset."""
+        if command.kind is CommandKind.RELOADED:
+            self._told[offset] = command.target
+
+    def wanted(self) -> tuple[Wanted, ...]:
+        """The shards that have to be read now; sorted.
+
+        While a command that tells of a target's shards is not answered, none of them: a reading
+        behind one that the answer takes would bring their rows twice.
+        """
+        waiting = {t for offset, t in self._told.items() if offset not in self._answers}
+        return tuple(
+            sorted(
+                Wanted(target, shard, version)
+                for (target, shard), version in self._asked.items()
+                if version > self._over.get((target, shard), 0) and target not in waiting
+            )
+        )
+
+    def unanswered(self) -> Mapping[int, TargetTable]:
+        """The commands that tell of readings and have no answer yet, by their offsets."""
+        return {o: target for o, target in self._told.items() if o not in self._answers}
+
+    def refused(self, offset: int) -> str | None:
+        """Why the command at that offset is refused; None where it is not, or not answered yet."""
+        answer = self._answers.get(offset)
+        return answer.reason if answer is not None and answer.outcome is Outcome.REFUSED else None
+
+    def is_decided(self, source: str, offset: int) -> bool:
+        """Whether the schema change at that offset of a source's topic has all its decisions."""
+        return offset in self._decided.get(source, ())
+
+    def _count(self, change: ChangeId) -> None:
+        if self.is_decided(change.source, change.offset):
+            return
+        seen = self._undecided.setdefault((change.source, change.offset), set())
+        seen.add(change.ordinal)
+        if len(seen) == change.count:
+            del self._undecided[change.source, change.offset]
+            self._decided.setdefault(change.source, set()).add(change.offset)
+
+
+def _raise(
+    versions: dict[tuple[TargetTable, ShardId], int], of: tuple[TargetTable, ShardId], version: int
+) -> None:
+    versions[of] = max(version, versions.get(of, 0))

@@ -1,0 +1,242 @@
+"""Has tables read as a whole that decisions ask for, and tells the coordinator.
+
+The tables of a source are read together (``table_reading``). When all open shards of a target are
+read, and everything is decided that precedes the readings, one command tells the coordinator of
+them. Its answer closes the request. Where it refuses, because a shard's table changed meanwhile,
+they are read again, after a pause that grows.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from shardmerge.connectors.command_topic import send_command
+from shardmerge.connectors.connect_rest import ConnectRest
+from shardmerge.connectors.failpoints import Passed, nowhere
+from shardmerge.connectors.record_formats import record_format
+from shardmerge.connectors.repair.source_repair import SourceRepair
+from shardmerge.connectors.source_config import connector_name
+from shardmerge.connectors.stored_record import StoredRecord
+from shardmerge.connectors.topic_reader import TopicReader
+from shardmerge.schemas import topics
+from shardmerge.schemas.errors import ContractError, ShardMergeError, StackError
+from shardmerge.schemas.events import ChangeId, CommandKind, Decision, OperatorCommand
+from shardmerge.schemas.names import TargetTable
+from shardmerge.schemas.pipeline import Pipeline
+from shardmerge.schemas.record_format import RecordFormat
+from shardmerge.schemas.reloads import Reload, reloads_text
+
+from .open_readings import OpenReadings, Wanted
+from .pauses import Pauses
+from .source_changes import SourceChanges
+from .table_reading import GivenUp, Read, TableReading
+
+_LOG = logging.getLogger(__name__)
+_REMIND_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Result:
+    """What is to be told of one shard; ``changes_to``: see ``Read``."""
+
+    reload: Reload
+    changes_to: int
+
+
+class ReadingWatch:
+    """Watches a pipeline's requests for readings. One thread uses it; ``close`` it.
+
+    Args:
+        pipeline: Whose topics and connectors.
+        rest: The Connect cluster.
+        repairs: By connector, who looks after it.
+        shortest_s: The first pause before a reading is repeated.
+        passed: Called at ``table_reading.PLACES``, and at "told" behind a command.
+    """
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        rest: ConnectRest,
+        repairs: Mapping[str, SourceRepair],
+        shortest_s: float = 5.0,
+        passed: Passed = nowhere,
+    ) -> None:
+        self._pipeline = pipeline
+        self._passed = passed
+        self._readings = {
+            source.name: TableReading(
+                pipeline, source, rest, repairs[connector_name(pipeline, source)], passed
+            )
+            for source in pipeline.sources
+        }
+        self._changes = {source.name: SourceChanges(source.name) for source in pipeline.sources}
+        self._ddl = topics.ddl(pipeline).name
+        self._commands = topics.commands(pipeline).name
+        self._reader = TopicReader(pipeline.kafka.bootstrap_servers)
+        self._format: RecordFormat | None = None
+        self._next: dict[str, int] = {}
+        self._open = OpenReadings(self._commands)
+        self._results: dict[Wanted, _Result] = {}
+        self._told: dict[int, TargetTable] = {}
+        self._pauses = Pauses(shortest_s)
+        self._idle: set[str] = set()
+        """Sources of which Connect knows no reading, and nothing is asked: only we begin one."""
+        self._since_s: dict[str, float] = {}
+        self._reminded_s: dict[str, float] = {}
+
+    def close(self) -> None:
+        """Leave Kafka. A reading that is under way is taken up by the next process."""
+        self._reader.close()
+
+    def look(self, now_s: float) -> None:
+        """Read what is new, bring every source's reading on, and tell of those that are done.
+
+        A source that does not answer does not keep the others from being looked at.
+
+        Args:
+            now_s: A monotonic clock's time.
+
+        Raises:
+            StackError: Kafka, Connect or a source does not answer; the next look goes on.
+            ContractError: A topic holds what nobody should have written there.
+        """
+        self._take_new()
+        self._take_answers(now_s)
+        wanted = self._open.wanted()
+        self._results = {w: r for w, r in self._results.items() if w in wanted}
+        failed: ShardMergeError | None = None
+        for source in self._readings:
+            try:
+                self._look_at(source, wanted, now_s)
+            except (StackError, ContractError) as error:
+                failed = error
+        self._tell(wanted)
+        if failed is not None:
+            raise failed
+
+    def run(self, stop: threading.Event, interval_s: float = 3.0) -> None:
+        """Look again and again until ``stop`` is set; what does not answer is awaited."""
+        while not stop.wait(interval_s):
+            try:
+                self.look(time.monotonic())
+            except ShardMergeError as error:
+                _LOG.warning("whole_readings_not_watched %s", error)
+            except Exception:
+                # Without this thread a source's own connector would stay stopped for ever.
+                _LOG.exception("whole_readings_not_watched")
+        self.close()
+
+    def _look_at(self, source: str, wanted: Sequence[Wanted], now_s: float) -> None:
+        reading = self._readings[source]
+        of_source = [w for w in wanted if w.shard.source == source]
+        if not of_source and source in self._idle:
+            return
+        self._take_end(source, reading.look(), wanted, now_s)
+        missing = [
+            w for w in of_source if w not in self._results and self._pauses.is_over(w.target, now_s)
+        ]
+        self._idle.discard(source)
+        if reading.under_way():
+            self._remind(source, "whole_reading_goes_on", now_s)
+        elif missing and self._pauses.is_over(source, now_s):
+            if reading.begin(missing):
+                self._since_s[source] = self._reminded_s[source] = now_s
+                self._take_end(source, reading.look(), wanted, now_s)
+            else:
+                self._remind(source, "whole_reading_waits_for_connector", now_s)
+        elif not of_source:
+            self._idle.add(source)
+
+    def _take_end(
+        self, source: str, end: Read | GivenUp | None, wanted: Sequence[Wanted], now_s: float
+    ) -> None:
+        """Take how a source's reading has ended, if it has."""
+        if end is None:
+            return
+        since_s = self._since_s.pop(source, now_s)
+        if isinstance(end, GivenUp):
+            self._pauses.failed(source, now_s)
+            return
+        self._pauses.succeeded(source)
+        for done in end.wanted:
+            # Of one that was asked for anew meanwhile it tells too little.
+            if done in wanted:
+                reload = Reload(done.shard, end.position, end.began_ms)
+                self._results[done] = _Result(reload, end.changes_to)
+        _LOG.info(
+            "whole_reading_done source=%s shards=%d position=%s seconds=%.0f",
+            source, len(end.wanted), end.position, now_s - since_s,
+        )  # fmt: skip
+
+    def _tell(self, wanted: Sequence[Wanted]) -> None:
+        for target in sorted({w.target for w in wanted}):
+            shards = [w for w in wanted if w.target == target]
+            results = [self._results[w] for w in shards if w in self._results]
+            if len(results) < len(shards) or not all(map(self._is_decided, results)):
+                continue
+            said = OperatorCommand(
+                id=ChangeId(self._commands, 0),
+                target=target,
+                kind=CommandKind.RELOADED,
+                argument=reloads_text(result.reload for result in results),
+                by="watchdog",
+                ts_ms=int(time.time() * 1000),
+            )
+            sent = send_command(self._pipeline, self._records(), said)
+            self._passed("told")
+            # Known at once: nothing may be read before its answer.
+            self._open.take_command(sent.offset, said)
+            self._told[sent.offset] = target
+            for shard in shards:
+                del self._results[shard]
+            names = ",".join(str(w.shard) for w in shards)
+            _LOG.info("whole_reading_told target=%s shards=%s command=%s", target, names, sent)
+
+    def _is_decided(self, result: _Result) -> bool:
+        changes = self._changes[result.reload.shard.source]
+        return changes.are_decided(result.changes_to, self._open, self._reader)
+
+    def _take_answers(self, now_s: float) -> None:
+        self._told |= self._open.unanswered()
+        for offset in sorted(set(self._told) - set(self._open.unanswered())):
+            target = self._told.pop(offset)
+            if (reason := self._open.refused(offset)) is None:
+                self._pauses.succeeded(target)
+                continue
+            self._pauses.failed(target, now_s)
+            _LOG.warning("whole_reading_refused target=%s reason=%s", target, reason)
+
+    def _take_new(self) -> None:
+        for record in self._new_records(self._commands):
+            said = self._records().read(record.value or b"")
+            if isinstance(said, OperatorCommand):
+                self._open.take_command(record.offset, said)
+        for record in self._new_records(self._ddl):
+            decision = self._records().read(record.value or b"")
+            if isinstance(decision, Decision):
+                self._open.take(decision)
+
+    def _new_records(self, topic: str) -> Iterator[StoredRecord]:
+        for extent in self._reader.extents((topic,)):
+            begin = max(self._next.get(topic, 0), extent.begin)
+            for record in self._reader.records(replace(extent, begin=begin)):
+                if record.value is not None:
+                    yield record
+                self._next[topic] = record.offset + 1
+
+    def _records(self) -> RecordFormat:
+        if self._format is None:
+            self._format = record_format(self._pipeline.kafka)
+        return self._format
+
+    def _remind(self, source: str, event: str, now_s: float) -> None:
+        """Say once a minute what a source's reading does."""
+        if now_s - self._reminded_s.setdefault(source, now_s - _REMIND_S) >= _REMIND_S:
+            self._reminded_s[source] = now_s
+            since_s = now_s - self._since_s.setdefault(source, now_s)
+            _LOG.info("%s source=%s seconds=%.0f", event, source, since_s)

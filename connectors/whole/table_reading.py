@@ -1,0 +1,259 @@
+"""Reads tables of one source as a whole, exactly, at one place of its binlog.
+
+1. The binlog is moved, by a write to the signal table: no earlier reading has this one's place.
+2. A connector of its own is made, stopped (``reading_config``). From now on Connect knows that a
+   reading is under way, and the repair leaves the source's own connector alone.
+3. The source's own connector is stopped. So what the binlog has behind the reading comes behind it
+   in the row topics, too; and what it has before comes behind it with an earlier position.
+4. The reading's connector runs. It takes a snapshot of the tables alone: rows with ``op`` r, all
+   at the snapshot's position.
+5. When its offset says that the snapshot is complete, two things are asked: whether one run has
+   read exactly these tables (its schema history tells), and whether the binlog has a statement
+   about them, from where the source's connector stopped up to now. Where it has, the reading does
+   not count: what it read may be of another schema than its position says.
+6. The source's own connector runs again; the reading's is deleted, and its topics.
+
+What is done is seen in Connect alone, so that another process goes on at any step. A reading that
+does not count leaves rows in the row topics. They stand before the position of the one that does.
+
+Source: Debezium 3.6.1, ``RelationalSnapshotChangeEventSource``; Kafka Connect 4.3, KIP-980 (a
+connector that is made stopped); measured, tests/integration/connect/test_whole_reading.py.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+
+from shardmerge.connectors.connect_rest import ConnectRest
+from shardmerge.connectors.failpoints import Passed, nowhere
+from shardmerge.connectors.repair.source_connector import SourceConnector
+from shardmerge.connectors.repair.source_repair import SourceRepair
+from shardmerge.connectors.signal_table import move_binlog
+from shardmerge.connectors.source_config import connector_name
+from shardmerge.connectors.topic_reader import TopicReader
+from shardmerge.connectors.topics_admin import create_topics, delete_topics
+from shardmerge.schemas import topics
+from shardmerge.schemas.changes import TableName
+from shardmerge.schemas.errors import StackError
+from shardmerge.schemas.pipeline import Pipeline, Source
+from shardmerge.schemas.position import SourcePosition
+
+from .concerned import first_concerning
+from .open_readings import Wanted
+from .reading_config import (
+    reading_config,
+    reading_history,
+    reading_name,
+    reading_offsets,
+    reading_topics_among,
+    readings_among,
+    runs_of,
+    wanted_of,
+)
+
+_LOG = logging.getLogger(__name__)
+PLACES = ("moved", "topic made", "made", "set aside", "begun", "complete", "taken back", "deleted")
+"""Where a process can end, for tests of what it leaves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A reading that counts.
+
+    Attributes:
+        wanted: The shards that were read.
+        position: At which their rows stand.
+        began_ms: Their rows were read from this time on, by the connector's clock.
+        changes_to: Up to this offset of the source's schema-change topic everything has to be
+            decided before anybody is told: what stands there is from before the reading.
+    """
+
+    wanted: tuple[Wanted, ...]
+    position: SourcePosition
+    began_ms: int
+    changes_to: int
+
+
+@dataclass(frozen=True, slots=True)
+class GivenUp:
+    """A reading that does not count, and why."""
+
+    reason: str
+
+
+class TableReading:
+    """The readings of one source, one after the other. One thread uses it.
+
+    Args:
+        pipeline: Whose source.
+        source: What is read.
+        rest: The Connect cluster.
+        repair: Looks after the source's own connector.
+        passed: Called at ``PLACES``.
+    """
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        source: Source,
+        rest: ConnectRest,
+        repair: SourceRepair,
+        passed: Passed = nowhere,
+    ) -> None:
+        self._pipeline = pipeline
+        self._source = source
+        self._rest = rest
+        self._repair = repair
+        self._passed = passed
+        self._connector = connector_name(pipeline, source)
+        self._servers = pipeline.kafka.bootstrap_servers
+        self._is_tidied = False
+        self._ended: Read | GivenUp | None = None
+
+    def begin(self, wanted: Sequence[Wanted]) -> bool:
+        """Begin a reading; ``look`` goes on with it.
+
+        Args:
+            wanted: Shards of the source; at least one.
+
+        Returns:
+            False when the source's own connector does not run, or is being repaired or snapshot.
+
+        Raises:
+            StackError: Connect, Kafka or the source does not answer, or refuses.
+        """
+        status = self._rest.status(self._connector)
+        if status is None or not status.is_running or self._repair.is_repaired():
+            return False
+        offset = self._repair.offset()
+        if offset is None or offset.is_snapshot:
+            return False
+        move_binlog(self._pipeline, self._source)
+        self._passed("moved")
+        name = reading_name(self._pipeline, self._source, uuid.uuid4().hex[:12])
+        # Made by Connect it would have more than one partition.
+        create_topics(self._servers, [reading_offsets(self._pipeline, self._source, name)])
+        self._passed("topic made")
+        config = reading_config(self._pipeline, self._source, name, wanted)
+        self._rest.create_stopped(name, config)
+        tables = ",".join(f"{w.shard.database}.{w.shard.table}" for w in wanted)
+        _LOG.info("whole_reading_begun source=%s tables=%s", self._source.name, tables)
+        self._passed("made")
+        return True
+
+    def look(self) -> Read | GivenUp | None:
+        """Bring a reading on by as many steps as are possible now.
+
+        Returns:
+            How one has ended, at this look; else None.
+
+        Raises:
+            StackError: Connect, Kafka or the source does not answer: look again later.
+            ContractError: A topic holds what nobody should have written there.
+        """
+        names = self.under_way()
+        # How it has ended is known before all of its end is done.
+        self._ended = self._ended or self._step(names)
+        if self._ended is None:
+            return None
+        self._end(names)
+        ended, self._ended = self._ended, None
+        return ended
+
+    def under_way(self) -> tuple[str, ...]:
+        """The connectors of readings that are not ended: one at most, but for somebody's hand.
+
+        Raises:
+            StackError: Connect does not answer.
+        """
+        return readings_among(self._rest.connectors(), self._connector)
+
+    def _step(self, names: Sequence[str]) -> Read | GivenUp | None:
+        if not names:
+            self._tidy()
+            return None
+        if len(names) > 1:
+            return self._give_up("there are several of the source at once")
+        status = self._rest.status(names[0])
+        if status is None:
+            # It was made a moment ago.
+            return None
+        if status.is_failed:
+            return self._give_up(f"its connector failed: {status.reason()}")
+        if status.state == "STOPPED":
+            return self._start(names[0])
+        own = self._rest.status(self._connector)
+        if own is None or own.state != "STOPPED":
+            return self._give_up("the source's own connector was not stopped all the time")
+        offset = self._rest.offset(names[0])
+        if offset is None or offset.get("snapshot"):
+            return None
+        self._passed("complete")
+        position = SourcePosition(self._source.epoch, str(offset["file"]), int(offset["pos"]), 0)
+        return self._conclude(names[0], position)
+
+    def _start(self, name: str) -> GivenUp | None:
+        if self._rest.offset(name) is not None:
+            return self._give_up("its connector was stopped while it read")
+        if not self._repair.set_aside():
+            return self._give_up("the source's own connector is being repaired")
+        self._passed("set aside")
+        self._rest.resume(name)
+        self._passed("begun")
+        return None
+
+    def _conclude(self, name: str, position: SourcePosition) -> Read | GivenUp:
+        wanted = wanted_of(self._rest.config(name) or {})
+        with TopicReader(self._servers) as reader:
+            runs = runs_of(
+                record.value
+                for extent in reader.extents((reading_history(name),))
+                for record in reader.records(extent)
+            )
+            told = topics.schema_changes(self._pipeline, self._source.name).name
+            changes_to = max(e.high_watermark for e in reader.extents((told,)))
+        if not runs.is_one_of(w.shard for w in wanted):
+            seen = ", ".join(f"{t.database}.{t.table}: {n}" for t, n in runs.tables.items())
+            return self._give_up(f"not each of its tables was read once ({seen or 'none was'})")
+        if (changed := self._changed(wanted)) is not None:
+            return self._give_up(f"a table was changed meanwhile: {changed}")
+        return Read(wanted, position, runs.rows_from_ms, changes_to)
+
+    def _changed(self, wanted: Sequence[Wanted]) -> str | None:
+        """The statement about the tables from where the source's connector stopped up to now."""
+        tables = {TableName(w.shard.database, w.shard.table) for w in wanted}
+        with closing(SourceConnector(self._pipeline, self._source, self._rest)) as own:
+            offset = own.offset()
+            if offset is None:
+                raise StackError(f"connector {self._connector} has no offset any more")
+            ahead = own.ahead(offset, own.topics.delivered())
+            found = first_concerning(ahead, tables, own.context)
+        return None if found is None else f"{found.sql!r} at {found.file}:{found.pos}"
+
+    def _give_up(self, reason: str) -> GivenUp:
+        _LOG.warning("whole_reading_given_up source=%s reason=%s", self._source.name, reason)
+        return GivenUp(reason)
+
+    def _end(self, names: Sequence[str]) -> None:
+        """Let the source's own connector run, and forget the readings."""
+        # In this order: as long as Connect knows a reading, the other one's stop is ours.
+        self._repair.take_back()
+        self._passed("taken back")
+        for name in names:
+            self._rest.delete(name)
+        self._passed("deleted")
+        self._delete_topics()
+
+    def _tidy(self) -> None:
+        """Delete, once, the topics that a process left which ended before it did so."""
+        if not self._is_tidied:
+            self._delete_topics()
+            self._is_tidied = True
+
+    def _delete_topics(self) -> None:
+        """Delete the topics of all readings of the source, of which none is under way."""
+        delete_topics(self._servers, lambda names: reading_topics_among(names, self._connector))
