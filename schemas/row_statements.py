@@ -8,7 +8,7 @@ to find fewer rows the next time, and to be right when it is begun anew after a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from .events import StatementKind, TargetStatement
 from .model import Column
@@ -19,13 +19,15 @@ from .render.dialect import Dialect
 
 def removal(target: TargetTable, shard: ShardId, origin: Origin, reason: str) -> TargetStatement:
     """Deletes the rows of a shard, which the origin columns tell from those of others."""
-    sql = deletion(target, shard, origin)
+    sql = deletion(target, (shard,), origin)
     return TargetStatement(sql, StatementKind.ROWS, reason, (_subject(shard),), shard=shard)
 
 
-def deletion(target: TargetTable, shard: ShardId, origin: Origin) -> str:
-    """The SQL that deletes the rows of a shard."""
-    return f"DELETE FROM {target.sql} WHERE {origin.condition(shard)}"
+def deletion(target: TargetTable, shards: Iterable[ShardId], origin: Origin) -> str:
+    """The SQL that deletes the rows of some shards."""
+    found = [origin.condition(shard) for shard in shards]
+    condition = found[0] if len(found) == 1 else " OR ".join(f"({text})" for text in found)
+    return f"DELETE FROM {target.sql} WHERE {condition}"
 
 
 def filling(

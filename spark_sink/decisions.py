@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from shardmerge.schemas.errors import ContractError
 from shardmerge.schemas.events import (
     Decision,
+    FixupKind,
     Outcome,
     Release,
     ShardColumn,
@@ -23,6 +24,7 @@ from shardmerge.schemas.events import (
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.origin import origin_part
 from shardmerge.schemas.position import BEGINNING, SourcePosition
+from shardmerge.schemas.reloads import Reload
 from shardmerge.schemas.topics import RowTopics, decision_key
 
 from .loose_keys import is_loose
@@ -48,8 +50,10 @@ class Gate:
             release.
         passed_over: Whether the rows behind a held gate do not count at all: its shard was taken
             out while it was held.
-        began_ms: Of a gate at which a snapshot that began again describes the shard anew: when
-            the connector did so, by its clock; 0 at every other gate.
+        began_ms: Of a gate at which a snapshot begins, by whose rows those of before go: when
+            the connector began it, by its clock; 0 at every other gate.
+        reloads: Whether a decision says that what the target has of the shard's rows before the
+            gate goes (``Decision.reloads``).
     """
 
     version: int
@@ -66,6 +70,12 @@ class Gate:
     left_out: tuple[str, ...] = ()
     passed_over: bool = False
     began_ms: int = 0
+    reloads: bool = False
+
+    @property
+    def begins_anew(self) -> bool:
+        """Whether the rows before the gate go."""
+        return self.reloads or self.began_ms > 0
 
     @property
     def effective_version(self) -> int | None:
@@ -89,8 +99,8 @@ class ShardGates:
         key_changes: Indices of the gates behind which rows have other message keys than before: the
             primary key's columns have other names or types. So they can be in another partition
             than earlier rows of the same key, and nothing orders the two but the gate.
-        restarts: Indices of the gates at which a snapshot that began again describes the shard
-            anew (``restarts``).
+        restarts: Indices of the gates whose rows of before go: a snapshot that began again
+            describes the shard anew there, or a decision reloads it (``restarts``).
         is_loose: Whether rows that have to keep their order can be in several partitions: there is
             no primary key, or a loose one (``loose_keys``), at any gate.
     """
@@ -106,9 +116,9 @@ class ShardGates:
 
     def append(self, gate: Gate) -> None:
         """Add the gate of the shard's next decision."""
-        if gate.began_ms:
+        if gate.begins_anew:
             self.restarts.append(len(self.gates))
-        if gate.live:
+        if gate.live and not gate.reloads:
             key = _key_columns(gate)
             if self.gates and (key is None or key != self._key):
                 self.key_changes.append(len(self.gates))
@@ -181,7 +191,10 @@ class TargetDecisions:
         left: Shards that an operator took out, and that have had no schema change since.
         fixups: Version of a decision with fix-ups → the shards that they are about.
         read_again: All of those shards: rows of theirs may come again by a snapshot.
-        restarted: Shards that a snapshot that began again described anew, by the first time.
+        restarted: Shards with a gate whose rows of before go, by the first one.
+        reloads: Version of a decision that reloads shards → these, sorted.
+        awaited: Shards whose tables are to be read as a whole, which no decision has told yet →
+            the version that asked for it.
     """
 
     target: TargetTable
@@ -193,6 +206,8 @@ class TargetDecisions:
     fixups: dict[int, tuple[ShardId, ...]] = field(default_factory=dict)
     read_again: set[ShardId] = field(default_factory=set)
     restarted: list[ShardId] = field(default_factory=list)
+    reloads: dict[int, tuple[ShardId, ...]] = field(default_factory=dict)
+    awaited: dict[ShardId, int] = field(default_factory=dict)
 
     def lives(self, shard: ShardId) -> bool:
         """Whether the shard still counts."""
@@ -310,8 +325,47 @@ class Decisions:
         if decision.fixups:
             target.fixups[decision.version] = tuple(fixup.shard for fixup in decision.fixups)
             target.read_again.update(target.fixups[decision.version])
+        for fixup in decision.fixups:
+            if fixup.kind is FixupKind.WHOLE:
+                target.awaited.setdefault(fixup.shard, decision.version)
+        for reload in decision.reloads:
+            self._reload(target, decision, reload)
         if not decision.live and decision.shard is not None:
             target.paused.discard(decision.shard)
+            target.awaited.pop(decision.shard, None)
+        for name in decision.leaves:
+            target.awaited.pop(name, None)
+
+    def _reload(self, target: TargetDecisions, decision: Decision, reload: Reload) -> None:
+        """Set the gate whose rows of before go."""
+        shard = target.shards[reload.shard]
+        last = shard.gates[-1]
+        if reload.position < last.position:
+            raise ContractError(
+                f"decision {decision.version} of {target.target} reloads {reload.shard} at "
+                f"{reload.position}, before its gate at {last.position}",
+                hint="the ddl topic was written by another version, or by two coordinators",
+            )
+        without = set(last.left_out)
+        columns = (ShardColumn("", c.column) if c.id in without else c for c in last.columns)
+        shard.append(
+            Gate(
+                version=decision.version,
+                position=reload.position,
+                outcome=Outcome.NOOP,
+                columns=tuple(columns),
+                key=last.key,
+                live=last.live,
+                seen=self.seen + 1,
+                began_ms=reload.began_ms,
+                reloads=True,
+            )
+        )
+        target.awaited.pop(reload.shard, None)
+        known = target.reloads.get(decision.version, ())
+        target.reloads[decision.version] = tuple(sorted({*known, reload.shard}))
+        if len(shard.restarts) == 1:
+            target.restarted.append(reload.shard)
 
     def _set_gate(self, target: TargetDecisions, decision: Decision, name: ShardId) -> None:
         shard = target.shards.get(name)

@@ -225,7 +225,11 @@ class Driver:
             rows=self._row_progress(),
             safe_ends=self._intake.barriers.safe_ends,
             busy=self._statements.busy,
-            resting={held.hold.shard for held in self._holds.values() if now < held.retry_at},
+            resting={
+                held.hold.shard: held.hold.position
+                for held in self._holds.values()
+                if now < held.retry_at
+            },
             truncations=self._truncations,
             in_step=self._intake.in_step,
             routes=self._routes,
@@ -261,17 +265,18 @@ class Driver:
     def _settled(self, restart: Restart, mark: StatementKey) -> None:
         """A mark of a restart is in the journal: what was known of its rows is of no use."""
         self._executed.setdefault(restart.target, set()).add(mark)
-        self._truncations.pop(restart.shard, None)
-        self._overwritten.forget(restart.shard)
-        for partition in self._row_progress().partitions_of(restart.shard):
-            self._holds.pop(partition, None)
+        for shard in restart.mates:
+            self._truncations.pop(shard, None)
+            self._overwritten.forget(shard)
+            for partition in self._row_progress().partitions_of(shard):
+                self._holds.pop(partition, None)
         self._awaits_more = True
 
     def _empty(self, truncation: Truncation) -> None:
         """Begin to delete the rows of a truncated shard, or hold it."""
         target = self._intake.decisions.targets[truncation.target]
         bound = bindings(target, self._executed.get(target.target, ()))
-        sql = emptying(target, truncation.shard, bound)
+        sql = emptying(target, (truncation.shard,), bound)
         if sql is not None:
             # Set back before the first row is deleted: should the sink stop in between, and then
             # keep truncated rows, the rows behind the event must come again all the same.
@@ -323,10 +328,7 @@ class Driver:
         if isinstance(error, TargetError) and (error.retryable or error.statement):
             partition = held_at(restart, self._row_progress())
             offset = self._row_progress().at(partition).offset
-            reason = (
-                "what an interrupted snapshot brought cannot be taken out: the target refuses it: "
-                f"{error.message}"
-            )
+            reason = f"its rows cannot be taken out: the target refuses it: {error.message}"
             hold = RowHold(restart.shard, restart.position, offset, reason, error.hint)
             self._hold(partition, hold)
             return

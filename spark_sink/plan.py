@@ -42,6 +42,7 @@ from .statements import (
 )
 from .truncations import Truncation
 
+_AWAITED = "waits until its table, which has no primary key, is read as a whole (by the watchdog)"
 _UNDOING = 1 << 40
 """Numbers of readings from here on are of rows that are taken back."""
 
@@ -93,7 +94,8 @@ class SinkState:
         rows: How far rows are applied.
         safe_ends: Row partition → end offset (exclusive) whose barrier is settled.
         busy: Targets on which statements run: nothing else is done with them meanwhile.
-        resting: Shards that stand at a row which cannot be applied, until it is tried again.
+        resting: Shards that stand at a row which cannot be applied, until it is tried again → the
+            place of that row, or of the gate where they stand.
         truncations: Shard → the first TRUNCATE that was met and is not carried out.
         in_step: Streams whose partitions are applied in step → what is known to be complete; None
             while that is not known.
@@ -106,7 +108,7 @@ class SinkState:
     rows: RowProgress = field(default_factory=RowProgress)
     safe_ends: Mapping[Partition, int] = field(default_factory=dict)
     busy: Collection[TargetTable] = ()
-    resting: Collection[ShardId] = ()
+    resting: Mapping[ShardId, SourcePosition] = field(default_factory=dict)
     truncations: Mapping[ShardId, Truncation] = field(default_factory=dict)
     in_step: Mapping[Stream, Closure | None] = field(default_factory=dict)
     routes: Sequence[RoutingRule] = ()
@@ -138,7 +140,7 @@ def plan(decisions: Decisions, state: SinkState, max_records: int) -> BatchPlan:
             not plans[of.target].ready
             and of.target not in state.busy
             and of.shard not in decisions.targets[of.target].paused
-            and of.shard not in state.resting
+            and not _rests(of, state)
         )
 
     emptied = tuple(
@@ -148,14 +150,17 @@ def plan(decisions: Decisions, state: SinkState, max_records: int) -> BatchPlan:
         and _lets_rows_pass(restarts, truncation.shard)
         and not truncation.waits_for(state.rows)
     )
-    turns = [
-        r
-        for r in restarts.values()
-        if has_turn(r)
-        and _is_there(decisions, state, r.target)
-        # An older reading may not know the partitions: nothing in them would look like done.
-        and state.rows.watermarks.seen >= r.gate.seen
-    ]
+    turns = _together(
+        [
+            r
+            for r in restarts.values()
+            if has_turn(r)
+            and _is_there(decisions, state, r.target)
+            # An older reading may not know the partitions: nothing in them would look like done.
+            and state.rows.watermarks.seen >= r.gate.seen
+        ]
+    )
+    left = {(r.target, r.gate.version) for r in turns if r.left}
     emptying = {truncation.target for truncation in emptied}
     emptying |= {r.target for r in turns if r.stage is Stage.BEGUN and r.sql is not None}
     wanted: dict[Partition, tuple[TargetTable, ShardId]] = {}
@@ -219,10 +224,43 @@ def plan(decisions: Decisions, state: SinkState, max_records: int) -> BatchPlan:
         tuple(
             r
             for r in turns
-            if r.stage in {Stage.FOUND, Stage.UNPROVEN}
-            or (r.stage is Stage.BEGUN and (r.sql is not None or not r.left))
+            if r.leads
+            and (
+                r.stage in {Stage.FOUND, Stage.UNPROVEN}
+                or (
+                    r.stage is Stage.BEGUN
+                    and (r.sql is not None or (r.target, r.gate.version) not in left)
+                )
+            )
         ),
     )
+
+
+def _rests(of: Truncation | Restart, state: SinkState) -> bool:
+    """Whether its shard stands for a while.
+
+    A reload minds nothing but its own gate: whichever row could not be applied before it goes.
+    """
+    place = state.resting.get(of.shard)
+    if isinstance(of, Restart) and of.gate.reloads:
+        return place == of.position
+    return place is not None
+
+
+def _together(turns: Sequence[Restart]) -> list[Restart]:
+    """Those whose mates have come as far as themselves.
+
+    What deletes rows of all of them at once does so only where one of them has any.
+    """
+    found: dict[tuple[TargetTable, int], list[Restart]] = {}
+    for restart in turns:
+        found.setdefault((restart.target, restart.gate.version), []).append(restart)
+    kept = [some for some in found.values() if len(some) == len(some[0].mates)]
+    return [
+        restart if any(mate.left for mate in some) else replace(restart, sql=None)
+        for some in kept
+        for restart in some
+    ]
 
 
 def _restarts(decisions: Decisions, state: SinkState) -> dict[ShardId, Restart]:
@@ -309,8 +347,10 @@ def _plan_target(
     for shard in target.shards.values():
         name = shard.shard
         restart = restarts.get(name)
-        anew = None if restart is None else (restart.index, restart.stage.value)
-        waits = (own.get(name), later.get(name), key_stop(shard, state.rows), anew)
+        anew = None if restart is None else (restart.index, restart.reason)
+        asked = target.awaited.get(name)
+        read = None if asked is None else (shard.upto(asked) - 1, _AWAITED)
+        waits = (own.get(name), later.get(name), key_stop(shard, state.rows), anew, read)
         first = min((w for w in waits if w is not None), default=None)
         if (stop := first_stop(shard, reached, first)) is not None:
             stops[name] = stop

@@ -27,7 +27,7 @@ class Segment:
         added: Columns that the shard had got when its held rows were released: the target may
             need a value for them.
         passed_over: The shard was dropped while it was held here: its rows are not applied.
-        undone: What an interrupted snapshot brought here was taken back: its rows are not applied.
+        undone: What came here was taken back: all of it comes again, and its rows are not applied.
         began_ms: Of the gate: a snapshot's row at ``start`` that is older is of a snapshot before.
     """
 
@@ -70,6 +70,12 @@ class ShardStream:
     reads_again: bool = False
     stop_began_ms: int = 0
     undoes: bool = False
+
+    @property
+    def kept_from(self) -> SourcePosition | None:
+        """Where the rows begin that were not taken back; None when none were."""
+        kept = next((s.start for s in self.segments if not s.undone), None)
+        return kept if self.segments[0].undone else None
 
 
 @dataclass(frozen=True, slots=True)

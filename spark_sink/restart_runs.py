@@ -10,7 +10,7 @@ from shardmerge.schemas.pipeline import Pipeline
 from shardmerge.schemas.routing import RowsPolicy, rule_of
 
 from .applied import RowProgress
-from .decisions import Decisions, StatementKey
+from .decisions import Decisions, StatementKey, TargetDecisions
 from .failpoints import reach
 from .partitions import Partition
 from .range_reader import RowReader
@@ -19,7 +19,7 @@ from .restarts import BEGUN, UNDONE, VOID, Restart, Stage, peers
 from .rewind import first_from, has_snapshot_row, last_operation
 from .row_envelope import READ
 from .row_format import RowFormat
-from .row_refusals import UNKNOWN
+from .row_refusals import UNKNOWN, UNTOLD
 from .segment_plan import Refusal
 from .statement_runs import StatementRunner
 from .statements import bindings
@@ -34,6 +34,10 @@ _TEXTS = {
     BEGUN: "-- what an interrupted snapshot brought is being taken out",
     UNDONE: "-- what an interrupted snapshot brought was taken out",
     VOID: "-- described anew: no row has to go for that",
+}
+_RELOAD_TEXTS = {
+    BEGUN: "-- the rows of {} are being taken out: they are read again",
+    UNDONE: "-- the rows of {} were taken out: they are read again",
 }
 _NO_SNAPSHOT = Refusal(
     "the source described its tables anew, as for a new snapshot, and rows of the binlog came "
@@ -120,14 +124,17 @@ class RestartRuns:
 
     def _mark(self, restart: Restart, mark: int) -> StatementKey:
         key = restart.key(mark)
-        self._journal.note(restart.target, key.version, key.ordinal, _TEXTS[mark])
+        reloads = restart.gate.reloads
+        texts = _RELOAD_TEXTS if reloads else _TEXTS
+        text = texts[mark].format(", ".join(map(str, restart.mates)))
+        self._journal.note(restart.target, key.version, key.ordinal, text)
         reach("restart-noted")
         log.info(
-            "snapshot began again",
+            "shards reloaded" if reloads else "snapshot began again",
             extra={
                 "shard": str(restart.shard),
                 "position": str(restart.position),
-                "state": _TEXTS[mark].removeprefix("-- "),
+                "state": text.removeprefix("-- "),
             },
         )
         return key
@@ -141,26 +148,42 @@ class RestartRuns:
     ) -> Refusal | None:
         """Why nobody knows which of the target's rows are the shard's; None when it is known."""
         target = decisions.targets[restart.target]
-        if emptying(target, restart.shard, bindings(target, executed.get(target.target, ()))):
+        if emptying(target, restart.mates, bindings(target, executed.get(target.target, ()))):
             return None
-        gates = target.shards[restart.shard].gates
-        is_keyless = any(gate.live and not gate.key for gate in gates[: restart.index + 1])
         reader = self._open_reader()
         try:
-            for partition in progress.partitions_of(restart.shard):
-                end = progress.at(partition).offset
-                if end and (low := reader.beginning(partition)):
-                    return Refusal(
-                        f"the rows before offset {low} of {partition}, which an earlier snapshot "
-                        "brought, are gone from the topic: the target does not know which they are",
-                        UNKNOWN.hint,
-                    )
-                if is_keyless:
-                    last = last_operation(reader, partition, end, self._format)
-                    if last not in (READ, None):
-                        return UNKNOWN
+            for name in restart.mates:
+                if refusal := self._untold(target, name, restart, reader, progress):
+                    return refusal
+            return None
         finally:
             reader.close()
+
+    def _untold(
+        self,
+        target: TargetDecisions,
+        name: ShardId,
+        restart: Restart,
+        reader: RowReader,
+        progress: RowProgress,
+    ) -> Refusal | None:
+        """Why its row topic does not tell which of the target's rows are a shard's."""
+        shard = target.shards[name]
+        upto = shard.upto(restart.gate.version)
+        is_keyless = any(gate.live and not gate.key for gate in shard.gates[:upto])
+        unknown = UNTOLD if restart.gate.reloads else UNKNOWN
+        for partition in progress.partitions_of(name):
+            end = progress.at(partition).offset
+            if end and (low := reader.beginning(partition)):
+                return Refusal(
+                    f"the rows before offset {low} of {partition}, which have to go from the "
+                    "target, are gone from the topic: the target does not know which they are",
+                    unknown.hint,
+                )
+            if is_keyless:
+                last = last_operation(reader, partition, end, self._format)
+                if last not in (READ, None):
+                    return unknown
         return None
 
     def _is_found(self, restart: Restart, decisions: Decisions, progress: RowProgress) -> bool:

@@ -24,6 +24,11 @@ meanwhile no record tells. Theory of operation, for one shard:
 
 The binlog may have stood still between the two snapshots; then their rows name one position. The
 connector's clock, in its records, tells which of them were read before the new description.
+
+A decision can *reload* shards (``Decision.reloads``): their tables are read again, and what the
+target has of them goes first, because nobody could match the two. Its gates are restarts that are
+found from the beginning. All shards of the decision are begun together and settled together, by its
+one version: so a target that nobody else has rows in can be emptied by one statement.
 """
 
 from __future__ import annotations
@@ -58,15 +63,24 @@ class Stage(StrEnum):
     BEGUN = "its snapshot began again here: what the one before brought is being taken out"
 
 
+_RELOADS = {
+    Stage.FOUND: "its table is read again from here on: its rows in the target are taken out next",
+    Stage.BEGUN: "its table is read again from here on: its rows in the target are being taken out",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Restart:
     """A restart that is not settled.
 
     Attributes:
         index: Of its gate.
-        sql: Deletes the shard's rows; None when they are taken back one by one.
+        sql: Deletes the rows of the shard and of its mates; None when they are taken back one by
+            one.
         left: Partitions of which rows are to be taken back, with the offset where each stands.
         is_last: Whether no later snapshot has begun again since.
+        mates: The shards that the same decision reloads, itself among them; only itself when its
+            snapshot began again.
     """
 
     target: TargetTable
@@ -77,6 +91,17 @@ class Restart:
     sql: str | None = None
     left: tuple[tuple[Partition, int], ...] = ()
     is_last: bool = True
+    mates: tuple[ShardId, ...] = ()
+
+    @property
+    def leads(self) -> bool:
+        """Whether it stands for its mates in what is done for all of them at once."""
+        return self.shard == self.mates[0]
+
+    @property
+    def reason(self) -> str:
+        """Why its shard stands, for people."""
+        return _RELOADS[self.stage] if self.gate.reloads else self.stage.value
 
     @property
     def position(self) -> SourcePosition:
@@ -128,9 +153,10 @@ def snapshots_seen(
             shard = target.shards[name]
             for index in shard.restarts:
                 gate = shard.gates[index]
-                if StatementKey(gate.version, BEGUN) in done:
+                if not gate.reloads and StatementKey(gate.version, BEGUN) in done:
                     found.add((name.source, gate.position))
-            if (first := open_restart(shard, done)) is not None:
+            first = open_restart(shard, done)
+            if first is not None and not shard.gates[first].reloads:
                 place = shard.gates[first].position
                 if any(rows.at(p).next_position == place for p in rows.partitions_of(name)):
                     found.add((name.source, place))
@@ -160,20 +186,33 @@ def restarts_of(
         if index is None:
             continue
         gate = shard.gates[index]
+        mates = target.reloads[gate.version] if gate.reloads else (name,)
         sql, left = None, list[tuple[Partition, int]]()
         if StatementKey(gate.version, BEGUN) in executed:
             stage = Stage.BEGUN
             left = [(p, at) for p in rows.partitions_of(name) if (at := rows.at(p).offset)]
-            sql = emptying(target, name, bound) if left else None
-        elif (name.source, gate.position) in seen:
+            sql = emptying(target, mates, bound) if left or len(mates) > 1 else None
+        elif gate.reloads or (name.source, gate.position) in seen:
             stage = Stage.FOUND
         elif _is_behind(name, gate.position, rows):
             stage = Stage.UNPROVEN
         else:
             stage = Stage.AWAITED
         is_last = index == shard.restarts[-1]
-        found[name] = Restart(target.target, name, gate, index, stage, sql, tuple(left), is_last)
+        found[name] = Restart(
+            target.target, name, gate, index, stage, sql, tuple(left), is_last, mates
+        )
     return found
+
+
+def unsettled_reload(
+    target: TargetDecisions, version: int, executed: Collection[StatementKey]
+) -> int | None:
+    """The first version up to that one whose reloads are not settled; None when all are."""
+    return next(
+        (at for at in target.reloads if at <= version and StatementKey(at, UNDONE) not in executed),
+        None,
+    )
 
 
 def peers(
@@ -189,7 +228,7 @@ def peers(
         for name in target.restarted
         if name.source == restart.shard.source
         for gate in target.shards[name].gates
-        if gate.began_ms and gate.position == restart.position
+        if gate.began_ms and not gate.reloads and gate.position == restart.position
         for partition in rows.partitions_of(name)
     }
 

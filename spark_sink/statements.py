@@ -15,6 +15,8 @@ The rules (``StatementKind``; why they are right: DESIGN of the offset barrier):
   which the shard replaced behind a held gate.
 * One that changes the rows of one shard waits for that shard's rows before the gate at which it
   stands (``rows_gate``), and for nobody else's; one that changes rows of all is a debt like those.
+* Where a decision reloads shards, only expanding statements run before their rows are taken out:
+  rows are found by what the target had before, its primary key say.
 * Where a decision has a fix-up for a shard, that shard's rows wait for its statements, also where
   the decision has no gate in their stream (``fixup_stops``).
 """
@@ -30,6 +32,7 @@ from shardmerge.schemas.names import ShardId
 
 from .applied import RowProgress, unapplied_before
 from .decisions import Gate, ShardGates, StatementKey, TargetDecisions
+from .restarts import unsettled_reload
 
 _WAITED_FOR = (StatementKind.EXPANDING, StatementKind.SWITCHING)
 WHOLE_TABLE = "table"
@@ -166,6 +169,9 @@ def open_statements(
         if before is not None:
             detail = f"waits for statement {before.version}.{before.ordinal}"
             found.append(OpenStatement(key, statement, StatementState.WAITING, detail))
+        elif reloaded := _reloaded_before(target, key, statement, executed):
+            detail = f"waits until the rows of {reloaded}, which are read again, are taken out"
+            found.append(OpenStatement(key, statement, StatementState.DEBT, detail))
         else:
             found.append(_at_its_turn(target, key, statement, refused.get(key), rows))
         if key in refused and _may_be_passed(statement):
@@ -275,6 +281,19 @@ def bindings(target: TargetDecisions, executed: Collection[StatementKey]) -> dic
                 else:
                     bound.pop(binding.column_id, None)
     return bound
+
+
+def _reloaded_before(
+    target: TargetDecisions,
+    key: StatementKey,
+    statement: TargetStatement,
+    executed: Collection[StatementKey],
+) -> str:
+    """The shards whose rows have to be taken out before a statement; "" when none have to."""
+    if statement.kind is StatementKind.EXPANDING or not target.reloads:
+        return ""
+    version = unsettled_reload(target, key.version, executed)
+    return "" if version is None else ", ".join(map(str, target.reloads[version]))
 
 
 def _at_its_turn(

@@ -45,6 +45,9 @@ class LaneRecords:
         start, end: The range to read, ``[start, end)``.
         step: Of the partition.
         rows: The records' format.
+        kept_from: Rows before that place do not count (``ShardStream.kept_from``). They may come
+            behind rows of a later place, when a table was read by a connector of its own: they
+            stand right behind the record before them, too.
 
     Attributes:
         reached: Offset up to which it is read (exclusive).
@@ -54,7 +57,16 @@ class LaneRecords:
         size: Bytes of the values.
     """
 
-    def __init__(self, shard: ShardId, start: int, end: int, step: Step, rows: RowFormat) -> None:
+    def __init__(
+        self,
+        shard: ShardId,
+        start: int,
+        end: int,
+        step: Step,
+        rows: RowFormat,
+        *,
+        kept_from: SourcePosition | None = None,
+    ) -> None:
         self.reached = start
         self.end = end
         self.refusals: dict[int, Refusal] = {}
@@ -62,6 +74,7 @@ class LaneRecords:
         self.size = 0
         self._shard = shard
         self._step = step
+        self._kept_from = kept_from
         self._format = rows
         self._offsets: list[int] = []
         self._values: list[bytes] = []
@@ -119,6 +132,8 @@ class LaneRecords:
             self.refusals[self._offsets[index]] = Refusal(error.message, error.hint)
             return None
         if shard_of(record.source) != self._shard:
+            return None
+        if self._kept_from is not None and place < self._kept_from:
             return None
         if record.is_incremental:
             # It came when the event that it names had been read, with all its rows.

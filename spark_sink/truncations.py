@@ -18,7 +18,7 @@ by then, passes it: what was deleted of the rows behind the event comes again ei
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from shardmerge.schemas.events import Binding
@@ -70,13 +70,13 @@ UNKNOWN_ROWS_HINT = (
 
 
 def emptying(
-    target: TargetDecisions, shard: ShardId, bindings: Mapping[str, Binding]
+    target: TargetDecisions, shards: Collection[ShardId], bindings: Mapping[str, Binding]
 ) -> str | None:
-    """The statement that deletes the rows of a shard; None when nobody knows which they are.
+    """The statement that deletes the rows of shards; None when nobody knows which they are.
 
     Args:
         target: Everything decided for it.
-        shard: One of its shards.
+        shards: Some of its shards.
         bindings: Identity → target column, as the executed statements made it.
     """
     origin = Origin(
@@ -87,7 +87,7 @@ def emptying(
         )
     )
     if origin.tells_shards_apart:
-        return deletion(target.target, shard, origin)
-    if target.shards.keys() == {shard}:
+        return deletion(target.target, sorted(shards), origin)
+    if target.shards.keys() == set(shards):
         return f"DELETE FROM {target.target.sql}"
     return None

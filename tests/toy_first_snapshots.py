@@ -58,6 +58,11 @@ class SnapshotSource(ToySource):
             self.untold.add(self.place)
         return self.place
 
+    @property
+    def clock_ms(self) -> int:
+        """The connector's clock: of the last record."""
+        return self._wall
+
     def lose(self) -> None:
         """The worker dies: what is in an open transaction never comes."""
         lost = {id(event) for _, event in (*self._open, *self._again)}

@@ -9,6 +9,7 @@ from shardmerge.schemas.events import Decision
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.origin import origin_part
 from shardmerge.schemas.origin_columns import of_shard
+from shardmerge.schemas.position import BEGINNING
 from shardmerge.schemas.routing import RoutingRule
 from shardmerge.spark_sink.applied import Applied, CatchUp, RowProgress, Watermarks
 from shardmerge.spark_sink.barrier import Barrier, Barriers
@@ -96,7 +97,7 @@ class ToySink:
             rows=RowProgress(self.applied, self.watermarks, self.catch_up.caught_up),
             safe_ends=self.barriers.safe_ends,
             busy=self.busy,
-            resting=self.stuck | self.unknown_rows,
+            resting=dict.fromkeys(self.stuck | self.unknown_rows, BEGINNING),
             truncations=self.truncations,
             routes=self.routes,
         )
@@ -219,7 +220,8 @@ class ToySink:
 
     def _mark(self, restart: Restart, mark: int) -> None:
         self.target.executed.add(restart.key(mark))
-        self.truncations.pop(restart.shard, None)
+        for shard in restart.mates:
+            self.truncations.pop(shard, None)
 
     def brings_rows(self, shard: ShardId) -> bool:
         """Whether the latest snapshot of a shard's source was to read rows."""
@@ -231,7 +233,7 @@ class ToySink:
 
     def _empty(self, truncation: Truncation) -> None:
         target = self.decisions.targets[truncation.target]
-        sql = emptying(target, truncation.shard, bindings(target, self.target.executed))
+        sql = emptying(target, (truncation.shard,), bindings(target, self.target.executed))
         if sql is None:
             del self.truncations[truncation.shard]
             self.unknown_rows.add(truncation.shard)

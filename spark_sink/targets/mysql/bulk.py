@@ -104,7 +104,9 @@ def write_keyless(session: MySqlSession, table: TargetTable, batch: KeylessBatch
             sql = f"DELETE FROM {table.sql} WHERE {' AND '.join(conditions)} LIMIT {count}"
             if (found := session.execute(sql)) != count:
                 raise TargetError(
-                    f"{count} of a row are to be removed, the target has {found}", statement=sql
+                    f"{count} of a row are to be removed, the target has {found}",
+                    statement=sql,
+                    hint="have the table read again as a whole: `shardmerge command reread`",
                 )
     if batch.added is not None:
         _put(session, table, batch.added, replace=False)

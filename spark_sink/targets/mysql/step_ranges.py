@@ -76,8 +76,17 @@ class _Shard:
         for task in tasks:
             assert task.step is not None
             start, end = task.start_offset, task.end_offset
-            shard = task.stream.shard
-            records.append(LaneRecords(shard, start, end, task.step, connection.rows))
+            stream = task.stream
+            records.append(
+                LaneRecords(
+                    stream.shard,
+                    start,
+                    end,
+                    task.step,
+                    connection.rows,
+                    kept_from=stream.kept_from,
+                )
+            )
         return cls(lanes, ShardLanes(records))
 
     def fold(self, connection: TaskConnection) -> list[LaneFold | None]:

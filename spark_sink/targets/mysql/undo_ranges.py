@@ -1,4 +1,4 @@
-"""The tasks that take back what an interrupted snapshot brought (``spark_sink.restarts``).
+"""The tasks that take back what a shard brought, since all of it comes again (``restarts``).
 
 All rows of a shard's tasks are one transaction, which moves its partitions from the ends of their
 ranges to the starts. A shard with a row that cannot be taken back is held there as it is.
@@ -104,5 +104,5 @@ def _refusal(rounds: Sequence[Round], refused: RefusedRow | RefusedRound) -> Sto
     else:
         offset, reason, hint = lane.task.start_offset, refused.error.message, refused.error.hint
     position: SourcePosition = lane.task.stream.segments[-1].start
-    reason = f"what an interrupted snapshot brought cannot be taken back: {reason}"
+    reason = f"what it brought cannot be taken back: {reason}"
     return Stop(offset, position, RowHold(lane.task.stream.shard, position, offset, reason, hint))

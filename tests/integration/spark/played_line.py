@@ -25,6 +25,8 @@ from shardmerge.schemas.events import (
     Binding,
     ChangeId,
     Decision,
+    Fixup,
+    FixupKind,
     Outcome,
     Release,
     ShardColumn,
@@ -34,7 +36,8 @@ from shardmerge.schemas.events import (
 from shardmerge.schemas.model import Column
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline import Connect, Kafka, Pipeline, Sink, Source, Target
-from shardmerge.schemas.position import SourcePosition
+from shardmerge.schemas.position import BEGINNING, SourcePosition
+from shardmerge.schemas.reloads import Reload
 from shardmerge.schemas.routing import RoutingRule
 from shardmerge.schemas.topics import RowTopics, TopicSpec
 from shardmerge.schemas.types import ColumnType
@@ -290,6 +293,7 @@ class Line:
         releases: tuple[ShardId, ...] = (),
         key: str = "id",
         snapshot_ms: int = 0,
+        reloads: tuple[Reload, ...] = (),
     ) -> None:
         """Send a decision. ``columns``: all integers, ``<name>`` or ``<name>=<name by now>``.
 
@@ -309,8 +313,26 @@ class Line:
             ),
             key=tuple(key.split()), live=live,
             releases=tuple(Release(shard, version) for shard in releases),
-            snapshot=bool(snapshot_ms), ts_ms=snapshot_ms,
+            snapshot=bool(snapshot_ms), ts_ms=snapshot_ms, reloads=reloads,
         )  # fmt: skip
+        self._send(decision)
+
+    def ask_whole(self, *shards: ShardId) -> None:
+        """Decide that tables are to be read as a whole."""
+        fixups = tuple(Fixup(shard, FixupKind.WHOLE, (), "asked") for shard in shards)
+        self._send(replace(self._answered(), fixups=fixups))
+
+    def tell_whole(self, *reloads: Reload) -> None:
+        """Decide that they were."""
+        self._send(replace(self._answered(), reloads=reloads))
+
+    def _answered(self) -> Decision:
+        """The answer to a command."""
+        version = self._versions[self.target] = self._versions[self.target] + 1
+        change = ChangeId("commands", version)
+        return Decision(change, self.target, version, None, BEGINNING, Outcome.NOOP)
+
+    def _send(self, decision: Decision) -> None:
         self._ddl.produce(topics.ddl(self.pipeline).name, codec.encode(decision), b"k")
         self._ddl.flush()
 

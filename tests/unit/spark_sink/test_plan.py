@@ -50,7 +50,7 @@ def _state(applied=None, executed=MADE, ends=None, resting=(), **more):
         rows=RowProgress(applied or {}, more.pop("watermarks", Watermarks())),
         **more,
         safe_ends={A_ROWS: 10, B_ROWS: 10} if ends is None else ends,
-        resting=resting,
+        resting=dict.fromkeys(resting, at(0)),
         writer_epoch=5,
     )
 

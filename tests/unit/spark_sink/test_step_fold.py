@@ -41,11 +41,12 @@ def lane(
     closed: int | None = None,
     bound: int | None = None,
     rows: RowFormat = JSON_ROWS,
+    kept_from: SourcePosition | None = None,
 ) -> LaneRecords:
     """Of records that are read; all are below the closure's end unless something else is told."""
     end = start + len(values)
     step = Step(end if closed is None else closed, end if bound is None else bound)
-    found = LaneRecords(SHARD, start, end, step, rows)
+    found = LaneRecords(SHARD, start, end, step, rows, kept_from=kept_from)
     found.extend(range(start, end), values)
     found.reached = end
     return found
@@ -121,6 +122,14 @@ def test_rows_that_were_read_again_stand_behind_all_rows_of_their_event() -> Non
     records = lane(new(10), read_again(10), new(11))
     assert records.upto(at(10, 99_999)) == 1
     assert at(10, 99_999) < records.place(1) < at(11)
+
+
+def test_rows_that_do_not_count_stand_with_what_they_came_behind() -> None:
+    """Those of before a whole reading can come behind it."""
+    read = [new(30, op="r"), new(30, op="r")]
+    records = lane(new(10), *read, new(20), new(25), new(40), kept_from=at(30))
+    assert records.places(6) == [BEGINNING, at(30), at(30), at(30), at(30), at(40)]
+    assert (records.upto(at(25)), records.upto(at(30))) == (1, 5)
 
 
 @pytest.mark.parametrize("op", "cud")

@@ -25,16 +25,16 @@ def _target(*shards):
 def test_the_origin_columns_tell_the_rows() -> None:
     parts = {f"@{part}": Binding(f"@{part}", f"_{part}") for part in ("source", "table")}
     two = _target(A, B)
-    assert emptying(two, A, {"id#1": ID, **parts}) is None
+    assert emptying(two, (A,), {"id#1": ID, **parts}) is None
     parts["@database"] = Binding("@database", "db")
-    assert emptying(two, A, {"id#1": ID, **parts}) == (
+    assert emptying(two, (A,), {"id#1": ID, **parts}) == (
         "DELETE FROM `merged`.`t` WHERE `db` = 'app' AND `_source` = 's1' AND `_table` = 'a'"
     )
 
 
 def test_without_them_only_a_shard_that_was_always_alone_is_emptied() -> None:
-    assert emptying(_target(A), A, {"id#1": ID}) == "DELETE FROM `merged`.`t`"
-    assert emptying(_target(A, B), A, {"id#1": ID}) is None
+    assert emptying(_target(A), (A,), {"id#1": ID}) == "DELETE FROM `merged`.`t`"
+    assert emptying(_target(A, B), (A,), {"id#1": ID}) is None
 
 
 @dataclass
