@@ -18,6 +18,7 @@ from shardmerge.schemas.events import (
 from shardmerge.schemas.joined import ShardSchema
 from shardmerge.schemas.names import ShardId
 from shardmerge.schemas.position import BEGINNING
+from shardmerge.schemas.reloads import Reload
 
 from .moves import Joined, Refusal, Settled, unmoved
 from .state import Hold, Pending, ShardState, TargetState
@@ -126,6 +127,7 @@ def _moved(
         reason=reason,
         releases=releases,
         warnings=warnings,
+        reloads=tuple(Reload(name, state.shards[name].position) for name in answer.reloads),
     )
     return Step(state, decision, _joined_record(state))
 

@@ -46,7 +46,7 @@ from .moves import (
     effective_schemas,
     unmoved,
 )
-from .rereads import why_not_read_again
+from .rereads import is_read_as_whole, why_not_read_again
 from .skips import (
     NOT_HELD,
     held_by_known,
@@ -59,6 +59,7 @@ from .skips import (
     with_opened,
 )
 from .state import ShardState, TargetState
+from .whole_readings import reloaded
 
 POLICIES: Mapping[str, type[StrEnum]] = {
     "renames": RenamePolicy,
@@ -115,6 +116,8 @@ def obey(
             return _pause(state, command)
         case CommandKind.REREAD:
             return _reread(state, command)
+        case CommandKind.RELOADED:
+            return reloaded(state, command)
         case CommandKind.LEAVE:
             return _leave(state, command, dialect)
         case CommandKind.DISABLE | CommandKind.ENABLE:
@@ -175,10 +178,13 @@ def _reread(state: TargetState, command: OperatorCommand) -> Step:
     if known.real is None:
         why = Refusal(f"the schema of {known.shard} is not known", "tell it with set-schema")
         return refuse(state, command, why)
-    if reason := why_not_read_again(known.shard, own_schema(known.real)):
+    schema, kind = own_schema(known.real), FixupKind.SNAPSHOT
+    if is_read_as_whole(known.shard, schema):
+        kind = FixupKind.WHOLE
+    elif reason := why_not_read_again(known.shard, schema):
         return refuse(state, command, Refusal(reason, "write the rows again on the shard"))
     columns = tuple(item.column.name for item in of_shard(known.real.columns))
-    fixup = Fixup(known.shard, FixupKind.SNAPSHOT, columns, "an operator asked for it")
+    fixup = Fixup(known.shard, kind, columns, "an operator asked for it")
     settled = Settled(state, unmoved(state, known_names(state)), {})
     step = obeyed(state, command, settled)
     assert step.decision is not None
@@ -200,6 +206,8 @@ def _leave(state: TargetState, command: OperatorCommand, dialect: Dialect) -> St
         )
         return refuse(state, command, why)
     remaining = state.without_shard(known.shard)
+    if not deletes:
+        remaining = replace(remaining, leftovers=True)
     names = known_names(state)
     settled = settle(remaining, names, dialect)
     if isinstance(settled, Refusal):

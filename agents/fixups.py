@@ -43,8 +43,9 @@ from shardmerge.schemas.row_statements import filling
 
 from .answers import Step, with_statement
 from .renewals import is_late, kept_values, made_anew, renewed_behind_gate, with_converted
-from .rereads import lost_by_reading, why_not_read_again
+from .rereads import is_read_as_whole, lost_by_reading, why_not_read_again
 from .state import ShardState, TargetState
+from .whole_readings import with_awaited, with_mates
 
 _KINDS = {
     ExistingRows.REREAD: FixupKind.SNAPSHOT,
@@ -53,6 +54,8 @@ _KINDS = {
 }
 _OUTCOMES = {
     FixupKind.SNAPSHOT: "they are read again",
+    FixupKind.RELOAD: "they are taken out of the target, and read again",
+    FixupKind.WHOLE: "the table is read again as a whole (by the watchdog), its rows wait for that",
     FixupKind.UPDATE: "they get the same values",
     FixupKind.ACCEPT: "they stay different until they are written again",
     FixupKind.HOLD: "the shard is paused: look at them, then resume it",
@@ -93,7 +96,11 @@ def with_fixups(
     if fills != old.fills:
         new = replace(new, fills=fills)
     fixups = [*decision.fixups]  # an operator's
-    for name in sorted(moved):
+    reloaded = {reload.shard for reload in decision.reloads}
+    # What was read as a whole has come already.
+    asked = (reload.shard for reload in decision.reloads if not reload.began_ms)
+    fixups += [_reloading(new.shards[name]) for name in asked]
+    for name in sorted(set(moved) - reloaded):
         columns = _that_count(new.shards[name])
         since = since_added(effects[name], renewed)
         found = differing(since, columns, had, new.columns, old.fills)
@@ -101,6 +108,8 @@ def with_fixups(
             fixup, statement = _fixup(new, name, found, dialect, copied)
             fixups.append(fixup)
             step = with_statement(step, statement) if statement else step
+    fixups = with_mates(new, fixups)
+    new = with_awaited(new, fixups, reloaded)
     decision = step.decision
     assert decision is not None
     told = [*map(_warning, fixups), *_held_warnings(new, lost, renewed)]
@@ -268,10 +277,21 @@ def _fixup(
     kind = _KINDS[new.existing_rows] if statement is None else FixupKind.UPDATE
     if kind is not FixupKind.SNAPSHOT:
         return Fixup(name, kind, columns, reason), statement
-    if why_not := why_not_read_again(name, own_schema(real) if real else None):
+    schema = own_schema(real) if real else None
+    if is_read_as_whole(name, schema):
+        return Fixup(name, FixupKind.WHOLE, columns, reason), None
+    if why_not := why_not_read_again(name, schema):
         kind = FixupKind.ACCEPT
         reason += f"; {why_not}"
     return Fixup(name, kind, columns, reason), None
+
+
+def _reloading(shard: ShardState) -> Fixup:
+    """The fix-up of a shard whose rows the target's new primary key does not tell apart."""
+    assert shard.real is not None
+    key = own_schema(shard.real).primary_key
+    reason = "the primary key is another one, and no row event told its values"
+    return Fixup(shard.shard, FixupKind.RELOAD, key.columns if key else (), reason)
 
 
 def _filling(
@@ -313,6 +333,8 @@ def _filling(
 
 
 def _warning(fixup: Fixup) -> str:
+    if not fixup.columns:
+        return f"{fixup.shard}: {_OUTCOMES[fixup.kind]}: {fixup.reason}"
     return (
         f"rows that {fixup.shard} had before may differ in {', '.join(fixup.columns)}, "
         f"{_OUTCOMES[fixup.kind]}: {fixup.reason}"

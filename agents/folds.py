@@ -215,7 +215,7 @@ def _joined_send(topic: str, joined: JoinedSchema) -> Send:
 
 def _signal_sends(topic: str, decision: Decision) -> list[Send]:
     """The requests for the snapshots that a decision asks for."""
-    asked = [f for f in decision.fixups if f.kind is FixupKind.SNAPSHOT]
+    asked = [f for f in decision.fixups if f.kind in (FixupKind.SNAPSHOT, FixupKind.RELOAD)]
     return [
         Send(topic, *snapshot_signal(str(decision.id), fixup.shard), _signal_headers(decision))
         for fixup in asked

@@ -39,6 +39,7 @@ class Joined:
     Attributes:
         told: What the target has otherwise than the join, or does without, as sentences.
         notes: Those of them that are new and that no statement's reason tells.
+        reloads: Shards whose rows go before the primary key changes, and are read again, sorted.
     """
 
     schema: TableSchema | None
@@ -48,6 +49,7 @@ class Joined:
     names: Mapping[str, str]
     told: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    reloads: tuple[ShardId, ...] = ()
 
 
 def join_target(
@@ -104,11 +106,13 @@ def join_target(
         and joined == state.joined
         and _default_charset(joined) == _default_charset(state.joined)
     ):
-        if reason := unknown_key(
-            state, index, key, state.columns, state.columns, renewals=renewals
-        ):
-            return Refusal(reason, HINT)
-        return Joined(state.schema, state.columns, (), state.joined, names, state.told)
+        unknown = unknown_key(state, index, key, state.columns, state.columns, renewals=renewals)
+        if unknown and not unknown.reloads(state):
+            return Refusal(unknown.reason, HINT)
+        reloads = unknown.shards if unknown else ()
+        return Joined(
+            state.schema, state.columns, (), state.joined, names, state.told, reloads=reloads
+        )
     copies = copy_moves(state.copies, state.columns, joined)
     columns = copies.rekeyed(state.columns)
     to = target_schema(
@@ -121,10 +125,12 @@ def join_target(
     )  # fmt: skip
     if isinstance(statements, CannotRender):
         return Refusal(statements.reason, statements.hint)
-    if reason := unknown_key(state, index, key, columns, to.columns, renewals=renewals):
-        return Refusal(reason, HINT)
+    unknown = unknown_key(state, index, key, columns, to.columns, renewals=renewals)
+    if unknown and not unknown.reloads(state):
+        return Refusal(unknown.reason, HINT)
     notes = to.untold_notes(state.told, statements)
-    return Joined(to.schema, to.columns, statements, joined, names, to.sentences, notes)
+    reloads = unknown.shards if unknown else ()
+    return Joined(to.schema, to.columns, statements, joined, names, to.sentences, notes, reloads)
 
 
 @dataclass(frozen=True, slots=True)

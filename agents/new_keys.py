@@ -2,26 +2,32 @@
 
 A shard can make a key of a column whose values its existing rows get by the same DDL:
 AUTO_INCREMENT numbers them, a default makes them up, or the column is dropped and added again. No
-row event tells the values, and reading the table again does not help: its rows come under other
-keys, and those of before stay, or are all the same row by the new key, which no server takes.
+row event tells the values, and reading the table again does not help by itself: its rows come under
+other keys, and those of before stay, or are all the same row by the new key, which no server takes.
 
-So such a change is held, until it is undone or an operator says that the difference is accepted,
-which is for a target that was emptied. It passes where the rows hold one value that the target's
-hold as well, and the key only grows.
+So the rows of such a shard are taken out of the target before it gets the new key, and then its
+table is read again: the shard is *reloaded* (``Decision.reloads``). Where its route says that rows
+which DDL changed are not read again, the change is held, until it is undone or the difference is
+accepted, which is for a target that was emptied. Nothing of it is needed where the rows hold one
+value that the target's hold as well, and the key only grows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 
 from shardmerge.schemas.events import ShardColumn
 from shardmerge.schemas.join_index import JoinIndex
 from shardmerge.schemas.joined import ShardSchema
 from shardmerge.schemas.model import Column
+from shardmerge.schemas.names import ShardId
+from shardmerge.schemas.origin_columns import own_schema
 from shardmerge.schemas.routing import ExistingRows
 from shardmerge.schemas.row_fills import UNKNOWN, fill_text
 
 from .renewals import Renewals
+from .rereads import why_not_read_again
 from .state import ShardState, TargetState
 
 HINT = (
@@ -29,6 +35,32 @@ HINT = (
     " values; or empty the target's table, let the change through (`shardmerge command set-policy"
     " existing_rows=accept`), and have every shard read again (`shardmerge command reread`)"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownKey:
+    """A key by which the target cannot tell the rows that it has.
+
+    Attributes:
+        reason: Why, for people.
+        shards: Whose rows these are, sorted.
+    """
+
+    reason: str
+    shards: tuple[ShardId, ...]
+
+    def reloads(self, state: TargetState) -> bool:
+        """Whether the rows of all of them may and can be read again.
+
+        Rows of shards that left cannot: nobody knows them by the new key.
+        """
+        if state.existing_rows is not ExistingRows.REREAD or state.leftovers:
+            return False
+        shards = (state.shards[name] for name in self.shards)
+        return not any(
+            why_not_read_again(shard.shard, own_schema(shard.real) if shard.real else None)
+            for shard in shards
+        )
 
 
 def unknown_key(
@@ -39,8 +71,8 @@ def unknown_key(
     after: Sequence[ShardColumn],
     *,
     renewals: Renewals,
-) -> str:
-    """Why the target's rows cannot be told apart by a key; "" when they can, or shall be.
+) -> UnknownKey | None:
+    """Why the target's rows cannot be told apart by a key; None when they can, or shall be.
 
     Args:
         state: With the shards as they will be, and the target as it is.
@@ -52,38 +84,52 @@ def unknown_key(
             is new in the target.
     """
     if state.schema is None or state.existing_rows is ExistingRows.ACCEPT:
-        return ""
+        return None
     parts = {item.id: item.column for item in after if item.id in key}
     new = parts.keys() - {item.id for item in before}
     fresh: set[str] = set()
-    for shard in _known(state, renewals, of_all=bool(new)):
-        schema = shard.final if index is state.final else shard.effective
-        for column_id in parts if schema is not None else ():
+    known = [
+        (shard, schema)
+        for shard in _known(state, renewals, of_all=bool(new))
+        if (schema := shard.final if index is state.final else shard.effective) is not None
+    ]
+    told: dict[ShardId, str] = {}
+    for shard, schema in known:
+        for column_id, column in parts.items():
             fill = _fill(column_id, shard, schema, renewals)
             if fill is None and column_id not in new:
                 continue
             there = state.fills.get(column_id, UNKNOWN)
             if column_id in new:
-                there = fill_text(parts[column_id])
+                there = fill_text(column)
             if not fill or fill != there:
-                return (
-                    f"primary key {_text(parts)}: what rows that {shard.shard} had before got in "
-                    f"{parts[column_id].name} by DDL the target cannot know"
-                )
+                told.setdefault(shard.shard, column.name)
             fresh.add(column_id)
+    if told:
+        name, part = next(iter(told.items()))
+        return UnknownKey(
+            f"primary key {_text(parts)}: what rows that {name} had before got in {part} by DDL "
+            "the target cannot know",
+            tuple(told),
+        )
     old = state.schema.primary_key
     had = {name.lower() for name in old.columns} if old else set[str]()
     lost = [c.column.name for c in before if c.column.name.lower() in had and c.id not in parts]
     # Of those that are new in the target, also the rows of shards that have left have one value.
     fresh |= new
+    shards = tuple(shard.shard for shard, _ in known)
     if fresh and old is None and fresh == parts.keys():
-        return f"primary key {_text(parts)}: rows of before, told apart by nothing, are alike in it"
-    if fresh and lost:
-        return (
-            f"primary key {_text(parts)}: rows that differ in {', '.join(lost)} alone have the "
-            f"same value in {', '.join(parts[i].name for i in sorted(fresh))}"
+        return UnknownKey(
+            f"primary key {_text(parts)}: rows of before, told apart by nothing, are alike in it",
+            shards,
         )
-    return ""
+    if fresh and lost:
+        return UnknownKey(
+            f"primary key {_text(parts)}: rows that differ in {', '.join(lost)} alone have the "
+            f"same value in {', '.join(parts[i].name for i in sorted(fresh))}",
+            shards,
+        )
+    return None
 
 
 def _known(state: TargetState, renewals: Renewals, *, of_all: bool) -> Iterable[ShardState]:

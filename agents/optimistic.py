@@ -40,6 +40,7 @@ from .moves import (
     names_on,
     unmoved,
 )
+from .removals import without_leaving
 from .renewals import Renewals, renewals
 from .state import TargetState
 
@@ -87,7 +88,7 @@ def move(state: TargetState, change: SchemaChange, assigned: Assigned, dialect: 
 
 def leave(state: TargetState, change: SchemaChange, dialect: Dialect) -> Step:
     """The shard is gone: the join is that of the others."""
-    remaining = state.without_shard(change.shard)
+    remaining = without_leaving(state, change)
     names = known_names(state)
     settled = settle(remaining, names, dialect)
     if isinstance(settled, Refusal):

@@ -46,6 +46,7 @@ from .moves import (
     join_target,
     unmoved,
 )
+from .removals import without_leaving
 from .renewals import Renewals, renewals
 from .state import Made, Pending, ShardState, TargetState
 
@@ -98,7 +99,7 @@ def move(state: TargetState, change: SchemaChange, assigned: Assigned, dialect: 
 
 def leave(state: TargetState, change: SchemaChange, dialect: Dialect) -> Step:
     """The shard is gone, and nobody waits for it any more."""
-    remaining = state.without_shard(change.shard)
+    remaining = without_leaving(state, change)
     names = known_names(state)
     settled = settle(remaining, names, dialect)
     if isinstance(settled, Refusal):

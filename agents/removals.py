@@ -7,6 +7,7 @@ from the rows of other shards.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from shardmerge.schemas.events import SchemaChange
 from shardmerge.schemas.routing import TOOLS_TABLES, RowsPolicy
@@ -26,11 +27,30 @@ def with_removal(state: TargetState, change: SchemaChange, step: Step) -> Step:
         change: With which it left.
         step: Its answer.
     """
-    deletes = change.on_drop is RowsPolicy.DELETE and state.origin.tells_shards_apart
-    if deletes and state.schema is not None and not _is_swap(change):
+    if _deletes(state, change) and not _is_swap(change):
         reason = f"{change.shard} is gone"
         return with_statement(step, removal(state.target, change.shard, state.origin, reason))
     return with_warning(step, f"rows of {change.shard} stay in the target")
+
+
+def without_leaving(state: TargetState, change: SchemaChange) -> TargetState:
+    """The state without a shard that leaves, which knows whether rows of it stay.
+
+    Those of one that an online schema change tool swaps are its own again when it is back.
+
+    Args:
+        state: With the shard.
+        change: With which it leaves.
+    """
+    remaining = state.without_shard(change.shard)
+    if _deletes(state, change) or _is_swap(change):
+        return remaining
+    return replace(remaining, leftovers=True)
+
+
+def _deletes(state: TargetState, change: SchemaChange) -> bool:
+    deletes = change.on_drop is RowsPolicy.DELETE and state.origin.tells_shards_apart
+    return deletes and state.schema is not None
 
 
 def _is_swap(change: SchemaChange) -> bool:

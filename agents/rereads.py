@@ -11,6 +11,9 @@ from shardmerge.schemas.names import ShardId
 from shardmerge.schemas.routing import ExistingRows
 from shardmerge.schemas.value_limits import SNAPSHOT, limits_of
 
+READ_AGAIN = (FixupKind.SNAPSHOT, FixupKind.RELOAD, FixupKind.WHOLE)
+"""The fix-ups by which all rows of a table come again."""
+
 
 def is_read_again(policy: ExistingRows, shard: ShardId, schema: TableSchema | None) -> bool:
     """Whether rows of the shard that the target cannot have otherwise come by a snapshot."""
@@ -31,9 +34,14 @@ def why_not_read_again(shard: ShardId, schema: TableSchema | None) -> str:
     return ""
 
 
+def is_read_as_whole(shard: ShardId, schema: TableSchema | None) -> bool:
+    """Whether the shard's table can be read again as a whole, and not otherwise."""
+    return schema is not None and schema.primary_key is None and can_be_asked_for(shard)
+
+
 def lost_by_reading(fixup: Fixup, columns: Iterable[ShardColumn]) -> list[str]:
     """Values of a shard that are right in the target, and that reading its table again damages."""
-    if fixup.kind is not FixupKind.SNAPSHOT:
+    if fixup.kind not in READ_AGAIN:
         return []
     return [
         f"reading {fixup.shard} again: column {item.column.name}: {limit.sentence}"

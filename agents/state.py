@@ -222,6 +222,8 @@ class TargetState:
         types: Which types of one column go together.
         policies: Those that an operator set instead of the routes': name → value, see
             ``commands.POLICIES``.
+        awaited: Shards whose tables are to be read as a whole, which was not told yet, sorted.
+        leftovers: Whether rows of shards that left stay in the target.
         told: What the target does without, as its decisions told, see ``TargetSchema.sentences``.
         origin: The target's origin columns: those of the route when the first shard came.
         joined: The join whose schema the target has, to see that nothing changed; None when it is
@@ -255,6 +257,8 @@ class TargetState:
     keyless: Keyless = Keyless.COUNT
     types: TypePolicy = TypePolicy.WIDE
     policies: Mapping[str, str] = field(default_factory=dict)
+    awaited: tuple[ShardId, ...] = ()
+    leftovers: bool = False
     told: tuple[str, ...] = ()
     origin: Origin = NO_ORIGIN
 

@@ -41,12 +41,13 @@ from shardmerge.schemas.type_join import TypePolicy
 
 from .state import Hold, Made, Pending, ShardState, TargetState, assembled
 
-FORMAT = 8
+FORMAT = 9
 """Version of the rows; a change of it needs a reader of the older ones."""
-_READABLE = (2, 3, 4, 5, 6, 7, 8)
+_READABLE = (2, 3, 4, 5, 6, 7, 8, 9)
 """Format 2 knows neither changes that wait for a DDL lock nor what operators said, format 3 no
 origin columns, format 4 no renames by copying, format 5 no policies that an operator set, format 6
-not what came of changes that wait, format 7 not which types go together."""
+not what came of changes that wait, format 7 not which types go together, format 8 neither tables
+that are to be read as a whole nor whether rows of shards that left stay."""
 
 _PREFIX = b"state/"
 _RESTORE = (
@@ -189,6 +190,8 @@ def stored_state(
         keyless=header.keyless,
         types=header.types,
         policies=header.policies,
+        awaited=header.awaited,
+        leftovers=header.leftovers,
         told=header.told,
         origin=header.origin,
     )
@@ -214,6 +217,8 @@ class _StoredHeader:
     policies: Mapping[str, str] = field(default_factory=dict)
     keyless: Keyless = Keyless.COUNT
     types: TypePolicy = TypePolicy.PUBLISHED
+    awaited: tuple[ShardId, ...] = ()
+    leftovers: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,6 +272,8 @@ def _header(state: TargetState) -> _StoredHeader:
         state.policies,
         state.keyless,
         state.types,
+        state.awaited,
+        state.leftovers,
     )
 
 

@@ -26,6 +26,7 @@ from shardmerge.connectors.repair.source_repair import repairs_of
 from shardmerge.connectors.reread_watch import RereadWatch
 from shardmerge.connectors.source_config import connector_name
 from shardmerge.connectors.watchdog import Watchdog
+from shardmerge.connectors.whole.reading_watch import ReadingWatch
 from shardmerge.schemas.errors import ShardMergeError
 from shardmerge.schemas.pipeline import Pipeline, parse_pipeline
 
@@ -151,6 +152,7 @@ def main(directory: Path, owner: int | None) -> None:
     for watch in (
         Watchdog(ConnectRest(url, patience_s=2.0), names, repairs=repairs),
         RereadWatch(keeper.pipeline, ConnectRest(url, patience_s=2.0), repairs),
+        ReadingWatch(keeper.pipeline, ConnectRest(url, patience_s=20.0), repairs),
     ):
         threading.Thread(target=watch.run, args=(stopping,), daemon=True).start()
     while not stopping.wait(_LOOK_SECONDS):

@@ -106,13 +106,22 @@ class Facts:
             fixup.shard
             for decision in self.of_target(target)
             for fixup in decision.fixups
-            if fixup.kind is FixupKind.SNAPSHOT
+            if fixup.kind in (FixupKind.SNAPSHOT, FixupKind.RELOAD)
         )
-        return sorted(
+        waiting = {
             shard
             for shard, times in asked.items()
             if scans[shard.source, f"{shard.database}.{shard.table}"] < times
-        )
+        }
+        return sorted(waiting | self._awaited(target))
+
+    def _awaited(self, target: TargetTable) -> set[ShardId]:
+        """Shards whose tables are to be read as a whole, and were not."""
+        found: set[ShardId] = set()
+        for decision in self.of_target(target):
+            found |= {f.shard for f in decision.fixups if f.kind is FixupKind.WHOLE}
+            found -= {reload.shard for reload in decision.reloads}
+        return found & set(self.live(target))
 
     def undecided(self, source: str, databases: Collection[str], up_to: int) -> list[SourceEvent]:
         """Events of these databases at offsets up to ``up_to`` that lack a decision."""

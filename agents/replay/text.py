@@ -135,6 +135,8 @@ def _decided(decision: Decision) -> Iterator[tuple[str, str]]:
     for fixup in decision.fixups:
         yield "fix-up", f"{fixup.kind} of {fixup.shard} ({', '.join(fixup.columns)})"
         yield "", fixup.reason
+    for reload in decision.reloads:
+        yield "reloads", f"{reload.shard}: its rows before {reload.position} go"
     for word, shards in (
         ("pauses", decision.pauses),
         ("resumes", decision.resumes),
@@ -154,7 +156,7 @@ def _decided(decision: Decision) -> Iterator[tuple[str, str]]:
 _DECISION_TOLD = frozenset(
     ("id", "target", "version", "shard", "position", "outcome", "statements", "reason", "hint",
      "conflict", "columns", "key", "live", "releases", "pauses", "resumes", "warnings",
-     "fixups", "snapshot", "ddl", "ts_ms")
+     "fixups", "reloads", "snapshot", "ddl", "ts_ms")
 )  # fmt: skip
 """Fields that are told in words, and those that what came or the state tells."""
 

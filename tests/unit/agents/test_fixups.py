@@ -152,15 +152,6 @@ def test_a_change_that_waits_for_the_lock_is_compared_when_it_is_executed() -> N
     assert asked(last) == [("s1", ("d",)), ("s2", ("d",)), ("s3", ("d",))]
 
 
-def test_a_table_without_a_key_is_told_of_and_not_asked_for() -> None:
-    rollout = SqlLine(Mode.OPTIMISTIC, "s1", create="a INT")
-    decision = rollout.alter("s1", "ADD COLUMN c DATETIME DEFAULT CURRENT_TIMESTAMP")
-    (fixup,) = decision.fixups
-    assert fixup.kind is FixupKind.ACCEPT
-    assert fixup.reason.endswith("a table without a primary key cannot be read again")
-    assert "they stay different until they are written again" in decision.warnings[0]
-
-
 def test_partitions_that_go_are_told_of() -> None:
     rollout = line()
     decision = rollout.send("s1", rollout.schemas["s1"], (), ("TRUNCATE PARTITION p0",))

@@ -21,12 +21,77 @@ UNKNOWN = [NUMBERED, REPLACED, MADE_UP, RENUMBERED]
 
 
 def line(mode: Mode = Mode.OPTIMISTIC, *shards: str, create: str = BASE) -> SqlLine:
+    """Shards whose rows are not read again when DDL changed them."""
+    found = SqlLine(mode, *(shards or ("s0",)), create=create)
+    found.existing_rows = ExistingRows.HOLD
+    return found
+
+
+def reading(mode: Mode = Mode.OPTIMISTIC, *shards: str, create: str = BASE) -> SqlLine:
+    """Shards whose rows are read again, by default."""
     return SqlLine(mode, *(shards or ("s0",)), create=create)
 
 
 def is_held(decision: Decision) -> bool:
     assert decision.statements == () or decision.outcome is Outcome.EMIT
     return decision.outcome is Outcome.HOLD
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+@pytest.mark.parametrize("action", UNKNOWN[:-1])
+def test_their_rows_go_and_their_tables_are_read_again(action: str, mode: Mode) -> None:
+    shards = reading(mode, "s0", "s1")
+
+    assert is_held(shards.alter("s0", action))
+    last = shards.alter("s1", action)
+
+    assert shards.held == []
+    assert [reload.shard.source for reload in last.reloads] == ["s0", "s1"]
+    # Rows before the place where each got its key do not count any more.
+    assert [reload.position.pos for reload in last.reloads] == [30, 40]
+    assert [(f.kind, f.shard.source) for f in last.fixups] == [
+        (FixupKind.RELOAD, "s0"),
+        (FixupKind.RELOAD, "s1"),
+    ]
+    assert "they are taken out of the target, and read again" in last.warnings[-1]
+
+
+def test_a_key_that_was_numbered_anew_is_the_shards_own_affair() -> None:
+    shards = reading(Mode.OPTIMISTIC, "s0", "s1")
+    made = shards.alter("s0", RENUMBERED)
+    assert (made.outcome, shards.held) == (Outcome.NOOP, [])
+    assert [reload.shard.source for reload in made.reloads] == ["s0"]
+
+
+def test_only_the_shard_whose_values_are_not_known_is_reloaded() -> None:
+    shards = reading(Mode.OPTIMISTIC, "s0", "s1", create=f"{BASE}, n INT NOT NULL")
+    key = "DROP PRIMARY KEY, ADD PRIMARY KEY (id, n)"
+    shards.alter("s0", f"DROP n, ADD n INT NOT NULL DEFAULT 5, {key}")
+
+    last = shards.alter("s1", key)
+
+    assert [reload.shard.source for reload in last.reloads] == ["s0"]
+    assert "DROP PRIMARY KEY, ADD PRIMARY KEY (`id`, `n`)" in sql(last)
+
+
+def test_a_shard_that_was_held_since_it_came_is_read_again_when_it_has_the_key() -> None:
+    shards = reading()
+    shards.alter("s0", NUMBERED)
+    assert shards.held == []
+    assert is_held(shards.create("s1", BASE))
+
+    last = shards.alter("s1", NUMBERED)
+
+    assert [reload.shard.source for reload in last.reloads] == ["s1"]
+    assert (shards.held, sql(last)) == ([], [])
+
+
+def test_a_shard_whose_table_cannot_be_read_again_is_held() -> None:
+    shards = reading()
+    shards.command(CommandKind.LEAVE, "s0")
+    shards.create("s1", BASE)
+    # Rows of the one that left are in the target, and nobody reads them again.
+    assert is_held(shards.alter("s1", NUMBERED))
 
 
 @pytest.mark.parametrize("mode", list(Mode))
@@ -79,7 +144,7 @@ def test_not_when_the_values_of_a_shard_are_others() -> None:
 
 
 def test_a_column_that_the_target_has_with_its_values_becomes_the_key() -> None:
-    shards = line()
+    shards = reading()
     shards.alter("s0", "ADD nid BIGINT NOT NULL AUTO_INCREMENT, ADD UNIQUE KEY u (nid)")
     (fixup,) = shards.decisions[-1].fixups
     assert (fixup.kind, fixup.columns) == (FixupKind.SNAPSHOT, ("nid",))
@@ -97,8 +162,8 @@ def test_putting_the_old_key_back_ends_the_hold(mode: Mode) -> None:
     for source in ("s0", "s1"):
         made = shards.alter(source, "DROP PRIMARY KEY, ADD PRIMARY KEY (id), ADD KEY k (nid)")
     assert shards.held == []
-    # Under the key that the target has, reading again brings the new column's values.
-    assert {f.kind for d in shards.decisions for f in d.fixups} == {FixupKind.SNAPSHOT}
+    # Somebody looks at the new column's values, as the policy asks for, and brings them.
+    assert {f.kind for d in shards.decisions for f in d.fixups} == {FixupKind.HOLD}
 
     for source in ("s0", "s1"):
         made = shards.alter(source, "DROP PRIMARY KEY, ADD PRIMARY KEY (nid)")
@@ -134,10 +199,8 @@ def test_an_operator_who_emptied_the_target_lets_it_through(action: str, mode: M
     assert again.kind is FixupKind.SNAPSHOT
 
 
-@pytest.mark.parametrize("policy", [ExistingRows.REREAD, ExistingRows.HOLD])
-def test_commands_alone_can_leave_it(policy: ExistingRows) -> None:
+def test_commands_alone_can_leave_it() -> None:
     shards = line(Mode.OPTIMISTIC, "s0", "s1")
-    shards.existing_rows = policy
     for source in ("s0", "s1"):
         shards.alter(source, NUMBERED)
     for source in ("s0", "s1"):
@@ -193,6 +256,7 @@ def test_columns_that_came_while_propagation_was_disabled() -> None:
 def test_origin_columns_in_the_key_do_not_tell_a_shards_own_rows_apart() -> None:
     origin = replace(SHARD_COLUMN, in_keys=True)
     shards = SqlLine(Mode.OPTIMISTIC, "s0", create=BASE, origin=origin)
+    shards.existing_rows = ExistingRows.HOLD
     assert is_held(shards.alter("s0", NUMBERED))
     grown = shards.alter("s0", "DROP nid, ADD n INT NOT NULL DEFAULT 5, ADD PRIMARY KEY (id, n)")
     assert "DROP PRIMARY KEY, ADD PRIMARY KEY (`id`, `n`, `_shard`)" in sql(grown)
