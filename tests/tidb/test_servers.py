@@ -171,9 +171,9 @@ def test_rows_that_are_too_many_for_a_transaction_are_written_in_smaller_ones(
 def test_a_row_that_is_too_large_for_any_transaction_holds_its_shard(
     given: Callable[..., Rig],
 ) -> None:
-    rig = given(LIMIT)
+    rig = given("[performance]\ntxn-total-size-limit = 400000")
     segment = rig.segment(rig.create("id INT NOT NULL PRIMARY KEY, v LONGTEXT"))
-    sizes = [10] * 20 + [1_200_000] + [10] * 20
+    sizes = [10] * 20 + [600_000] + [10] * 20
     rig.produce(rig.event("c", {"id": n, "v": "x" * size}) for n, size in enumerate(sizes))
 
     result = rig.apply(segment)
