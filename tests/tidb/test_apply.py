@@ -14,7 +14,7 @@ from shardmerge.schemas.errors import TargetError
 from shardmerge.schemas.pipeline import Target
 from shardmerge.spark_sink.ranges import RangeResult, RangeTask, TaskFailure
 from shardmerge.spark_sink.targets.mysql import rounds
-from shardmerge.spark_sink.targets.mysql.connection import close_connections
+from shardmerge.spark_sink.targets.mysql.connection import TIDB_CONNECTIONS, close_connections
 from shardmerge.spark_sink.targets.mysql.control import ControlStore
 from shardmerge.spark_sink.targets.mysql.task_runs import run_tasks
 from tests.integration.spark.chaos import TASK_PLACES, Chaos
@@ -210,7 +210,7 @@ def test_sinks_that_die_between_any_two_steps_apply_everything_once(
             chaos.feed()
             chaos.fail_at(place)
         for place in ("rows-written", "committed"):
-            chaos.fail_workers(place)
+            chaos.fail_workers(place, TIDB_CONNECTIONS + 1)
         chaos.take_over()
         chaos.finish()
         assert chaos.counts["sinks killed at failpoints"] == 10

@@ -91,9 +91,10 @@ class MySqlSession:
     def can_load(self) -> bool:
         """Whether rows go by LOAD DATA LOCAL; raises ``TargetError`` without an answer.
 
-        Not to a TiDB: where it refuses a row of many, it answers before it has read all, and two of
-        its threads read the connection on. It then hangs up, or the whole server dies (seen with
-        8.4: "invalid sequence", "slice bounds out of range"). Statements are as fast there.
+        Not to a TiDB, which commits by it in older versions: rows would be there without their
+        offset. And where it refuses a row of many, it answers before it has read all, and two of
+        its threads read the connection on. It hangs up then, or the whole server dies (seen with
+        8.4: "invalid sequence", "slice bounds out of range").
         """
         if self._connection is None:
             self.execute("DO 0")

@@ -204,10 +204,14 @@ class Chaos:
         assert sink.returncode == -signal.SIGKILL, self.log()[-3_000:]
         self.counts["sinks killed at failpoints"] += 1
 
-    def fail_workers(self, place: str) -> None:
-        """Spark's Python workers kill themselves at every second passing of a place."""
+    def fail_workers(self, place: str, passing: int = 2) -> None:
+        """Spark's Python workers kill themselves at every such passing of a place.
+
+        Where a worker writes by several connections, ``passing`` is more than these: else none of
+        them may get as far as to commit something.
+        """
         seen = self.log().count("Spark's job failed")
-        sink = self.start(f"{place}:2", spark=True)
+        sink = self.start(f"{place}:{passing}", spark=True)
         self.settle(sink)
         while self.log().count("Spark's job failed") == seen:
             self.feed()
@@ -358,7 +362,7 @@ def main() -> int:
                 chaos.fail_at(place)
                 print(f"killed at {place}", flush=True)
             for place in TASK_PLACES:
-                chaos.fail_workers(place)
+                chaos.fail_workers(place, 5 if server else 2)
                 print(f"workers killed at {place}", flush=True)
             for part in parts:
                 chaos.restart(stack, part)

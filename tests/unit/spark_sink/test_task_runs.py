@@ -96,7 +96,11 @@ def test_what_one_connection_learned_of_sizes_holds_for_all() -> None:
 
 def test_a_connection_whose_user_failed_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     closed: list[object] = []
-    monkeypatch.setattr(TaskConnection, "close", lambda self: closed.append(self))
+
+    def close(self: TaskConnection) -> None:
+        closed.append(self)
+
+    monkeypatch.setattr(TaskConnection, "close", close)
     with pytest.raises(TargetError), kept_connection(CONFIG) as one:
         raise TargetError("gone")
     assert closed == [one]
