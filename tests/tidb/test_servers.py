@@ -16,7 +16,7 @@ from shardmerge.spark_sink.targets.interface import JournalEntry
 from shardmerge.spark_sink.targets.mysql.apply_ranges import apply_together
 from shardmerge.spark_sink.targets.mysql.connection import TaskConnection
 from shardmerge.spark_sink.targets.mysql.introspection import unfinished_job
-from shardmerge.spark_sink.targets.mysql.session import MySqlSession
+from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 from tests.integration.spark.rig import Rig
 
 from .running import SERVER, free_port, running_tidb
@@ -95,6 +95,22 @@ def test_a_statement_whose_server_was_killed_in_the_middle_is_executed_once(tmp_
         again = Place.again(address, place)
         assert finished(again, statement) == DONE
         check(again)
+
+
+@pytest.mark.timeout(600)
+def test_a_statement_whose_session_was_killed_is_executed_once(tidb: MySqlAddress) -> None:
+    place = Place(tidb)
+    fill(place)
+    statement = ADD.format(place.table.sql)
+    work, found = begun(place, statement)
+    for number, *_, text in place.session.query("SHOW FULL PROCESSLIST"):
+        if text == statement:
+            place.session.execute(f"KILL TIDB {number}")
+    work.join(120)
+    assert len(found) == 1  # told as lost, as interrupted, or as done just before
+    assert finished(place, statement) == DONE
+    check(place)
+    place.session.execute(f"DROP DATABASE {place.name}")
 
 
 @OF_OUR_OWN

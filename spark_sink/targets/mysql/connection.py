@@ -22,7 +22,7 @@ ROUND_RECORDS = 200_000
 """Most records of one round: bounds the memory of a worker whatever the backlog."""
 ROUND_BYTES = 128 << 20
 TIDB_ROUND_RECORDS, TIDB_CONNECTIONS = 10_000, 4
-"""Measured, see ``apply_ranges``."""
+"""Measured by ``benchmarks/tidb_load.py``."""
 
 
 @dataclass(frozen=True, slots=True)
