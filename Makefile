@@ -135,8 +135,10 @@ bench: $(ARTIFACTS) | java ## Rows per second Kafka to target, beside LOAD DATA 
 	$(PY) benchmarks/ddl_speed.py
 
 .PHONY: bench-tidb
-bench-tidb: $(READY) ## Rows per second into TIDB=USER:PASSWORD@HOST:PORT, by each way of writing them
+bench-tidb: $(ARTIFACTS) | java ## Rows per second into TIDB=USER:PASSWORD@HOST:PORT: each way of writing, Kafka to it, MySQL to it
 	@$(PY) benchmarks/tidb_load.py --tidb '$(TIDB)' $(ARGS)
+	@$(PY) benchmarks/sink_throughput.py --tidb '$(TIDB)' --events 200000 --rows 1000 --shards 1 --partitions 4 --mix 100/0/0 --small 0 --no-stages
+	@$(PY) benchmarks/backlog.py --tidb '$(TIDB)' --events 200000 --sources 1 --mix 100/0/0
 
 .PHONY: bench-parsers
 bench-parsers: $(ARTIFACTS) | java ## What Debezium's DDL parsers refuse or misread of what servers take (ARGS="--versions 3.6.1.Final")

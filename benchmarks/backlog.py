@@ -12,7 +12,7 @@ Where there are no more cores, what agents, sink and target use is taken from De
 everything else another. The ratio then says whether the rows are applied as fast as they come.
 
     python benchmarks/backlog.py [--events 400000] [--partitions 4] [--sources 1|2] [--apart]
-        [--rounds 3]
+        [--rounds 3] [--mix 60/35/5] [--tidb USER:PASSWORD@HOST:PORT]
 """
 
 from __future__ import annotations
@@ -31,12 +31,13 @@ from typing import Any, TypeAlias
 
 # The project's folder is off the path (PYTHONSAFEPATH), and so is this one.
 sys.path.insert(0, str(Path(__file__).parent))
-from bench_measures import Round, Use, measuring, pin, print_rounds
+from bench_measures import Round, Use, measuring, pin, print_rounds, tidb_address
 
 from shardmerge.cli.keeper import AGENTS, SINK
 from shardmerge.cli.line import Line
 from shardmerge.connectors.local.stack import LocalStack
 from shardmerge.schemas.names import ShardId
+from shardmerge.schemas.pipeline import Target
 from shardmerge.schemas.routing import RoutingRule
 from shardmerge.schemas.topics import row_topic
 from shardmerge.spark_sink.offsets import OffsetReader
@@ -55,7 +56,6 @@ COLUMNS = """
     quantity SMALLINT UNSIGNED, email VARCHAR(100), note VARCHAR(255), created DATETIME(3),
     changed TIMESTAMP(6) NULL, due DATE, score DOUBLE, flag TINYINT(1)
 """
-INSERTED, UPDATED, DELETED = 0.60, 0.35, 0.05
 KEYS_PER_SHARD = 100_000_000
 ROWS_PER_STATEMENT = 1_000
 LOOK_S = 0.2
@@ -67,8 +67,15 @@ FIRST_CORE = ("source1", "source2", "connect", "kafka")
 """What ``--apart`` gives the first core."""
 
 
-def write(line: Line, shards: Shards, events: int, first: int) -> int:
+def write(line: Line, shards: Shards, events: int, mix: Sequence[float], first: int) -> int:
     """A backlog of so many row changes, half of each shard; keys from ``first`` on.
+
+    Args:
+        line: With the sources.
+        shards: To write to.
+        events: How many changes.
+        mix: Shares of inserts, updates, deletes.
+        first: Key.
 
     Returns:
         How many row changes that makes, after rounding.
@@ -76,8 +83,7 @@ def write(line: Line, shards: Shards, events: int, first: int) -> int:
     written = 0
     for number, (source, table) in enumerate(shards):
         start = number * KEYS_PER_SHARD + first
-        inserts = int(events * INSERTED / len(shards))
-        updates, deletes = (int(events * share / len(shards)) for share in (UPDATED, DELETED))
+        inserts, updates, deletes = (int(events * share / len(shards)) for share in mix)
         with line.connect(source) as connection, connection.cursor() as cursor:
             for at in range(start, start + inserts, ROWS_PER_STATEMENT):
                 rows = ", ".join(
@@ -180,6 +186,19 @@ def differing(line: Line, shards: Shards) -> int:
         return len(rows ^ set(cursor.fetchall()))
 
 
+def tidb_target(text: str) -> Target:
+    """``[target]`` of a pipeline that merges into a TiDB; what an earlier run left there goes."""
+    address = tidb_address(text)
+    session = MySqlSession(address)
+    version = ".".join(map(str, session.facts.version))
+    server = (address.host, address.port, address.user, address.password)
+    target = Target(*server, kind="tidb", version=version)
+    for database in (target.control_database, "merged"):
+        session.execute(f"DROP DATABASE IF EXISTS {database}")
+    session.close()
+    return target
+
+
 def main() -> int:
     """Run it and print its table."""
     parser = argparse.ArgumentParser(
@@ -190,11 +209,15 @@ def main() -> int:
     parser.add_argument("--sources", type=int, default=2, choices=(1, 2))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--apart", action="store_true", help="Debezium has a core of its own")
+    parser.add_argument("--mix", default="60/35/5", help="percent of inserts, updates, deletes")
+    parser.add_argument("--tidb", help="USER:PASSWORD@HOST:PORT of one that is the target")
     arguments = parser.parse_args()
+    mix = [int(share) / 100 for share in arguments.mix.split("/")]
+    target = tidb_target(arguments.tidb) if arguments.tidb else None
     shards = SHARDS_OF[arguments.sources]
     (ROOT / ".local").mkdir(exist_ok=True)
     directory = Path(tempfile.mkdtemp(prefix="backlog-", dir=ROOT / ".local"))
-    line = Line(directory, routes=ROUTES, row_partitions=arguments.partitions)
+    line = Line(directory, routes=ROUTES, row_partitions=arguments.partitions, target=target)
 
     def prepare() -> None:
         for source, table in shards:
@@ -218,7 +241,7 @@ def main() -> int:
 
         def write_backlog() -> int:
             line.pause_connectors()
-            return write(line, shards, arguments.events, next(starts))
+            return write(line, shards, arguments.events, mix, next(starts))
 
         def whole_line() -> tuple[float, dict[str, Use]]:
             written = write_backlog()
@@ -247,7 +270,8 @@ def main() -> int:
             line.wait_ready()
             rounds.append(Round(whole_line(), reference))
         print(
-            f"backlog: {arguments.events:,} row changes in {arguments.sources} source(s),"
+            f"backlog: {arguments.events:,} row changes ({arguments.mix}) in"
+            f" {arguments.sources} source(s),{' into a TiDB,' if target else ''}"
             f" {arguments.partitions} partitions per shard"
             f"{', sources, Debezium and Kafka on a core of their own' if arguments.apart else ''}\n"
         )

@@ -11,9 +11,11 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
+from urllib.parse import unquote, urlsplit
 
 from shardmerge.connectors.local.processes import Supervisor
 from shardmerge.connectors.local.stack import LocalStack
+from shardmerge.spark_sink.targets.mysql.session import MySqlAddress
 
 
 class Use(NamedTuple):
@@ -92,6 +94,13 @@ def pin(pid: int, core: int) -> None:
             os.sched_setaffinity(int(path.name), {core})
             for child in (path / "children").read_text().split():
                 pin(int(child), core)
+
+
+def tidb_address(text: str) -> MySqlAddress:
+    """The address in ``USER:PASSWORD@HOST:PORT``."""
+    url = urlsplit(f"mysql://{text}")
+    user, password = unquote(url.username or "root"), unquote(url.password or "")
+    return MySqlAddress(url.hostname or "127.0.0.1", url.port or 4000, user, password)
 
 
 class StageClock:

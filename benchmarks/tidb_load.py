@@ -17,7 +17,11 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from urllib.parse import unquote, urlsplit
+from pathlib import Path
+
+# Scripts of one folder: it is not on the path by itself, see PYTHONSAFEPATH in the Makefile.
+sys.path.insert(0, str(Path(__file__).parent))
+from bench_measures import tidb_address
 
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 
@@ -131,11 +135,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--rows", type=int, default=200_000)
     parser.add_argument("--rounds", type=int, default=1)
     options = parser.parse_args(arguments)
-    url = urlsplit(f"mysql://{options.tidb}")
-    address = MySqlAddress(
-        url.hostname or "127.0.0.1", url.port or 4000, unquote(url.username or ""),
-        unquote(url.password or ""),
-    )  # fmt: skip
+    address = tidb_address(options.tidb)
     session = MySqlSession(address)
     session.execute(f"CREATE DATABASE IF NOT EXISTS {DATABASE}")
     print(f"{options.rows:,} rows of {len(COLUMNS)} columns, {session.facts.version_text}")

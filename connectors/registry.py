@@ -6,6 +6,7 @@ A schema never changes under its id, so each is asked for once per process and k
 from __future__ import annotations
 
 import json
+import threading
 import time
 from base64 import b64encode
 from dataclasses import dataclass
@@ -71,7 +72,7 @@ class RegistryAddress:
 
 
 class SchemaRegistry:
-    """A client of one registry; not for several threads at once."""
+    """A client of one registry. Threads may ask for schemas side by side, not register them."""
 
     def __init__(self, address: RegistryAddress) -> None:
         parts = urlsplit(address.url)
@@ -84,6 +85,7 @@ class SchemaRegistry:
             pair = b64encode(f"{address.user}:{address.password}".encode()).decode()
             self._headers["Authorization"] = f"Basic {pair}"
         self._known: dict[int, str] = {}
+        self._asking = threading.Lock()
         self._user = address.user
         self._failure = self._hint = ""
         self._rests_until = 0.0
@@ -95,10 +97,11 @@ class SchemaRegistry:
             UnknownSchema: The registry has none, or not in Avro.
             RegistryUnreachable: It does not answer, refuses the user, or fails.
         """
-        text = self._known.get(number)
-        if text is None:
-            text = self._known[number] = self._ask(number)
-        return text
+        with self._asking:
+            text = self._known.get(number)
+            if text is None:
+                text = self._known[number] = self._ask(number)
+            return text
 
     def registered(self, subject: str, text: str) -> int:
         """The id of a schema, which is registered under a subject if it is not there yet.

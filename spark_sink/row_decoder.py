@@ -118,8 +118,9 @@ def _unwrapping(
 
     def unwrapped(value: bytes) -> Any:
         nonlocal prefix
-        if prefix and value.startswith(prefix) and value[-1] == _CLOSING:
-            return decode(value[len(prefix) : -1])
+        known = prefix  # another thread may learn another one meanwhile
+        if known and value.startswith(known) and value[-1] == _CLOSING:
+            return decode(value[len(known) : -1])
         envelope = decode_wrapped(value).payload
         prefix = _before_payload(value)
         return envelope

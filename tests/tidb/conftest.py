@@ -9,9 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from shardmerge.connectors.local.stack import LocalStack, Ports
+from shardmerge.schemas.pipeline import Target
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress
+from tests.integration.spark.conftest import way
+from tests.integration.spark.rig import Rig
 
-from .running import GIVEN, ROOT, address_of, running_tidb
+from .running import GIVEN, ROOT, address_of, running_tidb, tidb_target
+
+__all__ = ["way"]
 
 
 @pytest.fixture(scope="session")
@@ -26,6 +32,32 @@ def tidb() -> Iterator[MySqlAddress]:
             yield address
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def stack() -> Iterator[LocalStack]:
+    """Kafka alone: the target is the TiDB."""
+    directory = Path(tempfile.mkdtemp(prefix="tidb-kafka-", dir=ROOT / ".local"))
+    stack = LocalStack(directory, Ports.free(), cache=ROOT / ".local" / "cache")
+    stack.start("kafka")
+    try:
+        yield stack
+    finally:
+        stack.clean()
+
+
+@pytest.fixture
+def tidb_server(tidb: MySqlAddress) -> Target:
+    """``[target]`` of a pipeline that merges into it."""
+    return tidb_target(f"{tidb.user}:{tidb.password}@{tidb.host}:{tidb.port}")
+
+
+@pytest.fixture
+def rig(stack: LocalStack, tidb: MySqlAddress) -> Iterator[Rig]:
+    """What the tests of the apply path stand on, with the TiDB as its target."""
+    rig = Rig.make(stack, tidb)
+    yield rig
+    rig.close()
 
 
 @pytest.fixture

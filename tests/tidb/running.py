@@ -46,12 +46,14 @@ def tidb_target(text: str) -> Target:
 
 
 @contextmanager
-def running_tidb(folder: Path, more: str = "") -> Iterator[MySqlAddress]:
-    """A TiDB that keeps its tables in a folder, until the end of the block.
+def running_tidb(folder: Path, more: str = "", status: int = 0) -> Iterator[MySqlAddress]:
+    """A TiDB that keeps its tables in a folder, until the end of the block: then it is killed.
 
     Args:
-        folder: For its configuration, its tables and its log; an absolute path.
+        folder: For its configuration, its tables and its log; an absolute path. Tables that are
+            there are found again.
         more: Lines of the configuration, of its top level or of sections.
+        status: Port of its HTTP interface; 0: any.
 
     Raises:
         TargetError: It does not come up.
@@ -63,7 +65,7 @@ def running_tidb(folder: Path, more: str = "") -> Iterator[MySqlAddress]:
             " make test-tidb TIDB=USER:PASSWORD@HOST:PORT",
         )
     folder.mkdir(parents=True, exist_ok=True)
-    port, status = _free_port(), _free_port()
+    port, status = free_port(), status or free_port()
     top, _, sections = more.partition("[")
     lines = (
         f'host = "127.0.0.1"\nport = {port}\nstore = "unistore"\npath = "{folder / "data"}"\n'
@@ -106,7 +108,8 @@ def _wait(address: MySqlAddress, process: subprocess.Popen[bytes], log: Path) ->
             session.close()
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """One that nobody listens at."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return int(found.getsockname()[1])

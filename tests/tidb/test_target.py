@@ -37,6 +37,16 @@ class Place:
         self.control.prepare()
         self.epoch = self.control.take_epoch()
 
+    @classmethod
+    def again(cls, address: MySqlAddress, place: Place) -> Place:
+        """What a server that was started again has of it, for the next writer."""
+        found = cls.__new__(cls)
+        found.address, found.name, found.table = address, place.name, place.table
+        found.session = found.new_session()
+        found.control = ControlStore(found.session, f"{place.name}_control", "p")
+        found.epoch = found.control.take_epoch()
+        return found
+
     def new_session(self, wait_s: int = 5) -> MySqlSession:
         return MySqlSession(self.address, lock_wait_timeout_s=wait_s)
 

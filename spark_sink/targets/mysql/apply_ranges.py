@@ -16,6 +16,23 @@ every partition that moved.
 
 A crash at any place leaves the offsets and the rows as of the last committed round: running the
 ranges again from the stored offsets loses nothing and repeats nothing.
+
+Several connections. A TiDB takes rows the faster the more connections write, each in transactions
+of some thousand rows (``benchmarks/tidb_load.py``). So there a worker applies several units of
+tasks side by side (``task_runs``), each by a connection of its own, in rounds that are smaller
+(``ApplyConfig.for_kind``). What is promised does not change:
+
+* a round is a transaction as before. Its offsets go from where its rows begin to where they end, so
+  more and smaller rounds only add places at which a crash can leave them;
+* a unit has whole readings of partitions, and all partitions of a shard in step. Units were always
+  applied side by side, by different workers: that two of them write no common row of a shard, and
+  that the last writer wins where shards share a key, holds whoever applies them;
+* each connection fences the epoch by itself, in each of its transactions (``control``): a driver
+  that was replaced commits nothing more, on whichever connection.
+
+What one connection would write in one transaction is never parted over several: rows would be
+visible whose offset is not, a row without a key would come twice after a crash, and of two shards'
+rows with one key the older could win.
 """
 
 from __future__ import annotations
@@ -23,6 +40,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
+from shardmerge.schemas.errors import TargetError
 from shardmerge.spark_sink.dealing import Cursor, open_ranges
 from shardmerge.spark_sink.partitions import Partition
 from shardmerge.spark_sink.ranges import RangeResult, RangeTask
@@ -48,16 +66,11 @@ def apply_tasks(tasks: Iterable[RangeTask], config: ApplyConfig) -> Iterator[Ran
         TargetError, StackError, ContractError: The batch must be planned anew from the stored
             offsets; results yielded before are committed.
     """
-    connection = kept_connection(config)
-    for together in _neighbours(tasks):
-        try:
+    with kept_connection(config) as connection:
+        for together in _neighbours(tasks):
             apply = apply_together if together[0].step is None else apply_in_step
             apply = take_back if together[0].stream.undoes else apply
             yield from apply(together, connection)
-        except Exception:
-            # Whatever state the connections are in: the next task makes new ones.
-            connection.close()
-            raise
 
 
 def _neighbours(tasks: Iterable[RangeTask]) -> Iterator[list[RangeTask]]:
@@ -117,12 +130,23 @@ def apply_together(tasks: Sequence[RangeTask], connection: TaskConnection) -> li
 
 
 def _apply(lanes: Sequence[Lane], connection: TaskConnection) -> None:
-    """Apply rounds until the lanes are done.
+    """Apply rounds until the lanes are done, smaller ones where a round was too large.
 
     Raises:
         RefusedRow: A row of the only lane cannot be applied.
         NotTogether: A row of one of several lanes cannot be applied.
     """
+    while True:
+        size = connection.round_records
+        try:
+            return _apply_rounds(lanes, connection)
+        except TargetError:
+            if connection.round_records == size:
+                raise
+            # What was read ahead is read again: the lanes stand at what is committed.
+
+
+def _apply_rounds(lanes: Sequence[Lane], connection: TaskConnection) -> None:
     cursor = open_ranges(connection.reader, [lane.range for lane in lanes], connection.rows)
     while not all(lane.done for lane in lanes):
         rounds = _read(lanes, cursor, connection)

@@ -25,7 +25,7 @@ from .connection import ApplyConfig, close_connections
 from .task_runs import run_tasks
 
 _SLICES_PER_CORE = 4
-_SHARES_PER_CORE = 2
+_SHARES_PER_WRITER = 2
 
 
 class BatchRunner:
@@ -64,8 +64,10 @@ class BatchRunner:
             yield from run_tasks([sorted(tasks, key=_way)], self._config)
             return
         context = self.spark.session().sparkContext
-        units = units_of(tasks, context.defaultParallelism)
-        slices = min(len(units), context.defaultParallelism * _SLICES_PER_CORE)
+        cores, connections = context.defaultParallelism, self._config.connections
+        units = units_of(tasks, cores * connections)
+        # Where a worker writes by several connections, these share the units of a slice.
+        slices = min(len(units), cores * (_SLICES_PER_CORE if connections == 1 else 1))
         # Every slice gets large and small units.
         dealt = [unit for first in range(slices) for unit in units[first::slices]]
         config = replace(self._config, fetch_wait_ms=LARGE_FETCH_WAIT_MS)
@@ -85,18 +87,18 @@ class BatchRunner:
         self.spark.stop()
 
 
-def units_of(tasks: Sequence[RangeTask], cores: int) -> list[tuple[RangeTask, ...]]:
+def units_of(tasks: Sequence[RangeTask], writers: int) -> list[tuple[RangeTask, ...]]:
     """What is applied together when there is a lot, largest first: the partitions of a topic.
 
     They are parts of one shard, whose rows lie side by side in the target, or of the shards of a
-    shared topic. A topic that would keep one core busy while the others have nothing left is cut
-    into several units, but not what is read together, nor shards that are applied in step.
+    shared topic. A topic that would keep one of the writers busy while the others have nothing left
+    is cut into several units, but not what is read together, nor shards that are applied in step.
     """
     by_topic: dict[tuple[str, int], list[tuple[RangeTask, ...]]] = {}
     for reading in by_reading(tasks):
         first = reading[0]
         by_topic.setdefault((first.topic, min(first.reading, 0)), []).append(reading)
-    share = offsets_in(tasks) / (_SHARES_PER_CORE * cores)
+    share = offsets_in(tasks) / (_SHARES_PER_WRITER * writers)
     units: list[tuple[RangeTask, ...]] = []
     todo = list(by_topic.values())
     while todo:

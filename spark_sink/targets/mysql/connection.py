@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from threading import Lock
 
 from shardmerge.connectors.registry import RegistryAddress
 from shardmerge.schemas.names import TargetTable
@@ -19,6 +21,8 @@ from .session import MySqlAddress, MySqlSession
 ROUND_RECORDS = 200_000
 """Most records of one round: bounds the memory of a worker whatever the backlog."""
 ROUND_BYTES = 128 << 20
+TIDB_ROUND_RECORDS, TIDB_CONNECTIONS = 10_000, 4
+"""Measured by ``benchmarks/tidb_load.py``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +32,7 @@ class ApplyConfig:
     Attributes:
         registry: Of the rows' schemas; None: rows are in JSON.
         fetch_wait_ms: See ``range_reader``.
+        connections: How many a process writes by, side by side, when there is a lot to write.
     """
 
     bootstrap_servers: str
@@ -39,6 +44,14 @@ class ApplyConfig:
     round_records: int = ROUND_RECORDS
     round_bytes: int = ROUND_BYTES
     fetch_wait_ms: int = SMALL_FETCH_WAIT_MS
+    connections: int = 1
+
+    def for_kind(self, kind: str) -> ApplyConfig:
+        """With transactions of the size, and as many at once, as that kind of target is fast by."""
+        if kind != "tidb":
+            return self
+        most = min(self.round_records, TIDB_ROUND_RECORDS)
+        return replace(self, round_records=most, connections=TIDB_CONNECTIONS)
 
 
 class TaskConnection:
@@ -114,19 +127,47 @@ class TaskConnection:
             reader.close()
 
 
-_connections: dict[ApplyConfig, TaskConnection] = {}
-"""One per worker process: Spark keeps its Python workers over tasks."""
+class _Kept:
+    """A process's connections of one configuration: those at work, and those that wait."""
+
+    def __init__(self) -> None:
+        self.all: list[TaskConnection] = []
+        self.idle: list[TaskConnection] = []
 
 
-def kept_connection(config: ApplyConfig) -> TaskConnection:
-    """This process's connection, made when there is none yet."""
-    connection = _connections.get(config)
-    if connection is None:
-        connection = _connections[config] = TaskConnection(config)
-    return connection
+_kept: dict[ApplyConfig, _Kept] = {}
+"""Spark keeps its Python workers over tasks."""
+_keeping = Lock()
+
+
+@contextmanager
+def kept_connection(config: ApplyConfig) -> Iterator[TaskConnection]:
+    """A connection of this process that nobody else uses meanwhile; made when all are in use.
+
+    After an exception the connection is closed, in whatever state it is: its next user connects
+    again. What one of them learned of the size of transactions holds for the others.
+    """
+    with _keeping:
+        kept = _kept.setdefault(config, _Kept())
+        if not kept.idle:
+            kept.idle.append(TaskConnection(config))
+            kept.all.append(kept.idle[-1])
+        connection = kept.idle.pop()
+        connection.round_records = min(one.round_records for one in kept.all)
+    try:
+        yield connection
+    except Exception:
+        connection.close()
+        raise
+    finally:
+        with _keeping:
+            kept.idle.append(connection)
 
 
 def close_connections() -> None:
-    """Close what this process kept open for its tasks."""
-    while _connections:
-        _connections.popitem()[1].close()
+    """Close what this process kept open for its tasks; none of it is in use."""
+    with _keeping:
+        for kept in _kept.values():
+            for connection in kept.all:
+                connection.close()
+        _kept.clear()

@@ -2,10 +2,12 @@
 
 Theory of operation of a transaction that applies rows (``fence``, then ``advance``):
 
-1. ``fence`` reads the writer epoch under a shared lock (TiDB: exclusive), kept until the
-   transaction ends.
+1. ``fence`` reads the writer epoch under a shared lock, kept until the transaction ends.
    ``take_epoch`` needs it exclusively. So once it returned, no transaction of an earlier epoch
-   is open, and none can begin.
+   is open, and none can begin. TiDB has exclusive locks only. There the epoch stands in many rows,
+   the *slots*: ``fence`` locks one of them, of the session's own, and ``take_epoch`` all, in one
+   transaction. Who holds any slot keeps ``take_epoch`` waiting, as a shared lock does, and two
+   sessions of one epoch seldom meet at a slot; where they do, one waits for the other.
 2. ``advance`` moves the partition's offset from where the rows begin to where they end, if it
    stands exactly there. Two writers of one partition meet at this row. A shared topic has a row
    for each of its shards, in a table of its own.
@@ -16,6 +18,8 @@ After a lost acknowledgement of COMMIT the stored offset tells whether it took e
 
 from __future__ import annotations
 
+import itertools
+import os
 from collections.abc import Iterable, Mapping, Sequence
 
 from shardmerge.schemas.errors import TargetError
@@ -25,76 +29,12 @@ from shardmerge.spark_sink.ranges import Advance
 from shardmerge.spark_sink.row_topics import RowTopic
 from shardmerge.spark_sink.targets.interface import taken_over
 
+from .control_tables import OPTIONS, SLOTS, TABLES, TIDB_ONLY
 from .session import MySqlSession
 
-_TABLES = {
-    "offsets": """(
-        pipeline VARCHAR(64) NOT NULL,
-        topic VARCHAR(255) NOT NULL,
-        partition_number INT NOT NULL,
-        next_offset BIGINT NOT NULL,
-        target_database VARCHAR(64) NOT NULL,
-        target_table VARCHAR(64) NOT NULL,
-        row_events BIGINT NOT NULL,
-        rows_written BIGINT NOT NULL,
-        rows_deleted BIGINT NOT NULL,
-        changed_at TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3)
-            ON UPDATE CURRENT_TIMESTAMP(3),
-        PRIMARY KEY (pipeline, topic, partition_number)
-    )""",
-    "shared_offsets": """(
-        pipeline VARCHAR(64) NOT NULL,
-        topic VARCHAR(249) NOT NULL,
-        partition_number INT NOT NULL,
-        shard_source VARCHAR(128) NOT NULL,
-        shard_database VARCHAR(64) NOT NULL,
-        shard_table VARCHAR(64) NOT NULL,
-        next_offset BIGINT NOT NULL,
-        target_database VARCHAR(64) NOT NULL,
-        target_table VARCHAR(64) NOT NULL,
-        row_events BIGINT NOT NULL,
-        rows_written BIGINT NOT NULL,
-        rows_deleted BIGINT NOT NULL,
-        changed_at TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3)
-            ON UPDATE CURRENT_TIMESTAMP(3),
-        PRIMARY KEY (
-            pipeline, topic, partition_number, shard_source, shard_database, shard_table
-        )
-    )""",
-    "row_topics": """(
-        pipeline VARCHAR(64) NOT NULL,
-        topic VARCHAR(255) NOT NULL,
-        topic_id VARCHAR(32) NOT NULL,
-        partitions INT NOT NULL,
-        changed_at TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3)
-            ON UPDATE CURRENT_TIMESTAMP(3),
-        PRIMARY KEY (pipeline, topic)
-    )""",
-    "writer_epoch": """(
-        pipeline VARCHAR(64) NOT NULL PRIMARY KEY,
-        epoch BIGINT NOT NULL,
-        taken_at TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3)
-            ON UPDATE CURRENT_TIMESTAMP(3)
-    )""",
-    "ddl_journal": """(
-        pipeline VARCHAR(64) NOT NULL,
-        target_database VARCHAR(64) NOT NULL,
-        target_table VARCHAR(64) NOT NULL,
-        version BIGINT NOT NULL,
-        ordinal INT NOT NULL,
-        state VARCHAR(8) NOT NULL,
-        statement LONGTEXT NOT NULL,
-        schema_before LONGTEXT NULL,
-        error LONGTEXT NOT NULL,
-        changed_at TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3)
-            ON UPDATE CURRENT_TIMESTAMP(3),
-        PRIMARY KEY (pipeline, target_database, target_table, version, ordinal)
-    )""",
-}
+_sessions = itertools.count()
 _SHARD = "shard_source, shard_database, shard_table"
 _MOST_TOGETHER = 500
-# Names are compared byte by byte, and utf8mb4 keys of 255 characters fit from MySQL 5.7 on.
-_OPTIONS = "ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
 
 
 class ControlStore:
@@ -108,6 +48,8 @@ class ControlStore:
         self._session = session
         self._pipeline = pipeline
         self._database = control_database
+        # So those of a machine's processes, and of the sessions of one, lie side by side.
+        self._slot = (os.getpid() + next(_sessions)) % SLOTS
 
     def table(self, name: str) -> str:
         """The quoted, qualified name of a control table."""
@@ -122,9 +64,11 @@ class ControlStore:
                 f"CREATE DATABASE IF NOT EXISTS {quote_identifier(self._database)}"
                 " CHARACTER SET utf8mb4"
             )
-        for name, definition in _TABLES.items():
+        for name, definition in TABLES.items():
+            if name in TIDB_ONLY and not self._session.is_tidb:
+                continue
             self._session.execute(
-                f"CREATE TABLE IF NOT EXISTS {self.table(name)} {definition} {_OPTIONS}"
+                f"CREATE TABLE IF NOT EXISTS {self.table(name)} {definition} {OPTIONS}"
             )
 
     def take_epoch(self) -> int:
@@ -140,7 +84,18 @@ class ControlStore:
                 " ON DUPLICATE KEY UPDATE epoch = epoch + 1",
                 (self._pipeline,),
             )
-            return self.epoch()
+            epoch = self.epoch()
+            if self._session.is_tidb:
+                values: list[object] = []
+                for slot in range(SLOTS):
+                    values += [self._pipeline, slot, epoch]
+                self._session.execute(
+                    f"INSERT INTO {self.table('writer_slots')} (pipeline, slot, epoch)"
+                    f" VALUES {', '.join(['(%s, %s, %s)'] * SLOTS)}"
+                    " ON DUPLICATE KEY UPDATE epoch = VALUES(epoch)",
+                    values,
+                )
+            return epoch
 
     def epoch(self) -> int:
         """The current writer's epoch; 0 before the first."""
@@ -230,22 +185,23 @@ class ControlStore:
         Raises:
             TargetError: It is not.
         """
-        rows = self._session.query(
-            f"SELECT epoch FROM {self.table('writer_epoch')} WHERE pipeline = %s {self._lock()}",
-            (self._pipeline,),
-        )
+        if self._session.is_tidb:
+            # It refuses LOCK IN SHARE MODE (error 1235); where it is told to take it
+            # (tidb_enable_noop_functions), it locks nothing.
+            rows = self._session.query(
+                f"SELECT epoch FROM {self.table('writer_slots')}"
+                " WHERE pipeline = %s AND slot = %s FOR UPDATE",
+                (self._pipeline, self._slot),
+            )
+        else:
+            rows = self._session.query(
+                f"SELECT epoch FROM {self.table('writer_epoch')}"
+                " WHERE pipeline = %s LOCK IN SHARE MODE",
+                (self._pipeline,),
+            )
         current = int(rows[0][0]) if rows else 0
         if current != epoch:
             raise taken_over(current, epoch)
-
-    def _lock(self) -> str:
-        """How ``fence`` locks: shared, so that tasks apply rows side by side.
-
-        TiDB has no shared lock. By default it refuses LOCK IN SHARE MODE (error 1235), and where it
-        is told to take it (``tidb_enable_noop_functions``), nothing is locked. There the lock is
-        exclusive: transactions of one round come one after the other.
-        """
-        return "FOR UPDATE" if self._session.is_tidb else "LOCK IN SHARE MODE"
 
     def offset_of(self, partition: Partition) -> int | None:
         """Within a transaction: the partition's stored offset, locked; None without one."""

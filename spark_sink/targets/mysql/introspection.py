@@ -230,3 +230,25 @@ def _shown(text: str) -> str:
 
 
 _BEYOND = re.compile("[?\U00010000-\U0010ffff]+")
+
+
+_ENDED = frozenset({"synced", "done", "cancelled", "rollback done"})
+_MOST_JOBS = 1_000
+
+
+def unfinished_job(session: MySqlSession, target: TargetTable) -> str:
+    """What a TiDB says of a statement on a table that is in its queue; "" without one.
+
+    Source: TiDB documentation, "DDL_JOBS". What is queued comes before the history, which may be
+    long: the first rows are enough.
+    """
+    rows = session.query(
+        "SELECT DB_NAME, TABLE_NAME, JOB_TYPE, STATE FROM information_schema.DDL_JOBS"
+        f" LIMIT {_MOST_JOBS}"
+    )
+    place = (target.database.lower(), target.table.lower())
+    for database, table, kind, state in rows:
+        found = (str(database).lower(), str(table).lower())
+        if found == place and str(state).lower() not in _ENDED:
+            return f"{kind}, {state}"
+    return ""

@@ -3,7 +3,8 @@
 DDL is not transactional in MySQL. Theory of operation of ``execute``:
 
 1. Take the target's DDL lock (a named lock of the server). A statement whose connection was
-   lost keeps it until the server is done with it, so nobody looks at a half-way state.
+   lost keeps it until the server is done with it, so nobody looks at a half-way state. A TiDB goes
+   on with a statement whose session, or whose server, is gone: there the cluster's queue tells.
 2. Look the statement up in the journal. ``done`` and it is over. Without an entry, or after the
    target refused it: journal ``intent`` with the table's CREATE statement of now.
 3. Decide by the table's real schema. As it was at the intent: execute. As the statement makes
@@ -52,6 +53,7 @@ from .introspection import (
     schema_of,
     server_context,
     show_create,
+    unfinished_job,
 )
 from .server_errors import LOCK_WAIT_TIMEOUT
 from .session import MySqlSession
@@ -144,6 +146,7 @@ class Journal:
                 self._store(place, statement.sql, entry, None)
                 return entry
             make_database(self._session, target.database)
+            self._wait_for_nothing(target)
             real = show_create(self._session, target)
             context = server_context(self._session, target.database)
             self._settle_others(target, place, real, context)
@@ -157,6 +160,22 @@ class Journal:
             self._store(place, statement.sql, outcome.entry, kept)
             reach("statement-done")
             return outcome.entry
+
+    def _wait_for_nothing(self, target: TargetTable) -> None:
+        """Be sure that the target's TiDB has no statement on the table in its queue.
+
+        Raises:
+            TargetError: It has one (``retryable``): what the table will be is not known yet.
+        """
+        if not self._session.is_tidb:
+            return
+        job = unfinished_job(self._session, target)
+        if job:
+            raise TargetError(
+                f"a statement on {target} whose session is gone is still executed: {job}",
+                retryable=True,
+                hint="it is waited for: see ADMIN SHOW DDL JOBS on the target",
+            )
 
     def _settle_others(
         self, target: TargetTable, place: _Place, real: str, context: ServerContext

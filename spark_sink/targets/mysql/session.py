@@ -89,7 +89,13 @@ class MySqlSession:
 
     @property
     def can_load(self) -> bool:
-        """Whether the server takes LOAD DATA LOCAL; raises ``TargetError`` without an answer."""
+        """Whether rows go by LOAD DATA LOCAL; raises ``TargetError`` without an answer.
+
+        Not to a TiDB, which commits by it in older versions: rows would be there without their
+        offset. And where it refuses a row of many, it answers before it has read all, and two of
+        its threads read the connection on. It hangs up then, or the whole server dies (seen with
+        8.4: "invalid sequence", "slice bounds out of range").
+        """
         if self._connection is None:
             self.execute("DO 0")
         return self._can_load
@@ -185,12 +191,22 @@ class MySqlSession:
 
     @contextmanager
     def _cursor(self, sql: str, arguments: Sequence[object]) -> Iterator[Cursor]:
+        connection: pymysql.Connection[Cursor] | None = None
         try:
-            with self._connected().cursor() as cursor:
+            connection = self._connected()
+            with connection.cursor() as cursor:
                 cursor.execute(sql, tuple(arguments) if arguments else None)
                 yield cursor
         except pymysql.Error as error:
             self._raise(error, sql)
+        except AttributeError as error:
+            if connection is None or connection.open:
+                raise
+            # PyMySQL writes on to the socket that it closed when the server hung up in the middle
+            # of LOAD DATA.
+            gone = pymysql.OperationalError(2013, "the server hung up while it was sent rows")
+            gone.__cause__ = error
+            self._raise(gone, sql)
 
     def _raise(self, error: pymysql.Error, sql: str) -> NoReturn:
         number = error.args[0] if error.args and isinstance(error.args[0], int) else 0
@@ -262,9 +278,10 @@ class MySqlSession:
                 cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
                 cursor.execute("SELECT @@local_infile, @@max_allowed_packet, VERSION()")
                 ((can_load, max_packet, version),) = cursor.fetchall()
-                self._can_load, self.max_packet = bool(can_load), int(max_packet)
                 kind, version_numbers = kind_and_version(version)
                 self._is_mariadb, self._is_tidb = kind == "mariadb", kind == "tidb"
+                self._can_load = bool(can_load) and not self._is_tidb
+                self.max_packet = int(max_packet)
                 if self._is_tidb:
                     # An optimistic transaction holds no lock: the fence would keep nobody out.
                     cursor.execute("SET SESSION tidb_txn_mode = 'pessimistic'")

@@ -26,7 +26,7 @@ class MySqlTarget:
             pipeline=pipeline.name,
             lock_wait_timeout_s=pipeline.sink.lock_wait_timeout_s,
             registry=RegistryAddress.of(pipeline.kafka),
-        )
+        ).for_kind(target.kind)
         self._online_ddl = pipeline.sink.online_ddl
         self._session = self._new_session()
         self.state = self._control_on(self._session)

@@ -1,7 +1,8 @@
 """The tasks that take back what a shard brought, since all of it comes again (``restarts``).
 
 All rows of a shard's tasks are one transaction, which moves its partitions from the ends of their
-ranges to the starts. A shard with a row that cannot be taken back is held there as it is.
+ranges to the starts, or part of the way where the target takes no transaction of that size. A
+shard with a row that cannot be taken back is held there as it is.
 """
 
 from __future__ import annotations
@@ -39,6 +40,10 @@ def take_back(tasks: Sequence[RangeTask], connection: TaskConnection) -> list[Ra
 
 
 def _take_back(tasks: Sequence[RangeTask], connection: TaskConnection) -> list[RangeResult]:
+    most = max(1, connection.round_records // len(tasks))
+    tasks = [
+        replace(task, start_offset=max(task.start_offset, task.end_offset - most)) for task in tasks
+    ]
     rounds = _read(tasks, connection)
     stops = [r.fold.end for r in rounds if r.fold.end is not None]
     if stops:

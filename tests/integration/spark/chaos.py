@@ -1,6 +1,7 @@
 """The sink under everything that ends it: every row and every statement once.
 
-Usage: ``PYTHONPATH=. python -m tests.integration.spark.chaos [--seed 1] [--kills 2]``
+Usage: ``PYTHONPATH=. python -m tests.integration.spark.chaos [--seed 1] [--kills 2]
+[--tidb USER:PASSWORD@HOST:PORT]``
 
 On an embedded Kafka and a real target, the played sources of one pipeline send rows of two shards,
 schema changes with their decisions, statements that change rows, and TRUNCATEs. Meanwhile
@@ -9,6 +10,8 @@ schema changes with their decisions, statements that change rows, and TRUNCATEs.
 * Spark's Python workers kill themselves at each second passing of a task's failpoints;
 * Kafka and the target's server are killed and started again under a working sink;
 * a second sink takes over from a working one.
+
+A TiDB that is given is the target instead, and is not killed.
 
 In the end the target holds what the sources' events and decisions say, row for row; each event is
 counted once in the control tables, and each statement stands there once. Printed are the counts.
@@ -38,6 +41,7 @@ from shardmerge.schemas.errors import TargetError
 from shardmerge.schemas.events import Binding, StatementKind, TargetStatement
 from shardmerge.schemas.names import ShardId
 from shardmerge.spark_sink.failpoints import PLACES, SETTING
+from tests.tidb.running import tidb_target
 
 from .played_line import Line
 
@@ -200,10 +204,14 @@ class Chaos:
         assert sink.returncode == -signal.SIGKILL, self.log()[-3_000:]
         self.counts["sinks killed at failpoints"] += 1
 
-    def fail_workers(self, place: str) -> None:
-        """Spark's Python workers kill themselves at every second passing of a place."""
+    def fail_workers(self, place: str, passing: int = 2) -> None:
+        """Spark's Python workers kill themselves at every such passing of a place.
+
+        Where a worker writes by several connections, ``passing`` is more than these: else none of
+        them may get as far as to commit something.
+        """
         seen = self.log().count("Spark's job failed")
-        sink = self.start(f"{place}:2", spark=True)
+        sink = self.start(f"{place}:{passing}", spark=True)
         self.settle(sink)
         while self.log().count("Spark's job failed") == seen:
             self.feed()
@@ -335,22 +343,28 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kills", type=int, default=2, help="sinks per failpoint")
+    parser.add_argument("--tidb", default="", help="USER:PASSWORD@HOST:PORT of a TiDB")
     arguments = parser.parse_args()
+    server = tidb_target(arguments.tidb) if arguments.tidb else None
+    parts = ("kafka",) if server else ("kafka", "target")
     (ROOT / ".local").mkdir(exist_ok=True)
     directory = Path(tempfile.mkdtemp(prefix="chaos-sink-", dir=ROOT / ".local"))
     stack = LocalStack(directory, Ports.free(), cache=ROOT / ".local" / "cache")
     try:
-        for part in ("kafka", "target"):
+        for part in parts:
             stack.start(part)
-        with closing(Line(stack)) as line, closing(Chaos(line, directory, arguments.seed)) as chaos:
+        with (
+            closing(Line(stack, server=server)) as line,
+            closing(Chaos(line, directory, arguments.seed)) as chaos,
+        ):
             for place in places(arguments.seed, arguments.kills):
                 chaos.feed()
                 chaos.fail_at(place)
                 print(f"killed at {place}", flush=True)
             for place in TASK_PLACES:
-                chaos.fail_workers(place)
+                chaos.fail_workers(place, 5 if server else 2)
                 print(f"workers killed at {place}", flush=True)
-            for part in ("kafka", "target"):
+            for part in parts:
                 chaos.restart(stack, part)
                 print(f"{part} killed and started again", flush=True)
             chaos.take_over()

@@ -74,7 +74,9 @@ class Line:
         *routes: RoutingRule,
         shared: bool = False,
         in_step: bool = False,
+        server: Target | None = None,
     ) -> None:
+        """``server``: that target, which somebody else runs, instead of the stack's."""
         self._in_step = in_step
         name = f"driver{os.getpid()}x{next(_numbers)}"
         self.source, self.target = f"{name}s", TargetTable(name, "t")
@@ -89,10 +91,14 @@ class Line:
                 for number, source in enumerate(sources, 1)
             ),
             self._routes(routes),
-            Target("127.0.0.1", stack.ports.target, USER, PASSWORD, f"{name}_control"),
+            replace(
+                server or Target("127.0.0.1", stack.ports.target, USER, PASSWORD),
+                control_database=f"{name}_control",
+            ),
             Sink(retry_interval_s=1),
         )
-        self.address = MySqlAddress("127.0.0.1", stack.ports.target, USER, PASSWORD)
+        place = self.pipeline.target
+        self.address = MySqlAddress(place.host, place.port, place.user, place.password)
         self.session = MySqlSession(self.address)
         create_topics(stack.bootstrap_servers, topics.own_topics(self.pipeline))
         self._ddl = Producer({"bootstrap.servers": stack.bootstrap_servers, "acks": "all"})
@@ -189,7 +195,7 @@ class Line:
             self.address,
             self.pipeline.target.control_database,
             self.pipeline.name,
-        )
+        ).for_kind(self.pipeline.target.kind)
 
     def route(self, *routes: RoutingRule) -> None:
         """Another pipeline file, for the next driver."""

@@ -15,9 +15,8 @@ from shardmerge.schemas.events import Binding
 from shardmerge.schemas.position import SourcePosition
 from shardmerge.spark_sink.partitions import Partition
 from shardmerge.spark_sink.ranges import RangeTask
-from shardmerge.spark_sink.targets.mysql import connection as connections
 from shardmerge.spark_sink.targets.mysql.apply_ranges import apply_tasks, apply_together
-from shardmerge.spark_sink.targets.mysql.connection import TaskConnection
+from shardmerge.spark_sink.targets.mysql.connection import TaskConnection, close_connections
 from shardmerge.spark_sink.targets.mysql.control import ControlStore
 from shardmerge.spark_sink.targets.mysql.session import MySqlSession
 
@@ -322,7 +321,7 @@ def test_one_worker_applies_many_tasks_with_what_it_keeps(rig: Rig) -> None:
 
     assert [r.next_offset for r in results] == [2, 4]
     assert len(rig.rows()) == 4
-    connections._connections.pop(rig.config).close()
+    close_connections()
 
 
 def test_an_unbound_column_is_dropped_from_the_row(rig: Rig) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, cast
 
@@ -32,14 +33,14 @@ def tasks(*records: int, topic: str = "t") -> list[RangeTask]:
 def test_partitions_of_a_topic_stay_together_when_there_are_enough_topics() -> None:
     several = [tasks(10, 20 + n, topic=f"t{n}") for n in range(8)]
 
-    units = units_of([task for some in several for task in some], cores=2)
+    units = units_of([task for some in several for task in some], writers=2)
 
     assert [[t.topic for t in unit] for unit in units] == [[f"t{n}"] * 2 for n in range(7, -1, -1)]
 
 
 @pytest.mark.parametrize("records", [(100,) * 16, (1000, 1, 1), (5,), (7, 0, 0, 0)])
 def test_a_topic_is_cut_until_all_cores_have_work(records: tuple[int, ...]) -> None:
-    units = units_of(tasks(*records), cores=2)
+    units = units_of(tasks(*records), writers=2)
 
     assert sorted(t.partition for unit in units for t in unit) == list(range(len(records)))
     sizes = [sum(t.end_offset for t in unit) for unit in units]
@@ -63,7 +64,7 @@ def test_what_is_read_together_of_a_shared_topic_stays_together() -> None:
         for stream, start, reading in zip(streams, (900, 901, 0), (1, 1, 0), strict=True)
     ]
 
-    units = units_of(several, cores=8)
+    units = units_of(several, writers=8)
 
     assert offsets_in(several) == 2 * (100 + 1_000)
     assert all(len({(t.partition, t.reading) for t in unit}) == 1 for unit in units)
@@ -102,7 +103,7 @@ def of_partition(number: int, task: RangeTask) -> RangeTask:
 def test_what_is_in_step_is_never_parted() -> None:
     several = [of_partition(n, in_step("a", reading=-1 - n % 2)) for n in range(16)]
 
-    units = units_of([*several, *tasks(9, 9, 9, 9)], cores=2)
+    units = units_of([*several, *tasks(9, 9, 9, 9)], writers=2)
 
     stepped = [unit for unit in units if unit[0].step is not None]
     assert sorted(sorted(t.partition for t in unit) for unit in stepped) == [
@@ -114,7 +115,7 @@ def test_what_is_in_step_is_never_parted() -> None:
 def test_what_is_in_step_is_apart_from_the_rest_of_its_topic() -> None:
     others = [replace(in_step("b"), reading=n, step=None) for n in range(2)]
 
-    units = units_of([in_step("a"), *others, in_step("c"), *tasks(9_000)], cores=1)
+    units = units_of([in_step("a"), *others, in_step("c"), *tasks(9_000)], writers=1)
 
     names = sorted([t.stream.shard.table for t in unit] for unit in units)
     assert names == [["a", "c"], ["b", "b"], ["t"]]
@@ -124,7 +125,7 @@ def test_shards_in_step_are_neighbours_in_a_unit_and_so_are_targets() -> None:
     shards = [in_step(shard, target) for shard, target in ("ax", "by", "cx")]
     several = [of_partition(n, task) for n in range(2) for task in shards]
 
-    [unit] = units_of(several, cores=8)
+    [unit] = units_of(several, writers=8)
 
     assert [t.stream.shard.table + t.stream.target.table for t in unit] == [
         "ax", "ax", "cx", "cx", "by", "by",
@@ -143,7 +144,7 @@ def applied(monkeypatch: pytest.MonkeyPatch, *several: RangeTask) -> list[list[R
 
         return apply
 
-    monkeypatch.setattr(apply_ranges, "kept_connection", lambda config: None)
+    monkeypatch.setattr(apply_ranges, "kept_connection", nullcontext)
     monkeypatch.setattr(apply_ranges, "apply_together", way(stepped=False))
     monkeypatch.setattr(apply_ranges, "apply_in_step", way(stepped=True))
     assert not list(apply_ranges.apply_tasks(several, cast(Any, None)))

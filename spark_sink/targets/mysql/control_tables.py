@@ -1,0 +1,79 @@
+"""The control tables' definitions; what they are for: ``control``, ``journal``."""
+
+from __future__ import annotations
+
+TABLES = {
+    "offsets": """(
+        pipeline VARCHAR(64) NOT NULL,
+        topic VARCHAR(255) NOT NULL,
+        partition_number INT NOT NULL,
+        next_offset BIGINT NOT NULL,
+        target_database VARCHAR(64) NOT NULL,
+        target_table VARCHAR(64) NOT NULL,
+        row_events BIGINT NOT NULL,
+        rows_written BIGINT NOT NULL,
+        rows_deleted BIGINT NOT NULL,
+        changed_at TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3)
+            ON UPDATE CURRENT_TIMESTAMP(3),
+        PRIMARY KEY (pipeline, topic, partition_number)
+    )""",
+    "shared_offsets": """(
+        pipeline VARCHAR(64) NOT NULL,
+        topic VARCHAR(249) NOT NULL,
+        partition_number INT NOT NULL,
+        shard_source VARCHAR(128) NOT NULL,
+        shard_database VARCHAR(64) NOT NULL,
+        shard_table VARCHAR(64) NOT NULL,
+        next_offset BIGINT NOT NULL,
+        target_database VARCHAR(64) NOT NULL,
+        target_table VARCHAR(64) NOT NULL,
+        row_events BIGINT NOT NULL,
+        rows_written BIGINT NOT NULL,
+        rows_deleted BIGINT NOT NULL,
+        changed_at TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3)
+            ON UPDATE CURRENT_TIMESTAMP(3),
+        PRIMARY KEY (
+            pipeline, topic, partition_number, shard_source, shard_database, shard_table
+        )
+    )""",
+    "row_topics": """(
+        pipeline VARCHAR(64) NOT NULL,
+        topic VARCHAR(255) NOT NULL,
+        topic_id VARCHAR(32) NOT NULL,
+        partitions INT NOT NULL,
+        changed_at TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3)
+            ON UPDATE CURRENT_TIMESTAMP(3),
+        PRIMARY KEY (pipeline, topic)
+    )""",
+    "writer_epoch": """(
+        pipeline VARCHAR(64) NOT NULL PRIMARY KEY,
+        epoch BIGINT NOT NULL,
+        taken_at TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3)
+            ON UPDATE CURRENT_TIMESTAMP(3)
+    )""",
+    "writer_slots": """(
+        pipeline VARCHAR(64) NOT NULL,
+        slot INT NOT NULL,
+        epoch BIGINT NOT NULL,
+        PRIMARY KEY (pipeline, slot)
+    )""",
+    "ddl_journal": """(
+        pipeline VARCHAR(64) NOT NULL,
+        target_database VARCHAR(64) NOT NULL,
+        target_table VARCHAR(64) NOT NULL,
+        version BIGINT NOT NULL,
+        ordinal INT NOT NULL,
+        state VARCHAR(8) NOT NULL,
+        statement LONGTEXT NOT NULL,
+        schema_before LONGTEXT NULL,
+        error LONGTEXT NOT NULL,
+        changed_at TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3)
+            ON UPDATE CURRENT_TIMESTAMP(3),
+        PRIMARY KEY (pipeline, target_database, target_table, version, ordinal)
+    )""",
+}
+TIDB_ONLY = frozenset({"writer_slots"})
+SLOTS = 64
+"""Rows of a pipeline in ``writer_slots``: many more than sessions that write at once."""
+# Names are compared byte by byte, and utf8mb4 keys of 255 characters fit from MySQL 5.7 on.
+OPTIONS = "ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
