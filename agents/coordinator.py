@@ -29,11 +29,12 @@ from shardmerge.schemas.routing import Mode
 from shardmerge.schemas.value_limits import limits_of
 
 from . import commands, optimistic, pessimistic
-from .answers import Step, hold, refuse, with_warning
+from .answers import Step, hold, left, refuse, with_warning
 from .fixups import with_fixups
 from .identities import assign, known_names
 from .moves import Refusal
 from .removals import with_removal
+from .settling import settle_or_stay
 from .state import TargetState
 
 _BACK = (
@@ -139,8 +140,8 @@ def _fold(state: TargetState, change: SchemaChange, dialect: Dialect) -> Step:
         queue = pessimistic.queue_of_unknown(state, change)
         return hold(state, change, None, known_names(state), why, queue=queue)
     if change.after is None:
-        leave = pessimistic.leave if waits else optimistic.leave
-        return with_removal(state, change, leave(state, change, dialect))
+        settled = settle_or_stay(state.without_shard(change.shard), dialect)
+        return with_removal(state, change, left(state, change, settled))
     assigned = assign(state, change)
     if assigned.generations is not state.generations:
         state = replace(state, generations=assigned.generations)

@@ -23,6 +23,9 @@ from .new_keys import HINT, unknown_key
 from .renewals import NO_RENEWALS, Renewals
 from .state import TargetState
 
+NO_COMMENTS: Mapping[str, str] = {}
+"""Of columns that a change sets none of."""
+
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
@@ -57,7 +60,7 @@ def join_target(
     *,
     dialect: Dialect,
     first: Sequence[str] = (),
-    comments: Mapping[str, str] | None = None,
+    comments: Mapping[str, str] = NO_COMMENTS,
     renewals: Renewals = NO_RENEWALS,
 ) -> Joined | Refusal:
     """The move from the target as it is to the join of some of its shards' schemas.

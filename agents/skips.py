@@ -25,14 +25,13 @@ from shardmerge.schemas.model import Column
 from shardmerge.schemas.names import ShardId
 from shardmerge.schemas.origin import origin_part
 from shardmerge.schemas.render.dialect import Dialect
-from shardmerge.schemas.routing import Mode
 
-from . import optimistic, pessimistic
 from .answers import Step, with_warning
 from .counted import as_rows_fit, values_fit, with_columns
 from .identities import assign, known_names
 from .lock_heads import head_of
 from .moves import Refusal, Settled, comments_between, join_target, unmoved
+from .settling import settle
 from .state import Made, ShardState, TargetState
 
 NOT_HELD = "`shardmerge status` and the status page tell which shards are held, and by what"
@@ -131,17 +130,6 @@ def unlock_discard(state: TargetState, known: ShardState, dialect: Dialect) -> S
             return without
         skipped.append(without)
     return _opened(state, skipped, partial(_settled_or_still, state, dialect))
-
-
-def settle(
-    state: TargetState,
-    names: Mapping[str, str],
-    dialect: Dialect,
-    comments: Mapping[str, str] | None = None,
-) -> Settled | Refusal:
-    """Where the target moves to in its mode with the shards as they are, and what opens with it."""
-    found = pessimistic.settle if state.mode is Mode.PESSIMISTIC else optimistic.settle
-    return found(state, names, dialect, comments)
 
 
 def with_opened(settled: Settled, opens: Mapping[ShardId, int]) -> Settled:
