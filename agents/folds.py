@@ -129,7 +129,7 @@ class CoordinatorFold:
                 hint="only the agents write to the schema-log",
             )
         state = self._states.get(rows, change.target)
-        step = _decide(state, change, self._dialect)
+        step = decide(state, change, self._dialect)
         if step.decision is None or step.joined is None:
             return Effects()
         touched = {change.shard, *step.decision.released, *step.decision.pauses}
@@ -168,7 +168,7 @@ class CoordinatorFold:
         )
 
 
-def _decide(state: TargetState, change: SchemaChange, dialect: Dialect) -> Step:
+def decide(state: TargetState, change: SchemaChange, dialect: Dialect) -> Step:
     """Decide; a defect of our own holds the one shard whose change brought it to light.
 
     The worker would otherwise stop at this record for ever, and with it every other target. Nothing

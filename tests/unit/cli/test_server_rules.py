@@ -253,9 +253,12 @@ class _Server:
             self.rows = [("app", f"{kind}_{n}", 1) for kind in ("a", "b") for n in (1, 2)]
         elif "information_schema.statistics" in sql:
             self.rows = [("app", "a_1", "id"), ("app", "a_2", "id"), ("app", "away", "id")]
+        elif self.locked and self.locked in sql:
+            raise pymysql.err.OperationalError(1205, "Lock wait timeout exceeded")
+        elif sql.startswith("SHOW CREATE TABLE"):
+            name = sql.rpartition(".")[2]
+            self.rows = [(name, f"CREATE TABLE {name} (id INT PRIMARY KEY, f FLOAT)")]
         elif sql.startswith("SELECT MIN"):
-            if self.locked and self.locked in sql:
-                raise pymysql.err.OperationalError(1205, "Lock wait timeout exceeded")
             assert sql in [f"SELECT MIN(`id`), MAX(`id`) FROM `app`.`a_{n}`" for n in (1, 2)]
             self.rows = [(1, 9)]
         elif "data_type = 'year'" in sql:
