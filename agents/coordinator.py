@@ -43,9 +43,14 @@ _BACK = (
 )
 
 
-def initial(target: TargetTable) -> TargetState:
-    """The state of a target before its first schema change."""
-    return TargetState(target)
+def initial(target: TargetTable, defaults: frozenset[str] = frozenset()) -> TargetState:
+    """The state of a target before its first schema change.
+
+    Args:
+        target: Its name.
+        defaults: See ``TargetState``.
+    """
+    return TargetState(target, defaults=defaults)
 
 
 def decide(state: TargetState, change: SchemaChange, dialect: Dialect = MYSQL_8) -> Step:

@@ -24,7 +24,7 @@ from shardmerge.schemas.names import ShardId
 from shardmerge.schemas.pipeline import Pipeline
 from shardmerge.schemas.render.dialect import Dialect
 from shardmerge.schemas.render.dialects import dialect_of
-from shardmerge.schemas.source_server import server_context
+from shardmerge.schemas.source_server import server_context, utf8mb4_defaults
 
 from . import coordinator, tracker
 from .answers import Step
@@ -110,7 +110,7 @@ class CoordinatorFold:
         self._ddl = topics.ddl(pipeline).name
         self._joined = topics.joined_schemas(pipeline).name
         self._signals = topics.signals(pipeline).name
-        self._states = TargetStates()
+        self._states = TargetStates(utf8mb4_defaults(pipeline.sources))
         self._contexts = {s.name: server_context(s) for s in pipeline.sources}
         self._dialect = dialect_of(pipeline.target.kind, pipeline.target.version)
 

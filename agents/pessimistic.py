@@ -318,7 +318,7 @@ def _admitted(
         if shard.effective is None:
             with_it = state.with_shard(shard.released)
             names = {i: i for i in with_it.effective.ids}
-            if not isinstance(with_it.effective.join(names, types=state.types), Conflict):
+            if not isinstance(with_it.effective.join(names, types=state.type_rules), Conflict):
                 state = with_it
                 releases[shard.shard] = version
     return state, releases

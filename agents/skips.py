@@ -97,7 +97,7 @@ def replaced(
     )  # fmt: skip
     free = state.with_shard(replace(known, effective=base, hold=None, actual=None))
     assigned = assign(free, change)
-    counts = as_rows_fit(assigned.tracked, has, (), state.types)
+    counts = as_rows_fit(assigned.tracked, has, (), state.type_rules)
     if isinstance(counts, str):
         return Refusal(f"{known.shard}: {counts}", hint)
     shard = _counting(known, counts, has)
@@ -186,7 +186,7 @@ def _skipped(shard: ShardState, others: TargetState) -> ShardState | Refusal:
     if has is None or shard.effective is None:
         return Refusal(f"what {shard.shard} has is not known", "tell its schema with set-schema")
     counts = as_rows_fit(
-        _with_fitting(shard.effective, has, others), has, others.effective.ids, others.types
+        _with_fitting(shard.effective, has, others), has, others.effective.ids, others.type_rules
     )
     if isinstance(counts, str):
         return Refusal(f"{shard.shard}: {counts}", _OTHERWISE)
@@ -196,7 +196,7 @@ def _skipped(shard: ShardState, others: TargetState) -> ShardState | Refusal:
 def _with_fitting(counts: ShardSchema, has: ShardSchema, others: TargetState) -> ShardSchema:
     """A schema with those columns of the others' that take what the shard has and it lacks."""
     effective, names_there = others.effective, known_names(others)
-    joined = effective.join(names_there, types=others.types) if effective.shards else None
+    joined = effective.join(names_there, types=others.type_rules) if effective.shards else None
     if joined is None or isinstance(joined, Conflict):
         return counts
     names, columns, ids = set(counts.by_name), list(counts.schema.columns), list(counts.ids)
@@ -216,7 +216,7 @@ def _admitted(state: TargetState, known: ShardState, dialect: Dialect) -> ShardS
     """A shard that arrived in conflict, counting with what can be joined of its schema."""
     has, names = _first(known), known_names(state)
     assert has is not None
-    joined = state.effective.join(names, types=state.types) if state.effective.shards else None
+    joined = state.effective.join(names, types=state.type_rules) if state.effective.shards else None
 
     def tried(columns: Mapping[str, Column]) -> ShardState | Refusal:
         shard = _counting(known, with_columns(has, columns), has)

@@ -22,7 +22,7 @@ from shardmerge.schemas.pipeline import Pipeline
 from shardmerge.schemas.position import BEGINNING
 from shardmerge.schemas.render.dialects import dialect_of
 from shardmerge.schemas.render.mysql import column_type
-from shardmerge.schemas.source_server import server_context
+from shardmerge.schemas.source_server import server_context, utf8mb4_defaults
 from shardmerge.schemas.type_join import value_type
 from shardmerge.schemas.types import ColumnType
 
@@ -72,6 +72,7 @@ def _told(
     """The targets when the tables have been told in this order, and what is to be read again."""
     contexts = {source.name: server_context(source) for source in pipeline.sources}
     dialect = dialect_of(pipeline.target.kind, pipeline.target.version)
+    defaults = utf8mb4_defaults(pipeline.sources)
     states: dict[TargetTable, TargetState] = {}
     fixups: list[Fixup] = []
     for number, table in enumerate(tables):
@@ -84,7 +85,7 @@ def _told(
         result = tracker.track({}, event, pipeline.routes, contexts[shard.source])
         for change in result.changes:
             target = change.target
-            step = decide(states.get(target) or initial(target), change, dialect)
+            step = decide(states.get(target) or initial(target, defaults), change, dialect)
             states[target] = step.state
             fixups += step.decision.fixups if step.decision else ()
     return states, fixups

@@ -61,6 +61,12 @@ def test_good_servers_have_no_findings() -> None:
         ("sql_mode", "ANSI_QUOTES", "ANSI_QUOTES is on on the server", True),
         ("character_set_server", "latin1", "character_set_server is latin1", True),
         ("binlog_expire_logs_seconds", "3600", "kept for 1.0 hours", False),
+        (
+            "default_collation_for_utf8mb4",
+            "utf8mb4_general_ci",
+            "is utf8mb4_general_ci here, and is taken for utf8mb4_0900_ai_ci",
+            False,
+        ),
     ],
 )
 def test_a_source_that_cannot_be_followed_is_found(
