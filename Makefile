@@ -76,7 +76,7 @@ SPARKS := $(patsubst tests/sparks/%.txt,spark-%,$(sort $(wildcard tests/sparks/*
 
 .PHONY: test check types links unit wheel integration e2e scenarios
 test: $(ARTIFACTS) | java ## Every level, the real stack included; closes with 'N passed, N failed'
-	@$(PY) tests/levels.py check wheel integration e2e scenarios $(SPARKS)
+	@PYTHONPATH=. $(PY) -m tests.levels check wheel agents integration e2e scenarios $(SPARKS)
 
 check: $(READY) links ## Lint, format, types, import direction, text files
 	$(VENV)/bin/ruff check .
@@ -99,7 +99,7 @@ unit: $(READY) ## Unit, property and golden tests: no network, no server
 	$(PY) -m pytest $(ARGS)
 
 wheel: $(READY) ## Build the wheel, install it in a clean environment, run the unit level against it
-	@$(PY) tests/levels.py wheel
+	@PYTHONPATH=. $(PY) -m tests.levels wheel
 
 integration: $(ARTIFACTS) | java ## One real system per test
 	$(PY) -m pytest tests/integration $(ARGS)
@@ -150,7 +150,7 @@ bench-agents: $(ARTIFACTS) | java ## Decisions per second, latency, recovery and
 
 .PHONY: test-spark
 test-spark: $(ARTIFACTS) | java ## The sink's tests that start Spark, under an older one (SPARK=4.0.4; by default every one)
-	@$(PY) tests/levels.py $(if $(SPARK),spark-$(SPARK),$(SPARKS))
+	@PYTHONPATH=. $(PY) -m tests.levels $(if $(SPARK),spark-$(SPARK),$(SPARKS))
 
 build/spark-%/.installed: tests/sparks/%.txt $(READY)
 	@rm -rf $(@D)

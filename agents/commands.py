@@ -47,11 +47,11 @@ from .moves import (
     unmoved,
 )
 from .rereads import is_read_as_whole, why_not_read_again
+from .settling import settle, settle_or_stay
 from .skips import (
     NOT_HELD,
     held_by_known,
     replaced,
-    settle,
     skip,
     unlock_discard,
     unlock_execute,
@@ -208,10 +208,7 @@ def _leave(state: TargetState, command: OperatorCommand, dialect: Dialect) -> St
     remaining = state.without_shard(known.shard)
     if not deletes:
         remaining = replace(remaining, leftovers=True)
-    names = known_names(state)
-    settled = settle(remaining, names, dialect)
-    if isinstance(settled, Refusal):
-        settled = Settled(remaining, unmoved(state, names), {})
+    settled = settle_or_stay(remaining, dialect)
     if known.hold is not None:
         settled = with_opened(settled, {known.shard: state.version})
     step = obeyed(state, command, settled, leaves=(known.shard,))
@@ -256,7 +253,7 @@ def _set_mode(state: TargetState, command: OperatorCommand, dialect: Dialect) ->
     state = replace(state, mode=mode, mode_is_set=is_set)
     if mode is Mode.PESSIMISTIC:
         state = pessimistic.with_queues(state)
-    return _settled_or_still(state, dialect)
+    return settle_or_stay(state, dialect)
 
 
 def _set_policy(
@@ -275,14 +272,7 @@ def _set_policy(
         # That of a dropped shard is asked for when it leaves.
         changed: dict[str, Any] = {name: kind(value)}
         state = replace(state, **changed)
-    return _settled_or_still(state, dialect)
-
-
-def _settled_or_still(state: TargetState, dialect: Dialect) -> Settled:
-    """For commands that let no schema count that did not count before: the target may stay."""
-    names = known_names(state)
-    found = settle(state, names, dialect)
-    return Settled(state, unmoved(state, names), {}) if isinstance(found, Refusal) else found
+    return settle_or_stay(state, dialect)
 
 
 def _live(state: TargetState, command: OperatorCommand) -> ShardState | Refusal:

@@ -29,11 +29,12 @@ from shardmerge.schemas.routing import Mode
 from shardmerge.schemas.value_limits import limits_of
 
 from . import commands, optimistic, pessimistic
-from .answers import Step, hold, refuse, with_warning
+from .answers import Step, hold, left, refuse, with_warning
 from .fixups import with_fixups
 from .identities import assign, known_names
 from .moves import Refusal
-from .removals import with_removal
+from .removals import with_removal, without_leaving
+from .settling import settle_or_stay
 from .state import TargetState
 
 _BACK = (
@@ -42,9 +43,14 @@ _BACK = (
 )
 
 
-def initial(target: TargetTable) -> TargetState:
-    """The state of a target before its first schema change."""
-    return TargetState(target)
+def initial(target: TargetTable, defaults: frozenset[str] = frozenset()) -> TargetState:
+    """The state of a target before its first schema change.
+
+    Args:
+        target: Its name.
+        defaults: See ``TargetState``.
+    """
+    return TargetState(target, defaults=defaults)
 
 
 def decide(state: TargetState, change: SchemaChange, dialect: Dialect = MYSQL_8) -> Step:
@@ -139,8 +145,8 @@ def _fold(state: TargetState, change: SchemaChange, dialect: Dialect) -> Step:
         queue = pessimistic.queue_of_unknown(state, change)
         return hold(state, change, None, known_names(state), why, queue=queue)
     if change.after is None:
-        leave = pessimistic.leave if waits else optimistic.leave
-        return with_removal(state, change, leave(state, change, dialect))
+        settled = settle_or_stay(without_leaving(state, change), dialect)
+        return with_removal(state, change, left(state, change, settled))
     assigned = assign(state, change)
     if assigned.generations is not state.generations:
         state = replace(state, generations=assigned.generations)

@@ -29,7 +29,7 @@ from shardmerge.schemas.model import (
     IndexKind,
     TableSchema,
 )
-from shardmerge.schemas.type_join import TypePolicy, joined_type, value_type
+from shardmerge.schemas.type_join import WIDE, TypeRules, joined_type, value_type
 
 Part: TypeAlias = Column | Index | Check | ForeignKey
 _KEY = ("index", "primary")
@@ -101,7 +101,7 @@ def values_fit(own: Column, counts: Column) -> bool:
 
     That is so or not, whatever the route says of types.
     """
-    joined = joined_type((own.type, counts.type), TypePolicy.WIDE)
+    joined = joined_type((own.type, counts.type), WIDE)
     return (
         not isinstance(joined, str)
         and value_type(joined) == value_type(counts.type)
@@ -111,7 +111,7 @@ def values_fit(own: Column, counts: Column) -> bool:
 
 
 def as_rows_fit(
-    counts: ShardSchema, actual: ShardSchema, elsewhere: Container[str], types: TypePolicy
+    counts: ShardSchema, actual: ShardSchema, elsewhere: Container[str], types: TypeRules
 ) -> ShardSchema | str:
     """A schema with which a shard is to count, changed so that its rows are rows of it.
 
@@ -157,7 +157,7 @@ def as_rows_fit(
     return _schema(counts.schema, _possible(parts))
 
 
-def _wide_enough(counts: Column, own: Column, types: TypePolicy) -> Column | None:
+def _wide_enough(counts: Column, own: Column, types: TypeRules) -> Column | None:
     """The column that takes its own values and those of the shard's; None when there is none."""
     if values_fit(own, counts):
         return counts

@@ -24,7 +24,7 @@ from shardmerge.schemas.names import ShardId
 from shardmerge.schemas.pipeline import Pipeline
 from shardmerge.schemas.render.dialect import Dialect
 from shardmerge.schemas.render.dialects import dialect_of
-from shardmerge.schemas.source_server import server_context
+from shardmerge.schemas.source_server import server_context, utf8mb4_defaults
 
 from . import coordinator, tracker
 from .answers import Step
@@ -110,7 +110,7 @@ class CoordinatorFold:
         self._ddl = topics.ddl(pipeline).name
         self._joined = topics.joined_schemas(pipeline).name
         self._signals = topics.signals(pipeline).name
-        self._states = TargetStates()
+        self._states = TargetStates(utf8mb4_defaults(pipeline.sources))
         self._contexts = {s.name: server_context(s) for s in pipeline.sources}
         self._dialect = dialect_of(pipeline.target.kind, pipeline.target.version)
 
@@ -129,7 +129,7 @@ class CoordinatorFold:
                 hint="only the agents write to the schema-log",
             )
         state = self._states.get(rows, change.target)
-        step = _decide(state, change, self._dialect)
+        step = decide(state, change, self._dialect)
         if step.decision is None or step.joined is None:
             return Effects()
         touched = {change.shard, *step.decision.released, *step.decision.pauses}
@@ -168,7 +168,7 @@ class CoordinatorFold:
         )
 
 
-def _decide(state: TargetState, change: SchemaChange, dialect: Dialect) -> Step:
+def decide(state: TargetState, change: SchemaChange, dialect: Dialect) -> Step:
     """Decide; a defect of our own holds the one shard whose change brought it to light.
 
     The worker would otherwise stop at this record for ever, and with it every other target. Nothing

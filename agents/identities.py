@@ -197,7 +197,7 @@ class _Copies:
             if there in schema.ids
         ]
         return column is not None and any(
-            not isinstance(joined_type((other.type, column.type), state.types), str)
+            not isinstance(joined_type((other.type, column.type), state.type_rules), str)
             for other in others
         )
 

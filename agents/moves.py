@@ -17,11 +17,14 @@ from shardmerge.schemas.origin import OriginPart, without_origin
 from shardmerge.schemas.render.dialect import Dialect
 from shardmerge.schemas.routing import Keyless, Mode
 from shardmerge.schemas.target_table import changed_comments, target_schema
-from shardmerge.schemas.type_join import TypePolicy
+from shardmerge.schemas.type_join import PUBLISHED, TypeRules
 
 from .new_keys import HINT, unknown_key
 from .renewals import NO_RENEWALS, Renewals
 from .state import TargetState
+
+NO_COMMENTS: Mapping[str, str] = {}
+"""Of columns that a change sets none of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +62,7 @@ def join_target(
     *,
     dialect: Dialect,
     first: Sequence[str] = (),
-    comments: Mapping[str, str] | None = None,
+    comments: Mapping[str, str] = NO_COMMENTS,
     renewals: Renewals = NO_RENEWALS,
 ) -> Joined | Refusal:
     """The move from the target as it is to the join of some of its shards' schemas.
@@ -84,9 +87,9 @@ def join_target(
         return clash
     if state.copies and (why := _cannot_copy(state, index, names)):
         return why
-    joined = index.join(names, first, state.types)
+    joined = index.join(names, first, state.type_rules)
     if not isinstance(joined, Conflict):
-        joined = widened(joined, state.copies, state.types)
+        joined = widened(joined, state.copies, state.type_rules)
     if isinstance(joined, Conflict):
         return Refusal(str(joined), joined.resolve)
     if why := _keyless(state, joined):
@@ -200,13 +203,13 @@ def _keyless(state: TargetState, joined: JoinedTable) -> Refusal | None:
     )
 
 
-def _types_between(state: TargetState) -> TypePolicy:
+def _types_between(state: TargetState) -> TypeRules:
     """Which types a column of the target passes on its way.
 
     When a lock opens, all shards have changed alike: the target's column is changed once, to what
     they have, and need not hold the values of before and after at a time.
     """
-    return TypePolicy.PUBLISHED if state.mode is Mode.PESSIMISTIC else state.types
+    return PUBLISHED if state.mode is Mode.PESSIMISTIC else state.type_rules
 
 
 def _default_charset(joined: JoinedTable) -> tuple[str, str]:

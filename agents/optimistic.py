@@ -28,7 +28,7 @@ from shardmerge.schemas.render.dialect import Dialect
 from shardmerge.schemas.routing import RenamePolicy
 from shardmerge.schemas.target_table import changed_comments
 
-from .answers import Step, emit, hold, left
+from .answers import Step, emit, hold
 from .identities import Assigned, known_names
 from .moves import (
     Joined,
@@ -38,9 +38,7 @@ from .moves import (
     comments_between,
     join_target,
     names_on,
-    unmoved,
 )
-from .removals import without_leaving
 from .renewals import Renewals, renewals
 from .state import TargetState
 
@@ -86,26 +84,13 @@ def move(state: TargetState, change: SchemaChange, assigned: Assigned, dialect: 
     return hold(state, change, tracked, names, renamed or refusal)
 
 
-def leave(state: TargetState, change: SchemaChange, dialect: Dialect) -> Step:
-    """The shard is gone: the join is that of the others."""
-    remaining = without_leaving(state, change)
-    names = known_names(state)
-    settled = settle(remaining, names, dialect)
-    if isinstance(settled, Refusal):
-        settled = Settled(remaining, unmoved(state, names), {})
-    return left(state, change, settled)
-
-
 def settle(
     state: TargetState,
     names: Mapping[str, str],
     dialect: Dialect,
-    comments: Mapping[str, str] | None = None,
+    comments: Mapping[str, str],
 ) -> Settled | Refusal:
-    """Where the target moves to with the shards as they are, and what opens with it.
-
-    ``comments`` are those that have been set already: see ``join_target``.
-    """
+    """See ``settling.settle``."""
     released = state.with_all_released()
     called = _called_alike(state, names)
     answer: Joined | Refusal = (
@@ -116,7 +101,7 @@ def settle(
             state.final,
             called,
             dialect=dialect,
-            comments={**(comments or {}), **comments_between(state, released, state.held)},
+            comments={**comments, **comments_between(state, released, state.held)},
             renewals=Renewals(state.shards, held=state.held),
         )
     )

@@ -34,10 +34,11 @@ from shardmerge.schemas.render.dialect import Dialect
 from shardmerge.schemas.routing import Mode
 from shardmerge.schemas.target_table import changed_comments
 
-from .answers import Step, emit, hold, left
+from .answers import Step, emit, hold
 from .identities import Assigned, known_names
 from .lock_heads import complete, having_made, heads
 from .moves import (
+    NO_COMMENTS,
     Refusal,
     Settled,
     as_all_call_them,
@@ -46,7 +47,6 @@ from .moves import (
     join_target,
     unmoved,
 )
-from .removals import without_leaving
 from .renewals import Renewals, renewals
 from .state import Made, Pending, ShardState, TargetState
 
@@ -97,26 +97,13 @@ def move(state: TargetState, change: SchemaChange, assigned: Assigned, dialect: 
     return _executed(known, change, assigned, done)
 
 
-def leave(state: TargetState, change: SchemaChange, dialect: Dialect) -> Step:
-    """The shard is gone, and nobody waits for it any more."""
-    remaining = without_leaving(state, change)
-    names = known_names(state)
-    settled = settle(remaining, names, dialect)
-    if isinstance(settled, Refusal):
-        settled = Settled(remaining, unmoved(state, names), {})
-    return left(state, change, settled)
-
-
 def settle(
     state: TargetState,
     names: Mapping[str, str],
     dialect: Dialect,
-    comments: Mapping[str, str] | None = None,
+    comments: Mapping[str, str],
 ) -> Settled | Refusal:
-    """Where the target moves to with the shards as they are, and what opens with it.
-
-    ``comments`` are those that have been set already: see ``join_target``.
-    """
+    """See ``settling.settle``."""
     renewed = Renewals(state.shards, held=state.held)
     found = _furthest(state, names, dialect, None, renewed, comments=comments)
     if isinstance(found, Settled):
@@ -126,7 +113,7 @@ def settle(
         called = as_all_call_them(effective_schemas(admitted), names)
         answer = join_target(
             admitted, admitted.effective, called, dialect=dialect,
-            comments={**(comments or {}), **comments_between(state, admitted, releases)},
+            comments={**comments, **comments_between(state, admitted, releases)},
             renewals=renewed,
         )  # fmt: skip
         if not isinstance(answer, Refusal):
@@ -267,7 +254,7 @@ def _furthest(
     tracked: ShardSchema | None,
     renewed: Renewals,
     *,
-    comments: Mapping[str, str] | None = None,
+    comments: Mapping[str, str] = NO_COMMENTS,
 ) -> Settled | Refusal | None:
     """The furthest state that the lock lets the target come to.
 
@@ -293,7 +280,7 @@ def _furthest(
             called,
             dialect=dialect,
             first=first,
-            comments={**(comments or {}), **comments_between(state, candidate, releases)},
+            comments={**comments, **comments_between(state, candidate, releases)},
             renewals=renewed,
         )
         if not isinstance(answer, Refusal):
@@ -331,7 +318,7 @@ def _admitted(
         if shard.effective is None:
             with_it = state.with_shard(shard.released)
             names = {i: i for i in with_it.effective.ids}
-            if not isinstance(with_it.effective.join(names, types=state.types), Conflict):
+            if not isinstance(with_it.effective.join(names, types=state.type_rules), Conflict):
                 state = with_it
                 releases[shard.shard] = version
     return state, releases

@@ -25,14 +25,13 @@ from shardmerge.schemas.model import Column
 from shardmerge.schemas.names import ShardId
 from shardmerge.schemas.origin import origin_part
 from shardmerge.schemas.render.dialect import Dialect
-from shardmerge.schemas.routing import Mode
 
-from . import optimistic, pessimistic
 from .answers import Step, with_warning
 from .counted import as_rows_fit, values_fit, with_columns
 from .identities import assign, known_names
 from .lock_heads import head_of
 from .moves import Refusal, Settled, comments_between, join_target, unmoved
+from .settling import settle
 from .state import Made, ShardState, TargetState
 
 NOT_HELD = "`shardmerge status` and the status page tell which shards are held, and by what"
@@ -98,7 +97,7 @@ def replaced(
     )  # fmt: skip
     free = state.with_shard(replace(known, effective=base, hold=None, actual=None))
     assigned = assign(free, change)
-    counts = as_rows_fit(assigned.tracked, has, (), state.types)
+    counts = as_rows_fit(assigned.tracked, has, (), state.type_rules)
     if isinstance(counts, str):
         return Refusal(f"{known.shard}: {counts}", hint)
     shard = _counting(known, counts, has)
@@ -131,17 +130,6 @@ def unlock_discard(state: TargetState, known: ShardState, dialect: Dialect) -> S
             return without
         skipped.append(without)
     return _opened(state, skipped, partial(_settled_or_still, state, dialect))
-
-
-def settle(
-    state: TargetState,
-    names: Mapping[str, str],
-    dialect: Dialect,
-    comments: Mapping[str, str] | None = None,
-) -> Settled | Refusal:
-    """Where the target moves to in its mode with the shards as they are, and what opens with it."""
-    found = pessimistic.settle if state.mode is Mode.PESSIMISTIC else optimistic.settle
-    return found(state, names, dialect, comments)
 
 
 def with_opened(settled: Settled, opens: Mapping[ShardId, int]) -> Settled:
@@ -198,7 +186,7 @@ def _skipped(shard: ShardState, others: TargetState) -> ShardState | Refusal:
     if has is None or shard.effective is None:
         return Refusal(f"what {shard.shard} has is not known", "tell its schema with set-schema")
     counts = as_rows_fit(
-        _with_fitting(shard.effective, has, others), has, others.effective.ids, others.types
+        _with_fitting(shard.effective, has, others), has, others.effective.ids, others.type_rules
     )
     if isinstance(counts, str):
         return Refusal(f"{shard.shard}: {counts}", _OTHERWISE)
@@ -208,7 +196,7 @@ def _skipped(shard: ShardState, others: TargetState) -> ShardState | Refusal:
 def _with_fitting(counts: ShardSchema, has: ShardSchema, others: TargetState) -> ShardSchema:
     """A schema with those columns of the others' that take what the shard has and it lacks."""
     effective, names_there = others.effective, known_names(others)
-    joined = effective.join(names_there, types=others.types) if effective.shards else None
+    joined = effective.join(names_there, types=others.type_rules) if effective.shards else None
     if joined is None or isinstance(joined, Conflict):
         return counts
     names, columns, ids = set(counts.by_name), list(counts.schema.columns), list(counts.ids)
@@ -228,7 +216,7 @@ def _admitted(state: TargetState, known: ShardState, dialect: Dialect) -> ShardS
     """A shard that arrived in conflict, counting with what can be joined of its schema."""
     has, names = _first(known), known_names(state)
     assert has is not None
-    joined = state.effective.join(names, types=state.types) if state.effective.shards else None
+    joined = state.effective.join(names, types=state.type_rules) if state.effective.shards else None
 
     def tried(columns: Mapping[str, Column]) -> ShardState | Refusal:
         shard = _counting(known, with_columns(has, columns), has)

@@ -27,7 +27,7 @@ from shardmerge.schemas.position import SourcePosition
 from shardmerge.schemas.routing import ExistingRows, Keyless, Mode, RenamePolicy
 from shardmerge.schemas.row_effects import RowEffect
 from shardmerge.schemas.schema_pool import SchemaPool
-from shardmerge.schemas.type_join import TypePolicy
+from shardmerge.schemas.type_join import TypePolicy, TypeRules
 
 from .counted import counted, left_out
 
@@ -226,6 +226,8 @@ class TargetState:
         leftovers: Whether rows of shards that left stay in the target.
         told: What the target does without, as its decisions told, see ``TargetSchema.sentences``.
         origin: The target's origin columns: those of the route when the first shard came.
+        defaults: What utf8mb4 is collated by where nothing is written, on the sources' servers; it
+            is not stored.
         joined: The join whose schema the target has, to see that nothing changed; None when it is
             not known, as after a restart.
     """
@@ -261,6 +263,12 @@ class TargetState:
     leftovers: bool = False
     told: tuple[str, ...] = ()
     origin: Origin = NO_ORIGIN
+    defaults: frozenset[str] = field(default=frozenset(), compare=False)
+
+    @property
+    def type_rules(self) -> TypeRules:
+        """How the types of one column are joined."""
+        return TypeRules(self.types, self.defaults)
 
     def after(
         self,

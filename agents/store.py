@@ -7,6 +7,7 @@ statement touches few of the tracked tables, and a target's state is read for ea
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Generic, TypeVar
 
 from shardmerge.schemas import plain
@@ -100,9 +101,13 @@ class TargetStates:
     """The coordinator's rows as states, see ``state_rows``.
 
     A target's state is read from its rows once, and kept while its header row stays the same.
+
+    Args:
+        defaults: See ``TargetState``.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, defaults: frozenset[str] = frozenset()) -> None:
+        self._defaults = defaults
         self._decoded: _Decoded[TargetState] = _Decoded()
         self._listed: dict[TargetTable, tuple[bytes, list[bytes]]] = {}
         """Header, and keys of the other rows, of targets whose state was not read since."""
@@ -112,12 +117,13 @@ class TargetStates:
         key = state_rows.header_key(target)
         header = rows.get(key)
         if header is None:
-            return coordinator.initial(target)
+            return coordinator.initial(target, self._defaults)
         known = self._decoded.get(key, header)
         if known is not None:
             return known
         keys = self._keys(rows, target, header)
-        return self._decoded.put(key, header, state_rows.stored_state(target, rows.get, keys))
+        stored = state_rows.stored_state(target, rows.get, keys)
+        return self._decoded.put(key, header, replace(stored, defaults=self._defaults))
 
     def puts(
         self, old: TargetState, new: TargetState, shards: Iterable[ShardId], source: str

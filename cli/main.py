@@ -140,7 +140,7 @@ def status(directory: Path) -> None:
 )
 @click.option("--offline", is_flag=True, help="Only read the file; ask no server.")
 def check(path: Path, offline: bool) -> None:
-    """Check a pipeline file, its servers, exactly-once support of Connect, and the topics."""
+    """Check a pipeline file, its servers and shards, Connect's exactly-once support, and topics."""
     try:
         pipeline = parse_pipeline(path.read_text(encoding="utf-8"), os.environ)
     except (OSError, ConfigError) as error:

@@ -13,6 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from shardmerge.schemas.grammar.context import ServerContext
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline import Source, Target
 from shardmerge.schemas.routing import Keyless, RoutingRule, route, rule_of
@@ -132,6 +133,7 @@ def source_findings(source: Source, variables: Mapping[str, str]) -> list[Findin
                 "columns of new databases would be read with the wrong charset",
             )
         )
+    found += _collation_findings(where, source, server_facts(real, variables, {}))
     kept = _binlog_kept_s(variables)
     if kept is not None and kept < _DAY_S:
         found.append(
@@ -358,6 +360,24 @@ def _mode_findings(where: str, told: str, real: str) -> list[Finding]:
         )
         for mode in _READING_MODES
         if (mode in sets[0]) != (mode in sets[1])
+    ]
+
+
+def _collation_findings(where: str, source: Source, facts: ServerFacts) -> list[Finding]:
+    """A default of utf8mb4 that was set: statements do not tell it, so its version's is taken."""
+    told = dict(facts.default_collations).get("utf8mb4")
+    server = ServerContext(source.flavour, version_numbers(source.version))
+    taken = server.default_collation("utf8mb4")
+    if told in (None, taken):
+        return []
+    return [
+        Finding(
+            where,
+            f"utf8mb4 without a collation is {told} here, and is taken for {taken}, its version's "
+            "default: write the collation in the DDL of tables that are merged, or set the "
+            "server's default back",
+            fault=False,
+        )
     ]
 
 

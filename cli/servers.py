@@ -15,6 +15,7 @@ from shardmerge.schemas.pipeline import Pipeline, Source, Target
 from shardmerge.schemas.routing import RoutingRule, route
 from shardmerge.schemas.types import ColumnType
 
+from .foretold import ShardTable, foretold_findings
 from .key_ranges import KeyRange, key_range, overlap_findings
 from .server_rules import (
     Finding,
@@ -45,6 +46,7 @@ def server_findings(pipeline: Pipeline) -> list[Finding]:
     needs_keys = pipeline.target.catalog is not None  # Iceberg finds a row by it
     tables: dict[str, Sequence[SourceTable]] = {}
     ranges: dict[ShardId, KeyRange] = {}
+    definitions: list[ShardTable] = []
     for source in pipeline.sources:
         try:
             with _cursor(source) as cursor:
@@ -57,7 +59,10 @@ def server_findings(pipeline: Pipeline) -> list[Finding]:
                 found += value_findings(source, mode, captured, routes)
                 if not pipeline.connect.exact_values:
                     found += year_findings(source, variables.get("version", ""), _types(cursor))
+                # Behind a table's lock somebody may wait for long.
+                cursor.execute("SET SESSION lock_wait_timeout = %s", (_LOCK_WAIT_S,))
                 ranges |= _key_ranges(cursor, source, captured, routes)
+                definitions += _definitions(cursor, source, captured, routes)
         except pymysql.MySQLError as error:
             found.append(Finding(f"source {source.name}", _text(error)))
     found += shard_findings(
@@ -67,6 +72,7 @@ def server_findings(pipeline: Pipeline) -> list[Finding]:
         needs_keys=needs_keys,
     )
     found += overlap_findings(ranges, routes)
+    found += foretold_findings(pipeline, definitions)
     if pipeline.target.catalog is not None:
         return [*found, catalog_finding(pipeline.target.catalog)]
     try:
@@ -163,8 +169,6 @@ def _key_ranges(
         (_SYSTEM, _ORDERED),
     )
     columns = {(database, table): column for database, table, column in cursor.fetchall()}
-    # Behind a table's lock somebody may wait for long.
-    cursor.execute("SET SESSION lock_wait_timeout = %s", (_LOCK_WAIT_S,))
     found = {}
     for table in tables:
         shard = ShardId(source.name, table.database, table.table)
@@ -176,18 +180,37 @@ def _key_ranges(
     return found
 
 
+def _definitions(
+    cursor: Cursor, source: Source, tables: Sequence[SourceTable], rules: Sequence[RoutingRule]
+) -> Iterator[ShardTable]:
+    """What the server says of each shard's table; nothing of one that is locked now."""
+    for table in tables:
+        shard = ShardId(source.name, table.database, table.table)
+        if not route(rules, shard):
+            continue
+        name = f"{quote_identifier(table.database)}.{quote_identifier(table.table)}"
+        for row in _unless_locked(cursor, f"SHOW CREATE TABLE {name}"):
+            yield ShardTable(shard, str(row[1]))
+
+
 def _least_and_greatest(cursor: Cursor, table: SourceTable, column: str) -> tuple[object, object]:
     """Of a key's first column; None of an empty table, and of one that is locked now."""
     name = f"{quote_identifier(table.database)}.{quote_identifier(table.table)}"
     of = quote_identifier(column)
+    for low, high in _unless_locked(cursor, f"SELECT MIN({of}), MAX({of}) FROM {name}"):
+        return low, high
+    return None, None
+
+
+def _unless_locked(cursor: Cursor, query: str) -> Sequence[tuple[object, ...]]:
+    """The rows of a query; none where a table stays locked for longer than ``_LOCK_WAIT_S``."""
     try:
-        cursor.execute(f"SELECT MIN({of}), MAX({of}) FROM {name}")
+        cursor.execute(query)
     except pymysql.MySQLError as error:
         if error.args[0] != _LOCK_WAIT_TIMEOUT:
             raise
-        return None, None
-    ((low, high),) = cursor.fetchall()
-    return low, high
+        return ()
+    return cursor.fetchall()
 
 
 def _charsets(cursor: Cursor, source: Source) -> dict[str, str]:

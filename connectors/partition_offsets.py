@@ -8,6 +8,9 @@ from contextlib import suppress
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
+from shardmerge.schemas.errors import StackError
+from shardmerge.schemas.kafka_offsets import answered
+
 
 def partition_offsets(
     admin: AdminClient,
@@ -36,15 +39,21 @@ def partition_offsets(
         answers = admin.list_offsets(
             dict(asked), isolation_level=isolation, request_timeout=timeout_s
         )
-        found = {(p.topic, p.partition): f.result().offset for p, f in answers.items()}
-        for (topic, number), offset in found.items():
-            # The client's sign for "not known" comes as an answer like any other.
-            if offset < 0:
-                told = f"no offset of {topic}/{number} was told ({offset})"
-                raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE, told))
+        return {
+            (p.topic, p.partition): _told(p.topic, p.partition, f.result().offset)
+            for p, f in answers.items()
+        }
     except KafkaException:
         # Whatever this meets too, the first refusal is what the caller is to hear.
         with suppress(KafkaException):
             admin.list_topics(timeout=timeout_s)
         raise
-    return found
+
+
+def _told(topic: str, partition: int, offset: int) -> int:
+    try:
+        return answered(offset, topic, partition)
+    except StackError as error:
+        # It passes, like the errors of a leader that moves: who asks again knows it by that code.
+        refusal = KafkaError(KafkaError.LEADER_NOT_AVAILABLE, error.message)
+        raise KafkaException(refusal) from error

@@ -127,7 +127,8 @@ def pads(charset: str, collation: str) -> bool:
 
     Args:
         charset: Its character set.
-        collation: "" is the default of its server, which with utf8mb4 may be either.
+        collation: "" is the default of its server, which with utf8mb4 may be either: it counts as
+            one that does not.
     """
     if not collation:
         return charset != "utf8mb4"
@@ -139,7 +140,9 @@ def finest_collation(charset: str) -> str:
     return "utf8mb4_0900_bin" if charset == "utf8mb4" else f"{charset}_nopad_bin"
 
 
-def joined_collation(charset: str, found: Collection[tuple[str, str]]) -> str:
+def joined_collation(
+    charset: str, found: Collection[tuple[str, str]], defaults: Collection[str] = ()
+) -> str:
     """The least collation of the joined character set that is as fine as all of these.
 
     One that is finer than another tells all values apart that the other one does. Every one that
@@ -148,11 +151,15 @@ def joined_collation(charset: str, found: Collection[tuple[str, str]]) -> str:
     Args:
         charset: See ``joined_charset``.
         found: Character sets and collations, at least one; "" is the default of a server.
+        defaults: What utf8mb4 has by default, on all servers that these may be of; none where that
+            is not known.
+
+    Returns:
+        "" where nothing else is found: each server's own.
     """
     names = {_carried(*one, charset) for one in found}
-    if names == {"", f"{charset}_general_ci"} and (charset, "") not in found:
-        # The default of utf8mb3 is general_ci on every server, that of utf8mb4 is the server's.
-        names.discard("")
+    if "" in names and len(names) > 1:
+        names = names - {""} | _meant_by_default(charset, found, defaults)
     if len(names) == 1:
         return names.pop()
     orders = [_order_of(charset, name) for name in sorted(names)]
@@ -168,6 +175,25 @@ def joined_collation(charset: str, found: Collection[tuple[str, str]]) -> str:
     # Both names of utf8mb4 say the same, each on servers of its own kind.
     nopad = f"{charset}_nopad_bin"
     return nopad if nopad in names else finest_collation(charset)
+
+
+def _meant_by_default(
+    charset: str, found: Collection[tuple[str, str]], defaults: Collection[str]
+) -> set[str]:
+    """The collations that no collation stands for in some texts of a character set.
+
+    Source: ``charsets.default_collation``; MariaDB took uca1400 for utf8mb3 and utf8mb4 alike.
+    """
+    sources = {source for source, collation in found if not collation}
+    meant = set[str]()
+    if charset in sources and charset == "utf8mb4":
+        meant |= set(defaults) or {""}
+    elif charset in sources:
+        meant.add("")
+    if "utf8mb3" in sources - {charset}:
+        meant.add(f"{charset}_general_ci")
+        meant |= {name for name in defaults if "uca1400" in name}
+    return meant
 
 
 def _carried(source: str, collation: str, charset: str) -> str:

@@ -27,7 +27,7 @@ from .events import ShardColumn
 from .joined import Conflict, JoinedTable, ShardSchema, name_at_birth
 from .lattice_columns import fitted_default, join_columns
 from .origin import without_origin
-from .type_join import TypePolicy
+from .type_join import WIDE, TypeRules
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -186,7 +186,7 @@ def contradiction(
 
 
 def widened(
-    joined: JoinedTable, copies: Iterable[Copy], types: TypePolicy = TypePolicy.WIDE
+    joined: JoinedTable, copies: Iterable[Copy], types: TypeRules = WIDE
 ) -> JoinedTable | Conflict:
     """The join with what the columns of open copies need beside it."""
     columns = {c.id: c for c in joined.columns}

@@ -49,7 +49,7 @@ from .names import TargetTable
 from .render.dialect import CannotRender, Dialect
 from .render.mysql_dialect import MYSQL_8
 from .target_table import TargetSchema
-from .type_join import TypePolicy
+from .type_join import WIDE, TypeRules
 
 __all__ = ["CannotRender", "diff"]
 
@@ -68,7 +68,7 @@ def diff(
     *,
     copies: CopyMoves = NO_MOVES,
     renewed: Callable[[str], bool] = lambda column_id: False,
-    types: TypePolicy = TypePolicy.WIDE,
+    types: TypeRules = WIDE,
 ) -> tuple[TargetStatement, ...] | CannotRender:
     """The statements that bring the target to ``to``, in execution order.
 
@@ -110,7 +110,7 @@ class _Diff:
         *,
         copies: CopyMoves,
         renewed: Callable[[str], bool],
-        types: TypePolicy,
+        types: TypeRules,
     ) -> None:
         self.write, self.dialect, self.copies = write, dialect, copies
         self.renewed, self.types = renewed, types

@@ -8,7 +8,7 @@ from .events import StatementKind
 from .lattice_columns import fitted_default, same_value
 from .model import Column, Default, DefaultKind
 from .render.dialect import CannotRender, Dialect, Place
-from .type_join import TypePolicy, joined_type, value_type
+from .type_join import WIDE, TypeRules, joined_type, value_type
 from .types import WITHOUT_LITERAL_DEFAULT
 
 NULL_DEFAULT = Default(DefaultKind.NULL)
@@ -63,7 +63,7 @@ def column_steps(
     *,
     ours: bool,
     dialect: Dialect,
-    types: TypePolicy = TypePolicy.WIDE,
+    types: TypeRules = WIDE,
 ) -> ColumnMove | CannotRender:
     """The steps from one definition to another.
 
@@ -137,7 +137,7 @@ def opened_steps(
     *,
     ours: bool,
     dialect: Dialect,
-    types: TypePolicy = TypePolicy.WIDE,
+    types: TypeRules = WIDE,
 ) -> ColumnMove | CannotRender:
     """The steps of a column that is renamed by copying; see ``copied_columns``.
 
@@ -165,7 +165,7 @@ def opened_steps(
 
 
 def merged_steps(
-    before: Column, after: Column, *, dialect: Dialect, types: TypePolicy = TypePolicy.WIDE
+    before: Column, after: Column, *, dialect: Dialect, types: TypeRules = WIDE
 ) -> ColumnMove | CannotRender:
     """The steps of a column that a rename by copying ends with; see ``copied_columns``.
 
@@ -275,7 +275,7 @@ class _Value:
             optional,
         )
 
-    def join(self, other: _Value, types: TypePolicy, dialect: Dialect) -> _Value | None:
+    def join(self, other: _Value, types: TypeRules, dialect: Dialect) -> _Value | None:
         """The least upper bound; None when there is none."""
         a, b = self.definition, other.definition
         kind = joined_type((a.type, b.type), types)

@@ -26,7 +26,7 @@ from .kept_counts import Constraints, Definitions, names_columns
 from .lattice_columns import default_charset, in_target_names
 from .lattice_keys import Constraint, constraints_of
 from .model import Column
-from .type_join import TypePolicy
+from .type_join import WIDE, TypeRules
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class JoinIndex:
         self,
         names: Mapping[str, str],
         order: Sequence[str] = (),
-        types: TypePolicy = TypePolicy.WIDE,
+        types: TypeRules = WIDE,
     ) -> JoinedTable | Conflict:
         """The join of the shards, of which there must be at least one.
 

@@ -1,7 +1,4 @@
-"""Offsets of ``get_watermark_offsets``, before anything is decided by them. Pure.
-
-Of many partitions at once ``connectors.partition_offsets`` asks, which looks at its answers itself.
-"""
+"""Offsets that Kafka's client answers, before anything is decided by them. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ def answered(offset: int, topic: str, partition: int) -> int:
     """
     if offset < 0:
         raise StackError(
-            f"Kafka does not tell an offset of {topic}-{partition} (the client answers {offset})",
+            f"Kafka told no offset of {topic}/{partition} (the client answers {offset})",
             hint="a broker restarts or looks for a leader: it is asked again",
         )
     return offset

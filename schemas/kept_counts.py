@@ -22,7 +22,7 @@ from .lattice_keys import (
     renamed,
 )
 from .model import Check, Column, ForeignKey
-from .type_join import TypePolicy
+from .type_join import TypeRules
 
 
 class Definitions:
@@ -38,7 +38,7 @@ class Definitions:
         self.counts = counts
         self.shards = shards
         self.names_columns = any(map(names_columns, counts))
-        self._question: tuple[str, bool, TypePolicy, Mapping[str, str] | None] | None = None
+        self._question: tuple[str, bool, TypeRules, Mapping[str, str] | None] | None = None
         self._answer: JoinedColumn | Conflict | None = None
 
     def changed(
@@ -58,7 +58,7 @@ class Definitions:
         local: Mapping[str, str],
         *,
         partial: bool,
-        types: TypePolicy,
+        types: TypeRules,
     ) -> JoinedColumn | Conflict:
         """The join of the definitions.
 

@@ -28,7 +28,7 @@ from .lattice_columns import default_charset, in_target_names, join_columns
 from .lattice_keys import Constraint, constraints_of, join_constraints
 from .model import Column, TableSchema
 from .target_table import TargetSchema, target_schema
-from .type_join import TypePolicy
+from .type_join import WIDE, TypeRules
 
 __all__ = [
     "Comparison",
@@ -87,7 +87,7 @@ class Comparison:
 def join_all(
     shards: Sequence[ShardSchema],
     names: Mapping[str, str],
-    types: TypePolicy = TypePolicy.WIDE,
+    types: TypeRules = WIDE,
 ) -> JoinedTable | Conflict:
     """The least schema that accepts the rows of every shard.
 
@@ -140,7 +140,7 @@ def compare(
     a: ShardSchema,
     b: ShardSchema,
     names: Mapping[str, str],
-    types: TypePolicy = TypePolicy.WIDE,
+    types: TypeRules = WIDE,
 ) -> Comparison:
     """How ``a`` stands to ``b``; ``names`` and ``types`` as for ``join_all``."""
     both = join_all([a, b], names, types)
@@ -159,15 +159,13 @@ def compare(
     return Comparison(Order.GREATER if value == left_value else Order.INCOMPARABLE)
 
 
-def join_tables(
-    tables: Iterable[TableSchema], types: TypePolicy = TypePolicy.WIDE
-) -> JoinedTable | Conflict:
+def join_tables(tables: Iterable[TableSchema], types: TypeRules = WIDE) -> JoinedTable | Conflict:
     """``join_all`` of tables whose columns of one name are one column."""
     shards = [_by_name(table) for table in tables]
     return join_all(shards, _names(shards), types)
 
 
-def compare_tables(a: TableSchema, b: TableSchema, types: TypePolicy = TypePolicy.WIDE) -> Order:
+def compare_tables(a: TableSchema, b: TableSchema, types: TypeRules = WIDE) -> Order:
     """How ``a`` stands to ``b``, columns of one name being one column."""
     left, right = _by_name(a), _by_name(b)
     return compare(left, right, _names([left, right]), types).order

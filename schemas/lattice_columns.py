@@ -16,7 +16,7 @@ from .expressions import rename_columns
 from .joined import Conflict, JoinedColumn
 from .model import Column, Default, DefaultKind, Generated
 from .render.mysql import column_type, default_value
-from .type_join import TypePolicy, joined_type
+from .type_join import WIDE, TypePolicy, TypeRules, joined_type
 from .types import TEXT_NAMES, ColumnType
 from .zero_values import zero_value
 
@@ -51,7 +51,7 @@ def join_columns(
     columns: Sequence[Column],
     *,
     partial: bool,
-    types: TypePolicy = TypePolicy.WIDE,
+    types: TypeRules = WIDE,
 ) -> JoinedColumn | Conflict:
     """Join one column's definitions.
 
@@ -134,7 +134,7 @@ def fitted_default(default: Default, kind: ColumnType) -> Default:
 
 
 def _join_all_types(
-    name: str, kinds: Iterable[ColumnType], types: TypePolicy
+    name: str, kinds: Iterable[ColumnType], types: TypeRules
 ) -> ColumnType | Conflict:
     found = set(kinds)
     joined = joined_type(found, types)
@@ -144,7 +144,7 @@ def _join_all_types(
 
 
 def _type_conflict(
-    name: str, kinds: Iterable[ColumnType], reason: str, types: TypePolicy
+    name: str, kinds: Iterable[ColumnType], reason: str, types: TypeRules
 ) -> Conflict:
     """The first two of the shards' own types that have no join; else the first and the last."""
     ordered = sorted(kinds, key=lambda kind: (column_type(kind), repr(kind)))
@@ -154,7 +154,7 @@ def _type_conflict(
             left, right, reason = a, b, found
             break
     conflict = _conflict(name, "type", column_type(left), column_type(right), reason)
-    wide = joined_type(ordered, TypePolicy.WIDE)
+    wide = joined_type(ordered, replace(types, policy=TypePolicy.WIDE))
     if isinstance(wide, str):
         return conflict
     return replace(

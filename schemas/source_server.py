@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from .errors import ConfigError
 from .grammar.context import ServerContext
 from .pipeline import Source
@@ -25,3 +27,15 @@ def server_context(source: Source) -> ServerContext:
         sql_mode=frozenset(m.strip().upper() for m in source.sql_mode.split(",") if m.strip()),
         charset=source.charset,
     )
+
+
+def utf8mb4_defaults(sources: Iterable[Source]) -> frozenset[str]:
+    """The collations that utf8mb4 has where none is written, on the servers of some sources.
+
+    That is what their versions come with. (A server whose default was set otherwise makes tables
+    that its statements do not describe: `shardmerge check` tells.)
+
+    Raises:
+        ConfigError: See ``server_context``.
+    """
+    return frozenset(server_context(source).default_collation("utf8mb4") for source in sources)

@@ -13,7 +13,7 @@ Source: ARCHITECTURE.md, section 3; MySQL Reference Manual, "Data Types" (value 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from .charsets import max_bytes
@@ -41,16 +41,34 @@ class TypePolicy(StrEnum):
     PUBLISHED = "published"
 
 
-def joined_type(kinds: Iterable[ColumnType], policy: TypePolicy) -> ColumnType | str:
+@dataclass(frozen=True, slots=True)
+class TypeRules:
+    """How types of one column are joined.
+
+    Attributes:
+        policy: In which order.
+        defaults: The collations that utf8mb4 has where none is written, on the servers that the
+            types may be of; none where that is not known. Only ``wide`` looks at it.
+    """
+
+    policy: TypePolicy
+    defaults: frozenset[str] = frozenset()
+
+
+WIDE = TypeRules(TypePolicy.WIDE)
+PUBLISHED = TypeRules(TypePolicy.PUBLISHED)
+
+
+def joined_type(kinds: Iterable[ColumnType], rules: TypeRules) -> ColumnType | str:
     """The least type above some types; a sentence why there is none.
 
     Args:
         kinds: At least one.
-        policy: In which order.
+        rules: How they are joined.
     """
     found = sorted(set(kinds), key=repr)
-    if policy is TypePolicy.WIDE:
-        return least_type(found)
+    if rules.policy is TypePolicy.WIDE:
+        return least_type(found, rules.defaults)
     joined = found[0]
     for kind in found[1:]:
         wider = published_join(joined, kind)

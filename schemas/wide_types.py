@@ -40,7 +40,9 @@ _APPROXIMATE = ("float", "double")
 _WITH_FSP = ("time", "datetime", "timestamp")
 
 
-def least_type(kinds: Iterable[ColumnType]) -> ColumnType | str:
+def least_type(
+    kinds: Iterable[ColumnType], defaults: frozenset[str] = frozenset()
+) -> ColumnType | str:
     """The least type that holds every value of these; a sentence why there is none.
 
     Display properties (zerofill, ``tinyint(1)``) are not part of the value: the result has them
@@ -48,6 +50,7 @@ def least_type(kinds: Iterable[ColumnType]) -> ColumnType | str:
 
     Args:
         kinds: At least one.
+        defaults: What utf8mb4 is collated by where nothing is written, see ``joined_collation``.
     """
     found = sorted(set(kinds), key=repr)
     if len(found) == 1:
@@ -59,7 +62,7 @@ def least_type(kinds: Iterable[ColumnType]) -> ColumnType | str:
     if all(kind.name in _APPROXIMATE for kind in found):
         return replace(_least_approximate(found), zerofill=zerofill)
     if all(kind.is_string for kind in found):
-        return _least_text(found)
+        return _least_text(found, defaults)
     if all(kind.is_binary for kind in found):
         return _least_bytes(found)
     names = {kind.name for kind in found}
@@ -71,7 +74,7 @@ def least_type(kinds: Iterable[ColumnType]) -> ColumnType | str:
     if name in _WITH_FSP:
         return replace(found[0], fsp=max(kind.fsp for kind in found))
     if all(kind.elements for kind in found):
-        return _least_elements(found)
+        return _least_elements(found, defaults)
     return "their values are of one kind, but not of one reference system"
 
 
@@ -120,11 +123,11 @@ def _least_approximate(kinds: Sequence[ColumnType]) -> ColumnType:
     return ColumnType(name, length, scale, unsigned=all(kind.unsigned for kind in kinds))
 
 
-def _least_text(kinds: Sequence[ColumnType]) -> ColumnType | str:
+def _least_text(kinds: Sequence[ColumnType], defaults: frozenset[str]) -> ColumnType | str:
     charset = joined_charset({kind.charset for kind in kinds})
     if charset is None:
         return _charsets_apart(kinds)
-    collation = joined_collation(charset, {(kind.charset, kind.collation) for kind in kinds})
+    collation = joined_collation(charset, {(k.charset, k.collation) for k in kinds}, defaults)
     if all(kind.name == "char" for kind in kinds):
         length = max(kind.length or 0 for kind in kinds)
         return ColumnType("char", length, charset=charset, collation=collation)
@@ -168,14 +171,14 @@ def _least_bytes(kinds: Sequence[ColumnType]) -> ColumnType:
     return ColumnType("varbinary", size)
 
 
-def _least_elements(kinds: Sequence[ColumnType]) -> ColumnType | str:
+def _least_elements(kinds: Sequence[ColumnType], defaults: frozenset[str]) -> ColumnType | str:
     charset = joined_charset({kind.charset for kind in kinds})
     if charset is None:
         return _charsets_apart(kinds)
     longest = max((kind.elements for kind in kinds), key=len)
     if any(longest[: len(kind.elements)] != kind.elements for kind in kinds):
         return "neither list of values is the beginning of the other"
-    collation = joined_collation(charset, {(kind.charset, kind.collation) for kind in kinds})
+    collation = joined_collation(charset, {(k.charset, k.collation) for k in kinds}, defaults)
     return replace(kinds[0], elements=longest, charset=charset, collation=collation)
 
 

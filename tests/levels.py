@@ -1,10 +1,17 @@
-"""Run test levels one after the other and close with one line: ``N passed, N failed``.
+"""Run test levels and close with one line: ``N passed, N failed``.
 
-Usage: ``python tests/levels.py check wheel integration e2e scenarios``
+Usage: ``PYTHONPATH=. python -m tests.levels check wheel agents integration e2e scenarios``
 
-A level that fails does not stop the next ones: one run tells everything. Each level has a bound;
-what a level started in its process group is gone when it ends. Some run beside the level that
-follows them, and count when both have ended. Standard library only.
+Theory of operation:
+
+1. The levels of ``BESIDE`` wait in one queue and run one after the other, beside the others, which
+   run in the order given: two at a time, never more. Those of ``ALONE`` wait until the queue is
+   empty. What a level of the queue prints is kept and printed whole when it ends.
+2. A level that fails does not stop the next ones: one run tells everything. Each has a bound.
+3. Nothing that a level started is left when it ends (``level_processes``), and nothing of any level
+   when the run is interrupted: first SIGINT, so that tests clean up, then KILL.
+
+Standard library only.
 """
 
 from __future__ import annotations
@@ -13,20 +20,21 @@ import os
 import re
 import shutil
 import signal
-import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from tests.level_processes import ROOT, in_one_piece, interrupt, run, say
+
 REPORTS = ROOT / "build" / "reports"
 PYTHON = ROOT / ".venv" / "bin" / "python"
 GIVEN_CASES = ROOT.parent / "shared" / "cases" / "scenarios"
+AGENTS = "tests/integration/agents"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +76,14 @@ def wheel() -> Result:
     return pytest("wheel", [], minutes=10, python=python)
 
 
+def agents() -> Result:
+    """The room of the integration tests that waits most: its broker is its own."""
+    return pytest("agents", [AGENTS], minutes=20)
+
+
 def integration() -> Result:
-    """One real system per test."""
-    return pytest("integration", ["tests/integration"], minutes=40)
+    """One real system per test; the other rooms."""
+    return pytest("integration", ["tests/integration", f"--ignore={AGENTS}"], minutes=40)
 
 
 def e2e() -> Result:
@@ -122,14 +135,17 @@ def older_spark(version: str) -> Result:
 _STARTING_SPARK = ("driver", "target_contract", "chaos")
 
 LEVELS: dict[str, Callable[[], Result]] = {
-    "check": check, "wheel": wheel, "integration": integration, "e2e": e2e, "scenarios": scenarios,
+    "check": check, "wheel": wheel, "agents": agents, "integration": integration, "e2e": e2e,
+    "scenarios": scenarios,
 } | {
     f"spark-{lock.stem}": partial(older_spark, lock.stem)
     for lock in sorted((ROOT / "tests" / "sparks").glob("*.txt"))
 }  # fmt: skip
 
-BESIDE = ("check", *[name for name in LEVELS if name.startswith("spark-")][:-1])
-"""Levels that leave enough of two processors to the next one."""
+BESIDE = ("check", "agents", *[name for name in LEVELS if name.startswith("spark-")])
+"""Levels that leave enough of two processors to another one; they start nothing that others use."""
+ALONE = ("e2e", "scenarios")
+"""Levels that need both processors, or are played against the clock of a whole line."""
 
 
 def pytest(
@@ -162,94 +178,35 @@ def _failures(suite: ET.Element) -> Iterator[str]:
             yield f"{case.get('classname')}::{case.get('name')}: {said[:300]}"
 
 
-def run(
-    command: list[str],
-    minutes: float,
-    log: Path | None = None,
-    quiet: bool = False,
-    more: Mapping[str, str] | None = None,
-) -> int:
-    """Run a command in its own process group within a bound; what it leaves behind is killed.
-
-    Its environment is this one's and what there is ``more``.
-    """
-    environment = {
-        **os.environ,
-        "PYTHONSAFEPATH": "1",
-        "PYTHONUNBUFFERED": "1",
-        "HYPOTHESIS_PROFILE": "ci",
-        **(more or {}),
-    }
-    process = subprocess.Popen(
-        command, cwd=ROOT, env=environment, start_new_session=True, stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-    )  # fmt: skip
-    assert process.stdout is not None
-    # A watcher ends the group at the bound, so that reading below meets its end.
-    watcher = subprocess.Popen(
-        [sys.executable, "-c", _WATCH, str(process.pid), str(minutes * 60)], start_new_session=True,
-    )  # fmt: skip
-    lines: list[str] = []
-    try:
-        with (log or Path(os.devnull)).open("w", encoding="utf-8") as copy:
-            for line in process.stdout:
-                copy.write(line)
-                lines.append(line)
-                if not quiet:
-                    sys.stdout.write(line)
-                    sys.stdout.flush()
-        code = process.wait()
-    finally:
-        end_group(process.pid)
-        watcher.kill()
-        watcher.wait()
-    if quiet and code:
-        sys.stdout.write("".join(lines[-60:]))
-    return code
-
-
-_WATCH = """
-import os, signal, sys, time
-group, seconds = int(sys.argv[1]), float(sys.argv[2])
-time.sleep(seconds)
-print(f"stopped after {seconds / 60:.0f} minutes", flush=True)
-for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
-    try:
-        os.killpg(group, number)
-    except ProcessLookupError:
-        break
-    time.sleep(30)
-"""
-
-
-def end_group(group: int) -> None:
-    """Kill what is left of a process group."""
-    try:
-        os.killpg(group, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        return
-
-
 def main(names: list[str]) -> int:
-    """Run the levels named; 0 only if every one passed with at least one test."""
+    """Run the levels named; 0 only if every one passed with at least one test, 130 interrupted."""
     unknown = [name for name in names if name not in LEVELS]
     if unknown or not names:
-        print(f"usage: python tests/levels.py {' '.join(LEVELS)}", file=sys.stderr)
+        print(f"usage: python -m tests.levels {' '.join(LEVELS)}", file=sys.stderr)
         return 2
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
     REPORTS.mkdir(parents=True, exist_ok=True)
     results = dict.fromkeys(names, Result())
-    with ThreadPoolExecutor() as pool:
-        beside: dict[str, Future[Result]] = {}
-        for name in names:
-            print(f"\n=== {name}", flush=True)
-            if name in BESIDE:
-                beside[name] = pool.submit(LEVELS[name])
-                continue
-            started = time.monotonic()
-            results[name] = LEVELS[name]()
-            results.update({other: future.result() for other, future in beside.items()})
-            print(f"=== {name}: {time.monotonic() - started:.0f} s", flush=True)
-        results.update({other: future.result() for other, future in beside.items()})
+    here = [name for name in names if name not in BESIDE] or names[-1:]
+    with ThreadPoolExecutor(max_workers=1) as queue:
+        try:
+            beside = {
+                name: queue.submit(in_one_piece, partial(played, name))
+                for name in names
+                if name not in here
+            }
+            for name in here:
+                if name in ALONE:
+                    results.update({other: level.result() for other, level in beside.items()})
+                results[name] = played(name)
+            results.update({other: level.result() for other, level in beside.items()})
+        except BaseException as error:
+            # What waits in the queue begins no more: ``run`` returns at once.
+            interrupt()
+            if not isinstance(error, KeyboardInterrupt):
+                raise
+            return 130
     print()
     for name, result in results.items():
         counts = f"{name:12} {result.passed:5} passed {result.failed:5} failed"
@@ -261,6 +218,15 @@ def main(names: list[str]) -> int:
     failed = sum(max(r.failed, 1 if r.broken else 0) for r in results.values())
     print(f"{passed} passed, {failed} failed", flush=True)
     return 0 if failed == 0 and passed > 0 else 1
+
+
+def played(name: str) -> Result:
+    """A level's result; says how long it took."""
+    say(f"\n=== {name}\n")
+    started = time.monotonic()
+    result = LEVELS[name]()
+    say(f"=== {name}: {time.monotonic() - started:.0f} s\n")
+    return result
 
 
 if __name__ == "__main__":

@@ -67,7 +67,12 @@ Texts: TypeAlias = tuple[str, ...] | CannotRender
 
 
 class Dialect(Protocol):
-    """One kind and version of target server."""
+    """One kind and version of target server.
+
+    A kind inherits what most kinds answer.
+    """
+
+    __slots__ = ()
 
     @property
     def name(self) -> str:
@@ -117,11 +122,11 @@ class Dialect(Protocol):
     @property
     def fixes_named_columns(self) -> bool:
         """Whether a computed column, and what it names, is only changed by dropping it first."""
-        ...
+        return False
 
     def needs_no_index(self, before: ColumnType, after: ColumnType) -> bool:
         """Whether a column changes its type only while no secondary index names it."""
-        ...
+        return False
 
     def set_default_charset(
         self, table: TargetTable, charset: str, collation: str, *, before: str = ""

@@ -25,7 +25,7 @@ from shardmerge.schemas.types import WITHOUT_LITERAL_DEFAULT, ColumnType
 
 from . import mysql
 from .collations import fit_collation
-from .dialect import CannotRender, FittedColumn, LeftOut, Place, Texts
+from .dialect import CannotRender, Dialect, FittedColumn, LeftOut, Place, Texts
 from .features import (
     DESCENDING_INDEXES,
     DROPS_CHECKS,
@@ -43,7 +43,7 @@ from .mysql_sizes import MAX_KEY_BYTES, MAX_ROW_BYTES, key_bytes, row_bytes
 
 
 @dataclass(frozen=True, slots=True)
-class MySqlDialect:
+class MySqlDialect(Dialect):
     """A MySQL or MariaDB server of one version.
 
     Attributes:
@@ -132,15 +132,6 @@ class MySqlDialect:
         collation = self._default_collation(schema.collation) or ""
         schema = replace(schema, collation=collation)
         return (mysql.create_table(schema, table.sql, old_utf8=self._old_utf8),)
-
-    @property
-    def fixes_named_columns(self) -> bool:
-        """It changes them, too."""
-        return False
-
-    def needs_no_index(self, before: ColumnType, after: ColumnType) -> bool:
-        """It makes the indexes anew by itself."""
-        return False
 
     def set_default_charset(
         self, table: TargetTable, charset: str, collation: str, *, before: str = ""

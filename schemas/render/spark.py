@@ -18,7 +18,7 @@ from shardmerge.schemas.names import TargetTable, quote_identifier
 from shardmerge.schemas.sql_translation import to_spark
 from shardmerge.schemas.types import ColumnType
 
-from .dialect import CannotRender, FittedColumn, LeftOut, Place, Texts
+from .dialect import CannotRender, Dialect, FittedColumn, LeftOut, Place, Texts
 from .spark_rows import has_value, row_value, string_literal
 from .spark_types import can_widen, has_zero_dates, spark_type, type_notes
 
@@ -26,7 +26,7 @@ NULL_DEFAULT = Default(DefaultKind.NULL)
 
 
 @dataclass(frozen=True, slots=True)
-class SparkDialect:
+class SparkDialect(Dialect):
     """Iceberg tables, version 2 of the format, through Spark SQL."""
 
     @property
@@ -98,15 +98,6 @@ class SparkDialect:
         columns = ", ".join(map(_definition, schema.columns))
         comment = f" COMMENT {string_literal(schema.comment)}" if schema.comment else ""
         return (f"CREATE TABLE {table.sql} ({columns}) USING iceberg{comment}",)
-
-    @property
-    def fixes_named_columns(self) -> bool:
-        """There are no computed columns."""
-        return False
-
-    def needs_no_index(self, before: ColumnType, after: ColumnType) -> bool:
-        """There are no indexes."""
-        return False
 
     def set_default_charset(
         self, table: TargetTable, charset: str, collation: str, *, before: str = ""

@@ -39,7 +39,7 @@ from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.origin import NO_ORIGIN, Origin, OriginColumn, OriginPart
 from shardmerge.schemas.position import SourcePosition
 from shardmerge.schemas.routing import ExistingRows, Keyless, Mode, RenamePolicy, RowsPolicy
-from shardmerge.schemas.type_join import TypePolicy, joined_type
+from shardmerge.schemas.type_join import WIDE, TypePolicy, joined_type
 
 CONTEXT = ServerContext()
 TARGET = TargetTable("merged", "t")
@@ -371,7 +371,7 @@ class CoordinatorMachine(RuleBasedStateMachine):
                 if item.id not in mine:
                     assert not item.column.is_required, item
                     continue
-                joined = joined_type((mine[item.id].type, item.column.type), TypePolicy.WIDE)
+                joined = joined_type((mine[item.id].type, item.column.type), WIDE)
                 assert not isinstance(joined, str)
                 assert joined.name == item.column.type.name
                 assert item.column.nullable or not mine[item.id].nullable

@@ -17,7 +17,7 @@ from shardmerge.schemas.lattice import (
     target_schema,
 )
 from shardmerge.schemas.model import TableSchema
-from shardmerge.schemas.type_join import TypePolicy, joined_type, published_join, value_type
+from shardmerge.schemas.type_join import PUBLISHED, WIDE, joined_type, published_join, value_type
 from shardmerge.schemas.types import ColumnType
 from tests.strategies import shard_tables, table, tables, types
 
@@ -135,5 +135,5 @@ def test_joining_published_types_is_commutative_and_idempotent(
 
 @given(types, types)
 def test_what_has_a_published_join_has_a_wide_one(a: ColumnType, b: ColumnType) -> None:
-    if isinstance(joined_type((a, b), TypePolicy.PUBLISHED), ColumnType):
-        assert isinstance(joined_type((a, b), TypePolicy.WIDE), ColumnType)
+    if isinstance(joined_type((a, b), PUBLISHED), ColumnType):
+        assert isinstance(joined_type((a, b), WIDE), ColumnType)

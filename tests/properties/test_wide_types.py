@@ -18,7 +18,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from shardmerge.schemas.charset_order import joined_charset, joined_collation
-from shardmerge.schemas.type_join import TypePolicy, joined_type, value_type
+from shardmerge.schemas.type_join import PUBLISHED, WIDE, joined_type, value_type
 from shardmerge.schemas.types import BLOB_NAMES, INTEGER_NAMES, TEXT_NAMES, ColumnType
 from shardmerge.schemas.wide_types import least_type
 from tests.strategies import ALL_TYPES, types
@@ -256,8 +256,8 @@ def _holds_more(kinds: list[ColumnType]) -> bool:
 
 def test_every_pair_joins_alike_either_way_round() -> None:
     for a, b in combinations(ALL_TYPES, 2):
-        for policy in TypePolicy:
-            assert joined_type((a, b), policy) == joined_type((b, a), policy)
+        for rules in (WIDE, PUBLISHED):
+            assert joined_type((a, b), rules) == joined_type((b, a), rules)
 
 
 CHARSETS = (
@@ -297,15 +297,27 @@ COLLATIONS = (
 collations = st.lists(st.sampled_from(COLLATIONS), min_size=1, max_size=4)
 
 
-@given(collations, st.randoms(use_true_random=False))
+DEFAULTS = ("utf8mb4_general_ci", "utf8mb4_0900_ai_ci", "utf8mb4_uca1400_ai_ci", "utf8mb4_bin")
+"""What utf8mb4 has by default: on MySQL before 8.0.1 and MariaDB, on others, on TiDB."""
+
+
+@given(collations, st.sets(st.sampled_from(DEFAULTS)), st.randoms(use_true_random=False))
 def test_collations_join_in_any_order_and_grouping(
-    found: list[str], shuffler: random.Random
+    found: list[str], defaults: set[str], shuffler: random.Random
 ) -> None:
     def join(names: list[str]) -> str:
-        return joined_collation("utf8mb4", [("utf8mb4", name) for name in names])
+        return joined_collation("utf8mb4", [("utf8mb4", name) for name in names], defaults)
 
     nested = found[0]
     for name in shuffler.sample(found, len(found)):
         nested = join([nested, name])
     assert nested == join(found)
     assert join([*found, nested]) == nested
+
+
+@given(collations, st.sampled_from(DEFAULTS))
+def test_a_known_default_joins_like_its_name(found: list[str], default: str) -> None:
+    names = [("utf8mb4", name) for name in found]
+    written = [("utf8mb4", name or default) for name in found]
+    joined = joined_collation("utf8mb4", names, [default])
+    assert (joined or default) == joined_collation("utf8mb4", written)

@@ -26,8 +26,6 @@ from .server_notes import ServerNote, decisive
 
 SQL_MODE = "STRICT_TRANS_TABLES,STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,NO_ENGINE_SUBSTITUTION"
 """Strict, but zero dates are values like others, and 0 in an AUTO_INCREMENT column is 0."""
-
-
 _DEFAULT_COLLATION_FROM = (7, 4)
 """The first TiDB with ``default_collation_for_utf8mb4``; before, it is always utf8mb4_bin."""
 

@@ -22,7 +22,8 @@ from shardmerge.schemas.origin import Origin, OriginColumn, OriginPart
 from shardmerge.schemas.routing import Mode, RenamePolicy, RoutingRule, RowsPolicy
 
 from .model import MERGED, Scenario, ScenarioError, known
-from .play import Failed, Player
+from .play import Player
+from .stage import Failed
 
 SHARD_COLUMN = "_shard"
 WANTED = "a <> 'other'"

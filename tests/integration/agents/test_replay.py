@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner, Result
 from confluent_kafka import Producer
 
 from shardmerge.agents.replay.bundle import Bundle
 from shardmerge.cli.main import main
+from shardmerge.connectors.local.stack import LocalStack
 from shardmerge.connectors.stored_record import StoredRecord
 from shardmerge.schemas import topics
 from tests.recorded import altered, changed
@@ -21,10 +24,12 @@ def run(*arguments: object) -> Result:
     return CliRunner().invoke(main, list(map(str, arguments)))
 
 
-def played(line: Line, seed: int) -> None:
+@pytest.fixture(scope="module")
+def played(broker: LocalStack) -> Iterator[Line]:
     """A line whose worker was killed on the way: some records are there twice."""
+    line = Line(broker, 1_000)
     describe(line)
-    history = statements(seed, 30)
+    history = statements(21, 30)
     line.start()
     feed(line, history[:15])
     line.wait_decided(line.events() - 6)
@@ -32,31 +37,34 @@ def played(line: Line, seed: int) -> None:
     feed(line, history[15:])
     line.start()
     line.wait_decided(line.events())
+    line.kill()
+    yield line
+    line.close()
 
 
 def exported(line: Line) -> Path:
     output = line.directory / "incident.zip"
+    output.unlink(missing_ok=True)
     found = run("export", "--pipeline", line.pipeline_file, "--output", output)
     assert found.exit_code == 0, found.output
     return output
 
 
-def test_an_export_holds_the_records_byte_for_byte_and_verifies(line: Line):
-    played(line, seed=21)
-    path = exported(line)
+def test_an_export_holds_the_records_byte_for_byte_and_verifies(played: Line):
+    path = exported(played)
     with path.open("rb") as file:
         bundle = Bundle(file, path.name)
-        for spec in topics.own_topics(line.pipeline):
+        for spec in topics.own_topics(played.pipeline):
             parts = bundle.partitions(spec.name)
             assert len(parts) == spec.partitions
             assert all((part.begin, part.end) == (0, part.high_watermark) for part in parts)
             found = [record for part in parts for record in bundle.records(part)]
             assert [(r.partition, r.offset, r.key, r.value) for r in found] == [
-                (w.partition, w.offset, w.key, w.value) for w in line.written(spec.name)
+                (w.partition, w.offset, w.key, w.value) for w in played.written(spec.name)
             ]
             assert all(record.timestamp_ms > 0 for record in found)
         # Debezium's transactions leave markers: offsets that hold no record.
-        (part,) = bundle.partitions(line.sources[0])
+        (part,) = bundle.partitions(played.sources[0])
         assert 0 < part.records < part.end
     verified = run("replay", "--file", path, "--verify", "--from-sources")
     assert (verified.exit_code, verified.stdout.splitlines()[-1]) == (0, "equal"), verified.output
@@ -66,23 +74,21 @@ def test_an_export_holds_the_records_byte_for_byte_and_verifies(line: Line):
     assert run("replay", "--file", path).stdout == shown.stdout
 
 
-def test_a_replay_reads_kafka_as_it_reads_a_bundle(line: Line):
-    played(line, seed=22)
-    path = exported(line)
+def test_a_replay_reads_kafka_as_it_reads_a_bundle(played: Line):
+    path = exported(played)
     for options in (["--from-sources"], ["--verify"], ["--verify", "--from-sources"], ["--json"]):
-        live = run("replay", "--pipeline", line.pipeline_file, *options)
+        live = run("replay", "--pipeline", played.pipeline_file, *options)
         assert (live.exit_code, live.stdout) == (
             0,
             run("replay", "--file", path, *options).stdout,
         ), live.output
 
 
-def test_a_decision_that_was_altered_is_found_and_named(line: Line):
-    played(line, seed=23)
-    path = exported(line)
+def test_a_decision_that_was_altered_is_found_and_named(played: Line):
+    path = exported(played)
 
     def alter(record: StoredRecord) -> list[StoredRecord]:
-        if record.topic != topics.ddl(line.pipeline).name or record.key != b"merged.tbl/3":
+        if record.topic != topics.ddl(played.pipeline).name or record.key != b"merged.tbl/3":
             return [record]
         headers = tuple((n, b"hold" if n == "outcome" else v) for n, v in record.headers)
         return [changed(record, headers=headers)]

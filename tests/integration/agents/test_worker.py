@@ -62,13 +62,12 @@ def test_every_event_is_answered_once_and_in_order(line: Line):
         assert found == list(range(1, len(found) + 1))
 
 
-@pytest.mark.parametrize("lose_data", [False, True], ids=["warm", "lost"])
-def test_a_killed_worker_goes_on_with_the_same_decisions(line: Line, lose_data: bool):
+def test_a_killed_worker_goes_on_with_the_same_decisions_with_its_disk_and_without(line: Line):
     describe(line)
-    history = statements(2 + lose_data, 48)
+    history = statements(2, 48)
     chosen = random.Random(3)
     fed = 0
-    for _ in range(4):
+    for lose_data in (False, True, False, True):
         part = history[fed : fed + 12]
         fed += len(part)
         line.start(wait=False)

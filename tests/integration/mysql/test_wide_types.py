@@ -22,7 +22,7 @@ from shardmerge.schemas.model import Column
 from shardmerge.schemas.render.dialect import FittedColumn, Place
 from shardmerge.schemas.render.dialects import dialect_of
 from shardmerge.schemas.render.mysql import column_type, string_literal
-from shardmerge.schemas.type_join import TypePolicy, joined_type, value_type
+from shardmerge.schemas.type_join import WIDE, joined_type, value_type
 from shardmerge.schemas.types import ColumnType
 from shardmerge.spark_sink.columns import Form, encoder
 
@@ -126,7 +126,7 @@ def test_values_at_the_limits_are_the_same_after_the_column_became_the_join(twin
     for family in FAMILIES:
         kinds = {text: kind for text in family if (kind := _kind(twin, text)) is not None}
         for (one, a), (two, b) in combinations(kinds.items(), 2):
-            joined = joined_type((a, b), TypePolicy.WIDE)
+            joined = joined_type((a, b), WIDE)
             assert isinstance(joined, ColumnType), (one, two, joined)
             wide = _fitted(twin, joined)
             for text, kind in ((one, a), (two, b)):
@@ -289,7 +289,7 @@ def test_what_the_sink_writes_into_the_join_is_what_the_shards_own_column_become
     values = dict(_READ)
     for pair in _JOINED:
         kinds = [kind for text in pair if (kind := _kind(twin, text)) is not None]
-        joined = joined_type(kinds, TypePolicy.WIDE)
+        joined = joined_type(kinds, WIDE)
         assert isinstance(joined, ColumnType)
         wide = _fitted(twin, joined)
         for text, kind in zip(pair, kinds, strict=True):

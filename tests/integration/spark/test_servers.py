@@ -65,6 +65,26 @@ def test_shards_and_targets_are_looked_at(pipeline: Pipeline) -> None:
     on_target.close()
 
 
+def test_what_becomes_of_shards_that_differ_is_foretold(pipeline: Pipeline) -> None:
+    source = pipeline.sources[0]
+    on_source = MySqlSession(MySqlAddress(source.host, source.port, USER, PASSWORD))
+    on_source.execute(f"DROP TABLE {DATABASE}.t_1")
+    for number, kinds in enumerate((("int unsigned", "date"), ("int", "time")), 1):
+        columns = f"id int PRIMARY KEY, n {kinds[0]}, z {kinds[1]}"
+        on_source.execute(f"CREATE TABLE {DATABASE}.t_{number} ({columns})")
+    found = [str(f) for f in server_findings(pipeline) if "be held" in f.text]
+    (held,) = found
+    where = f"shard s1/{DATABASE}.t_2"
+    assert held.startswith(f"{where}: it would be held: column z, type: date and time: ")
+    on_source.execute(f"ALTER TABLE {DATABASE}.t_2 MODIFY z date")
+    found = [str(f) for f in server_findings(pipeline) if "will be" in f.text]
+    assert found == [
+        f"target {DATABASE}.t_1: column n will be bigint: it is int on 1 shard "
+        f"(s1/{DATABASE}.t_2), int unsigned on 1 (s1/{DATABASE}.t_1)"
+    ]
+    on_source.close()
+
+
 def test_a_server_that_does_not_answer_is_a_fault(pipeline: Pipeline) -> None:
     (source,) = pipeline.sources
     away = replace(pipeline, sources=(replace(source, port=1),))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -120,3 +121,42 @@ def test_a_defect_of_our_own_holds_one_shard_and_says_where(monkeypatch):
     assert decision.outcome is Outcome.HOLD
     assert "KeyError: 'g#1' (test_folds.py:" in decision.reason
     assert decision.hint
+
+
+@pytest.mark.parametrize(
+    ("flavour", "version", "held"),
+    [
+        ("mysql", "5.7", False),
+        ("mariadb", "10.11", False),
+        ("mariadb", "11.8", False),
+        ("mysql", "8.0", True),
+    ],
+)
+def test_the_default_collation_of_the_sources_servers_tells_whether_keys_can_collide(
+    flavour: str, version: str, held: bool
+):
+    """By default utf8mb4 pads before MySQL 8.0.1 and on MariaDB: no key there ends in spaces."""
+    (source,) = PIPELINE.sources
+    pipeline = replace(
+        PIPELINE,
+        sources=(replace(source, flavour=flavour, version=version),),
+        target=replace(PIPELINE.target, version="5.7.44"),
+    )
+    rows, tracked = Rows(), Rows()
+    track = TrackerFold(pipeline)
+    outcomes = []
+    for number, collate in enumerate(("", " COLLATE utf8mb4_unicode_ci")):
+        ddl = f"CREATE TABLE tbl0{number} (c VARCHAR(9) CHARSET utf8mb4{collate} PRIMARY KEY)"
+        (change,) = tracked.take(track(tracked, statement(ddl, number))).sends
+        # A worker of its own each time: what it knows of defaults comes from the pipeline file.
+        effects = rows.take(CoordinatorFold(pipeline)(rows, log_record(change.value, number)))
+        decision = codec.decode(effects.sends[0].value)
+        assert isinstance(decision, Decision)
+        outcomes.append(decision)
+    assert outcomes[0].outcome is Outcome.EMIT
+    assert (outcomes[1].outcome is Outcome.HOLD) is held
+    if held:
+        assert "keys that differ in trailing spaces alone collide" in outcomes[1].reason
+    else:
+        (modify,) = outcomes[1].statements
+        assert "COLLATE utf8mb4_bin" in modify.sql

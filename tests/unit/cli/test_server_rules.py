@@ -61,6 +61,12 @@ def test_good_servers_have_no_findings() -> None:
         ("sql_mode", "ANSI_QUOTES", "ANSI_QUOTES is on on the server", True),
         ("character_set_server", "latin1", "character_set_server is latin1", True),
         ("binlog_expire_logs_seconds", "3600", "kept for 1.0 hours", False),
+        (
+            "default_collation_for_utf8mb4",
+            "utf8mb4_general_ci",
+            "is utf8mb4_general_ci here, and is taken for utf8mb4_0900_ai_ci",
+            False,
+        ),
     ],
 )
 def test_a_source_that_cannot_be_followed_is_found(
@@ -253,9 +259,12 @@ class _Server:
             self.rows = [("app", f"{kind}_{n}", 1) for kind in ("a", "b") for n in (1, 2)]
         elif "information_schema.statistics" in sql:
             self.rows = [("app", "a_1", "id"), ("app", "a_2", "id"), ("app", "away", "id")]
+        elif self.locked and self.locked in sql:
+            raise pymysql.err.OperationalError(1205, "Lock wait timeout exceeded")
+        elif sql.startswith("SHOW CREATE TABLE"):
+            name = sql.rpartition(".")[2]
+            self.rows = [(name, f"CREATE TABLE {name} (id INT PRIMARY KEY, f FLOAT)")]
         elif sql.startswith("SELECT MIN"):
-            if self.locked and self.locked in sql:
-                raise pymysql.err.OperationalError(1205, "Lock wait timeout exceeded")
             assert sql in [f"SELECT MIN(`id`), MAX(`id`) FROM `app`.`a_{n}`" for n in (1, 2)]
             self.rows = [(1, 9)]
         elif "data_type = 'year'" in sql:

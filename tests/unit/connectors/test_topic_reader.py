@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from concurrent.futures import Future
-from types import SimpleNamespace
-from typing import Any
-
 import pytest
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaError
 
 from shardmerge.connectors import topic_reader
 from shardmerge.connectors.stored_record import Extent
 from shardmerge.connectors.topic_reader import TopicReader
 from shardmerge.schemas.errors import StackError
+from tests.toy_admin import ToyAdmin
 
 NOBODY = "127.0.0.1:1"
 
@@ -40,33 +36,13 @@ def test_an_empty_partition_needs_no_reading() -> None:
         assert list(reader.records(Extent("a", 0, 3, 3, 3))) == []
 
 
-class MovingLeaders:
-    """An admin client whose answers for partition 1 of ``a`` come as they are given."""
-
-    def __init__(self, answers: Iterator[int | KafkaError]) -> None:
-        self._answers = answers
-
-    def list_topics(self, timeout: float) -> SimpleNamespace:
-        return SimpleNamespace(topics={"a": SimpleNamespace(partitions={0: None, 1: None})})
-
-    def list_offsets(
-        self, partitions: Mapping[TopicPartition, Any], **_settings: object
-    ) -> dict[TopicPartition, Future[SimpleNamespace]]:
-        futures = {}
-        for partition in partitions:
-            answer = 7 if partition.partition == 0 else next(self._answers)
-            futures[partition] = future = Future[SimpleNamespace]()
-            if isinstance(answer, KafkaError):
-                future.set_exception(KafkaException(answer))
-            else:
-                future.set_result(SimpleNamespace(offset=answer))
-        return futures
-
-
 def leaders(
     monkeypatch: pytest.MonkeyPatch, *answers: int | KafkaError, timeout_s: float = 30.0
 ) -> TopicReader:
-    monkeypatch.setattr(topic_reader, "AdminClient", lambda _: MovingLeaders(iter(answers)))
+    """A reader of two partitions of ``a``; the answers are those for partition 1."""
+    coming = iter(answers)
+    admin = ToyAdmin(lambda _topic, number: 7 if number == 0 else next(coming), {"a": 2})
+    monkeypatch.setattr(topic_reader, "AdminClient", lambda _: admin)
     monkeypatch.setattr(topic_reader, "_LEADER_PAUSE_S", 0.0)
     return TopicReader(NOBODY, timeout_s)
 

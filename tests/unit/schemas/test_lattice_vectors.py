@@ -14,10 +14,8 @@ import yaml
 from shardmerge.schemas.errors import UnparsableDDL
 from shardmerge.schemas.lattice import Conflict, compare_tables, join_tables, target_schema
 from shardmerge.schemas.model import TableSchema
-from shardmerge.schemas.type_join import TypePolicy
+from shardmerge.schemas.type_join import PUBLISHED
 from tests.strategies import table
-
-PUBLISHED = TypePolicy.PUBLISHED
 
 HERE = Path(__file__).resolve().parent
 OWN = HERE / "lattice_vectors.yaml"

@@ -11,7 +11,7 @@ from shardmerge.schemas.names import TargetTable
 from shardmerge.schemas.render.dialect import CannotRender, LeftOut, Place
 from shardmerge.schemas.render.spark import SparkDialect
 from shardmerge.schemas.render.spark_types import can_widen, spark_type, type_notes
-from shardmerge.schemas.type_join import TypePolicy, joined_type
+from shardmerge.schemas.type_join import WIDE, joined_type
 from shardmerge.schemas.types import INTEGER_NAMES, ColumnType
 from tests.strategies import ALL_TYPES, table
 
@@ -61,7 +61,7 @@ def test_a_wider_mysql_type_is_the_same_widened_or_refused_never_narrowed() -> N
     seen = set()
     for a in ALL_TYPES:
         for b in ALL_TYPES:
-            joined = joined_type((a, b), TypePolicy.WIDE)
+            joined = joined_type((a, b), WIDE)
             if isinstance(joined, str):
                 continue
             before, after = spark_type(a), spark_type(joined)

@@ -1,42 +1,17 @@
 from __future__ import annotations
 
-from concurrent.futures import Future
-from typing import Any
-
 import pytest
 
 from shardmerge.schemas.errors import StackError
 from shardmerge.schemas.kafka_offsets import answered
 from shardmerge.spark_sink.offsets import OffsetReader
 from shardmerge.spark_sink.partitions import Partition
-
-
-class _Answer:
-    def __init__(self, offset: int) -> None:
-        self.offset = offset
-
-
-class _Admin:
-    """Answers as librdkafka does: of a broker that restarts, with -1001 and no error."""
-
-    def __init__(self, offsets: dict[str, int]) -> None:
-        self._offsets = offsets
-
-    def list_offsets(self, asked: dict[Any, Any], **_: object) -> dict[Any, Future[_Answer]]:
-        found = {}
-        for place in asked:
-            future: Future[_Answer] = Future()
-            future.set_result(_Answer(self._offsets[place.topic]))
-            found[place] = future
-        return found
-
-    def list_topics(self, **_: object) -> None:
-        """Asked after a refusal, so that the leader is looked for anew."""
+from tests.toy_admin import ToyAdmin
 
 
 def reader(offsets: dict[str, int]) -> OffsetReader:
     made = OffsetReader("127.0.0.1:1")
-    vars(made)["_admin"] = _Admin(offsets)
+    vars(made)["_admin"] = ToyAdmin(lambda topic, _partition: offsets[topic])
     return made
 
 
@@ -46,7 +21,8 @@ def test_an_invalid_offset_is_no_answer() -> None:
     restarting = reader({"rows": 7, "s1": -1001})
     for read in (restarting.high_watermarks, restarting.stable_ends):
         with pytest.raises(
-            StackError, match=r"does not tell the end of rows/0 and 1 others: no offset of s1/0"
+            StackError,
+            match=r"does not tell the end of rows/0 and 1 others: Kafka told no offset of s1/0",
         ):
             read(asked)
 

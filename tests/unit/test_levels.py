@@ -1,0 +1,85 @@
+"""How `make test` runs its levels: what beside what, and what an interruption leaves."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+_PRINTING = """
+import sys
+from tests import levels
+from tests.level_processes import run
+
+def level(name):
+    def played():
+        run([sys.executable, "-c", f"for n in range(3): print('{name}', n, flush=True)"], 1)
+        return levels.Result(passed=2, failed=name == "e2e")
+    return played
+
+levels.LEVELS.update({name: level(name) for name in levels.LEVELS})
+sys.exit(levels.main(["check", "agents", "integration", "e2e"]))
+"""
+_WAITING = """
+import sys
+from tests import levels
+from tests.level_processes import run
+
+def level(name):
+    return lambda: levels.Result(run([sys.executable, sys.argv[1], f"{sys.argv[2]}/{name}"], 5))
+
+levels.LEVELS.update({name: level(name) for name in levels.LEVELS})
+sys.exit(levels.main(["check", "agents", "integration", "e2e"]))
+"""
+_TEST_WITH_A_SERVER = """
+import os, pathlib, subprocess, sys, time
+place = sys.argv[1]
+if not place.endswith(".server"):  # it leads a session of its own, as servers of tests do
+    subprocess.Popen([sys.executable, __file__, f"{place}.server"], start_new_session=True)
+pathlib.Path(f"{place}.new").write_text(str(os.getpid()))
+pathlib.Path(f"{place}.new").rename(place)
+time.sleep(300)
+"""
+
+
+def _start(program: str, *arguments: str) -> subprocess.Popen[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONSAFEPATH": "1"}
+    return subprocess.Popen(
+        [sys.executable, "-c", program, *arguments], env=environment, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
+
+
+def test_what_runs_beside_is_printed_in_one_piece_and_counts() -> None:
+    process = _start(_PRINTING)
+    output = process.communicate(timeout=60)[0]
+    lines = output.splitlines()
+    for name in ("check", "agents"):
+        begin = lines.index(f"=== {name}")
+        assert lines[begin + 1 : begin + 4] == [f"{name} {n}" for n in range(3)]
+    # Alone: after all that runs beside.
+    assert max(lines.index("=== check"), lines.index("=== agents")) < lines.index("=== e2e")
+    assert lines[-1] == "8 passed, 1 failed"
+    assert process.returncode == 1
+
+
+def test_an_interrupted_run_leaves_no_process(tmp_path: Path) -> None:
+    test = tmp_path / "test.py"
+    test.write_text(_TEST_WITH_A_SERVER)
+    process = _start(_WAITING, str(test), str(tmp_path))
+    places = [tmp_path / f"{n}{end}" for n in ("check", "integration") for end in ("", ".server")]
+    deadline = time.monotonic() + 60
+    while not all(place.exists() for place in places):
+        assert time.monotonic() < deadline, list(tmp_path.iterdir())
+        time.sleep(0.05)
+
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=90)
+
+    assert process.returncode == 130
+    assert not [place for place in places if Path(f"/proc/{place.read_text()}").exists()]
+    assert not (tmp_path / "agents").exists()  # what waited in the queue did not begin
