@@ -18,6 +18,7 @@ from shardmerge.schemas.events import (
     ChangeId,
     CommandKind,
     Decision,
+    FixupKind,
     Lineage,
     OperatorCommand,
     Outcome,
@@ -238,7 +239,15 @@ class BarrierWorld(RuleBasedStateMachine):
         """For worlds that look at more; the state is the one before it."""
 
     def _send_a_decision(self) -> None:
+        for fixup in self.outbox[0].fixups:
+            if fixup.kind is FixupKind.SNAPSHOT:
+                self._read_again(fixup.shard)
         self.ddl.append(self.outbox.pop(0))
+
+    def _read_again(self, shard: ShardId) -> None:
+        """A connector is asked for a table's rows, which in this world are what they were."""
+        if shard in self.sources[shard.source].schemas:
+            self.sources[shard.source].tell_scanned(shard)
 
     def _decide_all(self, *sources: str) -> None:
         """Answer whatever can be read, of all sources or of some, and send all answers."""
