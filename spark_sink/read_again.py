@@ -11,8 +11,8 @@ fewer values can be refused for just these, so it is tried when they have come:
    connector carries out twice, after it was killed, makes a later one look answered too early: the
    debt is refused then, and tried again.
 3. Only requests of the debt's own version and before, and for a column that it is about, count.
-4. What stands behind a gate that is held comes when that is opened, and nobody knows when. It is
-   not waited for.
+4. What stands behind a gate that is held comes when that is opened, and nobody knows when: the debt
+   is tried without it.
 
 Nothing waits for itself by that. Rows that are read again may stand behind gates of any version,
 and so wait for statements. But a debt waits for them only as long as no statement that rows wait
@@ -53,9 +53,7 @@ def awaited_rereads(
             continue
         if columns is None:
             columns = _columns_of(target, key, statement)
-        if _has_come(shard, _last_about(before, columns), rows):
-            continue
-        if not _stands_held(target.shards[shard], rows):
+        if not _has_come(shard, _last_about(before, columns), rows):
             found.append(shard)
     return tuple(found)
 
@@ -100,7 +98,7 @@ def _has_come(shard: ShardId, count: int, rows: RowProgress) -> bool:
     return len(scans) >= count and is_applied_up_to(shard, scans[count - 1], rows)
 
 
-def _stands_held(shard: ShardGates, rows: RowProgress) -> bool:
+def stands_held(shard: ShardGates, rows: RowProgress) -> bool:
     """Whether all rows of a shard before the gate at which it is held are applied."""
     gate = shard.first_held
     return gate is not None and not unapplied_before(shard.shard, gate.position, gate.seen, rows)

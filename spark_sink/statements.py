@@ -33,7 +33,7 @@ from shardmerge.schemas.names import ShardId
 
 from .applied import RowProgress, unapplied_before
 from .decisions import Gate, ShardGates, StatementKey, TargetDecisions
-from .read_again import awaited_rereads, told
+from .read_again import awaited_rereads, stands_held, told
 
 _WAITED_FOR = (StatementKind.EXPANDING, StatementKind.SWITCHING)
 WHOLE_TABLE = "table"
@@ -323,13 +323,17 @@ def _waiting_for_rereads(
     """A debt whose turn has come, as it stands while rows are read again that it needs."""
     if at.state not in (StatementState.READY, StatementState.REFUSED):
         return at
-    shards = awaited_rereads(target, at.key, at.statement, rows)
-    if not shards:
-        return at
-    error = f"; the target refused it before: {at.detail}" if at.detail else ""
-    if at.key not in refused and holds_rows_up(at.key, at.statement, left):
-        return at
-    return replace(at, state=StatementState.DEBT, detail=f"waits for {told(shards)}{error}")
+    lacking = awaited_rereads(target, at.key, at.statement, rows)
+    shards = [name for name in lacking if not stands_held(target.shards[name], rows)]
+    if shards:
+        if at.key not in refused and holds_rows_up(at.key, at.statement, left):
+            return at
+        error = f"; the target refused it before: {at.detail}" if at.detail else ""
+        return replace(at, state=StatementState.DEBT, detail=f"waits for {told(shards)}{error}")
+    if lacking and at.detail:
+        behind = f"{told(lacking)} stand behind the gate at which it is held"
+        return replace(at, detail=f"{at.detail}; it is tried again: {behind}")
+    return at
 
 
 def holds_rows_up(

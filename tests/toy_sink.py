@@ -17,7 +17,7 @@ from shardmerge.spark_sink.fills import fill_of
 from shardmerge.spark_sink.partitions import partitions_of
 from shardmerge.spark_sink.plan import BatchPlan, SinkState, plan
 from shardmerge.spark_sink.ranges import RangeTask, Segment
-from shardmerge.spark_sink.read_again import awaited_rereads
+from shardmerge.spark_sink.read_again import awaited_rereads, stands_held
 from shardmerge.spark_sink.restarts import BEGUN, UNDONE, VOID, Restart, Stage, peers
 from shardmerge.spark_sink.row_fold import is_behind
 from shardmerge.spark_sink.statements import (
@@ -263,8 +263,10 @@ class ToySink:
         for target in self.decisions.targets.values():
             executed = self.target.executed
             left = {k: s for k, s in target.statements.items() if k not in executed}
-            if left.get(key) is statement.statement and holds_rows_up(key, left[key], left):
-                return bool(awaited_rereads(target, key, left[key], rows))
+            if left.get(key) is statement.statement:
+                lacking = awaited_rereads(target, key, left[key], rows)
+                held = any(stands_held(target.shards[name], rows) for name in lacking)
+                return held or (bool(lacking) and holds_rows_up(key, left[key], left))
         return False
 
     def _empty(self, truncation: Truncation) -> None:

@@ -16,6 +16,7 @@ from shardmerge.schemas.errors import SourceError
 from shardmerge.schemas.events import CommandKind
 from shardmerge.schemas.grammar import parse
 from shardmerge.schemas.names import ShardId
+from shardmerge.schemas.routing import ExistingRows
 from tests.properties.barrier_world import COLUMNS, SHARDS, VALUES
 from tests.properties.existing_rows_machine import MORE_DEFINITIONS, ExistingRowsMachine
 from tests.toy_target import CONTEXT
@@ -154,6 +155,8 @@ class LateValuesMachine(ExistingRowsMachine):
         arrives: bool,
     ) -> None:
         """The servers make zeros of NULLs, which the target has until they are read again."""
+        if self.existing_rows is not ExistingRows.REREAD:
+            return  # it would have them for good
         for shard in order:
             if (schema := self.schema_of(shard)) is None or schema.column(column) is None:
                 return

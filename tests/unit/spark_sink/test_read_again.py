@@ -128,6 +128,12 @@ def test_what_stands_behind_a_held_gate_is_not_waited_for() -> None:
     assert states(*history)[key(4)][0] is StatementState.READY
     before = states(*history, progress=rows({A_ROWS: Applied(4)}))[key(4)]
     assert before[0] is StatementState.DEBT
+    state, detail = states(*history, refused=[key(4)])[key(4)]
+    assert state is StatementState.REFUSED
+    assert detail.startswith("Invalid use of NULL value; it is tried again: ")
+    assert detail.endswith(
+        f"rows of {A} that are read again stand behind the gate at which it is held"
+    )
 
 
 @pytest.mark.parametrize("kind", [EXPANDING, SWITCHING])
