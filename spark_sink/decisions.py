@@ -187,11 +187,16 @@ class Reread:
 
     Attributes:
         version: Of the decision that asks for it.
-        columns: Identities of the columns in which its rows may differ until then.
+        columns: Identities of the columns in which its rows may differ until then; None where one
+            of them is a column that the shard has no more.
     """
 
     version: int
-    columns: frozenset[str]
+    columns: frozenset[str] | None
+
+    def is_about(self, columns: frozenset[str]) -> bool:
+        """Whether it may bring other values in one of these columns."""
+        return self.columns is None or not self.columns.isdisjoint(columns)
 
 
 @dataclass(slots=True)
@@ -340,7 +345,8 @@ class Decisions:
             for fixup in decision.fixups:
                 if fixup.kind is FixupKind.SNAPSHOT:
                     names = target.shards[fixup.shard].ids_by_name
-                    columns = frozenset(names[n] for n in fixup.columns if n in names)
+                    has_all = names.keys() >= set(fixup.columns)
+                    columns = frozenset(names[n] for n in fixup.columns) if has_all else None
                     asked = Reread(decision.version, columns)
                     target.rereads.setdefault(fixup.shard, []).append(asked)
         if not decision.live and decision.shard is not None:

@@ -85,7 +85,7 @@ def told(shards: Sequence[ShardId]) -> str:
 def _last_about(asked: Sequence[Reread], columns: frozenset[str]) -> int:
     """How many requests are answered when the last one about some of the columns is."""
     for count in range(len(asked), 0, -1):
-        if not asked[count - 1].columns.isdisjoint(columns):
+        if asked[count - 1].is_about(columns):
             return count
     return 0
 

@@ -245,8 +245,12 @@ class BarrierWorld(RuleBasedStateMachine):
         self.ddl.append(self.outbox.pop(0))
 
     def _read_again(self, shard: ShardId) -> None:
-        """A connector is asked for a table's rows, which in this world are what they were."""
+        """A connector is asked for a table's rows. In this world it tells that it has read them.
+
+        What comes of values that rows would bring is a matter of other machines.
+        """
         if shard in self.sources[shard.source].schemas:
+            self.target.orphans |= numbers_of(shard)
             self.sources[shard.source].tell_scanned(shard)
 
     def _decide_all(self, *sources: str) -> None:
