@@ -209,6 +209,13 @@ class BarrierWorld(RuleBasedStateMachine):
         step = coordinator.decide(self.state, tracked)
         assert step.decision is not None
         self._decided(step.decision)
+        known = self.state.shards.get(shard)
+        if known and known.real:
+            was = {c.column.name: c.id for c in known.real.columns}
+            now = {c.column.name: c.id for c in step.decision.columns}
+            if any(was[x.before] != now[x.name] for x in lineage if x.before not in ("", x.name)):
+                # A rename gave the column up, for one that others have.
+                self.target.orphans |= numbers_of(shard)
         self.state = step.state
         self.outbox.append(step.decision)
         if after is None:
@@ -250,7 +257,6 @@ class BarrierWorld(RuleBasedStateMachine):
         What comes of values that rows would bring is a matter of other machines.
         """
         if shard in self.sources[shard.source].schemas:
-            self.target.orphans |= numbers_of(shard)
             self.sources[shard.source].tell_scanned(shard)
 
     def _decide_all(self, *sources: str) -> None:
