@@ -211,9 +211,10 @@ class BarrierWorld(RuleBasedStateMachine):
         self._decided(step.decision)
         known = self.state.shards.get(shard)
         if known and known.real:
-            was = {c.column.name: c.id for c in known.real.columns}
+            ids = {c.column.name: c.id for c in known.real.columns}
             now = {c.column.name: c.id for c in step.decision.columns}
-            if any(was[x.before] != now[x.name] for x in lineage if x.before not in ("", x.name)):
+            renamed = [x for x in lineage if x.before not in ("", x.name)]
+            if any(ids.get(x.before) != now.get(x.name) for x in renamed):
                 # A rename gave the column up, for one that others have.
                 self.target.orphans |= numbers_of(shard)
         self.state = step.state

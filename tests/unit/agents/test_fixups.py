@@ -280,7 +280,7 @@ def test_values_that_a_shard_left_go_before_their_column_gets_narrower(origin: O
     else:
         assert fixup.kind is FixupKind.UPDATE
         clear, then = gone.statements
-        assert clear.sql.startswith("UPDATE `merged`.`t` SET `a` = '3' WHERE `_shard` = ")
+        assert clear.sql.startswith("UPDATE `merged`.`t` SET `a` = 3 WHERE `_shard` = ")
         # Late rows of the shard can have its values still: it waits for them as the debt does.
         assert (clear.kind, clear.shard) == (StatementKind.ROWS, None)
         assert (then.sql, then.kind) == (narrower, StatementKind.CONTRACTING)
