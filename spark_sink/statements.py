@@ -3,7 +3,8 @@
 The rules (``StatementKind``; why they are right: DESIGN of the offset barrier):
 
 * A statement waits for every earlier statement of its target with a common subject, but not for
-  a debt that the target refuses: where it changes what the debt was about, the debt is void. Only
+  a debt that the target refuses: where it changes what the debt was about, the debt is void, but
+  for NOT NULL that it has not taken back (``passed_debts``). Only
   a column that is to go must be gone before another one of its name comes, and a debt waits for
   one about the same thing, unless it drops that.
 * Apart from that an expanding one may run at once: it overtakes debts.
@@ -33,6 +34,7 @@ from shardmerge.schemas.names import ShardId
 
 from .applied import RowProgress, unapplied_before
 from .decisions import Gate, ShardGates, StatementKey, TargetDecisions
+from .passed_debts import carried_debts, forbids_null, without_not_null
 from .read_again import awaited_rereads, stands_held, told
 
 _WAITED_FOR = (StatementKind.EXPANDING, StatementKind.SWITCHING)
@@ -163,9 +165,16 @@ def open_statements(
     found: list[OpenStatement] = []
     earlier: dict[str, StatementKey] = {}
     refused_of: dict[str, StatementKey] = {}
+    passed: set[str] = set()
     void = void_debts(target, executed)
     left = {k: s for k, s in target.statements.items() if k not in executed and k not in void}
-    for key, statement in left.items():
+    if refused:
+        left |= carried_debts(target.statements, executed)
+        left = dict(sorted(left.items()))
+    for key, decided in left.items():
+        statement = decided
+        if statement.kind in _WAITED_FOR and statement.subjects[0] in passed:
+            statement = without_not_null(statement)
         before = _earlier(statement, earlier)
         if before is None and _may_be_passed(statement):
             # With it executed the one before would be void, and what that is to bring lost.
@@ -178,6 +187,8 @@ def open_statements(
             found.append(_waiting_for_rereads(target, at, left, refused, rows))
         if key in refused and _may_be_passed(statement):
             refused_of[statement.subjects[0]] = key
+            if forbids_null(statement):
+                passed.add(statement.subjects[0])
             continue
         for subject in statement.subjects:
             earlier[subject] = key
@@ -197,7 +208,8 @@ def void_debts(target: TargetDecisions, executed: Collection[StatementKey]) -> s
     """The debts that a later statement has passed by, and undone or made pointless.
 
     A statement's first subject is what it changes; a rename changes what has the new name, too.
-    What an index or a check is made of it does not change.
+    What an index or a check is made of it does not change. Of those that are here, debts to NOT
+    NULL may be open all the same (``carried_debts``).
     """
     changed: set[str] = set()
     found = set()

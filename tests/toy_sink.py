@@ -263,7 +263,7 @@ class ToySink:
         for target in self.decisions.targets.values():
             executed = self.target.executed
             left = {k: s for k, s in target.statements.items() if k not in executed}
-            if left.get(key) is statement.statement:
+            if key in left:
                 lacking = awaited_rereads(target, key, left[key], rows)
                 held = any(stands_held(target.shards[name], rows) for name in lacking)
                 return held or (bool(lacking) and holds_rows_up(key, left[key], left))
