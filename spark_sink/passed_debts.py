@@ -84,7 +84,8 @@ def _after(debt: TargetStatement, statement: TargetStatement) -> TargetStatement
             return None if later.nullable else replace(debt, sql=statement.sql)
         case AlterDefault(default=default):
             return _with_definition(debt, replace(column, default=default))
-    return None
+        case _:
+            return None
 
 
 def _defined(statement: TargetStatement) -> Column | None:
