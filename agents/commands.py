@@ -207,7 +207,7 @@ def _leave(state: TargetState, command: OperatorCommand, dialect: Dialect) -> St
         return refuse(state, command, why)
     remaining = state.without_shard(known.shard)
     if not deletes:
-        remaining = replace(remaining, leftovers=True)
+        remaining = replace(remaining, departed_rows=True)
     settled = settle_or_stay(remaining, dialect)
     if known.hold is not None:
         settled = with_opened(settled, {known.shard: state.version})

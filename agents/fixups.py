@@ -42,6 +42,7 @@ from shardmerge.schemas.row_effects import (
 from shardmerge.schemas.row_statements import filling
 
 from .answers import Step, with_statement
+from .leftovers import left_over, with_cleared
 from .renewals import is_late, kept_values, made_anew, renewed_behind_gate, with_converted
 from .rereads import is_read_as_whole, lost_by_reading, why_not_read_again
 from .state import ShardState, TargetState
@@ -90,7 +91,8 @@ def with_fixups(
     new = _carried(new, effects)
     moved = [name for name in effects if name in new.shards and not new.shards[name].hold]
     had = [column for column in old.columns if column.id not in renewed]
-    fills = next_fills(old.fills, had, new.columns, _given_up(old, new, moved))
+    given_up = _given_up(old, new, moved)
+    fills = next_fills(old.fills, had, new.columns, given_up)
     # Their values stand now in the one, now in the other.
     fills = {column_id: fill for column_id, fill in fills.items() if column_id not in copied}
     if fills != old.fills:
@@ -100,14 +102,21 @@ def with_fixups(
     # What was read as a whole has come already.
     asked = (reload.shard for reload in decision.reloads if not reload.began_ms)
     fixups += [_reloading(new.shards[name]) for name in asked]
-    for name in sorted(set(moved) - reloaded):
+    left = left_over(old, new, given_up, decision.statements)
+    for name in sorted({*moved, *left} - reloaded):
         columns = _that_count(new.shards[name])
-        since = since_added(effects[name], renewed)
+        since = since_added(effects.get(name, ()), renewed)
         found = differing(since, columns, had, new.columns, old.fills)
-        if found:
-            fixup, statement = _fixup(new, name, found, dialect, copied)
-            fixups.append(fixup)
-            step = with_statement(step, statement) if statement else step
+        early = left.get(name, [])
+        if not (found or early):
+            continue
+        fixup, statement = _fixup(new, name, (*found, *early), dialect, copied)
+        fixups.append(fixup)
+        if statement is not None:
+            if early and (cleared := _filling(new, name, early, dialect, copied)):
+                step = with_cleared(step, cleared, early)
+            if found and (filled := _filling(new, name, found, dialect, copied)):
+                step = with_statement(step, filled)
     fixups = with_mates(new, fixups)
     new = with_awaited(new, fixups, reloaded)
     decision = step.decision

@@ -54,7 +54,7 @@ class UnknownKey:
 
         Rows of shards that left cannot: nobody knows them by the new key.
         """
-        if state.existing_rows is not ExistingRows.REREAD or state.leftovers:
+        if state.existing_rows is not ExistingRows.REREAD or state.departed_rows:
             return False
         shards = (state.shards[name] for name in self.shards)
         return not any(

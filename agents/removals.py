@@ -45,7 +45,7 @@ def without_leaving(state: TargetState, change: SchemaChange) -> TargetState:
     remaining = state.without_shard(change.shard)
     if _deletes(state, change) or _is_swap(change):
         return remaining
-    return replace(remaining, leftovers=True)
+    return replace(remaining, departed_rows=True)
 
 
 def _deletes(state: TargetState, change: SchemaChange) -> bool:

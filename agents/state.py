@@ -223,7 +223,7 @@ class TargetState:
         policies: Those that an operator set instead of the routes': name → value, see
             ``commands.POLICIES``.
         awaited: Shards whose tables are to be read as a whole, which was not told yet, sorted.
-        leftovers: Whether rows of shards that left stay in the target.
+        departed_rows: Whether rows of shards that left stay in the target.
         told: What the target does without, as its decisions told, see ``TargetSchema.sentences``.
         origin: The target's origin columns: those of the route when the first shard came.
         defaults: What utf8mb4 is collated by where nothing is written, on the sources' servers; it
@@ -260,7 +260,7 @@ class TargetState:
     types: TypePolicy = TypePolicy.WIDE
     policies: Mapping[str, str] = field(default_factory=dict)
     awaited: tuple[ShardId, ...] = ()
-    leftovers: bool = False
+    departed_rows: bool = False
     told: tuple[str, ...] = ()
     origin: Origin = NO_ORIGIN
     defaults: frozenset[str] = field(default=frozenset(), compare=False)

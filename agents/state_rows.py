@@ -191,7 +191,7 @@ def stored_state(
         types=header.types,
         policies=header.policies,
         awaited=header.awaited,
-        leftovers=header.leftovers,
+        departed_rows=header.departed_rows,
         told=header.told,
         origin=header.origin,
     )
@@ -218,7 +218,7 @@ class _StoredHeader:
     keyless: Keyless = Keyless.COUNT
     types: TypePolicy = TypePolicy.PUBLISHED
     awaited: tuple[ShardId, ...] = ()
-    leftovers: bool = True
+    departed_rows: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +273,7 @@ def _header(state: TargetState) -> _StoredHeader:
         state.keyless,
         state.types,
         state.awaited,
-        state.leftovers,
+        state.departed_rows,
     )
 
 

@@ -42,7 +42,7 @@ def with_mates(state: TargetState, fixups: Sequence[Fixup]) -> list[Fixup]:
     if not wholes or state.origin.tells_shards_apart:
         return sorted(fixups, key=_shard)
     why = ""
-    if state.leftovers:
+    if state.departed_rows:
         why = "its rows cannot be told from those of shards that left"
     had = {fixup.shard for fixup in wholes}
     others = sorted(name for name in state.shards if name not in had)

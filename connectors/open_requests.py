@@ -88,8 +88,7 @@ class SourceRequests:
     def said(self, notice: Notice, now_s: float, shortest_s: float) -> SourceRequests:
         """After a notice: a table's scan answers its oldest request."""
         still = list(self.open)
-        if notice.type == "TABLE_SCAN_COMPLETED" and notice.status != "SQL_EXCEPTION":
-            # After SQL_EXCEPTION the rows were not read: it stays open, and is sent again.
+        if notice.tells_scan:
             first = next((r for r in still if r.table == notice.table), None)
             if first is not None:
                 still.remove(first)

@@ -51,6 +51,12 @@ class Notice:
     status: str = ""
     table: str = ""
 
+    @property
+    def tells_scan(self) -> bool:
+        """Whether a table was read as a whole; rows of it that were sent precede the notice."""
+        # After SQL_EXCEPTION the rows were not read: it is asked for again.
+        return self.type == "TABLE_SCAN_COMPLETED" and self.status != "SQL_EXCEPTION"
+
 
 def signal_database(pipeline: Pipeline, source: Source) -> str:
     """The database of a source's signal table: no other connector reads or writes it.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -70,11 +70,14 @@ class RowProgress:
         applied: Row partition → where it stands; one that is not listed stands at offset 0.
         watermarks: The latest reading.
         caught_up: See ``CatchUp``.
+        scans: Source and ``database.table`` → for each time that its connector told that it has
+            read the table again, in order, the number of the first reading after that.
     """
 
     applied: Mapping[Partition, Applied] = field(default_factory=dict)
     watermarks: Watermarks = field(default_factory=Watermarks)
     caught_up: Mapping[Partition, Reached] = field(default_factory=dict)
+    scans: Mapping[tuple[str, str], Sequence[int]] = field(default_factory=dict)
 
     def at(self, partition: Partition) -> Applied:
         """Where a partition stands."""
@@ -156,6 +159,28 @@ def moved_streams(
         if shard is not None and stream_of(shard, topics).topic != partition.topic:
             return shard, partition.topic, topics.topic_of(shard)
     return None
+
+
+def is_applied_up_to(shard: ShardId, reading: int, rows: RowProgress) -> bool:
+    """Whether everything is applied that a shard's row topic held at a reading of watermarks.
+
+    Args:
+        shard: Any.
+        reading: Its number; a later one proves as much.
+        rows: How far rows are applied.
+    """
+    watermarks = rows.watermarks
+    current = watermarks.number >= reading
+    partitions = watermarks.partitions_of(shard)
+    if not partitions:
+        return current
+    for partition in partitions:
+        reached = rows.caught_up.get(partition)
+        if reached is not None and reached.number >= reading:
+            continue
+        if not current or rows.at(partition).offset < watermarks.end(partition):
+            return False
+    return True
 
 
 def unapplied_before(

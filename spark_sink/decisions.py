@@ -128,6 +128,17 @@ class ShardGates:
         self._versions.append(gate.version)
         self._reach(gate)
 
+    @property
+    def ids_by_name(self) -> dict[str, str]:
+        """The names of its columns behind its last gate → their identities."""
+        return {item.column.name: item.id for item in self.gates[-1].columns}
+
+    @property
+    def first_held(self) -> Gate | None:
+        """The first gate that is held and not opened; None when there is none."""
+        index = self.first_blocked(_NEVER)
+        return self.gates[index] if index < len(self.gates) else None
+
     def upto(self, version: int) -> int:
         """How many of the gates have a version of at most ``version``."""
         return bisect_right(self._versions, version)
@@ -179,6 +190,24 @@ def _is_loose(gate: Gate) -> bool:
     return not key or any(is_loose(c.column.type) for c in key)
 
 
+@dataclass(frozen=True, slots=True)
+class Reread:
+    """That a shard's table is to be read again.
+
+    Attributes:
+        version: Of the decision that asks for it.
+        columns: Identities of the columns in which its rows may differ until then; None where one
+            of them is a column that the shard has no more.
+    """
+
+    version: int
+    columns: frozenset[str] | None
+
+    def is_about(self, columns: frozenset[str]) -> bool:
+        """Whether it may bring other values in one of these columns."""
+        return self.columns is None or not self.columns.isdisjoint(columns)
+
+
 @dataclass(slots=True)
 class TargetDecisions:
     """What is decided for one target, as far as the versions have no gap.
@@ -191,6 +220,7 @@ class TargetDecisions:
         left: Shards that an operator took out, and that have had no schema change since.
         fixups: Version of a decision with fix-ups → the shards that they are about.
         read_again: All of those shards: rows of theirs may come again by a snapshot.
+        rereads: Shard → what was asked of it since it came, in order.
         restarted: Shards with a gate whose rows of before go, by the first one.
         reloads: Version of a decision that reloads shards → these, sorted.
         awaited: Shards whose tables are to be read as a whole, which no decision has told yet →
@@ -205,6 +235,7 @@ class TargetDecisions:
     left: set[ShardId] = field(default_factory=set)
     fixups: dict[int, tuple[ShardId, ...]] = field(default_factory=dict)
     read_again: set[ShardId] = field(default_factory=set)
+    rereads: dict[ShardId, list[Reread]] = field(default_factory=dict)
     restarted: list[ShardId] = field(default_factory=list)
     reloads: dict[int, tuple[ShardId, ...]] = field(default_factory=dict)
     awaited: dict[ShardId, int] = field(default_factory=dict)
@@ -325,6 +356,15 @@ class Decisions:
         if decision.fixups:
             target.fixups[decision.version] = tuple(fixup.shard for fixup in decision.fixups)
             target.read_again.update(target.fixups[decision.version])
+            for fixup in decision.fixups:
+                if fixup.kind in (FixupKind.SNAPSHOT, FixupKind.RELOAD):
+                    names = target.shards[fixup.shard].ids_by_name
+                    # All columns of a shard come anew where its rows were taken out.
+                    has_all = fixup.kind is FixupKind.SNAPSHOT
+                    has_all = has_all and names.keys() >= set(fixup.columns)
+                    columns = frozenset(names[n] for n in fixup.columns) if has_all else None
+                    asked = Reread(decision.version, columns)
+                    target.rereads.setdefault(fixup.shard, []).append(asked)
         for fixup in decision.fixups:
             if fixup.kind is FixupKind.WHOLE:
                 target.awaited.setdefault(fixup.shard, decision.version)
@@ -373,6 +413,8 @@ class Decisions:
             shard = target.shards[name] = ShardGates(name)
             owners = self._streams.setdefault(stream_of(name, self.topics), [])
             owners.append((target.target, name))
+        if name in target.left or not shard.gates or not shard.gates[-1].live:
+            target.rereads.pop(name, None)
         target.left.discard(name)
         position = decision.position
         if decision.snapshot and not shard.gates:

@@ -237,7 +237,8 @@ class Driver:
         )
 
     def _row_progress(self) -> RowProgress:
-        return RowProgress(self._applied, self._intake.watermarks, self._catch_up.caught_up)
+        intake = self._intake
+        return RowProgress(self._applied, intake.watermarks, self._catch_up.caught_up, intake.scans)
 
     def _execute(self, batch: BatchPlan) -> None:
         """Begin to execute what is ready."""

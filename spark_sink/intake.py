@@ -7,8 +7,12 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import deque
 from collections.abc import Collection, Mapping
 
+from shardmerge.connectors.avro_wire import RegistryUnreachable
+from shardmerge.connectors.record_formats import json_of_connectors
+from shardmerge.connectors.signals import notice
 from shardmerge.schemas import topics
 from shardmerge.schemas.errors import ContractError
 from shardmerge.schemas.events import Decision
@@ -38,11 +42,17 @@ _LOUD_S = 5.0
 """How long a missing decision is waited for before the log says so."""
 
 
+def tailed(pipeline: Pipeline) -> list[str]:
+    """The topics of one partition that the sink reads from their beginning."""
+    own = (topics.ddl(pipeline).name, topics.notifications(pipeline).name)
+    return [*own, *(source.name for source in pipeline.sources)]
+
+
 class Intake:
     """Follows a pipeline's topics.
 
     Args:
-        tail: Of the ddl topic and the schema-change topics.
+        tail: Of the topics that ``tailed`` names.
         format_: Of our own records.
         applies_in_step: Whether streams that need it are applied in step (``in_step``).
 
@@ -52,6 +62,7 @@ class Intake:
         watermarks: The latest reading of the row topics' ends.
         row_topics: The row topics that there are, by the latest list; another object with each.
         in_step: Streams that are applied in step → what is known to be complete of them.
+        scans: Tables that were read again, see ``RowProgress``.
         unreadable: Partition as Kafka has it → where a transaction is open, behind which there are
             rows; all before it is safe already.
     """
@@ -70,11 +81,15 @@ class Intake:
         self.watermarks = Watermarks()
         self.row_topics: Mapping[str, RowTopic] = {}
         self.in_step: Mapping[Stream, Closure | None] = {}
+        self.scans: dict[tuple[str, str], list[int]] = {}
         self.unreadable: dict[Partition, int] = {}
         self._offsets = offsets
         self._tail = tail
         self._format = format_
         self._ddl_topic = topics.ddl(pipeline).name
+        self._notifications = topics.notifications(pipeline).name
+        self._notices: deque[TailRecord] = deque()
+        self._to_json = json_of_connectors(pipeline.kafka)
         self._ddl_read_to = 0
         self._listing = Listing()
         self._list_at = self._describe_at = 0.0
@@ -96,7 +111,7 @@ class Intake:
             self.read(timeout_s=1.0)
 
     def read(self, timeout_s: float) -> bool:
-        """Fold what came in the ddl topic and the schema-change topics.
+        """Fold what came in the ddl topic, the schema-change topics and the notifications.
 
         Args:
             timeout_s: Longest wait for a first record.
@@ -112,10 +127,14 @@ class Intake:
         for event in self._tail.read(timeout_s):
             if event.topic == self._ddl_topic:
                 shown |= self._read_ddl(event)
+            elif event.topic == self._notifications:
+                if isinstance(event, TailRecord):
+                    self._notices.append(event)
             elif isinstance(event, TailRecord):
                 self.barriers.tails[event.topic].record(event.offset)
             else:
                 self.barriers.tails[event.topic].reached(event.offset)
+        self._read_notices()
         return shown
 
     def _read_ddl(self, event: TailRecord | TailEnd) -> bool:
@@ -131,6 +150,24 @@ class Intake:
                 f"{event.topic}@{event.offset} is a {type(record).__name__}, not a Decision"
             )
         return self.decisions.add(record)
+
+    def _read_notices(self) -> None:
+        """Take what connectors told; the rest stays for later while a registry is away."""
+        while self._notices:
+            event = self._notices[0]
+            try:
+                said = notice(self._to_json(event.value))
+            except RegistryUnreachable:
+                return
+            except ContractError as error:
+                # Debts wait the longer for it, until the table is read once more.
+                facts = {"offset": event.offset, "error": str(error)}
+                log.warning("notification not read", extra=facts)
+                said = None
+            self._notices.popleft()
+            if said is not None and said.tells_scan:
+                readings = self.scans.setdefault((said.source, said.table), [])
+                readings.append(self.watermarks.number + 1)
 
     def observe(self) -> None:
         """Read where the row partitions end; after that the barrier of these ends.

@@ -22,7 +22,7 @@ from shardmerge.schemas.pipeline import Pipeline, parse_pipeline
 
 from .driver import Driver
 from .failpoints import reach
-from .intake import Intake
+from .intake import Intake, tailed
 from .offsets import OffsetReader, TopicTail
 from .publisher import ProgressPublisher
 from .settings import SinkSettings, settings_from
@@ -85,8 +85,7 @@ def run(settings: SinkSettings, pipeline: Pipeline, stopped: Stopped) -> None:
     log.info("sink started", extra={"pipeline": pipeline.name, "writer_epoch": epoch})
     reach("epoch-taken")
     statements = StatementRunner(lambda: target.journal_of_thread(epoch))
-    tailed = [topics.ddl(pipeline).name, *(source.name for source in pipeline.sources)]
-    tail = TopicTail(bootstrap, tailed)
+    tail = TopicTail(bootstrap, tailed(pipeline))
     publisher = ProgressPublisher(bootstrap, topics.sink_progress(pipeline).name, format_)
     driver = Driver(
         pipeline,

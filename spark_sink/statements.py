@@ -3,8 +3,10 @@
 The rules (``StatementKind``; why they are right: DESIGN of the offset barrier):
 
 * A statement waits for every earlier statement of its target with a common subject, but not for
-  a debt that the target refuses: where it changes what the debt was about, the debt is void. Only
-  a column that is to go must be gone before another one of its name comes.
+  a debt that the target refuses: where it changes what the debt was about, the debt is void, but
+  for NOT NULL that it has not taken back (``passed_debts``). Only
+  a column that is to go must be gone before another one of its name comes, and a debt waits for
+  one about the same thing, unless it drops that.
 * Apart from that an expanding one may run at once: it overtakes debts.
 * A contracting or switching one of version v waits until each shard has applied all rows before
   its *limit* as of v (``limit_of``). That is every shard that a decision up to v names: shards
@@ -13,6 +15,8 @@ The rules (``StatementKind``; why they are right: DESIGN of the offset barrier):
   waits for the rows up to the last gate as of v instead (``debt_limit_of``): rows that the same
   version lets through can be what it needs. A server refuses NOT NULL while the target has a NULL
   which the shard replaced behind a held gate.
+* A debt that the target may refuse for values of rows waits for those that are read again, as long
+  as it holds nobody up (``read_again``; why no wait is circular stands there).
 * One that changes the rows of one shard waits for that shard's rows before the gate at which it
   stands (``rows_gate``), and for nobody else's; one that changes rows of all is a debt like those.
 * Where a decision reloads shards, only expanding statements run before their rows are taken out:
@@ -32,6 +36,8 @@ from shardmerge.schemas.names import ShardId
 
 from .applied import RowProgress, unapplied_before
 from .decisions import Gate, ShardGates, StatementKey, TargetDecisions
+from .passed_debts import carried_debts, forbids_null, without_not_null
+from .read_again import awaited_rereads, stands_held, told
 from .restarts import unsettled_reload
 
 _WAITED_FOR = (StatementKind.EXPANDING, StatementKind.SWITCHING)
@@ -161,11 +167,21 @@ def open_statements(
     """
     found: list[OpenStatement] = []
     earlier: dict[str, StatementKey] = {}
-    void = _void(target, executed)
-    for key, statement in target.statements.items():
-        if key in executed or key in void:
-            continue
+    refused_of: dict[str, StatementKey] = {}
+    passed: set[str] = set()
+    void = void_debts(target, executed)
+    left = {k: s for k, s in target.statements.items() if k not in executed and k not in void}
+    if refused:
+        left |= carried_debts(target.statements, executed)
+        left = dict(sorted(left.items()))
+    for key, decided in left.items():
+        statement = decided
+        if statement.kind in _WAITED_FOR and statement.subjects[0] in passed:
+            statement = without_not_null(statement)
         before = _earlier(statement, earlier)
+        if before is None and _may_be_passed(statement):
+            # With it executed the one before would be void, and what that is to bring lost.
+            before = refused_of.get(statement.subjects[0])
         if before is not None:
             detail = f"waits for statement {before.version}.{before.ordinal}"
             found.append(OpenStatement(key, statement, StatementState.WAITING, detail))
@@ -173,8 +189,12 @@ def open_statements(
             detail = f"waits until the rows of {reloaded}, which are read again, are taken out"
             found.append(OpenStatement(key, statement, StatementState.DEBT, detail))
         else:
-            found.append(_at_its_turn(target, key, statement, refused.get(key), rows))
+            at = _at_its_turn(target, key, statement, refused.get(key), rows)
+            found.append(_waiting_for_rereads(target, at, left, refused, rows))
         if key in refused and _may_be_passed(statement):
+            refused_of[statement.subjects[0]] = key
+            if forbids_null(statement):
+                passed.add(statement.subjects[0])
             continue
         for subject in statement.subjects:
             earlier[subject] = key
@@ -183,20 +203,26 @@ def open_statements(
 
 def _may_be_passed(statement: TargetStatement) -> bool:
     """Whether later statements need not wait for one that is refused; some may undo it."""
-    drops = any(not binding.name for binding in statement.binds)
-    return statement.kind is StatementKind.CONTRACTING and not drops
+    return statement.kind is StatementKind.CONTRACTING and not _drops(statement)
 
 
-def _void(target: TargetDecisions, executed: Collection[StatementKey]) -> set[StatementKey]:
+def _drops(statement: TargetStatement) -> bool:
+    return any(not binding.name for binding in statement.binds)
+
+
+def void_debts(target: TargetDecisions, executed: Collection[StatementKey]) -> set[StatementKey]:
     """The debts that a later statement has passed by, and undone or made pointless.
 
-    A statement's first subject is what it changes.
+    A statement's first subject is what it changes; a rename changes what has the new name, too.
+    What an index or a check is made of it does not change. Of those that are here, debts to NOT
+    NULL may be open all the same (``carried_debts``).
     """
     changed: set[str] = set()
     found = set()
     for key, statement in reversed(target.statements.items()):
         if key in executed:
-            changed.update(statement.subjects)
+            changed.update(statement.subjects[:1])
+            changed.update(f"column:{b.name.lower()}" for b in statement.binds if b.name)
         elif _may_be_passed(statement) and statement.subjects[0] in changed:
             found.add(key)
     return found
@@ -315,20 +341,46 @@ def _at_its_turn(
     if refusal is None:
         return OpenStatement(key, statement, StatementState.READY)
     state = StatementState.REFUSED if refusal.resting else StatementState.READY
-    detail = f"{refusal.error}{_read_again(target, key.version)}"
-    return OpenStatement(key, statement, state, detail)
+    return OpenStatement(key, statement, state, refusal.error)
 
 
-def _read_again(target: TargetDecisions, version: int) -> str:
-    """Whose rows are asked for once more that a refused statement may need; "" for nobody's."""
-    names: dict[ShardId, int] = {}
-    for at, shards in target.fixups.items():
-        if at <= version:
-            names |= dict.fromkeys(shards, at)
-    if not names:
-        return ""
-    told = ", ".join(f"{shard} (since version {at})" for shard, at in sorted(names.items()))
-    return f"; it is tried again: rows that it needs may be among those that are read again: {told}"
+def _waiting_for_rereads(
+    target: TargetDecisions,
+    at: OpenStatement,
+    left: Mapping[StatementKey, TargetStatement],
+    refused: Collection[StatementKey],
+    rows: RowProgress,
+) -> OpenStatement:
+    """A debt whose turn has come, as it stands while rows are read again that it needs."""
+    if at.state not in (StatementState.READY, StatementState.REFUSED):
+        return at
+    lacking = awaited_rereads(target, at.key, at.statement, rows)
+    shards = [name for name in lacking if not stands_held(target.shards[name], rows)]
+    if shards:
+        if at.key not in refused and holds_rows_up(at.key, at.statement, left):
+            return at
+        error = f"; the target refused it before: {at.detail}" if at.detail else ""
+        return replace(at, state=StatementState.DEBT, detail=f"waits for {told(shards)}{error}")
+    if lacking and at.detail:
+        behind = f"{told(lacking)} stand behind the gate at which it is held"
+        return replace(at, detail=f"{at.detail}; it is tried again: {behind}")
+    return at
+
+
+def holds_rows_up(
+    key: StatementKey, statement: TargetStatement, left: Mapping[StatementKey, TargetStatement]
+) -> bool:
+    """Whether a later statement that rows wait for waits for this one, perhaps by others."""
+    subjects = set(statement.subjects)
+    for other, later in left.items():
+        if other <= key:
+            continue
+        everything = WHOLE_TABLE in subjects or WHOLE_TABLE in later.subjects
+        if everything or not subjects.isdisjoint(later.subjects):
+            if later.kind in _WAITED_FOR or later.shard is not None:
+                return True
+            subjects.update(later.subjects)
+    return False
 
 
 def _earlier(

@@ -63,11 +63,22 @@ class Row:
         return self.reread
 
 
+@dataclass(frozen=True)
+class Scanned:
+    """What a connector tells when it has read a table again."""
+
+    shard: ShardId
+
+
+NOTICES = Place("notices", 0)
+Event = Ddl | Row | Scanned
+
+
 @dataclass
 class Entry:
     """What an offset holds: a record of a transaction, or its marker (``value`` None)."""
 
-    value: Ddl | Row | None
+    value: Event | None
     producer: str
     aborted: bool = False
 
@@ -87,7 +98,7 @@ class Log:
     def stable_end(self) -> int:
         return min(self.open_from.values(), default=len(self.entries))
 
-    def committed(self, start: int, end: int) -> Iterator[tuple[int, Ddl | Row]]:
+    def committed(self, start: int, end: int) -> Iterator[tuple[int, Event]]:
         """Records in ``[start, end)`` that a read-committed consumer gets."""
         for offset in range(start, min(end, self.stable_end)):
             entry = self.entries[offset]
@@ -130,9 +141,10 @@ class ToySource:
         self._clock = 0
         self._unmarked: list[Place] = []
         self._aborting = False
-        self._open: list[tuple[Place, Ddl | Row]] = []
-        self._again: list[tuple[Place, Ddl | Row]] = []
+        self._open: list[tuple[Place, Event]] = []
+        self._again: list[tuple[Place, Event]] = []
         kafka.ensure(name, 1)
+        kafka.ensure(NOTICES.topic, 1)
 
     def next_position(self) -> SourcePosition:
         self._clock += 10
@@ -154,6 +166,12 @@ class ToySource:
             self.finish()
         self._append(place, event)
         self.sent.append(event)
+
+    def tell_scanned(self, shard: ShardId) -> None:
+        """Tell, in the open transaction, that all rows of a table are sent that were read again."""
+        if not self._open:
+            self.finish()
+        self._append(NOTICES, Scanned(shard))
 
     def commit(self, *, abort: bool = False) -> None:
         """Decide the open transaction, if there is one; its markers are still on their way."""
@@ -191,7 +209,7 @@ class ToySource:
         self.commit()
         self.finish()
 
-    def _append(self, place: Place, event: Ddl | Row) -> None:
+    def _append(self, place: Place, event: Event) -> None:
         log = self.kafka.logs[place]
         log.open_from.setdefault(self.name, len(log.entries))
         log.entries.append(Entry(event, self.name))

@@ -13,16 +13,22 @@ from shardmerge.schemas.position import BEGINNING
 from shardmerge.schemas.routing import RoutingRule
 from shardmerge.spark_sink.applied import Applied, CatchUp, RowProgress, Watermarks
 from shardmerge.spark_sink.barrier import Barrier, Barriers
-from shardmerge.spark_sink.decisions import Decisions, Gate
+from shardmerge.spark_sink.decisions import Decisions, Gate, StatementKey
 from shardmerge.spark_sink.fills import fill_of
 from shardmerge.spark_sink.partitions import partitions_of
 from shardmerge.spark_sink.plan import BatchPlan, SinkState, plan
 from shardmerge.spark_sink.ranges import RangeTask, Segment
+from shardmerge.spark_sink.read_again import awaited_rereads, stands_held
 from shardmerge.spark_sink.restarts import BEGUN, UNDONE, VOID, Restart, Stage, peers
 from shardmerge.spark_sink.row_fold import is_behind
-from shardmerge.spark_sink.statements import OpenStatement, bindings
+from shardmerge.spark_sink.statements import (
+    OpenStatement,
+    Refused,
+    bindings,
+    holds_rows_up,
+)
 from shardmerge.spark_sink.truncations import Truncation, emptying
-from tests.toy_kafka import Place, Row, ToyKafka
+from tests.toy_kafka import NOTICES, Place, Row, Scanned, ToyKafka
 from tests.toy_target import FAMILIES, Rejected, ToyTarget
 from tests.toy_truncations import Move, moves_behind
 
@@ -75,6 +81,9 @@ class ToySink:
         self.unknown_rows: set[ShardId] = set()
         self._running: Iterator[None] = iter(())
         self._ddl_read = 0
+        self._notices_read = 0
+        self.scans: dict[tuple[str, str], list[int]] = {}
+        self.refused: dict[StatementKey, str] = {}
 
     def steps(self) -> Iterator[None]:
         while True:
@@ -94,7 +103,11 @@ class ToySink:
         targets = self.decisions.targets
         return SinkState(
             executed=dict.fromkeys(targets, self.target.executed),
-            rows=RowProgress(self.applied, self.watermarks, self.catch_up.caught_up),
+            refused={
+                target: {key: Refused(error, resting=False) for key, error in self.refused.items()}
+                for target in targets
+            },
+            rows=RowProgress(self.applied, self.watermarks, self.catch_up.caught_up, self.scans),
             safe_ends=self.barriers.safe_ends,
             busy=self.busy,
             resting=dict.fromkeys(self.stuck | self.unknown_rows, BEGINNING),
@@ -123,6 +136,14 @@ class ToySink:
             for offset, _ in log.committed(tail.read_to, end):
                 tail.record(offset)
             tail.reached(end)
+        notices = self.kafka.logs[NOTICES]
+        end = notices.stable_end
+        for _, said in notices.committed(self._notices_read, end):
+            assert isinstance(said, Scanned)
+            table = f"{said.shard.database}.{said.shard.table}"
+            readings = self.scans.setdefault((said.shard.source, table), [])
+            readings.append(self.watermarks.number + 1)
+        self._notices_read = end
         yield
 
     def _observe(self) -> Iterator[None]:
@@ -229,7 +250,26 @@ class ToySink:
 
     def _run(self, ready: Sequence[OpenStatement]) -> Iterator[None]:
         for statement in ready:
-            yield from self.target.parts(statement.key, statement.statement.sql)
+            try:
+                yield from self.target.parts(statement.key, statement.statement.sql)
+            except Rejected as error:
+                if not self._is_early(statement):
+                    raise
+                self.refused[statement.key] = str(error)
+            else:
+                self.refused.pop(statement.key, None)
+
+    def _is_early(self, statement: OpenStatement) -> bool:
+        """Whether a debt was tried before rows came that are read again, to let others pass."""
+        key, rows = statement.key, self.state().rows
+        for target in self.decisions.targets.values():
+            executed = self.target.executed
+            left = {k: s for k, s in target.statements.items() if k not in executed}
+            if key in left:
+                lacking = awaited_rereads(target, key, left[key], rows)
+                held = any(stands_held(target.shards[name], rows) for name in lacking)
+                return held or (bool(lacking) and holds_rows_up(key, left[key], left))
+        return False
 
     def _empty(self, truncation: Truncation) -> None:
         target = self.decisions.targets[truncation.target]

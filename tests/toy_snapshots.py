@@ -51,6 +51,10 @@ class ToySnapshots:
             self._end()
         return shard, chunk
 
+    def is_reading(self, shard: ShardId) -> bool:
+        """Whether rows of a table that is being read are still to come."""
+        return self.left is not None and self.asked[0] == shard
+
     def row_changed(self, shard: ShardId, key: int) -> None:
         """The binlog has a newer row."""
         if self.chunk is not None and shard == self.asked[0]:

@@ -279,6 +279,8 @@ class BarrierMachine(BarrierWorld):
         for source in self.sources.values():
             source.settle()
         self._decide_all()
+        for source in self.sources.values():
+            source.settle()
 
     def _let_the_sink_rest(self) -> None:
         moved = self.sink.passes

@@ -18,6 +18,7 @@ from shardmerge.schemas.events import (
     ChangeId,
     CommandKind,
     Decision,
+    FixupKind,
     Lineage,
     OperatorCommand,
     Outcome,
@@ -208,6 +209,14 @@ class BarrierWorld(RuleBasedStateMachine):
         step = coordinator.decide(self.state, tracked)
         assert step.decision is not None
         self._decided(step.decision)
+        known = self.state.shards.get(shard)
+        if known and known.real:
+            ids = {c.column.name: c.id for c in known.real.columns}
+            now = {c.column.name: c.id for c in step.decision.columns}
+            renamed = [x for x in lineage if x.before not in ("", x.name)]
+            if any(ids.get(x.before) != now.get(x.name) for x in renamed):
+                # A rename gave the column up, for one that others have.
+                self.target.orphans |= numbers_of(shard)
         self.state = step.state
         self.outbox.append(step.decision)
         if after is None:
@@ -238,7 +247,18 @@ class BarrierWorld(RuleBasedStateMachine):
         """For worlds that look at more; the state is the one before it."""
 
     def _send_a_decision(self) -> None:
+        for fixup in self.outbox[0].fixups:
+            if fixup.kind is FixupKind.SNAPSHOT:
+                self._read_again(fixup.shard)
         self.ddl.append(self.outbox.pop(0))
+
+    def _read_again(self, shard: ShardId) -> None:
+        """A connector is asked for a table's rows. In this world it tells that it has read them.
+
+        What comes of values that rows would bring is a matter of other machines.
+        """
+        if shard in self.sources[shard.source].schemas:
+            self.sources[shard.source].tell_scanned(shard)
 
     def _decide_all(self, *sources: str) -> None:
         """Answer whatever can be read, of all sources or of some, and send all answers."""

@@ -6,7 +6,7 @@ whatever TRUNCATE, DDL, the decisions' statements and incremental snapshots did 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
@@ -254,6 +254,8 @@ class ExistingRowsMachine(BarrierMachine):
             self.sources[source].send(
                 Row(self.number, shard, position, number, names, image, reread=True)
             )
+        if not self._snapshots_of(source).is_reading(shard):
+            self.sources[source].tell_scanned(shard)
 
     @precondition(lambda self: self.policy_moves)
     @rule(policy=st.sampled_from(RowsPolicy))
@@ -298,11 +300,15 @@ class ExistingRowsMachine(BarrierMachine):
             self._snapshots_of(shard).table_changed(shard)
 
     def _altered_rows(
-        self, shard: ShardId, before: TableSchema, result: AlterResult
+        self,
+        shard: ShardId,
+        before: TableSchema,
+        result: AlterResult,
+        mended: Container[str] = (),
     ) -> Rows | None:
         rows = self.sources[shard.source].rows[shard]
         try:
-            return {key: altered(cells, before, result) for key, cells in rows.items()}
+            return {key: altered(cells, before, result, mended) for key, cells in rows.items()}
         except Rejected:
             return None
 
@@ -321,11 +327,8 @@ class ExistingRowsMachine(BarrierMachine):
                 rows = self.sources[fixup.shard.source].rows.get(fixup.shard, {})
                 self.may_differ[fixup.shard] |= {number_of(fixup.shard, key) for key in rows}
 
-    def _send_a_decision(self) -> None:
-        for fixup in self.outbox[0].fixups:
-            if fixup.kind is FixupKind.SNAPSHOT:
-                self._snapshots_of(fixup.shard).ask(fixup.shard)
-        super()._send_a_decision()
+    def _read_again(self, shard: ShardId) -> None:
+        self._snapshots_of(shard).ask(shard)
 
     def _let_the_sources_settle(self) -> None:
         super()._let_the_sources_settle()

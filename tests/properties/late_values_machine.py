@@ -5,6 +5,8 @@ In the world of ``existing_rows_machine``, whose rules alone come seldom to wher
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
@@ -14,6 +16,7 @@ from shardmerge.schemas.errors import SourceError
 from shardmerge.schemas.events import CommandKind
 from shardmerge.schemas.grammar import parse
 from shardmerge.schemas.names import ShardId
+from shardmerge.schemas.routing import ExistingRows
 from tests.properties.barrier_world import COLUMNS, SHARDS, VALUES
 from tests.properties.existing_rows_machine import MORE_DEFINITIONS, ExistingRowsMachine
 from tests.toy_target import CONTEXT
@@ -134,8 +137,45 @@ class LateValuesMachine(ExistingRowsMachine):
             self.run_the_sink(steps)
             self.alter_as(shard, f"DROP {free}")
 
-    def alter_as(self, shard: ShardId, actions: str) -> bool:
-        """One ALTER TABLE, if the shard's server takes it."""
+    @rule(
+        order=st.permutations(SHARDS[:3]),
+        column=st.sampled_from(COLUMNS),
+        reads=st.sets(st.sampled_from(["s1", "s2"])),
+        steps=st.integers(0, 60),
+        another=st.booleans(),
+        arrives=st.booleans(),
+    )
+    def forbid_nulls_without_strict_mode(  # noqa: PLR0917 - a rule's arguments are drawn
+        self,
+        order: list[ShardId],
+        column: str,
+        reads: set[str],
+        steps: int,
+        another: bool,
+        arrives: bool,
+    ) -> None:
+        """The servers make zeros of NULLs, which the target has until they are read again."""
+        if self.existing_rows is not ExistingRows.REREAD:
+            return  # it would have them for good
+        for shard in order:
+            if (schema := self.schema_of(shard)) is None or schema.column(column) is None:
+                return
+        for shard in order:
+            self._put(shard, 1, None)
+            self.alter_as(shard, f"MODIFY {column} INT NOT NULL", mended=[column])
+            self.sources[shard.source].settle()
+            self._decide_all()
+            if shard.source in reads:
+                self.read_a_chunk(shard.source, 1)
+                self.send_a_chunk(shard.source)
+            self.run_the_sink(steps)
+        if another:
+            self.alter_as(order[0], "ADD w INT")
+        if arrives:
+            self.let_everything_arrive()
+
+    def alter_as(self, shard: ShardId, actions: str, mended: Container[str] = ()) -> bool:
+        """One ALTER TABLE, if the shard's server takes it; see ``altered``."""
         schema = self.schema_of(shard)
         if schema is None:
             return False
@@ -145,7 +185,7 @@ class LateValuesMachine(ExistingRowsMachine):
             result = apply_alter(schema, statement, shard.table, CONTEXT)
         except SourceError:
             return False
-        rows = self._altered_rows(shard, schema, result)
+        rows = self._altered_rows(shard, schema, result, mended)
         if rows is None:
             return False
         source = self.sources[shard.source]

@@ -177,7 +177,55 @@ def a_row_that_is_read_again_for_a_change_of_another_source() -> None:
     machine.let_everything_arrive()
 
 
+def a_null_that_is_read_again() -> None:
+    machine = _late_machine()
+    machine.let_everything_arrive()
+    order = [FIRST, SECOND, OTHER]
+    machine.forbid_nulls_without_strict_mode(order, "a", set(), 60, another=False, arrives=True)
+
+
+def a_null_that_is_read_again_behind_a_change_that_waits_for_the_debt() -> None:
+    machine = _late_machine()
+    machine.let_everything_arrive()
+    order = [FIRST, SECOND, OTHER]
+    machine.forbid_nulls_without_strict_mode(order, "a", set(), 0, another=False, arrives=False)
+    machine.alter_as(FIRST, "MODIFY a INT")
+    machine.let_everything_arrive()
+
+
+def a_null_that_is_read_again_behind_a_change_of_its_column() -> None:
+    machine = _late_machine()
+    machine.let_everything_arrive()
+    order = [FIRST, SECOND, OTHER]
+    machine.forbid_nulls_without_strict_mode(order, "a", set(), 0, another=False, arrives=False)
+    machine.alter_as(FIRST, "MODIFY a BIGINT NOT NULL")
+    machine.alter_as(SECOND, "MODIFY a INT NOT NULL DEFAULT 5")
+    machine.let_everything_arrive()
+    assert machine.target.schema is not None
+    column = machine.target.schema.column("a")
+    assert column is not None
+    assert (column.type.name, column.nullable) == ("bigint", False)
+    assert column.default is not None and column.default.text == "5"
+
+
+def _debts_do_not_wait_for_what_is_read_again(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(statements_module, "awaited_rereads", lambda *arguments: ())
+
+
+def _debts_wait_for_what_is_read_again_whoever_waits_for_them(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(statements_module, "holds_rows_up", lambda *arguments: False)
+
+
+def _what_passes_a_debt_brings_its_not_null(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(statements_module, "without_not_null", lambda statement: statement)
+
+
+def _a_debt_that_was_passed_is_void(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(statements_module, "carried_debts", lambda *arguments: {})
+
+
 def _contractions_do_not_wait(patch: pytest.MonkeyPatch) -> None:
+    _debts_do_not_wait_for_what_is_read_again(patch)
     patch.setattr(statements_module, "limit_of", lambda shard, version: None)
     patch.setattr(statements_module, "debt_limit_of", lambda shard, version: None)
 
@@ -197,6 +245,7 @@ def _any_watermark_is_a_proof(patch: pytest.MonkeyPatch) -> None:
         late = replace(rows.watermarks, seen=1 << 40)
         return real(shard, place, seen, replace(rows, watermarks=late))
 
+    _debts_do_not_wait_for_what_is_read_again(patch)
     patch.setattr(statements_module, "unapplied_before", careless)
 
 
@@ -216,6 +265,7 @@ def _held_gates_count_like_others(patch: pytest.MonkeyPatch) -> None:
 
 
 def _debts_do_not_wait_for_what_their_version_lets_through(patch: pytest.MonkeyPatch) -> None:
+    _debts_do_not_wait_for_what_is_read_again(patch)
     patch.setattr(statements_module, "debt_limit_of", statements_module.limit_of)
 
 
@@ -242,6 +292,16 @@ def _rows_that_are_read_again_do_not_wait(patch: pytest.MonkeyPatch) -> None:
 
 
 RULES = [
+    (
+        _what_passes_a_debt_brings_its_not_null,
+        a_null_that_is_read_again_behind_a_change_of_its_column,
+    ),
+    (_a_debt_that_was_passed_is_void, a_null_that_is_read_again_behind_a_change_of_its_column),
+    (_debts_do_not_wait_for_what_is_read_again, a_null_that_is_read_again),
+    (
+        _debts_wait_for_what_is_read_again_whoever_waits_for_them,
+        a_null_that_is_read_again_behind_a_change_that_waits_for_the_debt,
+    ),
     (_contractions_do_not_wait, a_null_before_not_null),
     (_any_watermark_is_a_proof, a_null_after_the_watermarks_were_read),
     (_any_offset_is_caught_up, a_null_before_not_null),

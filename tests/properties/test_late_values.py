@@ -11,6 +11,7 @@ from shardmerge.schemas.routing import ExistingRows, Mode, RenamePolicy
 from tests.properties.barrier_world import SHARDS, number_of
 from tests.properties.existing_rows_machine import ORIGINS
 from tests.properties.late_values_machine import LateValuesMachine
+from tests.toy_target import BIG
 
 FIRST, SECOND, LAST = SHARDS[:3]
 
@@ -151,3 +152,24 @@ def test_a_row_of_before_the_column_gets_its_default_while_another_shard_renames
         machine.alter_as(shard, "ADD c INT" if shard == LAST else "RENAME COLUMN b TO c")
     machine.let_everything_arrive()
     assert machine.target.cells[1]["c"] == 5
+
+
+@pytest.mark.parametrize("origin", ORIGINS[:2])
+@pytest.mark.parametrize("gives_up", ["DROP a", "RENAME COLUMN a TO b"])
+def test_values_of_a_shard_that_gave_a_column_up_do_not_keep_it_from_getting_narrower(
+    origin: Origin, gives_up: str
+) -> None:
+    machine = _machine(origin=origin)
+    machine.alter_as(FIRST, "ADD b INT")
+    machine.alter_as(SECOND, "MODIFY a BIGINT")
+    _put(machine, SECOND, 1, a=BIG)
+    machine.let_everything_arrive()
+    machine.target.orphans.clear()
+    machine.alter_as(SECOND, gives_up)
+    machine.target.orphans.clear()  # Nobody mends what the target refuses.
+    machine.let_everything_arrive()
+    assert machine.target.schema is not None
+    column = machine.target.schema.column("a")
+    assert column is not None
+    assert column.type.name == "int"
+    assert machine.target.cells[number_of(SECOND, 1)]["a"] is None

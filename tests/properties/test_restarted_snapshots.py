@@ -280,3 +280,20 @@ def test_a_sink_that_dies_while_rows_are_taken_back_takes_back_all_of_them() -> 
     machine.kill_the_sink()
     machine.let_everything_arrive()
     assert number_of(SHARDS[1], 0) not in machine.target.cells
+
+
+def test_a_column_gets_narrower_where_a_shard_renamed_its_wider_one_to_another() -> None:
+    """Its rows keep the wide values there, under the name that the shard has no more."""
+    machine = OriginRestartMachine()
+    machine.start(partitions=1, batch=2, shared="", shards=1)
+    shard = SHARDS[3]
+    machine.let_everything_arrive()
+    machine.create_or_drop(shard)
+    machine.hold_a_shard_and_speak_about_it(shard, "a", "BIGINT", "MODIFY", "skip", "", False)
+    machine.alter(shard, "a", "INT", "b", "RENAME", both=False)
+    machine.alter(SHARDS[0], "b", "INT", "a", "DROP", both=False)
+    machine.let_everything_arrive()
+    assert machine.target.schema is not None
+    column = machine.target.schema.column("a")
+    assert column is not None
+    assert column.type.name == "int"

@@ -27,7 +27,7 @@ intent and raises.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -55,6 +55,7 @@ from .introspection import (
     show_create,
     unfinished_job,
 )
+from .rows_in_the_way import rows_in_the_way
 from .server_errors import LOCK_WAIT_TIMEOUT
 from .session import MySqlSession
 
@@ -86,6 +87,7 @@ class Journal:
         epoch: The writer epoch: an older writer executes nothing.
         lock_wait_timeout_s: Bound of the wait for another statement on the same target.
         online: Whether an ALTER TABLE that would lock out readers or writers is refused.
+        told_by: Names of columns that tell a row's shard; people are told them.
     """
 
     def __init__(
@@ -97,8 +99,10 @@ class Journal:
         lock_wait_timeout_s: int = 30,
         *,
         online: bool = False,
+        told_by: Collection[str] = (),
     ) -> None:
         self._session = session
+        self._told_by = told_by
         self._control = control
         self._pipeline = pipeline
         self._epoch = epoch
@@ -281,7 +285,13 @@ class Journal:
                 if error.number == LOCK_WAIT_TIMEOUT:
                     error.hint = f"a transaction holds {target}: see SHOW PROCESSLIST there"
                 raise
-            return _Outcome(JournalEntry("refused", error.message), anew=True)
+            message = error.message
+            if isinstance(statement, AlterTable) and now is not None:
+                found = rows_in_the_way(
+                    self._session, target, now, statement, error, told_by=self._told_by
+                )
+                message += f"; {found}" if found else ""
+            return _Outcome(JournalEntry("refused", message), anew=True)
         try:
             after = schema_of(show_create(self._session, target), context)
         except SourceError as error:

@@ -28,6 +28,7 @@ class MySqlTarget:
             registry=RegistryAddress.of(pipeline.kafka),
         ).for_kind(target.kind)
         self._online_ddl = pipeline.sink.online_ddl
+        self._told_by = {c.name for route in pipeline.routes for c in route.origin.columns}
         self._session = self._new_session()
         self.state = self._control_on(self._session)
         self.batches = BatchRunner(settings, self.config, pipeline.sink.spark_min_records)
@@ -56,5 +57,11 @@ class MySqlTarget:
     def _journal_on(self, session: MySqlSession, control: ControlStore, epoch: int) -> Journal:
         wait_s = self.config.lock_wait_timeout_s
         return Journal(
-            session, control, self.config.pipeline, epoch, wait_s, online=self._online_ddl
+            session,
+            control,
+            self.config.pipeline,
+            epoch,
+            wait_s,
+            online=self._online_ddl,
+            told_by=self._told_by,
         )

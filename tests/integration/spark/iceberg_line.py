@@ -33,7 +33,7 @@ from shardmerge.schemas.pipeline import Pipeline, parse_pipeline
 from shardmerge.schemas.render.spark import SparkDialect
 from shardmerge.schemas.routing import RowsPolicy
 from shardmerge.spark_sink.driver import Driver
-from shardmerge.spark_sink.intake import Intake
+from shardmerge.spark_sink.intake import Intake, tailed
 from shardmerge.spark_sink.offsets import OffsetReader, TopicTail
 from shardmerge.spark_sink.publisher import ProgressPublisher
 from shardmerge.spark_sink.statement_runs import StatementRunner
@@ -51,8 +51,7 @@ def sink(kind: IcebergKind, pipeline: Pipeline) -> Iterator[Callable[[], bool]]:
     target = kind.open(pipeline)
     target.state.prepare()
     epoch = target.state.take_epoch()
-    tailed = [topics.ddl(pipeline).name, *(source.name for source in pipeline.sources)]
-    tail = TopicTail(bootstrap, tailed)
+    tail = TopicTail(bootstrap, tailed(pipeline))
     publisher = ProgressPublisher(bootstrap, topics.sink_progress(pipeline).name, format_)
     statements = StatementRunner(lambda: target.journal_of_thread(epoch))
     driver = Driver(

@@ -42,7 +42,7 @@ from shardmerge.schemas.routing import RoutingRule
 from shardmerge.schemas.topics import RowTopics, TopicSpec
 from shardmerge.schemas.types import ColumnType
 from shardmerge.spark_sink.driver import Driver
-from shardmerge.spark_sink.intake import Intake
+from shardmerge.spark_sink.intake import Intake, tailed
 from shardmerge.spark_sink.offsets import OffsetReader, TopicTail
 from shardmerge.spark_sink.partitions import Partition
 from shardmerge.spark_sink.publisher import ProgressPublisher
@@ -156,8 +156,7 @@ class Line:
         control = ControlStore(session, self.pipeline.target.control_database, self.pipeline.name)
         control.prepare()
         epoch = control.take_epoch()
-        sources = [source.name for source in self.pipeline.sources]
-        tail = TopicTail(bootstrap, [topics.ddl(self.pipeline).name, *sources])
+        tail = TopicTail(bootstrap, tailed(self.pipeline))
         publisher = ProgressPublisher(bootstrap, topics.sink_progress(self.pipeline).name)
         journal = Journal(session, control, self.pipeline.name, epoch)
         statements = StatementRunner(lambda: self._journal(epoch))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from time import monotonic
 from typing import Any
@@ -98,13 +98,26 @@ class Rig:
         return MySqlSession(self.config.target, lock_wait_timeout_s=lock_wait_s)
 
     def journal(
-        self, epoch: int | None = None, *, online: bool = False, lock_wait_s: int = 5
+        self,
+        epoch: int | None = None,
+        *,
+        online: bool = False,
+        lock_wait_s: int = 5,
+        told_by: Collection[str] = (),
     ) -> Journal:
         """A journal on a session of its own, as a driver that starts has it."""
         session = self.new_session(lock_wait_s)
         control = ControlStore(session, self.config.control_database, self.config.pipeline)
         name = self.config.pipeline
-        return Journal(session, control, name, epoch or self.epoch, lock_wait_s, online=online)
+        return Journal(
+            session,
+            control,
+            name,
+            epoch or self.epoch,
+            lock_wait_s,
+            online=online,
+            told_by=told_by,
+        )
 
     def make_topic(self) -> None:
         """Make the row topic."""

@@ -144,9 +144,28 @@ def test_what_the_target_refuses_is_journalled_and_may_be_tried_again(rig: Rig) 
     entry = journal.execute(rig.target, 2, 0, text)
     assert entry.state == "refused"
     assert "Duplicate entry" in entry.error
+    assert "rows alike in (v): 'x' in (id=1) and (id=2); change these rows" in entry.error
     assert journal.load()[rig.target, 2, 0] == entry
     rig.session.execute(f"DELETE FROM {rig.target.sql} WHERE id = 2")
     assert journal.execute(rig.target, 2, 0, text) == DONE
+
+
+def test_the_rows_for_which_a_statement_is_refused_are_named_with_their_shards(rig: Rig) -> None:
+    journal = rig.journal(told_by={"_shard", "other"})
+    columns = "id INT NOT NULL PRIMARY KEY, `a%` VARCHAR(20), b VARCHAR(20), _shard VARCHAR(20)"
+    journal.execute(rig.target, 1, 0, statement(create(rig, columns)))
+    rig.session.execute(
+        f"INSERT INTO {rig.target.sql} VALUES (1, NULL, 'xy', 's1'), (2, NULL, 'xz', 's2')"
+    )
+
+    entry = journal.execute(rig.target, 2, 0, statement(alter(rig, "MODIFY `a%` INT NOT NULL")))
+    assert "rows with NULL in a%: (id=1, _shard='s1') and (id=2, _shard='s2'); " in entry.error
+    rig.session.execute(f"UPDATE {rig.target.sql} SET `a%` = '%s'")
+    index = "ADD UNIQUE KEY u (b(1), `a%`)"
+    entry = journal.execute(rig.target, 3, 0, statement(alter(rig, index)))
+    assert "rows alike in (b, a%): 'x', '%s' in (id=1, _shard='s1') and (id=2," in entry.error
+    wide = alter(rig, "MODIFY b VARCHAR(1)")
+    assert "change these rows" not in journal.execute(rig.target, 4, 0, statement(wide)).error
 
 
 def test_a_table_that_is_there_is_taken_when_it_accepts_the_rows(rig: Rig) -> None:

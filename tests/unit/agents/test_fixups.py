@@ -8,10 +8,11 @@ import pytest
 
 from shardmerge.agents.folds import CoordinatorFold, TrackerFold
 from shardmerge.schemas import codec
-from shardmerge.schemas.events import CommandKind, Decision, FixupKind, Outcome
+from shardmerge.schemas.events import CommandKind, Decision, FixupKind, Outcome, StatementKind
 from shardmerge.schemas.names import ShardId
+from shardmerge.schemas.origin import NO_ORIGIN, Origin
 from shardmerge.schemas.routing import ExistingRows, Mode
-from tests.unit.agents.sql_line import SqlLine, shard_of
+from tests.unit.agents.sql_line import SHARD_COLUMN, SqlLine, shard_of
 
 from .test_folds import CREATE, PIPELINE, Rows, log_record, statement
 
@@ -251,3 +252,34 @@ def test_what_a_held_shard_is_to_be_read_again_for_is_stored() -> None:
         requests.append([s.value for s in effects.sends if s.topic == "p.signals"])
     assert [len(asked_for) for asked_for in requests] == [0, 0, 0, 0, 0, 1]
     assert b"tbl00" in requests[-1][0]
+
+
+@pytest.mark.parametrize("origin", [NO_ORIGIN, SHARD_COLUMN])
+def test_values_that_a_shard_left_go_before_their_column_gets_narrower(origin: Origin) -> None:
+    rollout = SqlLine(
+        Mode.OPTIMISTIC, *SOURCES, create="id INT PRIMARY KEY, a INT DEFAULT 3", origin=origin
+    )
+    rollout.alter("s1", "MODIFY a BIGINT DEFAULT 3")
+    gone = rollout.alter("s1", "DROP a")
+    (fixup,) = gone.fixups
+    assert (fixup.shard, fixup.columns) == (shard_of("s1"), ("a",))
+    assert fixup.reason.startswith("a: it has no such column any more, and its rows there may hold")
+    narrower = "ALTER TABLE `merged`.`t` MODIFY COLUMN `a` int DEFAULT '3'"
+    if origin is NO_ORIGIN:
+        assert fixup.kind is FixupKind.SNAPSHOT
+        assert [s.sql for s in gone.statements] == [narrower]
+    else:
+        assert fixup.kind is FixupKind.UPDATE
+        clear, then = gone.statements
+        assert clear.sql.startswith("UPDATE `merged`.`t` SET `a` = 3 WHERE `_shard` = ")
+        # Late rows of the shard can have its values still: it waits for them as the debt does.
+        assert (clear.kind, clear.shard) == (StatementKind.ROWS, None)
+        assert (then.sql, then.kind) == (narrower, StatementKind.CONTRACTING)
+
+
+def test_what_add_column_put_in_needs_no_look_when_the_column_gets_narrower() -> None:
+    rollout = line()
+    rollout.alter("s1", "ADD c INT")
+    rollout.alter("s2", "ADD c BIGINT")
+    assert rollout.alter("s2", "MODIFY c INT").fixups[0].shard == shard_of("s2")
+    assert [f.shard for d in rollout.decisions for f in d.fixups] == [shard_of("s2")]

@@ -103,7 +103,7 @@ def test_rows_of_shards_that_left_could_be_anybodys() -> None:
         on_drop=RowsPolicy.DELETE,
     )  # fmt: skip
     deleted.drop("s2")
-    assert not deleted.state.leftovers
+    assert not deleted.state.departed_rows
 
 
 def test_one_that_leaves_is_not_waited_for() -> None:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Any, cast
 
 import pytest
 
+from shardmerge.connectors.avro_wire import RegistryUnreachable
 from shardmerge.schemas.errors import ContractError
 from shardmerge.schemas.events import Decision
 from shardmerge.schemas.names import ShardId
 from shardmerge.schemas.pipeline import Connect, Kafka, Pipeline, Source, Target
 from shardmerge.schemas.routing import RoutingRule
 from shardmerge.spark_sink.in_step import Closure
-from shardmerge.spark_sink.intake import Intake
+from shardmerge.spark_sink.intake import Intake, tailed
+from shardmerge.spark_sink.offsets import TailRecord
 from shardmerge.spark_sink.partitions import Partition, Stream
 from shardmerge.spark_sink.row_topics import RowTopic
 
@@ -298,3 +301,51 @@ def test_a_stream_that_needs_it_anyway_is_not_brought_in_step() -> None:
     intake = stepping(key="")
     settled(intake)
     assert not intake.bring_in_step(A_STREAM)
+
+
+def scan(table: str, status: str = "SUCCEEDED", kind: str = "TABLE_SCAN_COMPLETED") -> bytes:
+    facts = {"connector_name": "s1", "status": status, "scanned_collection": table}
+    value = {"id": "", "type": kind, "aggregate_type": "Incremental Snapshot"}
+    return json.dumps(value | {"additional_data": facts}).encode()
+
+
+class Tail:
+    """Gives what is put into it, once."""
+
+    def __init__(self) -> None:
+        self.records: list[TailRecord] = []
+
+    def read(self, timeout_s: float) -> list[TailRecord]:
+        records, self.records = self.records, []
+        return records
+
+
+def test_a_table_counts_as_read_again_for_watermarks_that_are_read_after_the_notice() -> None:
+    tail = Tail()
+    intake = Intake(PIPELINE, cast(Any, Offsets()), cast(Any, tail))
+    assert "p.notifications" in tailed(PIPELINE)
+    for place, value in enumerate([b"?", scan("app.a"), scan("app.b", kind="STARTED"),
+                                   scan("app.a", "SQL_EXCEPTION"), scan("app.a")]):  # fmt: skip
+        tail.records = [TailRecord("p.notifications", place, value)]
+        intake.read(0)
+        intake.observe()
+    assert intake.scans == {("s1", "app.a"): [2, 5]}
+
+
+def test_a_notice_stays_while_the_registry_is_away() -> None:
+    tail = Tail()
+    intake = Intake(PIPELINE, cast(Any, Offsets()), cast(Any, tail))
+    away = True
+
+    def to_json(value: bytes | None) -> bytes | None:
+        if away:
+            raise RegistryUnreachable("away")
+        return value
+
+    intake._to_json = to_json
+    tail.records = [TailRecord("p.notifications", 0, scan("app.a"))]
+    intake.read(0)
+    assert intake.scans == {}
+    away = False
+    intake.read(0)
+    assert intake.scans == {("s1", "app.a"): [1]}

@@ -155,10 +155,16 @@ def test_a_refused_statement_rests_and_is_tried_again():
     assert again[key(1)][0] is StatementState.READY
 
 
-@pytest.mark.parametrize("kind", [EXPANDING, CONTRACTING])
-def test_what_undoes_a_refused_debt_does_not_wait_for_it_and_makes_it_void(kind):
+@pytest.mark.parametrize(
+    "undoing",
+    [
+        statement(EXPANDING, "index:k"),
+        statement(CONTRACTING, "index:k", binds=(Binding("c#1", ""),)),
+    ],
+)
+def test_what_undoes_a_refused_debt_does_not_wait_for_it_and_makes_it_void(undoing):
     debt = statement(CONTRACTING, "index:k", "column:c")
-    target = _target(decision(1, A, 10, debt), decision(2, A, 20, statement(kind, "index:k")))
+    target = _target(decision(1, A, 10, debt), decision(2, A, 20, undoing))
     refused = {key(1): Refused("duplicate", resting=True)}
     states = _states(target, refused=refused)
     assert [state for state, _ in states.values()] == [StatementState.REFUSED, StatementState.READY]
@@ -285,11 +291,28 @@ def test_a_debt_for_which_these_rows_wait_does_not_wait_for_them():
     assert _states(target, progress=at_the_hold)[key(2)] == (StatementState.READY, "")
 
 
-def test_a_refused_debt_names_the_shards_that_are_read_again():
-    asked = replace(decision(1, A, 10), fixups=(Fixup(A, FixupKind.SNAPSHOT, (), ""),))
-    target = _target(asked, decision(2, A, 20, DROP))
-    refused = {key(2): Refused("Invalid use of NULL value", resting=True)}
-    state, detail = _states(target, refused=refused)[key(2)]
-    assert state is StatementState.REFUSED
-    assert detail.startswith("Invalid use of NULL value; it is tried again")
-    assert detail.endswith(f"{A} (since version 1)")
+def test_a_debt_waits_for_a_refused_one_about_the_same_thing():
+    """Else the first would count as undone, and what it is to bring would never come."""
+    debt, other = statement(CONTRACTING, "column:c"), statement(CONTRACTING, "column:c")
+    target = _target(decision(1, A, 10, debt), decision(2, A, 20, other))
+    refused = {key(1): Refused("Invalid use of NULL value", resting=True)}
+    assert _states(target, refused=refused)[key(2)] == (
+        StatementState.WAITING,
+        "waits for statement 1.0",
+    )
+
+
+def test_an_index_over_its_column_does_not_make_a_refused_debt_void():
+    debt, index = statement(CONTRACTING, "column:c"), statement(CONTRACTING, "index:k", "column:c")
+    target = _target(decision(1, A, 10, debt), decision(2, A, 20, index))
+    refused = {key(1): Refused("Invalid use of NULL value", resting=True)}
+    assert _states(target, refused=refused)[key(2)][0] is StatementState.READY
+    assert list(_states(target, executed={key(2)}, refused=refused)) == [key(1)]
+
+
+def test_a_rename_to_its_column_makes_a_refused_debt_void():
+    debt = statement(CONTRACTING, "column:c")
+    rename = statement(EXPANDING, "column:b", "column:c", binds=(Binding("b#1", "c"),))
+    target = _target(decision(1, A, 10, debt), decision(2, A, 20, rename))
+    refused = {key(1): Refused("duplicate", resting=True)}
+    assert _states(target, executed={key(2)}, refused=refused) == {}
