@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -69,7 +70,7 @@ def test_the_tasks_of_a_worker_tell_whose_rows_they_could_not_apply(
 
     monkeypatch.setattr(task_runs, "apply_tasks", apply_tasks)
     units = [[task("a")], [task("b"), task("bad", target=OTHER), task("c")]]
-    *_, last = task_runs.run_tasks(units, cast(Any, None))
+    *_, last = task_runs.run_tasks(units, cast(Any, SimpleNamespace(connections=1)))
     assert last == TaskFailure("no", target=OTHER)
 
 
