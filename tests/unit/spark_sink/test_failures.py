@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -19,6 +18,8 @@ from shardmerge.spark_sink.intake import Intake
 from shardmerge.spark_sink.partitions import Partition
 from shardmerge.spark_sink.ranges import RangeResult, RangeTask, Segment, ShardStream, TaskFailure
 from shardmerge.spark_sink.targets.mysql import task_runs
+from shardmerge.spark_sink.targets.mysql.connection import ApplyConfig
+from shardmerge.spark_sink.targets.mysql.session import MySqlAddress
 
 from .decided import TARGET, A, decision
 from .test_intake import PIPELINE, Offsets
@@ -70,7 +71,7 @@ def test_the_tasks_of_a_worker_tell_whose_rows_they_could_not_apply(
 
     monkeypatch.setattr(task_runs, "apply_tasks", apply_tasks)
     units = [[task("a")], [task("b"), task("bad", target=OTHER), task("c")]]
-    *_, last = task_runs.run_tasks(units, cast(Any, SimpleNamespace(connections=1)))
+    *_, last = task_runs.run_tasks(units, ApplyConfig("", MySqlAddress("", 0, "", ""), "", ""))
     assert last == TaskFailure("no", target=OTHER)
 
 
