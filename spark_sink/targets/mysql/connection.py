@@ -14,6 +14,7 @@ from shardmerge.spark_sink.range_reader import SMALL_FETCH_WAIT_MS, RowReader
 from shardmerge.spark_sink.row_avro import row_format
 from shardmerge.spark_sink.row_batches import Batch
 
+from . import tidb_loads
 from .bulk import TableShape, read_shape, write_batch, write_keyless
 from .control import ControlStore
 from .session import MySqlAddress, MySqlSession
@@ -50,8 +51,12 @@ class ApplyConfig:
         """With transactions of the size, and as many at once, as that kind of target is fast by."""
         if kind != "tidb":
             return self
-        most = min(self.round_records, TIDB_ROUND_RECORDS)
-        return replace(self, round_records=most, connections=TIDB_CONNECTIONS)
+        return replace(
+            self,
+            round_records=min(self.round_records, TIDB_ROUND_RECORDS),
+            round_bytes=min(self.round_bytes, tidb_loads.ROUND_BYTES),
+            connections=TIDB_CONNECTIONS,
+        )
 
 
 class TaskConnection:

@@ -21,6 +21,7 @@ from shardmerge.schemas.server_facts import (
     server_facts,
 )
 
+from . import tidb_loads
 from .server_errors import LOST, PACKET_TOO_LARGE, RESULT_TOO_LARGE, RETRYABLE
 from .server_notes import ServerNote, decisive
 
@@ -89,10 +90,7 @@ class MySqlSession:
     def can_load(self) -> bool:
         """Whether rows go by LOAD DATA LOCAL; raises ``TargetError`` without an answer.
 
-        Not to a TiDB, which commits by it in older versions: rows would be there without their
-        offset. And where it refuses a row of many, it answers before it has read all, and two of
-        its threads read the connection on. It hangs up then, or the whole server dies (seen with
-        8.4: "invalid sequence", "slice bounds out of range").
+        To a TiDB only under conditions: see ``tidb_loads``.
         """
         if self._connection is None:
             self.execute("DO 0")
@@ -155,6 +153,15 @@ class MySqlSession:
             TargetError: Also for a warning that tells of a changed value: LOAD DATA LOCAL
                 adapts values silently.
         """
+        try:
+            return self._load(sql, data)
+        except TargetError:
+            if self._is_tidb:
+                tidb_loads.note_refusal(self.address.host, self.address.port)
+                self._can_load = False
+            raise
+
+    def _load(self, sql: str, data: bytes) -> int:
         with _readable(data) as path, self._cursor(sql.replace("{path}", path, 1), ()) as cursor:
             if cursor.warning_count:
                 rows = int(cursor.rowcount)
@@ -278,7 +285,7 @@ class MySqlSession:
                 ((can_load, max_packet, version),) = cursor.fetchall()
                 kind, version_numbers = kind_and_version(version)
                 self._is_mariadb, self._is_tidb = kind == "mariadb", kind == "tidb"
-                self._can_load = bool(can_load) and not self._is_tidb
+                self._can_load = bool(can_load)
                 self.max_packet = int(max_packet)
                 if self._is_tidb:
                     # An optimistic transaction holds no lock: the fence would keep nobody out.
@@ -286,6 +293,9 @@ class MySqlSession:
                     if version_numbers >= _DEFAULT_COLLATION_FROM:
                         # The renderer counts on it: see tidb_rules.collation_of.
                         cursor.execute("SET SESSION default_collation_for_utf8mb4 = utf8mb4_bin")
+                    self._can_load &= tidb_loads.loads(
+                        cursor, version_numbers, self.address.host, self.address.port
+                    )
         return self._connection
 
 

@@ -8,6 +8,7 @@ import pymysql
 import pytest
 
 from shardmerge.schemas.errors import TargetError
+from shardmerge.spark_sink.targets.mysql import tidb_loads
 from shardmerge.spark_sink.targets.mysql.server_errors import CONFLICTS, LOST
 from shardmerge.spark_sink.targets.mysql.server_notes import ServerNote, decisive
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
@@ -24,6 +25,7 @@ class Scripted:
         self.version, self.error, self.warnings = version, error, warnings
         self.rowcount, self.warning_count = 0, len(warnings)
         self._rows: list[tuple[Any, ...]] = []
+        self.quota, self.config = 1 << 30, [("tidb", "db:4000", "name", str(100 << 20))]
         self.asked: list[str] = []
 
     def cursor(self) -> Scripted:
@@ -36,13 +38,20 @@ class Scripted:
         pass
 
     def execute(self, sql: str, _: object = None) -> None:
-        if not sql.startswith(("SET SESSION", "SELECT @@")) and self.error is not None:
+        own = ("SET SESSION", "SELECT @@", "SHOW CONFIG")
+        if not sql.startswith(own) and self.error is not None:
             raise self.error
         self.asked.append(sql)
         self.rowcount = 2
         if sql.startswith("SHOW WARNINGS"):
             self._rows = self.warnings
             self.rowcount = len(self.warnings)
+        elif sql == "SELECT @@tidb_mem_quota_query":
+            self._rows = [(self.quota,)]
+        elif sql.startswith("SHOW CONFIG"):
+            if not self.config:
+                raise pymysql.OperationalError(1227, "Access denied")
+            self._rows = [*self.config]
         elif sql == "SELECT VERSION()":
             self._rows = [(self.version,)]
         elif sql.startswith("SHOW VARIABLES"):
@@ -80,6 +89,49 @@ def connect(monkeypatch: pytest.MonkeyPatch, servers: list[Scripted]) -> Any:
         return MySqlSession(MySqlAddress("db", 3306, "", ""))
 
     return make
+
+
+TIDB = "8.0.11-TiDB-v8.4.0"
+
+
+@pytest.fixture
+def no_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No LOAD DATA was refused in this process."""
+    monkeypatch.setattr(tidb_loads, "_refused", set())
+
+
+@pytest.mark.usefixtures("no_refusals")
+def test_a_tidb_of_a_known_version_is_loaded(connect: Any, servers: list[Scripted]) -> None:
+    assert connect(TIDB).can_load
+    assert not connect("5.7.25-TiDB-v7.5.0").can_load, "it may commit by it"
+    session = connect(TIDB)
+    servers[-1].config = []  # who may not see it
+    assert session.can_load
+
+
+@pytest.mark.usefixtures("no_refusals")
+@pytest.mark.parametrize("limit", ["quota", "transaction"])
+def test_a_tidb_that_might_refuse_a_transaction_is_not(
+    connect: Any, servers: list[Scripted], limit: str
+) -> None:
+    session = connect(TIDB)
+    if limit == "quota":
+        servers[-1].quota = 32 << 20
+    else:
+        servers[-1].config = [("tidb", "db:4000", "name", str(32 << 20))]
+    assert not session.can_load
+
+
+@pytest.mark.usefixtures("no_refusals")
+def test_after_an_error_no_session_loads_that_tidb(connect: Any, servers: list[Scripted]) -> None:
+    session = connect(TIDB)
+    assert session.can_load
+    servers[-1].error = pymysql.OperationalError(2013, "gone")
+    with pytest.raises(TargetError, match="gone") as raised:
+        session.load("LOAD DATA LOCAL INFILE '{path}' INTO TABLE t", b"0\n")
+    assert raised.value.retryable
+    assert not connect(TIDB).can_load
+    assert connect("8.0.15").can_load
 
 
 @pytest.mark.parametrize("number", [*sorted(LOST & {2006, 2013, 1160}), 0, 1153])
