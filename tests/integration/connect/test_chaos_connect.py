@@ -1,7 +1,4 @@
-"""A part of ``make chaos-connect``: one statement that stops Debezium, on sources with GTIDs.
-
-Restarts right behind a statement are in ``test_connectors`` and ``test_gtid_mode``.
-"""
+"""A part of ``make chaos-connect``: each kind of failure once, on sources with GTIDs."""
 
 from __future__ import annotations
 
@@ -12,16 +9,19 @@ from shardmerge.connectors.local.stack import LocalStack, Ports
 from .chaos import Chaos, arguments, chosen, start_server
 
 
-@pytest.mark.parametrize("server", ["mysql80", "mariadb1011"])
+@pytest.mark.parametrize(
+    ("server", "names"), [("mysql80", ("swap", "kill-rename")), ("mariadb1011", ("swap",))]
+)
 def test_the_source_goes_on_and_nothing_is_lost_doubled_or_misread(
-    server: str, stack: LocalStack
+    server: str, names: tuple[str, ...], stack: LocalStack
 ) -> None:
+    """One source of a server goes through all of it; a case that stops it gets a new one."""
     process, port = start_server(stack, server, gtid=True, port=Ports.free().source1)
     chaos = Chaos(stack, process, port, True, arguments(["--moment", "seen", "--bound", "120"]))
     try:
-        (case,) = chosen(arguments(["--cases", "swap"]))
-        result = chaos.play(case, 1)
-        assert result.is_right, result
+        for case in chosen(arguments(["--cases", ",".join(names)])):
+            result = chaos.play(case, 1)
+            assert result.is_right, result
     finally:
         chaos.close()
         stack.stop(process)
