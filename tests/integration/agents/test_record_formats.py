@@ -9,12 +9,12 @@ import pytest
 from shardmerge.schemas import topics
 
 from .line import Line
-from .test_replay import exported, played, run
+from .test_replay import exported, play, run
 
 
 @pytest.mark.parametrize("line", ["json"], indirect=True)
 def test_a_line_in_json_decides_and_replays_the_same(line: Line) -> None:
-    played(line, seed=24)
+    play(line, seed=24)
     shard = f"{line.sources[0]}/shop.tbl00"
     paused = run("command", "pause", "--shard", shard, "--pipeline", line.pipeline_file)
     assert paused.exit_code == 0, paused.output

@@ -28,8 +28,16 @@ def run(*arguments: object) -> Result:
 def played(broker: LocalStack) -> Iterator[Line]:
     """A line whose worker was killed on the way: some records are there twice."""
     line = Line(broker, 1_000)
+    play(line, seed=21)
+    line.kill()
+    yield line
+    line.close()
+
+
+def play(line: Line, seed: int) -> None:
+    """A history whose worker is killed in the middle; another one has decided all of it."""
     describe(line)
-    history = statements(21, 30)
+    history = statements(seed, 30)
     line.start()
     feed(line, history[:15])
     line.wait_decided(line.events() - 6)
@@ -37,9 +45,6 @@ def played(broker: LocalStack) -> Iterator[Line]:
     feed(line, history[15:])
     line.start()
     line.wait_decided(line.events())
-    line.kill()
-    yield line
-    line.close()
 
 
 def exported(line: Line) -> Path:
