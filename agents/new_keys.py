@@ -52,9 +52,11 @@ class UnknownKey:
     def reloads(self, state: TargetState) -> bool:
         """Whether the rows of all of them may and can be read again.
 
-        Rows of shards that left cannot: nobody knows them by the new key.
+        Rows of shards that left cannot: nobody knows them by the new key. Nor those of a target
+        that does not follow its shards: it would get them under the key that it keeps.
         """
-        if state.existing_rows is not ExistingRows.REREAD or state.departed_rows:
+        follows = state.propagates and state.existing_rows is ExistingRows.REREAD
+        if not follows or state.departed_rows:
             return False
         shards = (state.shards[name] for name in self.shards)
         return not any(

@@ -86,6 +86,18 @@ def test_a_shard_that_was_held_since_it_came_is_read_again_when_it_has_the_key()
     assert (shards.held, sql(last)) == ([], [])
 
 
+@pytest.mark.parametrize("action", UNKNOWN)
+def test_a_target_that_does_not_follow_gets_no_rows_under_another_key(action: str) -> None:
+    shards = reading()
+    shards.command(CommandKind.DISABLE)
+    assert is_held(shards.alter("s0", action))
+
+    made = shards.command(CommandKind.ENABLE)
+
+    assert shards.held == []
+    assert [reload.shard.source for reload in made.reloads] == ["s0"]
+
+
 def test_a_shard_whose_table_cannot_be_read_again_is_held() -> None:
     shards = reading()
     shards.command(CommandKind.LEAVE, "s0")
