@@ -1,6 +1,6 @@
 """Run test levels and close with one line: ``N passed, N failed``.
 
-Usage: ``PYTHONPATH=. python -m tests.levels check wheel agents integration e2e scenarios``
+Usage: ``PYTHONPATH=. python -m tests.levels check wheel agents connect integration e2e scenarios``
 
 Theory of operation:
 
@@ -34,7 +34,7 @@ from tests.level_processes import ROOT, in_one_piece, interrupt, run, say
 REPORTS = ROOT / "build" / "reports"
 PYTHON = ROOT / ".venv" / "bin" / "python"
 GIVEN_CASES = ROOT.parent / "shared" / "cases" / "scenarios"
-AGENTS = "tests/integration/agents"
+AGENTS, CONNECT = "tests/integration/agents", "tests/integration/connect"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +81,15 @@ def agents() -> Result:
     return pytest("agents", [AGENTS], minutes=20)
 
 
+def connect() -> Result:
+    """The room of the integration tests that waits for connectors; its stacks are its own."""
+    return pytest("connect", [CONNECT], minutes=35)
+
+
 def integration() -> Result:
     """One real system per test; the other rooms."""
-    return pytest("integration", ["tests/integration", f"--ignore={AGENTS}"], minutes=40)
+    others = [f"--ignore={room}" for room in (AGENTS, CONNECT)]
+    return pytest("integration", ["tests/integration", *others], minutes=40)
 
 
 def e2e() -> Result:
@@ -135,14 +141,14 @@ def older_spark(version: str) -> Result:
 _STARTING_SPARK = ("driver", "target_contract", "chaos")
 
 LEVELS: dict[str, Callable[[], Result]] = {
-    "check": check, "wheel": wheel, "agents": agents, "integration": integration, "e2e": e2e,
-    "scenarios": scenarios,
+    "check": check, "wheel": wheel, "agents": agents, "connect": connect,
+    "integration": integration, "e2e": e2e, "scenarios": scenarios,
 } | {
     f"spark-{lock.stem}": partial(older_spark, lock.stem)
     for lock in sorted((ROOT / "tests" / "sparks").glob("*.txt"))
 }  # fmt: skip
 
-BESIDE = ("check", "agents", *[name for name in LEVELS if name.startswith("spark-")])
+BESIDE = ("check", "agents", "connect", *[name for name in LEVELS if name.startswith("spark-")])
 """Levels that leave enough of two processors to another one; they start nothing that others use."""
 ALONE = ("e2e", "scenarios")
 """Levels that need both processors, or are played against the clock of a whole line."""

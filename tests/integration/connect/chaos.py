@@ -155,20 +155,10 @@ class Chaos:
                 print(findings(self._line, case.name, self._gtid, outcome, told), file=file)
 
 
-def start_server(
-    stack: LocalStack, server: str, gtid: bool, port: int | None = None
-) -> tuple[str, int]:
-    """Start a source's server in a stack; its process name and its port.
-
-    Args:
-        stack: Runs it beside its own processes.
-        server: One of ``connectors.local.servers.NAMES``.
-        gtid: Whether its transactions have GTIDs.
-        port: None: that of one of the stack's own sources, which does not run.
-    """
+def start_server(stack: LocalStack, server: str, gtid: bool) -> tuple[str, int]:
+    """Start a source's server in a stack; its process name and its port."""
     process = f"{server}-{'gtid' if gtid else 'plain'}"
-    if port is None:
-        port = stack.ports.source1 if gtid else stack.ports.source2
+    port = stack.ports.source1 if gtid else stack.ports.source2
     spec = source_spec(
         server, process, stack.directory / process, port, 101 + gtid, gtid=gtid,
         cache=ROOT / ".local" / "cache", say=print,
