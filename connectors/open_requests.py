@@ -137,6 +137,10 @@ class OpenRequests:
         source = self._of(notice.source)
         self._sources[notice.source] = source.said(notice, now_s, self.shortest_s)
 
+    def of(self, source: str) -> tuple[Request, ...]:
+        """The open requests of a source, in the order in which they were asked."""
+        return self._of(source).open
+
     def due(self, now_s: float) -> Iterator[tuple[str, Remedy, tuple[Request, ...]]]:
         """Sources whose requests need a remedy now, with the requests."""
         for name, source in sorted(self._sources.items()):

@@ -65,6 +65,7 @@ class RereadWatch:
         self._to_json = json_of_connectors(pipeline.kafka)
         self._requests = OpenRequests(shortest_s)
         self._next: dict[str, int] = {}
+        self._taken_back = dict.fromkeys(repairs, 0)
 
     def close(self) -> None:
         """Leave Kafka."""
@@ -84,6 +85,7 @@ class RereadWatch:
         """
         for record in self._new_records():
             self._take(record, now_s)
+        self._open_again()
         applied = []
         for source, remedy, requests in tuple(self._requests.due(now_s)):
             connector = self._connectors.get(source)
@@ -104,6 +106,22 @@ class RereadWatch:
             _LOG.warning("reread_unanswered source=%s tables=%s remedy=%s", source, tables, remedy)
             applied.append((source, remedy))
         return tuple(applied)
+
+    def _open_again(self) -> None:
+        """Send what was asked of a connector again that was stopped for a reading of whole tables.
+
+        A request that it had read right before it was stopped is lost, and other requests would
+        hide for long that nobody answers this one.
+        """
+        for source, connector in self._connectors.items():
+            repair = self._repairs.get(connector)
+            if repair is None or repair.times_taken_back == self._taken_back[connector]:
+                continue
+            if requests := self._requests.of(source):
+                self._send(requests)
+                tables = ",".join(request.table for request in requests)
+                _LOG.info("reread_asked_again source=%s tables=%s", source, tables)
+            self._taken_back[connector] = repair.times_taken_back
 
     def _is_busy(self, source: str, repair: SourceRepair) -> bool:
         """Whether the connector has not yet read what its source had when a remedy was due."""

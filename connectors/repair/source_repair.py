@@ -45,6 +45,9 @@ class SourceRepair:
         pipeline: Whose connector.
         source: One of its sources.
         rest: The Connect cluster.
+
+    Attributes:
+        times_taken_back: How often ``take_back`` let the connector run again.
     """
 
     def __init__(self, pipeline: Pipeline, source: Source, rest: ConnectRest) -> None:
@@ -53,6 +56,7 @@ class SourceRepair:
         self._unknown = UnknownTable(self._connector)
         self._gtids = GtidSwitch(self._connector)
         self._lock = threading.Lock()
+        self.times_taken_back = 0
 
     def close(self) -> None:
         """Leave Kafka."""
@@ -129,6 +133,7 @@ class SourceRepair:
                 return
             self._connector.correct()
             self._connector.go_on()
+            self.times_taken_back += 1
 
     def is_repaired(self) -> bool:
         """Whether a repair has begun and not ended.

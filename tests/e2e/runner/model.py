@@ -147,7 +147,12 @@ class Scenario:
 
     @property
     def kills(self) -> bool:
-        """Whether it kills a part that all scenarios share."""
+        """Whether it kills, or stops, a part that all scenarios share.
+
+        A source's connector is stopped while a table without a primary key is read as a whole.
+        """
+        if any("primary key" not in shard.create.lower() for shard in self.shards):
+            return True
         found = (part_event(step.event) for step in self.steps if step.event)
         return any(event is None or event.part != "connector" for event in found)
 
