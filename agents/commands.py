@@ -23,7 +23,7 @@ from shardmerge.schemas.events import (
     SchemaChange,
 )
 from shardmerge.schemas.grammar import ServerContext
-from shardmerge.schemas.origin_columns import of_shard, own_schema
+from shardmerge.schemas.origin_columns import of_shard
 from shardmerge.schemas.render.dialect import Dialect
 from shardmerge.schemas.routing import (
     ExistingRows,
@@ -178,7 +178,7 @@ def _reread(state: TargetState, command: OperatorCommand) -> Step:
     if known.real is None:
         why = Refusal(f"the schema of {known.shard} is not known", "tell it with set-schema")
         return refuse(state, command, why)
-    schema, kind = own_schema(known.real), FixupKind.SNAPSHOT
+    schema, kind = known.table, FixupKind.SNAPSHOT
     if is_read_as_whole(known.shard, schema):
         kind = FixupKind.WHOLE
     elif reason := why_not_read_again(known.shard, schema):

@@ -25,7 +25,7 @@ from shardmerge.schemas.events import (
 )
 from shardmerge.schemas.joined import ShardSchema
 from shardmerge.schemas.names import ShardId
-from shardmerge.schemas.origin_columns import of_shard, own_schema
+from shardmerge.schemas.origin_columns import of_shard
 from shardmerge.schemas.render.dialect import Dialect
 from shardmerge.schemas.routing import ExistingRows
 from shardmerge.schemas.row_effects import (
@@ -279,14 +279,13 @@ def _fixup(
     copied: Container[str],
 ) -> tuple[Fixup, TargetStatement | None]:
     """What is done about effects that the target does not show, and the statement that does it."""
-    real = new.shards[name].real
     columns = tuple(effect.name for effect in found)
     reason = "; ".join(f"{effect.name}: {effect.reason}" for effect in found)
     statement = _filling(new, name, found, dialect, copied)
     kind = _KINDS[new.existing_rows] if statement is None else FixupKind.UPDATE
     if kind is not FixupKind.SNAPSHOT:
         return Fixup(name, kind, columns, reason), statement
-    schema = own_schema(real) if real else None
+    schema = new.shards[name].table
     if is_read_as_whole(name, schema):
         return Fixup(name, FixupKind.WHOLE, columns, reason), None
     if why_not := why_not_read_again(name, schema):
@@ -297,8 +296,8 @@ def _fixup(
 
 def _reloading(shard: ShardState) -> Fixup:
     """The fix-up of a shard whose rows the target's new primary key does not tell apart."""
-    assert shard.real is not None
-    key = own_schema(shard.real).primary_key
+    assert shard.table is not None
+    key = shard.table.primary_key
     reason = "the primary key is another one, and no row event told its values"
     return Fixup(shard.shard, FixupKind.RELOAD, key.columns if key else (), reason)
 

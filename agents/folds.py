@@ -14,7 +14,6 @@ from shardmerge.schemas.events import (
     ChangeId,
     CommandKind,
     Decision,
-    FixupKind,
     JoinedSchema,
     OperatorCommand,
     Outcome,
@@ -215,7 +214,7 @@ def _joined_send(topic: str, joined: JoinedSchema) -> Send:
 
 def _signal_sends(topic: str, decision: Decision) -> list[Send]:
     """The requests for the snapshots that a decision asks for."""
-    asked = [f for f in decision.fixups if f.kind in (FixupKind.SNAPSHOT, FixupKind.RELOAD)]
+    asked = [f for f in decision.fixups if f.kind.asks_for_snapshot]
     return [
         Send(topic, *snapshot_signal(str(decision.id), fixup.shard), _signal_headers(decision))
         for fixup in asked

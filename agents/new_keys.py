@@ -22,7 +22,6 @@ from shardmerge.schemas.join_index import JoinIndex
 from shardmerge.schemas.joined import ShardSchema
 from shardmerge.schemas.model import Column
 from shardmerge.schemas.names import ShardId
-from shardmerge.schemas.origin_columns import own_schema
 from shardmerge.schemas.routing import ExistingRows
 from shardmerge.schemas.row_fills import UNKNOWN, fill_text
 
@@ -59,10 +58,7 @@ class UnknownKey:
         if not follows or state.departed_rows:
             return False
         shards = (state.shards[name] for name in self.shards)
-        return not any(
-            why_not_read_again(shard.shard, own_schema(shard.real) if shard.real else None)
-            for shard in shards
-        )
+        return not any(why_not_read_again(shard.shard, shard.table) for shard in shards)
 
 
 def unknown_key(

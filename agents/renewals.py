@@ -17,7 +17,7 @@ from shardmerge.schemas.join_index import JoinIndex
 from shardmerge.schemas.joined import ShardSchema
 from shardmerge.schemas.model import Column
 from shardmerge.schemas.names import ShardId
-from shardmerge.schemas.origin_columns import of_shard, own_schema
+from shardmerge.schemas.origin_columns import of_shard
 from shardmerge.schemas.routing import ExistingRows
 from shardmerge.schemas.row_effects import RowEffect, unknown_effects
 from shardmerge.schemas.value_changes import keeps_values
@@ -61,7 +61,7 @@ class Renewals:
             if self._is_anew(column_id, shard, schema is shard.final):
                 anew = True
                 continue
-            real = own_schema(shard.real) if shard.real else None
+            real = shard.table
             if not is_read_again(state.existing_rows, name, real):
                 return False
         return anew

@@ -23,6 +23,7 @@ from shardmerge.schemas.joined import JoinedTable, ShardSchema
 from shardmerge.schemas.model import TableSchema
 from shardmerge.schemas.names import ShardId, TargetTable
 from shardmerge.schemas.origin import NO_ORIGIN, Origin
+from shardmerge.schemas.origin_columns import own_schema
 from shardmerge.schemas.position import SourcePosition
 from shardmerge.schemas.routing import ExistingRows, Keyless, Mode, RenamePolicy
 from shardmerge.schemas.row_effects import RowEffect
@@ -116,6 +117,11 @@ class ShardState:
         if self.hold and self.hold.post:
             return self.hold.post
         return self.actual or self.effective
+
+    @property
+    def table(self) -> TableSchema | None:
+        """Its table as its server has it, without origin columns; None while that is not known."""
+        return own_schema(self.real) if self.real else None
 
     @property
     def final(self) -> ShardSchema | None:

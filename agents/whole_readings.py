@@ -17,7 +17,6 @@ from dataclasses import replace
 from shardmerge.schemas.errors import ContractError
 from shardmerge.schemas.events import Fixup, FixupKind, OperatorCommand
 from shardmerge.schemas.names import ShardId
-from shardmerge.schemas.origin_columns import own_schema
 from shardmerge.schemas.reloads import Reload, reloads_in
 
 from .answers import Step, obeyed, refuse
@@ -46,7 +45,9 @@ def with_mates(state: TargetState, fixups: Sequence[Fixup]) -> list[Fixup]:
         why = "its rows cannot be told from those of shards that left"
     had = {fixup.shard for fixup in wholes}
     others = sorted(name for name in state.shards if name not in had)
-    if unread := next((name for name in others if not _is_read(state, name)), None):
+    if unread := next(
+        (name for name in others if not is_read_as_whole(name, state.shards[name].table)), None
+    ):
         why = f"its rows cannot be told from those of {unread}, which cannot be read as a whole"
     if why:
         accepted = [replace(f, kind=FixupKind.ACCEPT, reason=f"{f.reason}; {why}") for f in wholes]
@@ -111,11 +112,6 @@ def _stale(state: TargetState, reloads: Sequence[Reload]) -> str:
                 f"{known.position}"
             )
     return ""
-
-
-def _is_read(state: TargetState, name: ShardId) -> bool:
-    real = state.shards[name].real
-    return is_read_as_whole(name, own_schema(real) if real else None)
 
 
 def _shard(fixup: Fixup) -> ShardId:

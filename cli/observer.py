@@ -106,7 +106,7 @@ class Facts:
             fixup.shard
             for decision in self.of_target(target)
             for fixup in decision.fixups
-            if fixup.kind in (FixupKind.SNAPSHOT, FixupKind.RELOAD)
+            if fixup.kind.asks_for_snapshot
         )
         waiting = {
             shard

@@ -262,6 +262,11 @@ class FixupKind(StrEnum):
     HOLD = "hold"
     """The shard is paused, until an operator has looked at them and resumes it."""
 
+    @property
+    def asks_for_snapshot(self) -> bool:
+        """Whether the shard's table is read again by an incremental snapshot."""
+        return self in (FixupKind.SNAPSHOT, FixupKind.RELOAD)
+
 
 @dataclass(frozen=True, slots=True)
 class Fixup:

@@ -357,7 +357,7 @@ class Decisions:
             target.fixups[decision.version] = tuple(fixup.shard for fixup in decision.fixups)
             target.read_again.update(target.fixups[decision.version])
             for fixup in decision.fixups:
-                if fixup.kind in (FixupKind.SNAPSHOT, FixupKind.RELOAD):
+                if fixup.kind.asks_for_snapshot:
                     names = target.shards[fixup.shard].ids_by_name
                     # All columns of a shard come anew where its rows were taken out.
                     has_all = fixup.kind is FixupKind.SNAPSHOT

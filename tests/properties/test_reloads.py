@@ -21,14 +21,12 @@ from shardmerge.schemas.events import (
     Outcome,
 )
 from shardmerge.schemas.names import ShardId
-from shardmerge.schemas.origin import Origin, OriginColumn, OriginPart
 from shardmerge.schemas.reloads import Reload, reloads_text
-from shardmerge.spark_sink.decisions import Decisions
 from tests.properties.barrier_machine import SETTINGS
 from tests.properties.barrier_world import SHARDS, TARGET, number_of
-from tests.properties.test_restarted_snapshots import RestartMachine
+from tests.properties.test_restarted_snapshots import OriginRestartMachine, RestartMachine
 from tests.toy_kafka import Row
-from tests.toy_server import ServerTarget, filled
+from tests.toy_server import filled
 from tests.toy_target import CONTEXT
 
 ROWS = st.lists(st.tuples(st.sampled_from(SHARDS), st.integers(0, 3)), max_size=4)
@@ -136,15 +134,8 @@ class ReloadMachine(RestartMachine):
             super().let_everything_arrive()
 
 
-class OriginReloadMachine(ReloadMachine):
+class OriginReloadMachine(ReloadMachine, OriginRestartMachine):
     """Where the target tells whose a row is."""
-
-    target_class = ServerTarget
-    origin = Origin((OriginColumn(OriginPart.SHARD, "_shard"),))
-
-    def _check_cells(self, known: Decisions) -> None:
-        """Statements give values too: other machines look at these."""
-        self._check_keys(known)
 
 
 TestReloads = ReloadMachine.TestCase
