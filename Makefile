@@ -9,7 +9,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 READY := $(VENV)/.ready
 ARTIFACTS := .local/.artifacts-ready
-PACKAGES := agents schemas connectors spark_sink cli
+PACKAGES := agents schemas connectors spark_sink local cli
 SCENARIOS := tests/e2e/scenarios
 # Keeps the project's folder off sys.path: `agents` must never be importable beside `shardmerge.agents`.
 export PYTHONSAFEPATH := 1
@@ -37,9 +37,9 @@ $(READY): requirements.lock pyproject.toml
 java:
 	@bash .ci/java
 
-$(ARTIFACTS): $(READY) $(wildcard connectors/local/artifacts.py connectors/local/*.xml) | java
+$(ARTIFACTS): $(READY) $(wildcard local/install/artifacts.py local/install/*.xml) | java
 	@mkdir -p $(@D)
-	@$(PY) -m shardmerge.connectors.local.artifacts
+	@$(PY) -m shardmerge.local.install.artifacts
 	@touch $@
 
 # No TiDB comes as a package that could be fetched and checked: it is built, where Go is installed.

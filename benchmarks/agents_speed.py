@@ -32,11 +32,11 @@ from pathlib import Path
 
 from aiokafka import AIOKafkaProducer
 
-from shardmerge.connectors.local.stack import LocalStack
-from shardmerge.connectors.topics_admin import create_topics
-from shardmerge.schemas import codec
-from shardmerge.schemas.events import Outcome
-from shardmerge.schemas.topics import TopicSpec
+from shardmerge.connectors.kafka.topics_admin import create_topics
+from shardmerge.local.servers.stack import LocalStack
+from shardmerge.schemas.pipeline.topics import TopicSpec
+from shardmerge.schemas.records import codec
+from shardmerge.schemas.records.events import Outcome
 from tests.integration.agents.line import Line, broker_alone
 from tests.recorded import Recorded
 

@@ -33,15 +33,15 @@ from typing import Any, TypeAlias
 sys.path.insert(0, str(Path(__file__).parent))
 from bench_measures import Round, Use, measuring, pin, print_rounds, tidb_address
 
-from shardmerge.cli.keeper import AGENTS, SINK
-from shardmerge.cli.line import Line
-from shardmerge.connectors.local.stack import LocalStack
-from shardmerge.schemas.names import ShardId
-from shardmerge.schemas.pipeline import Target
-from shardmerge.schemas.routing import RoutingRule
-from shardmerge.schemas.topics import row_topic
-from shardmerge.spark_sink.offsets import OffsetReader
-from shardmerge.spark_sink.partitions import Partition
+from shardmerge.local.keeper import AGENTS, SINK
+from shardmerge.local.line import Line
+from shardmerge.local.servers.stack import LocalStack
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.pipeline.file import Target
+from shardmerge.schemas.pipeline.routing import RoutingRule
+from shardmerge.schemas.pipeline.topics import row_topic
+from shardmerge.spark_sink.barrier.partitions import Partition
+from shardmerge.spark_sink.kafka.offsets import OffsetReader
 from shardmerge.spark_sink.targets.mysql.control import ControlStore
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 from urllib.parse import unquote, urlsplit
 
-from shardmerge.connectors.local.processes import Supervisor
-from shardmerge.connectors.local.stack import LocalStack
+from shardmerge.local.servers.processes import Supervisor
+from shardmerge.local.servers.stack import LocalStack
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress
 
 

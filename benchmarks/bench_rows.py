@@ -15,7 +15,7 @@ import fastavro
 from msgspec import Raw
 from msgspec.json import decode, encode
 
-from shardmerge.connectors.registry import RegistryAddress
+from shardmerge.connectors.kafka.registry import RegistryAddress
 
 NUMBER = 1
 _UNSIGNED = {"type": "bytes", "scale": 0, "precision": 64, "logicalType": "decimal"}

@@ -32,19 +32,19 @@ sys.path.insert(0, str(Path(__file__).parent))
 from bench_measures import measuring, print_ways
 from sink_throughput import Backlog, Bench, Size, apply_backlog, produce, spark
 
-from shardmerge.connectors.connect_rest import ConnectRest
-from shardmerge.connectors.local.artifacts import (
+from shardmerge.connectors.connect.connect_rest import ConnectRest
+from shardmerge.local.install.artifacts import (
     find_java,
     read_checksums,
     resolve,
     retrieve,
     verify_checksums,
 )
-from shardmerge.connectors.local.connect import connect_spec
-from shardmerge.connectors.local.files import exclusive_lock
-from shardmerge.connectors.local.mysql import PASSWORD, USER
-from shardmerge.connectors.local.stack import LocalStack, Ports
-from shardmerge.schemas.names import TargetTable
+from shardmerge.local.install.files import exclusive_lock
+from shardmerge.local.servers.connect import connect_spec
+from shardmerge.local.servers.mysql import PASSWORD, USER
+from shardmerge.local.servers.stack import LocalStack, Ports
+from shardmerge.schemas.model.names import TargetTable
 
 ROOT = Path(__file__).resolve().parents[1]
 CACHE = ROOT / ".local" / "cache"

@@ -26,17 +26,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from shardmerge.agents import coordinator
-from shardmerge.agents.state import TargetState
-from shardmerge.agents.state_rows import changed_rows
-from shardmerge.schemas.apply import apply_create
-from shardmerge.schemas.changes import CreateTable
-from shardmerge.schemas.events import ChangeId, Lineage, Outcome, SchemaChange
-from shardmerge.schemas.grammar import ServerContext, parse
-from shardmerge.schemas.model import Column, Default, Index, IndexPart, TableSchema
-from shardmerge.schemas.names import ShardId, TargetTable
-from shardmerge.schemas.position import SourcePosition
-from shardmerge.schemas.types import ColumnType
+from shardmerge.agents.coordination import coordinator
+from shardmerge.agents.coordination.state.state_rows import changed_rows
+from shardmerge.agents.coordination.state.target_state import TargetState
+from shardmerge.schemas.ddl.apply.statements import apply_create
+from shardmerge.schemas.ddl.changes import CreateTable
+from shardmerge.schemas.ddl.grammar import ServerContext, parse
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.position import SourcePosition
+from shardmerge.schemas.model.shard_columns import Lineage
+from shardmerge.schemas.model.tables import Column, Default, Index, IndexPart, TableSchema
+from shardmerge.schemas.model.types import ColumnType
+from shardmerge.schemas.records.events import ChangeId, Outcome, SchemaChange
 
 TARGET = TargetTable("merged", "orders")
 SOURCES = 100

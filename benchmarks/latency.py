@@ -17,9 +17,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from shardmerge.cli.line import Line
-from shardmerge.schemas.errors import ShardMergeError
-from shardmerge.schemas.routing import RoutingRule
+from shardmerge.local.line import Line
+from shardmerge.schemas.model.errors import ShardMergeError
+from shardmerge.schemas.pipeline.routing import RoutingRule
 
 ROOT = Path(__file__).resolve().parents[1]
 ROUTES = (RoutingRule(".*", "app", r"tbl\d+", "merged", "tbl"),)

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 import pymysql
 from parser_jvm import Columns
 
-from shardmerge.schemas.errors import ShardMergeError
-from shardmerge.schemas.grammar import ServerContext
-from shardmerge.schemas.names import quote_identifier
-from shardmerge.schemas.render.mysql import create_table
+from shardmerge.schemas.ddl.grammar import ServerContext
+from shardmerge.schemas.model.errors import ShardMergeError
+from shardmerge.schemas.model.mysql_text import create_table
+from shardmerge.schemas.model.names import quote_identifier
 from tests.ddl_files import Written, cases, corpus, read
 from tests.integration.mysql.random_ddl import statement
 from tests.integration.mysql.random_definitions import PARENT_SQL

@@ -42,29 +42,34 @@ sys.path.insert(0, str(Path(__file__).parent))
 from bench_measures import Round, StageClock, Use, beside, measuring, print_rounds, tidb_address
 from bench_rows import Avro, Bare, Form, event, image, registry
 
-from shardmerge.connectors.local.mysql import PASSWORD, USER
-from shardmerge.connectors.local.servers import NAMES, RunningServer, running_server
-from shardmerge.connectors.local.stack import LocalStack, Ports
-from shardmerge.connectors.registry import RegistryAddress
-from shardmerge.schemas.events import Binding, ShardColumn
-from shardmerge.schemas.names import ShardId, TargetTable
-from shardmerge.schemas.position import BEGINNING
-from shardmerge.spark_sink.columns import encoder
-from shardmerge.spark_sink.in_step import Step
-from shardmerge.spark_sink.offsets import OffsetReader
-from shardmerge.spark_sink.partitions import Partition
-from shardmerge.spark_sink.range_reader import RangeCursor
-from shardmerge.spark_sink.ranges import RangeResult, RangeTask, Segment, ShardStream
-from shardmerge.spark_sink.row_blocks import Block
-from shardmerge.spark_sink.row_fold import RowFold
-from shardmerge.spark_sink.settings import SinkSettings
-from shardmerge.spark_sink.targets.mysql import apply_ranges, batches, bulk, connection
-from shardmerge.spark_sink.targets.mysql.batches import BatchRunner
-from shardmerge.spark_sink.targets.mysql.connection import ApplyConfig
+from shardmerge.connectors.kafka.registry import RegistryAddress
+from shardmerge.local.servers.mysql import PASSWORD, USER
+from shardmerge.local.servers.other_versions import NAMES, RunningServer, running_server
+from shardmerge.local.servers.stack import LocalStack, Ports
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.position import BEGINNING
+from shardmerge.schemas.model.shard_columns import ShardColumn
+from shardmerge.schemas.records.events import Binding
+from shardmerge.spark_sink.barrier.partitions import Partition
+from shardmerge.spark_sink.kafka.offsets import OffsetReader
+from shardmerge.spark_sink.kafka.range_reader import RangeCursor
+from shardmerge.spark_sink.planning.ordered_partitions import Step
+from shardmerge.spark_sink.planning.ranges import RangeResult, RangeTask, Segment, ShardStream
+from shardmerge.spark_sink.process.settings import SinkSettings
+from shardmerge.spark_sink.rows.folding.row_blocks import Block
+from shardmerge.spark_sink.rows.folding.row_fold import RowFold
+from shardmerge.spark_sink.rows.values.columns import encoder
 from shardmerge.spark_sink.targets.mysql.control import ControlStore
-from shardmerge.spark_sink.targets.mysql.introspection import schema_of, server_context, show_create
+from shardmerge.spark_sink.targets.mysql.ddl.introspection import (
+    schema_of,
+    server_context,
+    show_create,
+)
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
-from shardmerge.spark_sink.targets.mysql.task_runs import run_tasks
+from shardmerge.spark_sink.targets.mysql.tasks import apply_ranges, batches, bulk, connection
+from shardmerge.spark_sink.targets.mysql.tasks.batches import BatchRunner
+from shardmerge.spark_sink.targets.mysql.tasks.connection import ApplyConfig
+from shardmerge.spark_sink.targets.mysql.tasks.task_runs import run_tasks
 
 ROOT = Path(__file__).resolve().parents[1]
 COLUMNS = """

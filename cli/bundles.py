@@ -9,15 +9,14 @@ from importlib.metadata import version
 from typing import BinaryIO
 
 from shardmerge.agents.replay.bundle import Manifest, write_bundle
-from shardmerge.connectors.record_formats import json_of_connectors, record_format
-from shardmerge.connectors.stored_record import Extent, StoredRecord
-from shardmerge.connectors.topic_reader import TopicReader
-from shardmerge.schemas import topics
-from shardmerge.schemas.errors import StackError
-from shardmerge.schemas.pipeline import Pipeline
-from shardmerge.schemas.record_format import RecordFormat
-
-from .pipeline_text import pipeline_text
+from shardmerge.connectors.kafka.record_formats import json_of_connectors, record_format
+from shardmerge.connectors.kafka.stored_record import Extent, StoredRecord
+from shardmerge.connectors.kafka.topic_reader import TopicReader
+from shardmerge.schemas.model.errors import StackError
+from shardmerge.schemas.pipeline import topics
+from shardmerge.schemas.pipeline.file import Pipeline
+from shardmerge.schemas.pipeline.text import pipeline_text
+from shardmerge.schemas.records.record_format import RecordFormat
 
 
 def everything(pipeline: Pipeline) -> tuple[str, ...]:

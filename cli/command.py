@@ -11,16 +11,22 @@ from pathlib import Path
 import click
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from shardmerge.connectors.command_topic import send_command
-from shardmerge.connectors.record_formats import record_format
-from shardmerge.schemas import topics
-from shardmerge.schemas.errors import ConfigError, ShardMergeError, StackError
-from shardmerge.schemas.events import ChangeId, CommandKind, Decision, OperatorCommand, Outcome
-from shardmerge.schemas.kafka_offsets import answered
-from shardmerge.schemas.names import ShardId, TargetTable
-from shardmerge.schemas.pipeline import Pipeline, parse_pipeline
-from shardmerge.schemas.record_format import RecordFormat
-from shardmerge.schemas.routing import route
+from shardmerge.connectors.kafka.client_offsets import answered
+from shardmerge.connectors.kafka.command_topic import send_command
+from shardmerge.connectors.kafka.record_formats import record_format
+from shardmerge.schemas.model.errors import ConfigError, ShardMergeError, StackError
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.pipeline import topics
+from shardmerge.schemas.pipeline.file import Pipeline, parse_pipeline
+from shardmerge.schemas.pipeline.routing import route
+from shardmerge.schemas.records.events import (
+    ChangeId,
+    CommandKind,
+    Decision,
+    OperatorCommand,
+    Outcome,
+)
+from shardmerge.schemas.records.record_format import RecordFormat
 
 _SEND_S = 30.0
 _HELP = """Tell a target's coordinator what to do, and print its answer.

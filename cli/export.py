@@ -8,9 +8,9 @@ from pathlib import Path
 import click
 
 from shardmerge.agents.replay.bundle import Manifest
-from shardmerge.schemas import topics
-from shardmerge.schemas.errors import ShardMergeError
-from shardmerge.schemas.pipeline import Pipeline, parse_pipeline
+from shardmerge.schemas.model.errors import ShardMergeError
+from shardmerge.schemas.pipeline import topics
+from shardmerge.schemas.pipeline.file import Pipeline, parse_pipeline
 
 from .bundles import everything, write_from_kafka
 

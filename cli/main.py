@@ -9,27 +9,28 @@ from pathlib import Path
 
 import click
 
-from shardmerge.connectors.connect_rest import ConnectRest
-from shardmerge.connectors.exact_values import check_values
-from shardmerge.connectors.exactly_once import check_connector, check_worker
-from shardmerge.connectors.source_config import connector_config, connector_name
-from shardmerge.connectors.topics_admin import describe_topics
-from shardmerge.schemas import topics
-from shardmerge.schemas.errors import ConfigError, ShardMergeError
-from shardmerge.schemas.pipeline import Pipeline, Source, Target, parse_pipeline
-from shardmerge.schemas.routing import RoutingRule
+from shardmerge.cli.checks.server_rules import Finding
+from shardmerge.cli.checks.servers import server_findings
+from shardmerge.cli.checks.topic_rules import topic_findings
+from shardmerge.connectors.connect.connect_rest import ConnectRest
+from shardmerge.connectors.connect.exact_values import check_values
+from shardmerge.connectors.connect.exactly_once import check_connector, check_worker
+from shardmerge.connectors.debezium.connector_names import connector_name
+from shardmerge.connectors.debezium.source_config import connector_config
+from shardmerge.connectors.kafka.topics_admin import describe_topics
+from shardmerge.local.demo import Demo
+from shardmerge.local.line import Line, end_on_sigterm
+from shardmerge.schemas.model.errors import ConfigError, ShardMergeError
+from shardmerge.schemas.pipeline import topics
+from shardmerge.schemas.pipeline.file import Pipeline, Source, Target, parse_pipeline
+from shardmerge.schemas.pipeline.routing import RoutingRule
 
 from .command import command
 from .ddl import ddl
-from .demo import Demo
 from .export import export
-from .line import Line, end_on_sigterm
 from .replay import replay
-from .server_rules import Finding
-from .servers import server_findings
 from .status import lines, read_facts
 from .target import target as upkeep
-from .topic_rules import topic_findings
 
 DEMO_ROUTES = (RoutingRule(".*", "app", r"tbl\d+", "merged", "tbl"),)
 _FOLDER = click.option(

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from shardmerge.schemas.pipeline import Pipeline
-from shardmerge.spark_sink.offsets import OffsetReader
-from shardmerge.spark_sink.partitions import Partition
-
-from .observer import Facts, Observer
+from shardmerge.connectors.kafka.observer import Facts, Observer
+from shardmerge.schemas.pipeline.file import Pipeline
+from shardmerge.spark_sink.barrier.partitions import Partition
+from shardmerge.spark_sink.kafka.offsets import OffsetReader
 
 READ_S = 120.0
 """How long the topics may take to be read to the ends that they had."""

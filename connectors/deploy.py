@@ -5,17 +5,16 @@ Exactly-once delivery is checked for each connector, and the right to write its 
 
 from __future__ import annotations
 
-from shardmerge.schemas import topics
-from shardmerge.schemas.pipeline import Pipeline
-
-from .connect_rest import ConnectRest
-from .exact_values import check_values
-from .exactly_once import check_connector, check_worker
-from .repair.left_out import leaving_out, left_out_of
-from .signal_table import prepare_signal_table
-from .source_config import connector_config, connector_name
-from .topics_admin import create_topics
-from .whole.reading_config import readings_among
+from shardmerge.connectors.connect.connect_rest import ConnectRest
+from shardmerge.connectors.connect.exact_values import check_values
+from shardmerge.connectors.connect.exactly_once import check_connector, check_worker
+from shardmerge.connectors.debezium.connector_names import connector_name, readings_among
+from shardmerge.connectors.debezium.signal_table import prepare_signal_table
+from shardmerge.connectors.debezium.source_config import connector_config
+from shardmerge.connectors.kafka.topics_admin import create_topics
+from shardmerge.connectors.repair.schema_history.left_out import leaving_out, left_out_of
+from shardmerge.schemas.pipeline import topics
+from shardmerge.schemas.pipeline.file import Pipeline
 
 
 def deploy_connectors(

@@ -13,7 +13,7 @@ import signal
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from shardmerge.schemas.errors import ConfigError
+from shardmerge.schemas.model.errors import ConfigError
 
 Passed: TypeAlias = Callable[[str], None]
 """Called with the name of each place when work comes by."""

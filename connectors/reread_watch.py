@@ -16,20 +16,19 @@ from dataclasses import replace
 
 from confluent_kafka import KafkaException, Producer
 
-from shardmerge.schemas import topics
-from shardmerge.schemas.errors import ContractError, ShardMergeError, StackError
-from shardmerge.schemas.pipeline import Pipeline
-
-from .avro_wire import UndecodableAvro, UnknownSchema
-from .connect_rest import ConnectRest
-from .open_requests import OpenRequests, Remedy, Request, request_of
-from .record_formats import json_of_connectors
-from .repair.binlog_reading import BinlogReading
-from .repair.source_repair import SourceRepair
-from .signals import notice
-from .source_config import connector_name
-from .stored_record import StoredRecord
-from .topic_reader import TopicReader
+from shardmerge.connectors.connect.connect_rest import ConnectRest
+from shardmerge.connectors.debezium.connector_names import connector_name
+from shardmerge.connectors.debezium.open_requests import OpenRequests, Remedy, Request, request_of
+from shardmerge.connectors.debezium.signals import notice
+from shardmerge.connectors.kafka.avro_wire import UndecodableAvro, UnknownSchema
+from shardmerge.connectors.kafka.record_formats import json_of_connectors
+from shardmerge.connectors.kafka.stored_record import StoredRecord
+from shardmerge.connectors.kafka.topic_reader import TopicReader
+from shardmerge.connectors.repair.binlog.binlog_reading import BinlogReading
+from shardmerge.connectors.repair.source_repair import SourceRepair
+from shardmerge.schemas.model.errors import ContractError, ShardMergeError, StackError
+from shardmerge.schemas.pipeline import topics
+from shardmerge.schemas.pipeline.file import Pipeline
 
 _LOG = logging.getLogger(__name__)
 _SEND_TIMEOUT_S = 10.0

@@ -30,17 +30,17 @@ import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from shardmerge.schemas.errors import ContractError, ShardMergeError, StackError
-from shardmerge.schemas.pipeline import parse_pipeline
+from shardmerge.connectors.connect.connect_rest import ConnectRest
+from shardmerge.connectors.connect.restarts import Restarts
+from shardmerge.connectors.debezium.connector_names import connector_name
+from shardmerge.connectors.repair.source_repair import SourceRepair, repairs_of
+from shardmerge.connectors.repair.statement_repair import Attended
+from shardmerge.connectors.whole.reading_watch import ReadingWatch
+from shardmerge.schemas.model.errors import ContractError, ShardMergeError, StackError
+from shardmerge.schemas.pipeline.file import parse_pipeline
 
-from .connect_rest import ConnectRest
 from .deploy import deploy_connectors
-from .repair.source_repair import SourceRepair, repairs_of
-from .repair.statement_repair import Attended
 from .reread_watch import RereadWatch
-from .restarts import Restarts
-from .source_config import connector_name
-from .whole.reading_watch import ReadingWatch
 
 _LOG = logging.getLogger(__name__)
 _TAKE_IN_PAUSE_S = 15.0

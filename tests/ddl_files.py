@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from shardmerge.schemas.grammar import ServerContext
+from shardmerge.schemas.ddl.grammar import ServerContext
 
 ROOT = Path(__file__).resolve().parent.parent
 OWN = ROOT / "tests" / "golden" / "parse" / "statements.sql"

@@ -9,17 +9,18 @@ from io import BytesIO
 from pathlib import Path
 from zlib import crc32
 
-from shardmerge.agents.effects import Send
-from shardmerge.agents.folds import CoordinatorFold, TrackerFold
+from shardmerge.agents.handling.effects import Send
+from shardmerge.agents.handling.handlers import CoordinatorFold, TrackerFold
 from shardmerge.agents.replay.bundle import Bundle, Manifest, write_bundle
 from shardmerge.agents.replay.log import Refold, in_time
 from shardmerge.cli.bundles import everything, without_passwords
-from shardmerge.cli.pipeline_text import pipeline_text
-from shardmerge.connectors.stored_record import Extent, StoredRecord
-from shardmerge.schemas import codec, topics
-from shardmerge.schemas.events import ChangeId, CommandKind, OperatorCommand
-from shardmerge.schemas.names import ShardId, TargetTable
-from shardmerge.schemas.pipeline import Pipeline, parse_pipeline
+from shardmerge.connectors.kafka.stored_record import Extent, StoredRecord
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.pipeline import topics
+from shardmerge.schemas.pipeline.file import Pipeline, parse_pipeline
+from shardmerge.schemas.pipeline.text import pipeline_text
+from shardmerge.schemas.records import codec
+from shardmerge.schemas.records.events import ChangeId, CommandKind, OperatorCommand
 
 Alter = Callable[[StoredRecord], Iterable[StoredRecord]]
 

@@ -12,12 +12,12 @@ from functools import cache
 
 from hypothesis import strategies as st
 
-from shardmerge.schemas.apply import apply_create
-from shardmerge.schemas.changes import CreateTable
-from shardmerge.schemas.grammar import ServerContext, parse
-from shardmerge.schemas.lattice import ShardSchema
-from shardmerge.schemas.model import TableSchema
-from shardmerge.schemas.types import ColumnType
+from shardmerge.schemas.ddl.apply.statements import apply_create
+from shardmerge.schemas.ddl.changes import CreateTable
+from shardmerge.schemas.ddl.grammar import ServerContext, parse
+from shardmerge.schemas.lattice.joined import ShardSchema
+from shardmerge.schemas.model.tables import TableSchema
+from shardmerge.schemas.model.types import ColumnType
 
 SERVER = ServerContext(version=(8, 0, 36))
 

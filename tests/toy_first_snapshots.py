@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from shardmerge.schemas.names import ShardId
-from shardmerge.schemas.position import SourcePosition
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.model.position import SourcePosition
 from tests.toy_kafka import Ddl, Row, ToyKafka, ToySource
 from tests.toy_server import filled
 

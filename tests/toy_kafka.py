@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from shardmerge.schemas.events import Lineage
-from shardmerge.schemas.model import TableSchema
-from shardmerge.schemas.names import ShardId
-from shardmerge.schemas.position import BEGINNING, SourcePosition
-from shardmerge.schemas.topics import RowTopics
-from shardmerge.spark_sink.partitions import Partition
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.model.position import BEGINNING, SourcePosition
+from shardmerge.schemas.model.shard_columns import Lineage
+from shardmerge.schemas.model.tables import TableSchema
+from shardmerge.schemas.pipeline.topics import RowTopics
+from shardmerge.spark_sink.barrier.partitions import Partition
 
 Place = Partition
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from shardmerge.schemas.names import ShardId
+from shardmerge.schemas.model.names import ShardId
 from tests.toy_kafka import ToySource
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from shardmerge.schemas.apply import apply_alter, apply_create
-from shardmerge.schemas.changes import AlterTable, CreateTable
-from shardmerge.schemas.grammar import ServerContext, parse
-from shardmerge.schemas.model import Column, TableSchema
-from shardmerge.spark_sink.decisions import StatementKey
+from shardmerge.schemas.ddl.apply.statements import apply_alter, apply_create
+from shardmerge.schemas.ddl.changes import AlterTable, CreateTable
+from shardmerge.schemas.ddl.grammar import ServerContext, parse
+from shardmerge.schemas.model.tables import Column, TableSchema
+from shardmerge.spark_sink.barrier.decisions import StatementKey
 from tests.toy_kafka import Place
 from tests.toy_truncations import Move
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, cast
 
-from shardmerge.spark_sink.applied import Applied, RowProgress
-from shardmerge.spark_sink.range_reader import OffsetRange, Records
-from shardmerge.spark_sink.rewind import first_from
-from shardmerge.spark_sink.truncations import Truncation
+from shardmerge.spark_sink.barrier.applied import Applied, RowProgress
+from shardmerge.spark_sink.barrier.truncations import Truncation
+from shardmerge.spark_sink.kafka.range_reader import OffsetRange, Records
+from shardmerge.spark_sink.kafka.rewind import first_from
 from tests.toy_kafka import Place, Row, ToyKafka
 
 

@@ -22,10 +22,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
-from shardmerge.connectors.stored_record import Extent, StoredRecord
-from shardmerge.schemas.errors import ConfigError, ContractError
-from shardmerge.schemas.pipeline import Pipeline, parse_pipeline
-from shardmerge.schemas.plain import from_plain, to_plain
+from shardmerge.connectors.kafka.stored_record import Extent, StoredRecord
+from shardmerge.schemas.model.errors import ConfigError, ContractError
+from shardmerge.schemas.pipeline.file import Pipeline, parse_pipeline
+from shardmerge.schemas.records.plain import from_plain, to_plain
 
 KIND = "shardmerge bundle"
 FORMAT = 1

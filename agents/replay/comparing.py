@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TypeAlias
 
-from shardmerge.agents.effects import Send
-from shardmerge.connectors.stored_record import StoredRecord
-from shardmerge.schemas import codec
-from shardmerge.schemas.errors import ContractError
-from shardmerge.schemas.events import ChangeId, Decision, OperatorCommand, SchemaChange
+from shardmerge.agents.handling.effects import Send
+from shardmerge.connectors.kafka.stored_record import StoredRecord
+from shardmerge.schemas.model.errors import ContractError
+from shardmerge.schemas.records import codec
+from shardmerge.schemas.records.events import ChangeId, Decision, OperatorCommand, SchemaChange
 
 from .details import details, key_text
 

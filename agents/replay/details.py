@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from shardmerge.connectors.stored_record import StoredRecord
-from shardmerge.schemas import codec
-from shardmerge.schemas.errors import ContractError
-from shardmerge.schemas.plain import to_plain
+from shardmerge.connectors.kafka.stored_record import StoredRecord
+from shardmerge.schemas.model.errors import ContractError
+from shardmerge.schemas.records import codec
+from shardmerge.schemas.records.plain import to_plain
 
 _MOST_FIELDS = 8
 _MOST_CHARACTERS = 120

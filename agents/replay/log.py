@@ -5,12 +5,13 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Iterator
 
-from shardmerge.agents import coordinator, state_rows
-from shardmerge.agents.effects import Effects, Fold, SourceRecord
-from shardmerge.agents.state import TargetState
-from shardmerge.connectors.stored_record import StoredRecord
-from shardmerge.schemas.errors import ContractError
-from shardmerge.schemas.names import TargetTable
+from shardmerge.agents.coordination import coordinator
+from shardmerge.agents.coordination.state import state_rows
+from shardmerge.agents.coordination.state.target_state import TargetState
+from shardmerge.agents.handling.effects import Effects, Fold, SourceRecord
+from shardmerge.connectors.kafka.stored_record import StoredRecord
+from shardmerge.schemas.model.errors import ContractError
+from shardmerge.schemas.model.names import TargetTable
 
 
 def in_time(partitions: Iterable[Iterable[StoredRecord]]) -> Iterator[StoredRecord]:

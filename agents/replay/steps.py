@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from shardmerge.agents.effects import Effects
-from shardmerge.agents.folds import CoordinatorFold, TrackerFold
-from shardmerge.agents.state import TargetState
-from shardmerge.connectors.stored_record import StoredRecord
-from shardmerge.schemas import codec, topics
-from shardmerge.schemas.codec import Record
-from shardmerge.schemas.events import Decision
-from shardmerge.schemas.names import ShardId, TargetTable
-from shardmerge.schemas.pipeline import Pipeline
+from shardmerge.agents.coordination.state.target_state import TargetState
+from shardmerge.agents.handling.effects import Effects
+from shardmerge.agents.handling.handlers import CoordinatorFold, TrackerFold
+from shardmerge.connectors.kafka.stored_record import StoredRecord
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.pipeline import topics
+from shardmerge.schemas.pipeline.file import Pipeline
+from shardmerge.schemas.records import codec
+from shardmerge.schemas.records.codec import Record
+from shardmerge.schemas.records.events import Decision
 
 from .log import OnePartition, Refold
 

@@ -9,11 +9,11 @@ from difflib import ndiff
 from enum import StrEnum
 from typing import Any
 
-from shardmerge.agents.state import TargetState
-from shardmerge.schemas.codec import Record
-from shardmerge.schemas.events import Decision, JoinedSchema, OperatorCommand, SchemaChange
-from shardmerge.schemas.names import ShardId
-from shardmerge.schemas.plain import to_plain
+from shardmerge.agents.coordination.state.target_state import TargetState
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.records.codec import Record
+from shardmerge.schemas.records.events import Decision, JoinedSchema, OperatorCommand, SchemaChange
+from shardmerge.schemas.records.plain import to_plain
 
 from .comparing import COUNTED, Comparison
 from .facts import create_table, iso_time, schema_lines, shard_extras, target_extras

@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from shardmerge.agents.folds import CoordinatorFold, TrackerFold
-from shardmerge.connectors.stored_record import StoredRecord
-from shardmerge.schemas import codec, topics
-from shardmerge.schemas.errors import ContractError
-from shardmerge.schemas.events import OperatorCommand
-from shardmerge.schemas.pipeline import Pipeline
+from shardmerge.agents.handling.handlers import CoordinatorFold, TrackerFold
+from shardmerge.connectors.kafka.stored_record import StoredRecord
+from shardmerge.schemas.model.errors import ContractError
+from shardmerge.schemas.pipeline import topics
+from shardmerge.schemas.pipeline.file import Pipeline
+from shardmerge.schemas.records import codec
+from shardmerge.schemas.records.events import OperatorCommand
 
 from .comparing import (
     Changes,

@@ -11,8 +11,8 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 from mode import Service
 
-from shardmerge.schemas.errors import ContractError
-from shardmerge.schemas.record_format import AVRO, RecordFormat
+from shardmerge.schemas.model.errors import ContractError
+from shardmerge.schemas.records.record_format import AVRO, RecordFormat
 
 from .view import StatusView
 

@@ -8,8 +8,8 @@ from html import escape
 from typing import Any
 from urllib.parse import quote
 
-from shardmerge.schemas.events import Decision, Outcome, SinkProgress
-from shardmerge.schemas.plain import to_plain
+from shardmerge.schemas.records.events import Decision, Outcome, SinkProgress
+from shardmerge.schemas.records.plain import to_plain
 
 from .view import ColumnView, ShardView, StatusView, TargetView
 

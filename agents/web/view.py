@@ -11,17 +11,12 @@ from collections import deque
 from collections.abc import Container, Iterable
 from dataclasses import dataclass, field, replace
 
-from shardmerge.schemas.codec import Record
-from shardmerge.schemas.describe import column_text
-from shardmerge.schemas.events import (
-    Decision,
-    JoinedSchema,
-    Outcome,
-    SinkProgress,
-)
-from shardmerge.schemas.model import Column, TableSchema
-from shardmerge.schemas.names import ShardId, TargetTable
-from shardmerge.schemas.position import SourcePosition
+from shardmerge.schemas.ddl.describe import column_text
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.position import SourcePosition
+from shardmerge.schemas.model.tables import Column, TableSchema
+from shardmerge.schemas.records.codec import Record
+from shardmerge.schemas.records.events import Decision, JoinedSchema, Outcome, SinkProgress
 
 MAX_DECISIONS = 500
 """Decisions kept per target, and ignored ones in all."""

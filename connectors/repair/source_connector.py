@@ -7,26 +7,26 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from shardmerge.connectors.connect_rest import ConnectRest
-from shardmerge.connectors.source_config import TRUE_SCHEMA_HISTORY, connector_name
-from shardmerge.connectors.whole.reading_config import readings_among
-from shardmerge.schemas.changes import TableName
-from shardmerge.schemas.errors import SourceError
-from shardmerge.schemas.pipeline import Pipeline, Source
-from shardmerge.schemas.source_server import server_context
-
-from .binlog_events import Logged, Statement
-from .captured import Captured
-from .history import (
+from shardmerge.connectors.connect.connect_rest import ConnectRest
+from shardmerge.connectors.debezium.connector_names import connector_name, readings_among
+from shardmerge.connectors.debezium.source_config import TRUE_SCHEMA_HISTORY
+from shardmerge.connectors.repair.binlog.binlog_events import Logged, Statement
+from shardmerge.connectors.repair.binlog.source_binlog import SourceBinlog
+from shardmerge.connectors.repair.binlog.source_offset import SourceOffset
+from shardmerge.connectors.repair.schema_history.history import (
     HistoryRecord,
     corrections,
     debezium_applies,
     told_records,
     true_order_applies,
 )
+from shardmerge.schemas.ddl.changes import TableName
+from shardmerge.schemas.model.errors import SourceError
+from shardmerge.schemas.pipeline.file import Pipeline, Source
+from shardmerge.schemas.pipeline.source_server import server_context
+
+from .captured import Captured
 from .marked_config import MarkedConfig
-from .source_binlog import SourceBinlog
-from .source_offset import SourceOffset
 from .source_topics import SourceTopics, now_ms
 from .statement_plan import ToldTable, told_by_server, touched_later
 from .undelivered import Delivered, first_unread, not_read

@@ -6,18 +6,23 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from shardmerge.schemas.changes import TableName, TruncateTable
-from shardmerge.schemas.errors import SourceError, UnsupportedDDL
-from shardmerge.schemas.grammar import ServerContext, concerned_tables, parse
-from shardmerge.schemas.model import TableSchema
-from shardmerge.schemas.names import quote_identifier
-
-from .binlog_events import Logged, Statement
-from .canonical import create_text
-from .gtids import MySqlGtids
-from .history import HistoryRecord, drop_text, known_tables, named_table, table_id
-from .source_offset import SourceOffset
-from .told_tables import Told, ToldTables, qualified
+from shardmerge.connectors.repair.binlog.binlog_events import Logged, Statement
+from shardmerge.connectors.repair.binlog.gtids import MySqlGtids
+from shardmerge.connectors.repair.binlog.source_offset import SourceOffset
+from shardmerge.connectors.repair.schema_history.canonical import create_text
+from shardmerge.connectors.repair.schema_history.history import (
+    HistoryRecord,
+    drop_text,
+    known_tables,
+    named_table,
+    table_id,
+)
+from shardmerge.connectors.repair.schema_history.told_tables import Told, ToldTables, qualified
+from shardmerge.schemas.ddl.changes import TableName, TruncateTable
+from shardmerge.schemas.ddl.grammar import ServerContext, concerned_tables, parse
+from shardmerge.schemas.model.errors import SourceError, UnsupportedDDL
+from shardmerge.schemas.model.names import quote_identifier
+from shardmerge.schemas.model.tables import TableSchema
 
 _CREATE_TABLE = re.compile(r"CREATE TABLE `(?:[^`]|``)*`")
 

@@ -21,13 +21,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from shardmerge.connectors.connect_rest import ConnectorStatus
-from shardmerge.schemas.changes import TableName
-from shardmerge.schemas.errors import SourceError, StackError
+from shardmerge.connectors.connect.connect_rest import ConnectorStatus
+from shardmerge.connectors.repair.binlog.binlog_events import (
+    Logged,
+    Statement,
+    table_name,
+    written_name,
+)
+from shardmerge.connectors.repair.schema_history.left_out import LeftOut
+from shardmerge.connectors.repair.schema_history.told_tables import ToldTables
+from shardmerge.schemas.ddl.changes import TableName
+from shardmerge.schemas.model.errors import SourceError, StackError
 
-from .binlog_events import Logged, Statement, table_name, written_name
 from .failures import FailedAt, Failure, failure_of
-from .left_out import LeftOut
 from .source_connector import SourceConnector, Stand
 from .statement_plan import (
     ToldTable,
@@ -40,7 +46,6 @@ from .statement_plan import (
     tables_before,
     told_table,
 )
-from .told_tables import ToldTables
 from .undelivered import Gap, gap_before, is_failed_statement
 
 _LOG = logging.getLogger(__name__)

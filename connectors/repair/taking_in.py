@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 
-from shardmerge.schemas.changes import TableName
+from shardmerge.connectors.repair.binlog.binlog_events import written_name
+from shardmerge.schemas.ddl.changes import TableName
 
-from .binlog_events import written_name
 from .source_connector import SourceConnector
 
 _LOG = logging.getLogger(__name__)

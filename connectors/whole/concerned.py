@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from shardmerge.connectors.repair.binlog_events import Logged, Statement
-from shardmerge.connectors.repair.told_tables import ToldTables, qualified
-from shardmerge.schemas.changes import DropDatabase, TableName, TruncateTable
-from shardmerge.schemas.errors import SourceError
-from shardmerge.schemas.grammar import ServerContext, concerned_tables, parse
+from shardmerge.connectors.repair.binlog.binlog_events import Logged, Statement
+from shardmerge.connectors.repair.schema_history.told_tables import ToldTables, qualified
+from shardmerge.schemas.ddl.changes import DropDatabase, TableName, TruncateTable
+from shardmerge.schemas.ddl.grammar import ServerContext, concerned_tables, parse
+from shardmerge.schemas.model.errors import SourceError
 
 
 def first_concerning(

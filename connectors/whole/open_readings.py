@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from shardmerge.schemas.events import (
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.records.events import (
     ChangeId,
     CommandKind,
     Decision,
@@ -18,7 +19,6 @@ from shardmerge.schemas.events import (
     OperatorCommand,
     Outcome,
 )
-from shardmerge.schemas.names import ShardId, TargetTable
 
 
 @dataclass(frozen=True, order=True, slots=True)

@@ -16,15 +16,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from shardmerge.connectors.repair.history import named_table
-from shardmerge.connectors.repair.left_out import literal
-from shardmerge.connectors.source_config import connector_config, connector_name
-from shardmerge.schemas.changes import TableName
-from shardmerge.schemas.errors import ContractError
-from shardmerge.schemas.names import ShardId
-from shardmerge.schemas.pipeline import Pipeline, Source
-from shardmerge.schemas.plain import dump, from_plain
-from shardmerge.schemas.topics import TopicSpec, connector_offsets
+from shardmerge.connectors.debezium.source_config import connector_config
+from shardmerge.connectors.repair.schema_history.history import named_table
+from shardmerge.connectors.repair.schema_history.left_out import literal
+from shardmerge.schemas.ddl.changes import TableName
+from shardmerge.schemas.model.errors import ContractError
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.pipeline.file import Pipeline, Source
+from shardmerge.schemas.pipeline.topics import TopicSpec, connector_offsets
+from shardmerge.schemas.records.plain import dump, from_plain
 
 from .open_readings import Wanted
 
@@ -34,22 +34,6 @@ _HEARTBEATS = "__debezium-heartbeat."
 _OTHERS = ("signal.", "notification.", "incremental.snapshot.")
 """Begin of settings of a connector that goes on reading."""
 _CLOCK_SLACK_MS = 3_600_000
-
-
-def reading_name(pipeline: Pipeline, source: Source, token: str) -> str:
-    """The connector's name. ``token``: 12 hexadecimal digits that no earlier reading has."""
-    return f"{connector_name(pipeline, source)}.whole.{token}"
-
-
-def readings_among(names: Iterable[str], connector: str) -> tuple[str, ...]:
-    """Those of some connectors that read whole tables for a source.
-
-    Args:
-        names: Of connectors.
-        connector: The source's own connector. No source's name has a point.
-    """
-    form = re.compile(rf"{re.escape(connector)}\.whole\.[0-9a-f]{{12}}")
-    return tuple(sorted(name for name in names if form.fullmatch(name)))
 
 
 def reading_topics_among(names: Iterable[str], connector: str) -> tuple[str, ...]:

@@ -14,21 +14,21 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from shardmerge.connectors.command_topic import send_command
-from shardmerge.connectors.connect_rest import ConnectRest
+from shardmerge.connectors.connect.connect_rest import ConnectRest
+from shardmerge.connectors.debezium.connector_names import connector_name
 from shardmerge.connectors.failpoints import Passed, nowhere
-from shardmerge.connectors.record_formats import record_format
+from shardmerge.connectors.kafka.command_topic import send_command
+from shardmerge.connectors.kafka.record_formats import record_format
+from shardmerge.connectors.kafka.stored_record import StoredRecord
+from shardmerge.connectors.kafka.topic_reader import TopicReader
 from shardmerge.connectors.repair.source_repair import SourceRepair
-from shardmerge.connectors.source_config import connector_name
-from shardmerge.connectors.stored_record import StoredRecord
-from shardmerge.connectors.topic_reader import TopicReader
-from shardmerge.schemas import topics
-from shardmerge.schemas.errors import ContractError, ShardMergeError, StackError
-from shardmerge.schemas.events import ChangeId, CommandKind, Decision, OperatorCommand
-from shardmerge.schemas.names import TargetTable
-from shardmerge.schemas.pipeline import Pipeline
-from shardmerge.schemas.record_format import RecordFormat
-from shardmerge.schemas.reloads import Reload, reloads_text
+from shardmerge.schemas.model.errors import ContractError, ShardMergeError, StackError
+from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.pipeline import topics
+from shardmerge.schemas.pipeline.file import Pipeline
+from shardmerge.schemas.records.events import ChangeId, CommandKind, Decision, OperatorCommand
+from shardmerge.schemas.records.record_format import RecordFormat
+from shardmerge.schemas.records.reloads import Reload, reloads_text
 
 from .open_readings import OpenReadings, Wanted
 from .pauses import Pauses

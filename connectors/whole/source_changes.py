@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from shardmerge.connectors.topic_reader import TopicReader
+from shardmerge.connectors.kafka.topic_reader import TopicReader
 
 from .open_readings import OpenReadings
 

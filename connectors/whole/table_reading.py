@@ -28,29 +28,31 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
-from shardmerge.connectors.connect_rest import ConnectRest
+from shardmerge.connectors.connect.connect_rest import ConnectRest
+from shardmerge.connectors.debezium.connector_names import (
+    connector_name,
+    reading_name,
+    readings_among,
+)
+from shardmerge.connectors.debezium.signal_table import move_binlog
 from shardmerge.connectors.failpoints import Passed, nowhere
+from shardmerge.connectors.kafka.topic_reader import TopicReader
+from shardmerge.connectors.kafka.topics_admin import create_topics, delete_topics
 from shardmerge.connectors.repair.source_connector import SourceConnector
 from shardmerge.connectors.repair.source_repair import SourceRepair
-from shardmerge.connectors.signal_table import move_binlog
-from shardmerge.connectors.source_config import connector_name
-from shardmerge.connectors.topic_reader import TopicReader
-from shardmerge.connectors.topics_admin import create_topics, delete_topics
-from shardmerge.schemas import topics
-from shardmerge.schemas.changes import TableName
-from shardmerge.schemas.errors import StackError
-from shardmerge.schemas.pipeline import Pipeline, Source
-from shardmerge.schemas.position import SourcePosition
+from shardmerge.schemas.ddl.changes import TableName
+from shardmerge.schemas.model.errors import StackError
+from shardmerge.schemas.model.position import SourcePosition
+from shardmerge.schemas.pipeline import topics
+from shardmerge.schemas.pipeline.file import Pipeline, Source
 
 from .concerned import first_concerning
 from .open_readings import Wanted
 from .reading_config import (
     reading_config,
     reading_history,
-    reading_name,
     reading_offsets,
     reading_topics_among,
-    readings_among,
     runs_of,
     wanted_of,
 )

@@ -16,12 +16,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
-from shardmerge.schemas.errors import TargetError
-from shardmerge.schemas.events import TargetStatement
-from shardmerge.schemas.names import TargetTable
-from shardmerge.spark_sink.partitions import Partition
-from shardmerge.spark_sink.ranges import Advance, RangeResult, RangeTask, TaskFailure
-from shardmerge.spark_sink.row_topics import RowTopic
+from shardmerge.schemas.model.errors import TargetError
+from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.records.events import TargetStatement
+from shardmerge.spark_sink.barrier.partitions import Partition
+from shardmerge.spark_sink.kafka.row_topics import RowTopic
+from shardmerge.spark_sink.planning.ranges import Advance, RangeResult, RangeTask, TaskFailure
 
 State: TypeAlias = Literal["intent", "done", "refused"]
 StatementPlace: TypeAlias = tuple[TargetTable, int, int]

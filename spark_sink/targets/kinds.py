@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from shardmerge.schemas.pipeline import Pipeline
-from shardmerge.spark_sink.settings import SinkSettings
+from shardmerge.schemas.pipeline.file import Pipeline
+from shardmerge.spark_sink.process.settings import SinkSettings
+from shardmerge.spark_sink.targets.iceberg.target import IcebergTarget
+from shardmerge.spark_sink.targets.mysql.target import MySqlTarget
 
-from .iceberg.target import IcebergTarget
 from .interface import Target
-from .mysql.target import MySqlTarget
 
 
 def open_target(settings: SinkSettings, pipeline: Pipeline) -> Target:

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from shardmerge.cli.demo import Demo
-from shardmerge.cli.line import Line
-from shardmerge.schemas.origin import Origin, OriginColumn, OriginPart
-from shardmerge.schemas.routing import RoutingRule, RowsPolicy
+from shardmerge.local.demo import Demo
+from shardmerge.local.line import Line
+from shardmerge.schemas.model.origin import Origin, OriginColumn, OriginPart
+from shardmerge.schemas.model.policies import RowsPolicy
+from shardmerge.schemas.pipeline.routing import RoutingRule
 
 from .runner.cases import CASE_ROUTES, Pool, routes_of
 from .runner.model import load, parse

@@ -12,9 +12,9 @@ from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from shardmerge.cli.line import Line
-from shardmerge.schemas.names import ShardId
-from shardmerge.schemas.topics import row_topic
+from shardmerge.local.line import Line
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.pipeline.topics import row_topic
 
 
 def put_row(line: Line, shard: ShardId, row: Mapping[str, Any], key: Mapping[str, Any]) -> None:

@@ -7,9 +7,9 @@ import threading
 
 import pytest
 
-from shardmerge.cli.line import Line
-from shardmerge.cli.union import compare, read_table
-from shardmerge.schemas.names import TargetTable
+from shardmerge.local.line import Line
+from shardmerge.local.union import compare, read_table
+from shardmerge.schemas.model.names import TargetTable
 
 STATEMENTS = 1_500
 KEYS, KEYLESS, PLACED = "plain_keys_app", "plain_keyless_app", "placed_app"

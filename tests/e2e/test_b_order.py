@@ -6,9 +6,9 @@ import threading
 
 import pytest
 
-from shardmerge.cli.line import Line
-from shardmerge.cli.union import compare, read_table
-from shardmerge.schemas.names import TargetTable
+from shardmerge.local.line import Line
+from shardmerge.local.union import compare, read_table
+from shardmerge.schemas.model.names import TargetTable
 
 ITERATIONS = 200  # on each of two shards, so 400 of ALTER and INSERT in all
 TARGET = TargetTable("order_merged", "t")

@@ -12,10 +12,10 @@ import threading
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from shardmerge.cli.line import Line
-from shardmerge.cli.union import compare, read_table
-from shardmerge.schemas.names import ShardId, TargetTable
-from shardmerge.schemas.topics import row_topic
+from shardmerge.local.line import Line
+from shardmerge.local.union import compare, read_table
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.pipeline.topics import row_topic
 
 DATABASE, TOPIC = "shared_app", "shared.t"
 TARGET = TargetTable("shared_merged", "t")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from shardmerge.cli.line import Line
-from shardmerge.cli.union import read_table
-from shardmerge.schemas.names import ShardId, TargetTable
+from shardmerge.local.line import Line
+from shardmerge.local.union import read_table
+from shardmerge.schemas.model.names import ShardId, TargetTable
 
 from .forge import put_row, put_schema_change
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.cli.demo import Demo
-from shardmerge.cli.line import Line
+from shardmerge.local.demo import Demo
+from shardmerge.local.line import Line
 
 
 @pytest.mark.timeout(1200)

@@ -13,11 +13,11 @@ from pathlib import Path
 import pymysql
 import pytest
 
-from shardmerge.cli.line import Line
-from shardmerge.cli.union import compare, read_table
-from shardmerge.connectors import source_config
-from shardmerge.connectors.local.stack import LocalStack
-from shardmerge.schemas.routing import RoutingRule
+from shardmerge.connectors.debezium import source_config
+from shardmerge.local.line import Line
+from shardmerge.local.servers.stack import LocalStack
+from shardmerge.local.union import compare, read_table
+from shardmerge.schemas.pipeline.routing import RoutingRule
 
 from .conftest import ROOT
 

@@ -1,8 +1,8 @@
 """Records as they stand in topics: the bytes of every contract that was ever written stay readable.
 
 A file of ``avro/`` is one record, written with the contract whose fingerprint its name has. When a
-contract changes, add the one before to ``schemas/avro/earlier.json`` (its parsing canonical form)
-and write the file of the new one with ``--update-golden``; the old file stays.
+contract changes, add the one before to ``schemas/records/avro/earlier.json`` (its parsing
+canonical form) and write the file of the new one with ``--update-golden``; the old file stays.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ import avro.io
 import avro.schema
 import pytest
 
-from shardmerge.schemas import plain
-from shardmerge.schemas.codec import RECORDS, Record, decode, encode
+from shardmerge.schemas.records import plain
+from shardmerge.schemas.records.codec import RECORDS, Record, decode, encode
 from tests.unit.schemas.test_codec_plain import RECORDED
 
 FOLDER = Path(__file__).parent / "avro"
 FILES = sorted(FOLDER.glob("*.json"))
-CONTRACT = resources.files("shardmerge.schemas").joinpath("avro")
+CONTRACT = resources.files("shardmerge.schemas.records").joinpath("avro")
 NAMES = {record_type: name for name, record_type in RECORDS.items()}
 
 

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
-from shardmerge.schemas.lattice import Conflict, join_tables, target_schema
-from shardmerge.schemas.render.mysql import create_table
+from shardmerge.schemas.lattice.join import join_tables
+from shardmerge.schemas.lattice.joined import Conflict
+from shardmerge.schemas.model.mysql_text import create_table
+from shardmerge.schemas.target.target_table import target_schema
 from tests.strategies import table
 
 FILES = sorted((Path(__file__).parent / "join").glob("*.yaml"))

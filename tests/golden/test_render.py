@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from shardmerge.schemas.render.mysql import create_table
+from shardmerge.schemas.model.mysql_text import create_table
 from tests.strategies import table
 
 FILE = Path(__file__).parent / "render" / "create_table.sql"

@@ -8,8 +8,8 @@ from shardmerge.agents.replay.log import in_time
 from shardmerge.agents.replay.steps import Stepper, Wanted
 from shardmerge.agents.replay.text import SchemaText, step_text, verification_text
 from shardmerge.agents.replay.verify import verify
-from shardmerge.schemas import topics
-from shardmerge.schemas.events import CommandKind
+from shardmerge.schemas.pipeline import topics
+from shardmerge.schemas.records.events import CommandKind
 from tests.recorded import Recorded, changed
 
 STEPS = Path(__file__).parent / "replay" / "steps.txt"

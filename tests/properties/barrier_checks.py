@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from shardmerge.schemas.events import Outcome, StatementKind, TargetStatement
-from shardmerge.schemas.names import ShardId
-from shardmerge.spark_sink.decisions import Decisions, Gate, StatementKey
-from shardmerge.spark_sink.passed_debts import carried_debts
-from shardmerge.spark_sink.row_fold import is_behind
-from shardmerge.spark_sink.statements import bindings, void_debts
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.records.events import Outcome, StatementKind, TargetStatement
+from shardmerge.spark_sink.barrier.decisions import Decisions, Gate, StatementKey
+from shardmerge.spark_sink.barrier.passed_debts import carried_debts
+from shardmerge.spark_sink.barrier.statements import bindings, void_debts
+from shardmerge.spark_sink.rows.folding.row_fold import is_behind
 from tests.properties.barrier_world import SHARDS, TARGET, BarrierWorld
 from tests.toy_kafka import Row, ToySource
 

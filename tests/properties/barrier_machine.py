@@ -6,13 +6,13 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
-from shardmerge.schemas.apply import apply_alter
-from shardmerge.schemas.changes import AlterTable
-from shardmerge.schemas.events import CommandKind, Outcome
-from shardmerge.schemas.grammar import parse
-from shardmerge.schemas.names import ShardId
-from shardmerge.schemas.routing import Mode
-from shardmerge.spark_sink.decisions import Decisions
+from shardmerge.schemas.ddl.apply.statements import apply_alter
+from shardmerge.schemas.ddl.changes import AlterTable
+from shardmerge.schemas.ddl.grammar import parse
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.model.policies import Mode
+from shardmerge.schemas.records.events import CommandKind, Outcome
+from shardmerge.spark_sink.barrier.decisions import Decisions
 from tests.properties.barrier_checks import check_cells, check_rows, check_statements
 from tests.properties.barrier_world import (
     COLUMNS,

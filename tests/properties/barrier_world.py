@@ -11,28 +11,29 @@ from typing import Any, cast
 
 from hypothesis.stateful import RuleBasedStateMachine
 
-from shardmerge.agents import coordinator
-from shardmerge.schemas.apply import AlterResult, apply_create
-from shardmerge.schemas.changes import CreateTable
-from shardmerge.schemas.events import (
+from shardmerge.agents.coordination import coordinator
+from shardmerge.schemas.ddl.apply.statements import AlterResult, apply_create
+from shardmerge.schemas.ddl.changes import CreateTable
+from shardmerge.schemas.ddl.grammar import parse
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.origin import NO_ORIGIN, Origin
+from shardmerge.schemas.model.policies import ExistingRows, Mode, RenamePolicy, RowsPolicy
+from shardmerge.schemas.model.shard_columns import Lineage
+from shardmerge.schemas.model.tables import Column, TableSchema
+from shardmerge.schemas.pipeline.routing import RoutingRule
+from shardmerge.schemas.pipeline.topics import RowTopics
+from shardmerge.schemas.records.events import (
     ChangeId,
     CommandKind,
     Decision,
     FixupKind,
-    Lineage,
     OperatorCommand,
     Outcome,
     SchemaChange,
 )
-from shardmerge.schemas.grammar import parse
-from shardmerge.schemas.model import Column, TableSchema
-from shardmerge.schemas.names import ShardId, TargetTable
-from shardmerge.schemas.origin import NO_ORIGIN, Origin
-from shardmerge.schemas.routing import ExistingRows, Mode, RenamePolicy, RoutingRule, RowsPolicy
-from shardmerge.schemas.topics import RowTopics
-from shardmerge.spark_sink.decisions import Decisions
-from shardmerge.spark_sink.restarts import undone_upto
-from shardmerge.spark_sink.row_fold import is_behind
+from shardmerge.spark_sink.barrier.decisions import Decisions
+from shardmerge.spark_sink.barrier.restarts import undone_upto
+from shardmerge.spark_sink.rows.folding.row_fold import is_behind
 from tests.toy_kafka import Change, Ddl, Place, Row, ToyKafka, ToySource
 from tests.toy_sink import ToySink
 from tests.toy_target import BIG, CONTEXT, FAMILIES, SMALL, ToyTarget, accepts

@@ -10,13 +10,13 @@ from collections.abc import Container
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from shardmerge.schemas.apply import apply_alter
-from shardmerge.schemas.changes import AlterTable
-from shardmerge.schemas.errors import SourceError
-from shardmerge.schemas.events import CommandKind
-from shardmerge.schemas.grammar import parse
-from shardmerge.schemas.names import ShardId
-from shardmerge.schemas.routing import ExistingRows
+from shardmerge.schemas.ddl.apply.statements import apply_alter
+from shardmerge.schemas.ddl.changes import AlterTable
+from shardmerge.schemas.ddl.grammar import parse
+from shardmerge.schemas.model.errors import SourceError
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.model.policies import ExistingRows
+from shardmerge.schemas.records.events import CommandKind
 from tests.properties.barrier_world import COLUMNS, SHARDS, VALUES
 from tests.properties.existing_rows_machine import MORE_DEFINITIONS, ExistingRowsMachine
 from tests.toy_target import CONTEXT

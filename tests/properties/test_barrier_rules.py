@@ -10,18 +10,18 @@ from dataclasses import replace
 
 import pytest
 
-import shardmerge.spark_sink.applied as applied_module
-import shardmerge.spark_sink.barrier as barrier_module
-import shardmerge.spark_sink.plan as plan_module
-import shardmerge.spark_sink.statements as statements_module
-from shardmerge.schemas.errors import SourceError
-from shardmerge.schemas.model import TableSchema
-from shardmerge.schemas.names import ShardId
-from shardmerge.schemas.origin import NO_ORIGIN
-from shardmerge.schemas.position import SourcePosition
-from shardmerge.schemas.routing import Mode, RenamePolicy
-from shardmerge.spark_sink.applied import CatchUp, Reached, RowProgress
-from shardmerge.spark_sink.decisions import Gate, ShardGates
+import shardmerge.spark_sink.barrier.applied as applied_module
+import shardmerge.spark_sink.barrier.barrier as barrier_module
+import shardmerge.spark_sink.barrier.statements as statements_module
+import shardmerge.spark_sink.planning.plan as plan_module
+from shardmerge.schemas.model.errors import SourceError
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.model.origin import NO_ORIGIN
+from shardmerge.schemas.model.policies import Mode, RenamePolicy
+from shardmerge.schemas.model.position import SourcePosition
+from shardmerge.schemas.model.tables import TableSchema
+from shardmerge.spark_sink.barrier.applied import CatchUp, Reached, RowProgress
+from shardmerge.spark_sink.barrier.decisions import Gate, ShardGates
 from tests.properties.barrier_machine import BarrierMachine
 from tests.properties.barrier_world import SHARDS
 from tests.properties.late_values_machine import LateValuesMachine

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from hypothesis import given
 
-from shardmerge.connectors.repair.canonical import create_text
-from shardmerge.schemas.changes import TableName
-from shardmerge.schemas.model import IndexKind, TableSchema
-from shardmerge.schemas.types import ColumnType
+from shardmerge.connectors.repair.schema_history.canonical import create_text
+from shardmerge.schemas.ddl.changes import TableName
+from shardmerge.schemas.model.tables import IndexKind, TableSchema
+from shardmerge.schemas.model.types import ColumnType
 from tests.strategies import table, tables
 
 NAME = TableName("app", "t")

@@ -12,34 +12,41 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from immutables import Map
 
-from shardmerge.agents import coordinator
-from shardmerge.agents.answers import Step
-from shardmerge.agents.identities import known_names
-from shardmerge.agents.state import TargetState, assembled
-from shardmerge.agents.state_rows import changed_rows
-from shardmerge.agents.store import TargetStates
-from shardmerge.schemas.apply import apply_alter, apply_create
-from shardmerge.schemas.changes import AlterTable, CreateTable
-from shardmerge.schemas.events import (
+from shardmerge.agents.coordination import coordinator
+from shardmerge.agents.coordination.decision_records import Step
+from shardmerge.agents.coordination.identities import known_names
+from shardmerge.agents.coordination.state.state_rows import changed_rows
+from shardmerge.agents.coordination.state.target_state import TargetState, assembled
+from shardmerge.agents.handling.store import TargetStates
+from shardmerge.schemas.ddl.apply.statements import apply_alter, apply_create
+from shardmerge.schemas.ddl.changes import AlterTable, CreateTable
+from shardmerge.schemas.ddl.grammar import ServerContext, parse
+from shardmerge.schemas.lattice.join import compare_tables
+from shardmerge.schemas.lattice.joined import ShardSchema
+from shardmerge.schemas.lattice.type_join import WIDE, joined_type
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.origin import NO_ORIGIN, Origin, OriginColumn, OriginPart
+from shardmerge.schemas.model.policies import (
+    ExistingRows,
+    Keyless,
+    Mode,
+    RenamePolicy,
+    RowsPolicy,
+    TypePolicy,
+)
+from shardmerge.schemas.model.position import SourcePosition
+from shardmerge.schemas.model.shard_columns import Lineage
+from shardmerge.schemas.model.tables import TableSchema
+from shardmerge.schemas.records.events import (
     ChangeId,
     CommandKind,
     Decision,
-    Lineage,
     OperatorCommand,
     Outcome,
     SchemaChange,
     StatementKind,
     TargetStatement,
 )
-from shardmerge.schemas.grammar import ServerContext, parse
-from shardmerge.schemas.joined import ShardSchema
-from shardmerge.schemas.lattice import compare_tables
-from shardmerge.schemas.model import TableSchema
-from shardmerge.schemas.names import ShardId, TargetTable
-from shardmerge.schemas.origin import NO_ORIGIN, Origin, OriginColumn, OriginPart
-from shardmerge.schemas.position import SourcePosition
-from shardmerge.schemas.routing import ExistingRows, Keyless, Mode, RenamePolicy, RowsPolicy
-from shardmerge.schemas.type_join import WIDE, TypePolicy, joined_type
 
 CONTEXT = ServerContext()
 TARGET = TargetTable("merged", "t")

@@ -11,15 +11,15 @@ import re
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from shardmerge.schemas.apply import apply_alter
-from shardmerge.schemas.changes import AlterTable
-from shardmerge.schemas.events import Decision, Outcome
-from shardmerge.schemas.grammar import parse
-from shardmerge.schemas.model import Column, DefaultKind, TableSchema
-from shardmerge.schemas.names import ShardId
-from shardmerge.schemas.routing import Mode, RenamePolicy
-from shardmerge.spark_sink.decisions import Decisions, StatementKey
-from shardmerge.spark_sink.statements import bindings
+from shardmerge.schemas.ddl.apply.statements import apply_alter
+from shardmerge.schemas.ddl.changes import AlterTable
+from shardmerge.schemas.ddl.grammar import parse
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.model.policies import Mode, RenamePolicy
+from shardmerge.schemas.model.tables import Column, DefaultKind, TableSchema
+from shardmerge.schemas.records.events import Decision, Outcome
+from shardmerge.spark_sink.barrier.decisions import Decisions, StatementKey
+from shardmerge.spark_sink.barrier.statements import bindings
 from tests.properties.barrier_machine import SETTINGS, BarrierMachine
 from tests.properties.barrier_world import COLUMNS, SHARDS, TARGET, VALUES, number_of, numbers_of
 from tests.toy_target import CONTEXT, FAMILIES, Rejected, ToyTarget, accepts

@@ -8,7 +8,8 @@ from typing import Any, TypeAlias
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmerge.connectors.repair.history import (
+from shardmerge.connectors.repair.binlog.source_offset import SourceOffset
+from shardmerge.connectors.repair.schema_history.history import (
     HistoryRecord,
     corrections,
     debezium_applies,
@@ -19,7 +20,6 @@ from shardmerge.connectors.repair.history import (
     told_records,
     true_order_applies,
 )
-from shardmerge.connectors.repair.source_offset import SourceOffset
 
 UUID = "84ffc6e9-e7f5-11f1-b328-02fc00000001"
 MARK = ":9223372036854775806-1"

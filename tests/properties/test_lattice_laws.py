@@ -8,17 +8,18 @@ from itertools import permutations
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from shardmerge.schemas.lattice import (
-    Conflict,
-    JoinedTable,
-    Order,
-    compare_tables,
-    join_tables,
-    target_schema,
+from shardmerge.schemas.lattice.join import Order, compare_tables, join_tables
+from shardmerge.schemas.lattice.joined import Conflict, JoinedTable
+from shardmerge.schemas.lattice.type_join import (
+    PUBLISHED,
+    WIDE,
+    joined_type,
+    published_join,
+    value_type,
 )
-from shardmerge.schemas.model import TableSchema
-from shardmerge.schemas.type_join import PUBLISHED, WIDE, joined_type, published_join, value_type
-from shardmerge.schemas.types import ColumnType
+from shardmerge.schemas.model.tables import TableSchema
+from shardmerge.schemas.model.types import ColumnType
+from shardmerge.schemas.target.target_table import target_schema
 from tests.strategies import shard_tables, table, tables, types
 
 NOT_ASSOCIATIVE_ELSEWHERE = [

@@ -12,9 +12,9 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmerge.schemas.charsets import max_bytes
-from shardmerge.schemas.type_join import published_join
-from shardmerge.schemas.types import ColumnType
+from shardmerge.schemas.lattice.type_join import published_join
+from shardmerge.schemas.model.charsets import max_bytes
+from shardmerge.schemas.model.types import ColumnType
 from tests.strategies import ALL_TYPES, types
 
 _BITS = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}

@@ -7,15 +7,16 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmerge.schemas.events import Binding, ShardColumn
-from shardmerge.schemas.model import Column
-from shardmerge.schemas.names import TargetTable
-from shardmerge.schemas.position import BEGINNING
-from shardmerge.schemas.types import ColumnType
-from shardmerge.spark_sink.overwritten import ShardWrites
-from shardmerge.spark_sink.ranges import Segment, ShardStream
-from shardmerge.spark_sink.row_batches import Batch
-from shardmerge.spark_sink.row_fold import RowFold
+from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.model.position import BEGINNING
+from shardmerge.schemas.model.shard_columns import ShardColumn
+from shardmerge.schemas.model.tables import Column
+from shardmerge.schemas.model.types import ColumnType
+from shardmerge.schemas.records.events import Binding
+from shardmerge.spark_sink.planning.ranges import Segment, ShardStream
+from shardmerge.spark_sink.rows.folding.key_collisions import ShardWrites
+from shardmerge.spark_sink.rows.folding.row_batches import Batch
+from shardmerge.spark_sink.rows.folding.row_fold import RowFold
 from tests.unit.spark_sink.row_events import SHARD, at, row
 
 COLUMN = ShardColumn("id#1", Column("id", ColumnType("int")))

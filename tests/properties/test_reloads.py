@@ -11,8 +11,9 @@ from dataclasses import replace
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from shardmerge.agents import coordinator
-from shardmerge.schemas.events import (
+from shardmerge.agents.coordination import coordinator
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.records.events import (
     ChangeId,
     CommandKind,
     Fixup,
@@ -20,8 +21,7 @@ from shardmerge.schemas.events import (
     OperatorCommand,
     Outcome,
 )
-from shardmerge.schemas.names import ShardId
-from shardmerge.schemas.reloads import Reload, reloads_text
+from shardmerge.schemas.records.reloads import Reload, reloads_text
 from tests.properties.barrier_machine import SETTINGS
 from tests.properties.barrier_world import SHARDS, TARGET, number_of
 from tests.properties.test_restarted_snapshots import OriginRestartMachine, RestartMachine

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from shardmerge.connectors.local.stack import LocalStack, Ports
-from shardmerge.schemas.pipeline import Target
+from shardmerge.local.servers.stack import LocalStack, Ports
+from shardmerge.schemas.pipeline.file import Target
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress
 from tests.integration.spark.conftest import way
 from tests.integration.spark.rig import Rig

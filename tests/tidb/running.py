@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from shardmerge.schemas.errors import TargetError
-from shardmerge.schemas.pipeline import Target
+from shardmerge.schemas.model.errors import TargetError
+from shardmerge.schemas.pipeline.file import Target
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 
 ROOT = Path(__file__).resolve().parents[2]

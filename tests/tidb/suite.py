@@ -17,8 +17,8 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
-from shardmerge.cli.line import end_on_sigterm
-from shardmerge.schemas.errors import TargetError
+from shardmerge.local.line import end_on_sigterm
+from shardmerge.schemas.model.errors import TargetError
 
 from .running import ROOT, running_tidb, tidb_target
 

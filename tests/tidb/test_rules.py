@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from shardmerge.schemas.errors import TargetError
-from shardmerge.schemas.render.mysql import column_type
-from shardmerge.schemas.render.tidb_rules import OURS, RULES, Change, needs_no_index
-from shardmerge.schemas.types import ColumnType
+from shardmerge.schemas.model.errors import TargetError
+from shardmerge.schemas.model.mysql_text import column_type
+from shardmerge.schemas.model.types import ColumnType
+from shardmerge.schemas.target.dialects.tidb_rules import OURS, RULES, Change, needs_no_index
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 from tests.strategies import table
 

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from shardmerge.connectors.local.stack import LocalStack
-from shardmerge.schemas.errors import TargetError
+from shardmerge.local.servers.stack import LocalStack
+from shardmerge.schemas.model.errors import TargetError
 from shardmerge.spark_sink.targets.interface import JournalEntry
-from shardmerge.spark_sink.targets.mysql.apply_ranges import apply_together
-from shardmerge.spark_sink.targets.mysql.connection import TaskConnection
-from shardmerge.spark_sink.targets.mysql.introspection import unfinished_job
+from shardmerge.spark_sink.targets.mysql.ddl.introspection import unfinished_job
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
+from shardmerge.spark_sink.targets.mysql.tasks.apply_ranges import apply_together
+from shardmerge.spark_sink.targets.mysql.tasks.connection import TaskConnection
 from tests.integration.spark.rig import Rig
 
 from .running import SERVER, free_port, running_tidb

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from shardmerge.schemas.errors import TargetError
-from shardmerge.schemas.events import StatementKind, TargetStatement
-from shardmerge.schemas.names import TargetTable
+from shardmerge.schemas.model.errors import TargetError
+from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.records.events import StatementKind, TargetStatement
 from shardmerge.spark_sink.targets.interface import JournalEntry
 from shardmerge.spark_sink.targets.mysql.control import ControlStore
-from shardmerge.spark_sink.targets.mysql.journal import Journal
+from shardmerge.spark_sink.targets.mysql.ddl.journal import Journal
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 from tests.golden.test_diff import Rollout
 from tests.integration.mysql.test_target_ddl import Target

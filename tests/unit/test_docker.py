@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
-from shardmerge.connectors.local.registry import RegistryArtifacts, registry_spec
-from shardmerge.connectors.source_config import EXACT_VALUES_PLUGIN, NO_ROW_TWICE
-from shardmerge.schemas.pipeline import parse_pipeline
+from shardmerge.connectors.debezium.source_config import EXACT_VALUES_PLUGIN, NO_ROW_TWICE
+from shardmerge.local.servers.registry import RegistryArtifacts, registry_spec
+from shardmerge.schemas.pipeline.file import parse_pipeline
 
 ROOT = Path(__file__).parents[2]
 DOCKER = ROOT / "docker"
@@ -95,7 +95,7 @@ def test_the_registry_of_the_pipeline_file_is_the_one_of_its_profile() -> None:
 def test_the_registry_is_of_the_version_and_has_the_settings_that_are_tested(
     tmp_path: Path,
 ) -> None:
-    fetched = (ROOT / "connectors/local/ivy-registry.xml").read_text()
+    fetched = (ROOT / "local/install/ivy-registry.xml").read_text()
     version = re.search(r'name="apicurio-registry-app" rev="([\d.]+)"', fetched)
     assert version is not None
     assert SERVICES["registry"]["image"] == f"apicurio/apicurio-registry:{version[1]}"

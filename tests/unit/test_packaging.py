@@ -12,7 +12,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[2]
-TOP = ("agents", "schemas", "connectors", "spark_sink", "cli")
+TOP = ("agents", "schemas", "connectors", "spark_sink", "local", "cli")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 SETUPTOOLS = PROJECT["tool"]["setuptools"]
 

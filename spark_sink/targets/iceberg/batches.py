@@ -24,18 +24,18 @@ from functools import partial
 from itertools import count
 from uuid import uuid4
 
-from shardmerge.schemas.errors import ContractError, ShardMergeError, TargetError
-from shardmerge.schemas.names import TargetTable
-from shardmerge.spark_sink.failpoints import reach
-from shardmerge.spark_sink.python_workers import in_worker
-from shardmerge.spark_sink.ranges import (
+from shardmerge.schemas.model.errors import ContractError, ShardMergeError, TargetError
+from shardmerge.schemas.model.names import TargetTable
+from shardmerge.spark_sink.planning.ranges import (
     RangeResult,
     RangeTask,
     TaskFailure,
     by_reading,
     offsets_in,
 )
-from shardmerge.spark_sink.spark_session import SparkStart
+from shardmerge.spark_sink.process.failpoints import reach
+from shardmerge.spark_sink.process.python_workers import in_worker
+from shardmerge.spark_sink.process.spark_session import SparkStart
 
 from .fold import FoldConfig, Folded, FoldTask, close_readers, fold_units, read_head
 from .lines import Columns

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from shardmerge.schemas.errors import UnparsableDDL, UnsupportedDDL
-from shardmerge.schemas.names import TargetTable
+from shardmerge.schemas.model.errors import UnparsableDDL, UnsupportedDDL
+from shardmerge.schemas.model.names import TargetTable
 
 from .layout import Field, Layout, iceberg_type, misfit, widens
 

@@ -14,18 +14,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
-from shardmerge.connectors.registry import RegistryAddress
-from shardmerge.schemas.errors import ContractError, ShardMergeError
-from shardmerge.spark_sink.dealing import open_ranges
-from shardmerge.spark_sink.keyless import KeylessBatch
-from shardmerge.spark_sink.partitions import Partition
-from shardmerge.spark_sink.range_reader import OffsetRange, RowReader
-from shardmerge.spark_sink.ranges import RangeResult, RangeTask, TaskFailure
-from shardmerge.spark_sink.row_avro import row_format
-from shardmerge.spark_sink.row_batches import Batch
-from shardmerge.spark_sink.row_blocks import RefusedRow
-from shardmerge.spark_sink.row_fold import RowFold
-from shardmerge.spark_sink.segment_plan import Refusal
+from shardmerge.connectors.kafka.registry import RegistryAddress
+from shardmerge.schemas.model.errors import ContractError, ShardMergeError
+from shardmerge.spark_sink.barrier.partitions import Partition
+from shardmerge.spark_sink.kafka.range_reader import OffsetRange, RowReader
+from shardmerge.spark_sink.kafka.shard_demux import open_ranges
+from shardmerge.spark_sink.planning.ranges import RangeResult, RangeTask, TaskFailure
+from shardmerge.spark_sink.rows.decoding.row_avro import row_format
+from shardmerge.spark_sink.rows.folding.keyless import KeylessBatch
+from shardmerge.spark_sink.rows.folding.row_batches import Batch
+from shardmerge.spark_sink.rows.folding.row_blocks import RefusedRow
+from shardmerge.spark_sink.rows.folding.row_fold import RowFold
+from shardmerge.spark_sink.rows.folding.segment_plan import Refusal
 
 from .lines import Columns, Unwritable, for_lines, lines_of
 

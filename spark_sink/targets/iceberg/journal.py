@@ -15,10 +15,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from shardmerge.schemas.errors import SourceError, TargetError
-from shardmerge.schemas.events import StatementKind, TargetStatement
-from shardmerge.schemas.names import TargetTable
-from shardmerge.spark_sink.failpoints import reach
+from shardmerge.schemas.model.errors import SourceError, TargetError
+from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.records.events import StatementKind, TargetStatement
+from shardmerge.spark_sink.process.failpoints import reach
 from shardmerge.spark_sink.targets.interface import JournalEntry, StatementPlace, taken_over
 
 from .ddl import AlterTable, CreateTable, parse_statement

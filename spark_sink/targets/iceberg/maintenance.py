@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from shardmerge.schemas.names import TargetTable, quote_identifier
-from shardmerge.schemas.pipeline import Pipeline
-from shardmerge.spark_sink.settings import SinkSettings
+from shardmerge.schemas.model.names import TargetTable, quote_identifier
+from shardmerge.schemas.pipeline.file import Pipeline
+from shardmerge.spark_sink.process.settings import SinkSettings
 
 from .store import IcebergStore
 from .tables import translated

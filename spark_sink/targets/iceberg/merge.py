@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from shardmerge.schemas.names import quote_identifier
+from shardmerge.schemas.model.names import quote_identifier
 
 from .lines import CELLS_FROM, MARK_OF_LINES, Columns, values_sql
 

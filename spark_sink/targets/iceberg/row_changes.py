@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from shardmerge.schemas.errors import UnparsableDDL
-from shardmerge.schemas.names import TargetTable
+from shardmerge.schemas.model.errors import UnparsableDDL
+from shardmerge.schemas.model.names import TargetTable
 
 _NAME = r"`((?:[^`]|``)+)`"
 _STRING = r"'(?:[^'\\]|\\.|'')*'"

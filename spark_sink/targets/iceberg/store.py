@@ -17,11 +17,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from shardmerge.schemas.errors import TargetError
-from shardmerge.schemas.names import TargetTable
-from shardmerge.spark_sink.partitions import Partition
-from shardmerge.spark_sink.ranges import Advance
-from shardmerge.spark_sink.row_topics import RowTopic
+from shardmerge.schemas.model.errors import TargetError
+from shardmerge.schemas.model.names import TargetTable
+from shardmerge.spark_sink.barrier.partitions import Partition
+from shardmerge.spark_sink.kafka.row_topics import RowTopic
+from shardmerge.spark_sink.planning.ranges import Advance
 from shardmerge.spark_sink.targets.interface import taken_over
 
 from .layout import Field, Layout

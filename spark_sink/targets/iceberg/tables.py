@@ -24,8 +24,8 @@ from typing import Any
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 
-from shardmerge.schemas.errors import TargetError
-from shardmerge.schemas.names import TargetTable, quote_identifier
+from shardmerge.schemas.model.errors import TargetError
+from shardmerge.schemas.model.names import TargetTable, quote_identifier
 
 from .layout import Layout, layout_of, schema_json
 

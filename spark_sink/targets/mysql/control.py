@@ -22,11 +22,11 @@ import itertools
 import os
 from collections.abc import Iterable, Mapping, Sequence
 
-from shardmerge.schemas.errors import TargetError
-from shardmerge.schemas.names import ShardId, TargetTable, quote_identifier
-from shardmerge.spark_sink.partitions import Partition
-from shardmerge.spark_sink.ranges import Advance
-from shardmerge.spark_sink.row_topics import RowTopic
+from shardmerge.schemas.model.errors import TargetError
+from shardmerge.schemas.model.names import ShardId, TargetTable, quote_identifier
+from shardmerge.spark_sink.barrier.partitions import Partition
+from shardmerge.spark_sink.kafka.row_topics import RowTopic
+from shardmerge.spark_sink.planning.ranges import Advance
 from shardmerge.spark_sink.targets.interface import taken_over
 
 from .control_tables import OPTIONS, SLOTS, TABLES, TIDB_ONLY

@@ -13,8 +13,8 @@ from typing import Any, NoReturn
 import pymysql
 from pymysql.cursors import Cursor
 
-from shardmerge.schemas.errors import TargetError
-from shardmerge.schemas.server_facts import (
+from shardmerge.schemas.model.errors import TargetError
+from shardmerge.schemas.model.server_facts import (
     FACT_VARIABLES,
     ServerFacts,
     kind_and_version,

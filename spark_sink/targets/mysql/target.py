@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from shardmerge.connectors.registry import RegistryAddress
-from shardmerge.schemas.pipeline import Pipeline
-from shardmerge.spark_sink.settings import SinkSettings
+from shardmerge.connectors.kafka.registry import RegistryAddress
+from shardmerge.schemas.pipeline.file import Pipeline
+from shardmerge.spark_sink.process.settings import SinkSettings
+from shardmerge.spark_sink.targets.mysql.ddl.journal import Journal
+from shardmerge.spark_sink.targets.mysql.tasks.batches import BatchRunner
+from shardmerge.spark_sink.targets.mysql.tasks.connection import ApplyConfig
 
-from .batches import BatchRunner
-from .connection import ApplyConfig
 from .control import ControlStore
-from .journal import Journal
 from .session import MySqlAddress, MySqlSession
 
 

@@ -24,10 +24,10 @@ from pathlib import Path
 
 import yaml
 
-from shardmerge.cli.line import Line, end_on_sigterm
-from shardmerge.schemas.errors import ShardMergeError
-from shardmerge.schemas.names import quote_identifier
-from shardmerge.schemas.pipeline import Target
+from shardmerge.local.line import Line, end_on_sigterm
+from shardmerge.schemas.model.errors import ShardMergeError
+from shardmerge.schemas.model.names import quote_identifier
+from shardmerge.schemas.pipeline.file import Target
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 from tests.tidb.running import tidb_target
 

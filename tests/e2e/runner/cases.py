@@ -16,10 +16,11 @@ from typing import Any
 import pymysql
 import yaml
 
-from shardmerge.cli.line import Line
-from shardmerge.schemas.errors import ShardMergeError
-from shardmerge.schemas.origin import Origin, OriginColumn, OriginPart
-from shardmerge.schemas.routing import Mode, RenamePolicy, RoutingRule, RowsPolicy
+from shardmerge.local.line import Line
+from shardmerge.schemas.model.errors import ShardMergeError
+from shardmerge.schemas.model.origin import Origin, OriginColumn, OriginPart
+from shardmerge.schemas.model.policies import Mode, RenamePolicy, RowsPolicy
+from shardmerge.schemas.pipeline.routing import RoutingRule
 
 from .model import MERGED, Scenario, ScenarioError, known
 from .play import Player

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from shardmerge.cli.observer import Facts
-from shardmerge.cli.union import Table, read_table
-from shardmerge.cli.union import compare as compare_union
-from shardmerge.schemas.names import ShardId
+from shardmerge.connectors.kafka.observer import Facts
+from shardmerge.local.union import Table, read_table
+from shardmerge.local.union import compare as compare_union
+from shardmerge.schemas.model.names import ShardId
 
 from . import compare, read
 from .stage import Stage

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from shardmerge.schemas.routing import RenamePolicy
+from shardmerge.schemas.model.policies import RenamePolicy
 
 from .parts import part_event
 from .routes import USUAL, Route, read_route

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from shardmerge.schemas.names import ShardId
+from shardmerge.schemas.model.names import ShardId
 
 _OURS = re.compile(r"shardmerge (?P<kind>[a-z-]+) (?P<shard>\w+/\w+\.\w+)(?: (?P<argument>.+))?")
 _UNLOCK = re.compile(

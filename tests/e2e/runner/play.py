@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 import pymysql
 
 from shardmerge.cli.command import command_of, give
-from shardmerge.cli.line import Line
-from shardmerge.schemas.names import ShardId
-from shardmerge.schemas.routing import Mode
+from shardmerge.local.line import Line
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.model.policies import Mode
 
 from .ending import end_faults, union_faults
 from .expectations import Expectations

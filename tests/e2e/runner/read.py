@@ -10,12 +10,12 @@ from typing import TypeAlias
 import pymysql
 from pymysql.cursors import Cursor
 
-from shardmerge.cli.union import Table, read_table
-from shardmerge.schemas import topics
-from shardmerge.schemas.names import ShardId
-from shardmerge.schemas.pipeline import Pipeline
-from shardmerge.spark_sink.offsets import OffsetReader
-from shardmerge.spark_sink.partitions import Partition
+from shardmerge.local.union import Table, read_table
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.pipeline import topics
+from shardmerge.schemas.pipeline.file import Pipeline
+from shardmerge.spark_sink.barrier.partitions import Partition
+from shardmerge.spark_sink.kafka.offsets import OffsetReader
 
 from .compare import FoundColumn, FoundIndex
 

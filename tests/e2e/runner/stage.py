@@ -12,12 +12,12 @@ from typing import Any
 
 import pymysql
 
-from shardmerge.cli.line import Line
-from shardmerge.cli.observer import Facts
-from shardmerge.connectors.topics_admin import create_topics
-from shardmerge.schemas import topics
-from shardmerge.schemas.names import ShardId, TargetTable, quote_identifier
-from shardmerge.schemas.routing import Mode
+from shardmerge.connectors.kafka.observer import Facts
+from shardmerge.connectors.kafka.topics_admin import create_topics
+from shardmerge.local.line import Line
+from shardmerge.schemas.model.names import ShardId, TargetTable, quote_identifier
+from shardmerge.schemas.model.policies import Mode
+from shardmerge.schemas.pipeline import topics
 
 from . import read
 from .model import Scenario, Step

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from shardmerge.agents.tracked import Tracked
-from shardmerge.agents.tracker import TrackResult, track
-from shardmerge.connectors.envelope import SchemaChangeEvent, schema_change_event
-from shardmerge.schemas.grammar import ServerContext
-from shardmerge.schemas.names import ShardId
-from shardmerge.schemas.plain import to_plain
-from shardmerge.schemas.routing import RoutingRule
+from shardmerge.agents.tracking.tracked import Tracked
+from shardmerge.agents.tracking.tracker import TrackResult, track
+from shardmerge.connectors.debezium.envelope import SchemaChangeEvent, schema_change_event
+from shardmerge.schemas.ddl.grammar import ServerContext
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.pipeline.routing import RoutingRule
+from shardmerge.schemas.records.plain import to_plain
 
 HERE = Path(__file__).parent
 CASES = sorted(path for path in HERE.iterdir() if (path / "records.jsonl").is_file())

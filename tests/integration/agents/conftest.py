@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from shardmerge.connectors.local.stack import LocalStack
+from shardmerge.local.servers.stack import LocalStack
 
 from .line import Line, broker_alone
 

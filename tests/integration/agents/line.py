@@ -19,18 +19,19 @@ from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from shardmerge.agents.effects import Rows, SourceRecord
-from shardmerge.agents.folds import CoordinatorFold, TrackerFold
-from shardmerge.connectors.local.processes import ProcessSpec, Supervisor
-from shardmerge.connectors.local.stack import LocalStack, Ports
-from shardmerge.connectors.topics_admin import create_topics
-from shardmerge.schemas import codec, topics
-from shardmerge.schemas.events import Decision, SchemaChange
-from shardmerge.schemas.pipeline import parse_pipeline
-from shardmerge.schemas.record_format import RecordFormat
-from shardmerge.schemas.routing import Mode
-from shardmerge.spark_sink.offsets import OffsetReader
-from shardmerge.spark_sink.partitions import Partition
+from shardmerge.agents.handling.effects import Rows, SourceRecord
+from shardmerge.agents.handling.handlers import CoordinatorFold, TrackerFold
+from shardmerge.connectors.kafka.topics_admin import create_topics
+from shardmerge.local.servers.processes import ProcessSpec, Supervisor
+from shardmerge.local.servers.stack import LocalStack, Ports
+from shardmerge.schemas.model.policies import Mode
+from shardmerge.schemas.pipeline import topics
+from shardmerge.schemas.pipeline.file import parse_pipeline
+from shardmerge.schemas.records import codec
+from shardmerge.schemas.records.events import Decision, SchemaChange
+from shardmerge.schemas.records.record_format import RecordFormat
+from shardmerge.spark_sink.barrier.partitions import Partition
+from shardmerge.spark_sink.kafka.offsets import OffsetReader
 
 HERE = Path(__file__).parent
 ROOT = Path(__file__).resolve().parents[3]

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from shardmerge.agents.app import main
-from shardmerge.agents.recovery import ConsumerThread
+from shardmerge.agents.runtime.recovery import ConsumerThread
 
 _seek = ConsumerThread._seek_sources
 

@@ -4,7 +4,7 @@ import asyncio
 import sys
 
 from shardmerge.agents.app import main
-from shardmerge.agents.recovery import Recovery
+from shardmerge.agents.runtime.recovery import Recovery
 
 
 async def _dawdle() -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from click.testing import CliRunner, Result
 
 from shardmerge.cli.main import main
-from shardmerge.schemas import codec, topics
-from shardmerge.schemas.events import OperatorCommand
+from shardmerge.schemas.pipeline import topics
+from shardmerge.schemas.records import codec
+from shardmerge.schemas.records.events import OperatorCommand
 
 from .line import Line
 

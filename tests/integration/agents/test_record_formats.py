@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from shardmerge.schemas import topics
+from shardmerge.schemas.pipeline import topics
 
 from .line import Line
 from .test_replay import exported, play, run

@@ -11,9 +11,9 @@ from confluent_kafka import Producer
 
 from shardmerge.agents.replay.bundle import Bundle
 from shardmerge.cli.main import main
-from shardmerge.connectors.local.stack import LocalStack
-from shardmerge.connectors.stored_record import StoredRecord
-from shardmerge.schemas import topics
+from shardmerge.connectors.kafka.stored_record import StoredRecord
+from shardmerge.local.servers.stack import LocalStack
+from shardmerge.schemas.pipeline import topics
 from tests.recorded import altered, changed
 
 from .line import PATIENCE_S, Line, wait_for

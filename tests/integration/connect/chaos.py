@@ -27,9 +27,9 @@ from pathlib import Path
 
 import pymysql
 
-from shardmerge.connectors.local.servers import NAMES
-from shardmerge.connectors.local.source_servers import source_spec
-from shardmerge.connectors.local.stack import LocalStack, Ports
+from shardmerge.local.servers.other_versions import NAMES
+from shardmerge.local.servers.source_servers import source_spec
+from shardmerge.local.servers.stack import LocalStack, Ports
 
 from .chaos_cases import MOMENTS, WORDS, Case, Scene, cases
 from .chaos_findings import findings

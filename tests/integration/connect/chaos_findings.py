@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from shardmerge.connectors.local.files import tail
-from shardmerge.connectors.source_config import schema_history_topic
+from shardmerge.connectors.debezium.source_config import schema_history_topic
+from shardmerge.local.install.files import tail
 
 from .chaos_line import ChaosLine, connector_facts
 from .chaos_schemas import last_records

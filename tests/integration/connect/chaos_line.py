@@ -9,16 +9,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from shardmerge.connectors.connect_rest import ConnectRest
+from shardmerge.connectors.connect.connect_rest import ConnectRest
+from shardmerge.connectors.debezium.connector_names import connector_name
+from shardmerge.connectors.debezium.signals import signal_database
 from shardmerge.connectors.deploy import deploy_connectors
-from shardmerge.connectors.local.mysql import PASSWORD, USER
-from shardmerge.connectors.local.processes import ProcessSpec
-from shardmerge.connectors.local.stack import LocalStack
-from shardmerge.connectors.signals import signal_database
-from shardmerge.connectors.source_config import connector_name
-from shardmerge.schemas.grammar import ServerContext
-from shardmerge.schemas.names import SIGNAL_TABLE, ShardId
-from shardmerge.schemas.pipeline import parse_pipeline
+from shardmerge.local.servers.mysql import PASSWORD, USER
+from shardmerge.local.servers.processes import ProcessSpec
+from shardmerge.local.servers.stack import LocalStack
+from shardmerge.schemas.ddl.grammar import ServerContext
+from shardmerge.schemas.model.names import SIGNAL_TABLE, ShardId
+from shardmerge.schemas.pipeline.file import parse_pipeline
 
 from .chaos_rows import Tally, compare, longest_wait
 from .chaos_schemas import Folded, fold, judge_places, judge_schemas, server_context

@@ -9,8 +9,8 @@ import time
 from confluent_kafka import Consumer, IsolationLevel, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from shardmerge.connectors.topics_admin import create_topics
-from shardmerge.schemas.topics import TopicSpec
+from shardmerge.connectors.kafka.topics_admin import create_topics
+from shardmerge.schemas.pipeline.topics import TopicSpec
 
 from .chaos_rows import Seen, seen_record
 

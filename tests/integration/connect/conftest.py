@@ -16,13 +16,13 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from pymysql.cursors import Cursor
 
-from shardmerge.connectors.connect_rest import ConnectRest
-from shardmerge.connectors.local.artifacts import resolve
-from shardmerge.connectors.local.connect import connect_spec
-from shardmerge.connectors.local.mysql import PASSWORD, USER
-from shardmerge.connectors.local.processes import Supervisor
-from shardmerge.connectors.local.stack import LocalStack, Ports
-from shardmerge.schemas.pipeline import Pipeline, parse_pipeline
+from shardmerge.connectors.connect.connect_rest import ConnectRest
+from shardmerge.local.install.artifacts import resolve
+from shardmerge.local.servers.connect import connect_spec
+from shardmerge.local.servers.mysql import PASSWORD, USER
+from shardmerge.local.servers.processes import Supervisor
+from shardmerge.local.servers.stack import LocalStack, Ports
+from shardmerge.schemas.pipeline.file import Pipeline, parse_pipeline
 
 CACHE = Path(__file__).resolve().parents[3] / ".local" / "cache"
 _NUMBERS = itertools.count(1)

@@ -14,21 +14,22 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from shardmerge.agents.tracked import LastStatement, Tracked
-from shardmerge.agents.tracker import track
-from shardmerge.connectors.connect_rest import ConnectRest
+from shardmerge.agents.tracking.tracked import LastStatement, Tracked
+from shardmerge.agents.tracking.tracker import track
+from shardmerge.connectors.connect.connect_rest import ConnectRest
+from shardmerge.connectors.connect.exactly_once import check_connector, check_worker
+from shardmerge.connectors.debezium.connector_names import connector_name
+from shardmerge.connectors.debezium.envelope import schema_change_event
+from shardmerge.connectors.debezium.source_config import connector_config
 from shardmerge.connectors.deploy import deploy_connectors
-from shardmerge.connectors.envelope import schema_change_event
-from shardmerge.connectors.exactly_once import check_connector, check_worker
-from shardmerge.connectors.local.stack import LocalStack
 from shardmerge.connectors.reread_watch import RereadWatch
-from shardmerge.connectors.source_config import connector_config, connector_name
 from shardmerge.connectors.watchdog import Watchdog
-from shardmerge.schemas import topics
-from shardmerge.schemas.errors import StackError
-from shardmerge.schemas.grammar import ServerContext
-from shardmerge.schemas.model import TableSchema
-from shardmerge.schemas.names import ShardId
+from shardmerge.local.servers.stack import LocalStack
+from shardmerge.schemas.ddl.grammar import ServerContext
+from shardmerge.schemas.model.errors import StackError
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.model.tables import TableSchema
+from shardmerge.schemas.pipeline import topics
 
 from .conftest import Play, other_worker
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from shardmerge.connectors.connect_rest import ConnectRest
+from shardmerge.connectors.connect.connect_rest import ConnectRest
+from shardmerge.connectors.debezium.connector_names import connector_name
 from shardmerge.connectors.deploy import deploy_connectors
-from shardmerge.connectors.source_config import connector_name
 
 from .conftest import Play
 from .test_connectors import wait_for_snapshot

@@ -13,19 +13,19 @@ from typing import Any
 import pymysql
 import pytest
 
-from shardmerge.agents.tracked import LastStatement, Tracked
-from shardmerge.agents.tracker import track
-from shardmerge.connectors.connect_rest import ConnectRest
+from shardmerge.agents.tracking.tracked import LastStatement, Tracked
+from shardmerge.agents.tracking.tracker import track
+from shardmerge.connectors.connect.connect_rest import ConnectRest
+from shardmerge.connectors.debezium.envelope import schema_change_event
 from shardmerge.connectors.deploy import deploy_connectors
-from shardmerge.connectors.envelope import schema_change_event
-from shardmerge.connectors.local.mysql import PASSWORD, USER
-from shardmerge.connectors.local.stack import LocalStack, Ports
-from shardmerge.schemas.grammar import ServerContext
-from shardmerge.schemas.model import TableSchema
-from shardmerge.schemas.names import ShardId
-from shardmerge.schemas.pipeline import Pipeline, parse_pipeline
-from shardmerge.schemas.position import SourcePosition
-from shardmerge.spark_sink.row_envelope import decode_row
+from shardmerge.local.servers.mysql import PASSWORD, USER
+from shardmerge.local.servers.stack import LocalStack, Ports
+from shardmerge.schemas.ddl.grammar import ServerContext
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.model.position import SourcePosition
+from shardmerge.schemas.model.tables import TableSchema
+from shardmerge.schemas.pipeline.file import Pipeline, parse_pipeline
+from shardmerge.spark_sink.rows.decoding.row_envelope import decode_row
 
 from .conftest import Reader
 

@@ -12,13 +12,13 @@ from pathlib import Path
 import pymysql
 import pytest
 
-from shardmerge.connectors.connect_rest import ConnectRest
-from shardmerge.connectors.local.mysql import PASSWORD, USER
-from shardmerge.connectors.local.processes import ProcessSpec, is_listening
-from shardmerge.connectors.local.stack import LocalStack, Ports
-from shardmerge.connectors.source_config import connector_name
-from shardmerge.schemas.errors import StackError
-from shardmerge.schemas.pipeline import parse_pipeline
+from shardmerge.connectors.connect.connect_rest import ConnectRest
+from shardmerge.connectors.debezium.connector_names import connector_name
+from shardmerge.local.servers.mysql import PASSWORD, USER
+from shardmerge.local.servers.processes import ProcessSpec, is_listening
+from shardmerge.local.servers.stack import LocalStack, Ports
+from shardmerge.schemas.model.errors import StackError
+from shardmerge.schemas.pipeline.file import parse_pipeline
 
 ROOT = Path(__file__).resolve().parents[3]
 ROUTE = '[[routes]]\ndatabase = "none"\ntable = "none"\ntarget = "none.none"'

@@ -10,17 +10,17 @@ from dataclasses import replace
 import pytest
 from confluent_kafka import Producer
 
-from shardmerge.connectors.avro_wire import JsonOfAvro, RegistryUnreachable
-from shardmerge.connectors.connect_rest import ConnectRest
+from shardmerge.connectors.connect.connect_rest import ConnectRest
+from shardmerge.connectors.debezium.source_config import connector_config
 from shardmerge.connectors.deploy import deploy_connectors
-from shardmerge.connectors.local.stack import LocalStack
-from shardmerge.connectors.record_formats import record_format
-from shardmerge.connectors.registry import RegistryAddress, SchemaRegistry
-from shardmerge.connectors.source_config import connector_config
-from shardmerge.connectors.topic_reader import TopicReader
-from shardmerge.connectors.topics_admin import create_topics
-from shardmerge.schemas import topics
-from shardmerge.schemas.pipeline import Kafka
+from shardmerge.connectors.kafka.avro_wire import JsonOfAvro, RegistryUnreachable
+from shardmerge.connectors.kafka.record_formats import record_format
+from shardmerge.connectors.kafka.registry import RegistryAddress, SchemaRegistry
+from shardmerge.connectors.kafka.topic_reader import TopicReader
+from shardmerge.connectors.kafka.topics_admin import create_topics
+from shardmerge.local.servers.stack import LocalStack
+from shardmerge.schemas.pipeline import topics
+from shardmerge.schemas.pipeline.file import Kafka
 from tests.integration.registry_proxy import USER, RegistryProxy, registry_proxy
 from tests.unit.schemas.test_codec_plain import RECORDED
 

@@ -11,17 +11,17 @@ import pymysql
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from shardmerge.connectors.connect_rest import ConnectRest
+from shardmerge.connectors.connect.connect_rest import ConnectRest
+from shardmerge.connectors.debezium.connector_names import connector_name
+from shardmerge.connectors.debezium.open_requests import Remedy
+from shardmerge.connectors.debezium.signals import notice, signal_database
 from shardmerge.connectors.deploy import deploy_connectors
-from shardmerge.connectors.local.mysql import PASSWORD, USER
-from shardmerge.connectors.local.stack import LocalStack
-from shardmerge.connectors.open_requests import Remedy
 from shardmerge.connectors.repair.source_repair import repairs_of
 from shardmerge.connectors.reread_watch import RereadWatch
-from shardmerge.connectors.signals import notice, signal_database
-from shardmerge.connectors.source_config import connector_name
-from shardmerge.schemas import topics
-from shardmerge.schemas.names import SIGNAL_TABLE
+from shardmerge.local.servers.mysql import PASSWORD, USER
+from shardmerge.local.servers.stack import LocalStack
+from shardmerge.schemas.model.names import SIGNAL_TABLE
+from shardmerge.schemas.pipeline import topics
 
 from .conftest import Play
 from .test_connectors import wait_for

@@ -9,13 +9,13 @@ import time
 
 import pytest
 
-from shardmerge.connectors import source_config
-from shardmerge.connectors.connect_rest import ConnectRest
+from shardmerge.connectors.connect.connect_rest import ConnectRest
+from shardmerge.connectors.debezium import source_config
+from shardmerge.connectors.debezium.connector_names import connector_name
 from shardmerge.connectors.deploy import deploy_connectors
-from shardmerge.connectors.local.stack import LocalStack
 from shardmerge.connectors.repair.source_repair import repairs_of
-from shardmerge.connectors.source_config import connector_name
 from shardmerge.connectors.watchdog import Watchdog
+from shardmerge.local.servers.stack import LocalStack
 
 from .conftest import Play
 from .test_connectors import wait_for, wait_for_snapshot

@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from shardmerge.agents.tracked import LastStatement, Tracked, Unknown
-from shardmerge.agents.tracker import track
-from shardmerge.connectors.connect_rest import ConnectRest
+from shardmerge.agents.tracking.tracked import LastStatement, Tracked, Unknown
+from shardmerge.agents.tracking.tracker import track
+from shardmerge.connectors.connect.connect_rest import ConnectRest
+from shardmerge.connectors.debezium.envelope import schema_change_event
 from shardmerge.connectors.deploy import deploy_connectors
-from shardmerge.connectors.envelope import schema_change_event
-from shardmerge.connectors.repair.left_out import left_out_of
+from shardmerge.connectors.repair.schema_history.left_out import left_out_of
 from shardmerge.connectors.repair.source_repair import repairs_of
 from shardmerge.connectors.watchdog import Watchdog
-from shardmerge.schemas.grammar import ServerContext
-from shardmerge.schemas.model import TableSchema
-from shardmerge.schemas.names import ShardId
+from shardmerge.schemas.ddl.grammar import ServerContext
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.model.tables import TableSchema
 
 from .conftest import Play, Reader
 from .one_connector import connected

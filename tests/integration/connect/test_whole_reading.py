@@ -11,14 +11,14 @@ from contextlib import contextmanager
 import pymysql
 import pytest
 
-from shardmerge.connectors.connect_rest import ConnectRest
+from shardmerge.connectors.connect.connect_rest import ConnectRest
+from shardmerge.connectors.debezium.connector_names import connector_name, readings_among
 from shardmerge.connectors.deploy import deploy_connectors
-from shardmerge.connectors.local.mysql import PASSWORD, USER
-from shardmerge.connectors.local.stack import LocalStack
-from shardmerge.connectors.source_config import connector_name
-from shardmerge.connectors.topics_admin import describe_topics
-from shardmerge.connectors.whole.reading_config import reading_topics_among, readings_among
+from shardmerge.connectors.kafka.topics_admin import describe_topics
+from shardmerge.connectors.whole.reading_config import reading_topics_among
 from shardmerge.connectors.whole.table_reading import PLACES
+from shardmerge.local.servers.mysql import PASSWORD, USER
+from shardmerge.local.servers.stack import LocalStack
 
 from .conftest import Play
 from .test_connectors import wait_for_snapshot

@@ -12,15 +12,17 @@ from typing import Any
 import pymysql
 from confluent_kafka import Producer
 
-from shardmerge.connectors.connect_rest import ConnectRest
+from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.failpoints import nowhere
-from shardmerge.connectors.local.mysql import PASSWORD, USER
+from shardmerge.connectors.kafka.topic_reader import TopicReader
 from shardmerge.connectors.repair.source_repair import repairs_of
-from shardmerge.connectors.topic_reader import TopicReader
 from shardmerge.connectors.whole.reading_watch import ReadingWatch
-from shardmerge.schemas import topics
-from shardmerge.schemas.codec import decode, encode
-from shardmerge.schemas.events import (
+from shardmerge.local.servers.mysql import PASSWORD, USER
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.position import BEGINNING, SourcePosition
+from shardmerge.schemas.pipeline import topics
+from shardmerge.schemas.records.codec import decode, encode
+from shardmerge.schemas.records.events import (
     ChangeId,
     CommandKind,
     Decision,
@@ -29,9 +31,7 @@ from shardmerge.schemas.events import (
     OperatorCommand,
     Outcome,
 )
-from shardmerge.schemas.names import ShardId, TargetTable
-from shardmerge.schemas.position import BEGINNING, SourcePosition
-from shardmerge.schemas.reloads import Reload, reloads_in
+from shardmerge.schemas.records.reloads import Reload, reloads_in
 
 from .conftest import Play
 

@@ -8,12 +8,12 @@ import time
 
 import pytest
 
-from shardmerge.connectors.local.stack import LocalStack
-from shardmerge.connectors.topics_admin import create_topics
-from shardmerge.schemas.errors import StackError
-from shardmerge.schemas.topics import TopicSpec
-from shardmerge.spark_sink.offsets import OffsetReader
-from shardmerge.spark_sink.partitions import Partition
+from shardmerge.connectors.kafka.topics_admin import create_topics
+from shardmerge.local.servers.stack import LocalStack
+from shardmerge.schemas.model.errors import StackError
+from shardmerge.schemas.pipeline.topics import TopicSpec
+from shardmerge.spark_sink.barrier.partitions import Partition
+from shardmerge.spark_sink.kafka.offsets import OffsetReader
 
 STANDS_S = 20.0
 """Longer than the controller waits for a broker: it takes the lead of partitions from it."""

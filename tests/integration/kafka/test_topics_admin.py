@@ -6,11 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from shardmerge.connectors.local.processes import require_free_port
-from shardmerge.connectors.local.stack import LocalStack, Ports
-from shardmerge.connectors.topics_admin import create_topics, describe_topics
-from shardmerge.schemas.errors import StackError
-from shardmerge.schemas.topics import TopicSpec
+from shardmerge.connectors.kafka.topics_admin import create_topics, describe_topics
+from shardmerge.local.servers.processes import require_free_port
+from shardmerge.local.servers.stack import LocalStack, Ports
+from shardmerge.schemas.model.errors import StackError
+from shardmerge.schemas.pipeline.topics import TopicSpec
 
 LOG = TopicSpec("admin.log", 3, 1, {"cleanup.policy": "delete", "retention.ms": "-1"})
 STATE = TopicSpec("admin.state", 1, 1, {"cleanup.policy": "compact"})

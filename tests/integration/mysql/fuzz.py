@@ -25,8 +25,8 @@ from random import Random
 
 import pymysql
 
-from shardmerge.connectors.local.servers import NAMES, running_server
-from shardmerge.connectors.local.stack import Ports
+from shardmerge.local.servers.other_versions import NAMES, running_server
+from shardmerge.local.servers.stack import Ports
 
 from .known_differences import known_reason
 from .random_ddl import statement

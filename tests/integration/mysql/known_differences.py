@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from shardmerge.schemas.grammar import ServerContext
+from shardmerge.schemas.ddl.grammar import ServerContext
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
-from shardmerge.schemas.model import IndexKind, TableSchema
-from shardmerge.schemas.types import SPATIAL_NAMES
+from shardmerge.schemas.model.tables import IndexKind, TableSchema
+from shardmerge.schemas.model.types import SPATIAL_NAMES
 
 from . import random_definitions as definitions
 from .random_types import COLUMNS, Dialect, charset_name, quoted, table_charset

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from random import Random
 
-from shardmerge.schemas.model import Column, DefaultKind, TableSchema
-from shardmerge.schemas.types import ColumnType
+from shardmerge.schemas.model.tables import Column, DefaultKind, TableSchema
+from shardmerge.schemas.model.types import ColumnType
 
 from . import random_definitions as definitions
 from .random_actions import Subject, actions

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from random import Random
 
-from shardmerge.schemas.model import Column
+from shardmerge.schemas.model.tables import Column
 
 from .random_types import Dialect, quoted
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import pymysql
 
-from shardmerge.schemas.errors import ShardMergeError
-from shardmerge.schemas.grammar import ServerContext
+from shardmerge.schemas.ddl.grammar import ServerContext
+from shardmerge.schemas.model.errors import ShardMergeError
 
 from .twin import Twin
 

@@ -6,9 +6,9 @@ import itertools
 
 import pymysql
 
-from shardmerge.schemas.model import Column
-from shardmerge.schemas.row_fills import fill_text
-from shardmerge.schemas.value_changes import value_change
+from shardmerge.schemas.effects.added_column_values import fill_text
+from shardmerge.schemas.effects.value_changes import value_change
+from shardmerge.schemas.model.tables import Column
 from tests.strategies import TYPES
 
 from .twin import HOME, Twin

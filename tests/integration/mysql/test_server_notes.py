@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from shardmerge.connectors.local.mysql import PASSWORD, USER
-from shardmerge.schemas.errors import TargetError
+from shardmerge.local.servers.mysql import PASSWORD, USER
+from shardmerge.schemas.model.errors import TargetError
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 
 

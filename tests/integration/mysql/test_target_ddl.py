@@ -12,18 +12,18 @@ from collections.abc import Callable, Sequence
 import yaml
 from hypothesis import HealthCheck, assume, given, settings
 
-from shardmerge.connectors.local.mysql import PASSWORD, USER
-from shardmerge.schemas.diff import diff
-from shardmerge.schemas.errors import TargetError
-from shardmerge.schemas.events import StatementKind, TargetStatement
-from shardmerge.schemas.grammar import parse
-from shardmerge.schemas.model import Column, TableSchema
-from shardmerge.schemas.normalize import normalize
-from shardmerge.schemas.render.dialect import CannotRender
-from shardmerge.schemas.render.dialects import dialect_of
-from shardmerge.schemas.render.mysql_dialect import MySqlDialect
-from shardmerge.schemas.target_table import TargetSchema
-from shardmerge.spark_sink.targets.mysql.introspection import (
+from shardmerge.local.servers.mysql import PASSWORD, USER
+from shardmerge.schemas.ddl.canonical.normalize import normalize
+from shardmerge.schemas.ddl.grammar import parse
+from shardmerge.schemas.model.errors import TargetError
+from shardmerge.schemas.model.tables import Column, TableSchema
+from shardmerge.schemas.records.events import StatementKind, TargetStatement
+from shardmerge.schemas.target.dialects.dialect import CannotRender
+from shardmerge.schemas.target.dialects.dialects import dialect_of
+from shardmerge.schemas.target.dialects.mysql_dialect import MySqlDialect
+from shardmerge.schemas.target.diff import diff
+from shardmerge.schemas.target.target_table import TargetSchema
+from shardmerge.spark_sink.targets.mysql.ddl.introspection import (
     difference,
     is_same,
     schema_after,

@@ -11,11 +11,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from shardmerge.connectors.local.servers import running_server
-from shardmerge.connectors.local.stack import LocalStack, Ports
-from shardmerge.spark_sink import row_batches
-from shardmerge.spark_sink.targets.mysql import bulk
+from shardmerge.local.servers.other_versions import running_server
+from shardmerge.local.servers.stack import LocalStack, Ports
+from shardmerge.spark_sink.rows.folding import row_batches
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress
+from shardmerge.spark_sink.targets.mysql.tasks import bulk
 
 from .contract import ROOT, TIDB, Contract, IcebergKind, Kind, MySqlKind
 from .rig import Rig

@@ -13,15 +13,16 @@ from typing import Any
 
 from confluent_kafka import KafkaException
 
-from shardmerge.connectors.connect_rest import ConnectRest
-from shardmerge.connectors.local.mysql import PASSWORD, USER
-from shardmerge.connectors.local.stack import LocalStack
-from shardmerge.connectors.source_config import connector_config, connector_name
-from shardmerge.connectors.topics_admin import create_topics
-from shardmerge.schemas import topics
-from shardmerge.schemas.model import TableSchema
-from shardmerge.schemas.pipeline import Kafka, parse_pipeline
-from shardmerge.schemas.render.spark_types import spark_type
+from shardmerge.connectors.connect.connect_rest import ConnectRest
+from shardmerge.connectors.debezium.connector_names import connector_name
+from shardmerge.connectors.debezium.source_config import connector_config
+from shardmerge.connectors.kafka.topics_admin import create_topics
+from shardmerge.local.servers.mysql import PASSWORD, USER
+from shardmerge.local.servers.stack import LocalStack
+from shardmerge.schemas.model.tables import TableSchema
+from shardmerge.schemas.pipeline import topics
+from shardmerge.schemas.pipeline.file import Kafka, parse_pipeline
+from shardmerge.schemas.target.dialects.spark_types import spark_type
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 from tests.strategies import table
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
-from shardmerge.connectors.local.stack import LocalStack
+from shardmerge.local.servers.stack import LocalStack
 
 from .contract import Contract, IcebergKind
 

@@ -11,12 +11,12 @@ import pickle
 import sys
 from pathlib import Path
 
-from shardmerge.schemas.errors import ShardMergeError
-from shardmerge.schemas.pipeline import Pipeline
+from shardmerge.schemas.model.errors import ShardMergeError
+from shardmerge.schemas.pipeline.file import Pipeline
 from shardmerge.spark_sink.job import EventFormatter, Stopped, run
-from shardmerge.spark_sink.settings import SinkSettings
-from shardmerge.spark_sink.targets.mysql import journal
-from shardmerge.spark_sink.targets.mysql.batches import BatchRunner
+from shardmerge.spark_sink.process.settings import SinkSettings
+from shardmerge.spark_sink.targets.mysql.ddl import journal
+from shardmerge.spark_sink.targets.mysql.tasks.batches import BatchRunner
 
 
 def main(path: str, *options: str) -> int:

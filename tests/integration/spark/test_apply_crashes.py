@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from shardmerge.schemas.errors import TargetError
-from shardmerge.spark_sink.targets.mysql import bulk
-from shardmerge.spark_sink.targets.mysql import connection as connections
-from shardmerge.spark_sink.targets.mysql.apply_ranges import apply_together
-from shardmerge.spark_sink.targets.mysql.connection import TaskConnection
+from shardmerge.schemas.model.errors import TargetError
 from shardmerge.spark_sink.targets.mysql.session import MySqlSession
+from shardmerge.spark_sink.targets.mysql.tasks import bulk
+from shardmerge.spark_sink.targets.mysql.tasks import connection as connections
+from shardmerge.spark_sink.targets.mysql.tasks.apply_ranges import apply_together
+from shardmerge.spark_sink.targets.mysql.tasks.connection import TaskConnection
 
 from .rig import Rig
 

@@ -10,17 +10,18 @@ from time import monotonic, sleep
 import pytest
 from confluent_kafka import KafkaException
 
-from shardmerge.connectors.connect_rest import ConnectRest
-from shardmerge.connectors.local.mysql import PASSWORD, USER
-from shardmerge.connectors.local.stack import LocalStack
-from shardmerge.connectors.registry import RegistryAddress
-from shardmerge.connectors.source_config import connector_config, connector_name
-from shardmerge.connectors.topics_admin import create_topics
-from shardmerge.schemas import topics
-from shardmerge.schemas.pipeline import ROW_FORMATS, Kafka, parse_pipeline
-from shardmerge.spark_sink.targets.mysql import bulk
-from shardmerge.spark_sink.targets.mysql.connection import TaskConnection
+from shardmerge.connectors.connect.connect_rest import ConnectRest
+from shardmerge.connectors.debezium.connector_names import connector_name
+from shardmerge.connectors.debezium.source_config import connector_config
+from shardmerge.connectors.kafka.registry import RegistryAddress
+from shardmerge.connectors.kafka.topics_admin import create_topics
+from shardmerge.local.servers.mysql import PASSWORD, USER
+from shardmerge.local.servers.stack import LocalStack
+from shardmerge.schemas.pipeline import topics
+from shardmerge.schemas.pipeline.file import ROW_FORMATS, Kafka, parse_pipeline
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
+from shardmerge.spark_sink.targets.mysql.tasks import bulk
+from shardmerge.spark_sink.targets.mysql.tasks.connection import TaskConnection
 
 from . import values
 from .rig import Rig

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from shardmerge.connectors.local.stack import LocalStack
+from shardmerge.local.servers.stack import LocalStack
 
 from .chaos import Chaos
 from .played_line import Line

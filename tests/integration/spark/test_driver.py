@@ -11,15 +11,13 @@ from zipimport import zipimporter
 
 import pytest
 
-from shardmerge.connectors.local.stack import LocalStack
-from shardmerge.schemas.errors import TargetError
-from shardmerge.schemas.events import (
-    StatementKind,
-)
-from shardmerge.schemas.names import TargetTable
-from shardmerge.spark_sink.settings import SinkSettings
-from shardmerge.spark_sink.targets.mysql.batches import BatchRunner
+from shardmerge.local.servers.stack import LocalStack
+from shardmerge.schemas.model.errors import TargetError
+from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.records.events import StatementKind
+from shardmerge.spark_sink.process.settings import SinkSettings
 from shardmerge.spark_sink.targets.mysql.session import MySqlSession
+from shardmerge.spark_sink.targets.mysql.tasks.batches import BatchRunner
 from tests.integration.spark.played_line import Line, rest, until
 
 

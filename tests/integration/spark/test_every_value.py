@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from shardmerge.connectors.local.stack import LocalStack
-from shardmerge.schemas.value_limits import (
+from shardmerge.connectors.debezium.value_limits import (
     BINLOG,
     LIMITS,
     SNAPSHOT,
     UNREADABLE_CHARSETS,
     ValueLimit,
 )
+from shardmerge.local.servers.stack import LocalStack
 
 from . import ways
 from .exactness import (

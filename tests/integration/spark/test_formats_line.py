@@ -18,19 +18,19 @@ from time import monotonic, sleep
 
 import pytest
 
-from shardmerge.cli.keeper import specs
-from shardmerge.cli.pipeline_text import pipeline_text
-from shardmerge.connectors.avro_wire import JsonOfAvro
-from shardmerge.connectors.connect_rest import ConnectRest
+from shardmerge.connectors.connect.connect_rest import ConnectRest
+from shardmerge.connectors.debezium.connector_names import connector_name
 from shardmerge.connectors.deploy import deploy_connectors
-from shardmerge.connectors.local.mysql import PASSWORD, USER
-from shardmerge.connectors.local.stack import LocalStack
-from shardmerge.connectors.registry import RegistryAddress, SchemaRegistry
-from shardmerge.connectors.source_config import connector_name
-from shardmerge.connectors.topic_reader import TopicReader
+from shardmerge.connectors.kafka.avro_wire import JsonOfAvro
+from shardmerge.connectors.kafka.registry import RegistryAddress, SchemaRegistry
+from shardmerge.connectors.kafka.topic_reader import TopicReader
 from shardmerge.connectors.watchdog import Watchdog
-from shardmerge.schemas import topics
-from shardmerge.schemas.pipeline import Pipeline, parse_pipeline
+from shardmerge.local.keeper import specs
+from shardmerge.local.servers.mysql import PASSWORD, USER
+from shardmerge.local.servers.stack import LocalStack
+from shardmerge.schemas.pipeline import topics
+from shardmerge.schemas.pipeline.file import Pipeline, parse_pipeline
+from shardmerge.schemas.pipeline.text import pipeline_text
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 from tests.integration import registry_proxy
 from tests.integration.registry_proxy import RegistryProxy

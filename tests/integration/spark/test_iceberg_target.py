@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from shardmerge.connectors.local.mysql import PASSWORD, USER
-from shardmerge.connectors.local.stack import LocalStack
-from shardmerge.schemas import topics
-from shardmerge.schemas.errors import TargetError
-from shardmerge.schemas.names import ShardId
-from shardmerge.schemas.pipeline import Kafka
-from shardmerge.spark_sink.ranges import RangeResult, TaskFailure
-from shardmerge.spark_sink.settings import SinkSettings
+from shardmerge.local.servers.mysql import PASSWORD, USER
+from shardmerge.local.servers.stack import LocalStack
+from shardmerge.schemas.model.errors import TargetError
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.pipeline import topics
+from shardmerge.schemas.pipeline.file import Kafka
+from shardmerge.spark_sink.planning.ranges import RangeResult, TaskFailure
+from shardmerge.spark_sink.process.settings import SinkSettings
 from shardmerge.spark_sink.targets.iceberg.maintenance import Maintenance
 from shardmerge.spark_sink.targets.iceberg.target import IcebergTarget
 from shardmerge.spark_sink.targets.interface import JournalEntry

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from shardmerge.schemas.errors import TargetError
-from shardmerge.spark_sink.failpoints import SETTING
-from shardmerge.spark_sink.partitions import Partition
-from shardmerge.spark_sink.ranges import RangeResult, TaskFailure
+from shardmerge.schemas.model.errors import TargetError
+from shardmerge.spark_sink.barrier.partitions import Partition
+from shardmerge.spark_sink.planning.ranges import RangeResult, TaskFailure
+from shardmerge.spark_sink.process.failpoints import SETTING
 from shardmerge.spark_sink.targets.iceberg import journal
 from shardmerge.spark_sink.targets.iceberg.batches import IcebergBatches
 from shardmerge.spark_sink.targets.iceberg.staging import stage

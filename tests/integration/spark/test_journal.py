@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-from shardmerge.schemas.errors import TargetError
+from shardmerge.schemas.model.errors import TargetError
 from shardmerge.spark_sink.targets.interface import JournalEntry
-from shardmerge.spark_sink.targets.mysql.journal import Journal
+from shardmerge.spark_sink.targets.mysql.ddl.journal import Journal
 from shardmerge.spark_sink.targets.mysql.session import MySqlSession
 
 from .rig import Rig, statement

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from shardmerge.connectors.local.stack import LocalStack
-from shardmerge.schemas.errors import TargetError
-from shardmerge.spark_sink.ranges import RangeTask, Segment
-from shardmerge.spark_sink.targets.mysql.apply_ranges import apply_together
+from shardmerge.local.servers.stack import LocalStack
+from shardmerge.schemas.model.errors import TargetError
+from shardmerge.spark_sink.planning.ranges import RangeTask, Segment
 from shardmerge.spark_sink.targets.mysql.control import ControlStore
 from shardmerge.spark_sink.targets.mysql.session import MySqlSession
+from shardmerge.spark_sink.targets.mysql.tasks.apply_ranges import apply_together
 
 from .contract import Kind, MySqlKind
 from .played_line import Line, rest, until

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from shardmerge.connectors.local.stack import LocalStack
-from shardmerge.schemas.events import StatementKind
-from shardmerge.schemas.names import ShardId
-from shardmerge.schemas.reloads import Reload
-from shardmerge.spark_sink import plan
+from shardmerge.local.servers.stack import LocalStack
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.records.events import StatementKind
+from shardmerge.schemas.records.reloads import Reload
+from shardmerge.spark_sink.planning import plan
 from tests.integration.spark.played_line import Line, rest, until
 from tests.integration.spark.test_restarts import content, images, read, stands, started
 

@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from shardmerge.connectors.local.stack import LocalStack
-from shardmerge.schemas.names import ShardId
-from shardmerge.schemas.position import SourcePosition
-from shardmerge.schemas.routing import RoutingRule, RowsPolicy
-from shardmerge.spark_sink import plan
-from shardmerge.spark_sink.driver import Driver
+from shardmerge.local.servers.stack import LocalStack
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.model.policies import RowsPolicy
+from shardmerge.schemas.model.position import SourcePosition
+from shardmerge.schemas.pipeline.routing import RoutingRule
+from shardmerge.spark_sink.driver.loop import Driver
+from shardmerge.spark_sink.planning import plan
 from tests.integration.spark.played_line import Line, rest, until
 
 KEEP = RoutingRule(".*", ".*", ".*", "m", "t", on_truncate=RowsPolicy.KEEP)

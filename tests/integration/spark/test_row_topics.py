@@ -10,13 +10,13 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from shardmerge.connectors.local.stack import LocalStack
-from shardmerge.connectors.topics_admin import create_topics
-from shardmerge.schemas.errors import ContractError
-from shardmerge.schemas.names import ShardId
-from shardmerge.schemas.topics import TopicSpec
-from shardmerge.spark_sink.driver import Driver
-from shardmerge.spark_sink.offsets import OffsetReader
+from shardmerge.connectors.kafka.topics_admin import create_topics
+from shardmerge.local.servers.stack import LocalStack
+from shardmerge.schemas.model.errors import ContractError
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.pipeline.topics import TopicSpec
+from shardmerge.spark_sink.driver.loop import Driver
+from shardmerge.spark_sink.kafka.offsets import OffsetReader
 from tests.integration.spark.played_line import PATIENCE_S, Line, rest, until
 
 
@@ -108,7 +108,7 @@ def test_topics_that_stay_as_they_were_are_read_on_also_by_an_upgraded_sink(line
 
 
 def test_a_topic_that_is_gone_stops_the_sink(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shardmerge.spark_sink.driver._GONE_S", 0.5)
+    monkeypatch.setattr("shardmerge.spark_sink.driver.loop._GONE_S", 0.5)
     [shard] = line.make("a")
     insert(line, shard, 1)
     driver = line.start()
@@ -122,7 +122,7 @@ def test_a_topic_that_is_gone_stops_the_sink(line: Line, monkeypatch: pytest.Mon
 def test_the_topic_of_a_dropped_shard_may_be_deleted(
     stack: LocalStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("shardmerge.spark_sink.driver._GONE_S", 0)
+    monkeypatch.setattr("shardmerge.spark_sink.driver.loop._GONE_S", 0)
     with closing(Line(stack)) as line:
         dropped, stays = line.make("a", "b")
         insert(line, dropped, 1)

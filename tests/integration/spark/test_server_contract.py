@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from shardmerge.schemas.errors import TargetError
-from shardmerge.spark_sink.ranges import RangeResult
+from shardmerge.schemas.model.errors import TargetError
+from shardmerge.spark_sink.planning.ranges import RangeResult
 from shardmerge.spark_sink.targets.mysql.session import MySqlSession
 
 from .contract import Contract, Kind, MySqlKind

@@ -8,11 +8,11 @@ from contextlib import closing
 
 import pytest
 
-from shardmerge.connectors.local.stack import LocalStack
-from shardmerge.schemas.errors import ContractError, TargetError
-from shardmerge.schemas.names import ShardId
-from shardmerge.schemas.routing import RoutingRule
-from shardmerge.spark_sink.driver import Driver
+from shardmerge.local.servers.stack import LocalStack
+from shardmerge.schemas.model.errors import ContractError, TargetError
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.pipeline.routing import RoutingRule
+from shardmerge.spark_sink.driver.loop import Driver
 from tests.integration.spark.played_line import Line, rest, until
 
 NOT_THERE = (1049, 1146)

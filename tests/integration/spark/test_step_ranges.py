@@ -15,14 +15,14 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from shardmerge.schemas.events import Binding
-from shardmerge.schemas.position import SourcePosition
-from shardmerge.spark_sink.in_step import Step
-from shardmerge.spark_sink.offsets import OffsetReader
-from shardmerge.spark_sink.partitions import Partition
-from shardmerge.spark_sink.ranges import RangeResult, RangeTask, Segment, ShardStream
-from shardmerge.spark_sink.targets.mysql.connection import TaskConnection
-from shardmerge.spark_sink.targets.mysql.step_ranges import apply_in_step
+from shardmerge.schemas.model.position import SourcePosition
+from shardmerge.schemas.records.events import Binding
+from shardmerge.spark_sink.barrier.partitions import Partition
+from shardmerge.spark_sink.kafka.offsets import OffsetReader
+from shardmerge.spark_sink.planning.ordered_partitions import Step
+from shardmerge.spark_sink.planning.ranges import RangeResult, RangeTask, Segment, ShardStream
+from shardmerge.spark_sink.targets.mysql.tasks.connection import TaskConnection
+from shardmerge.spark_sink.targets.mysql.tasks.ordered_ranges import apply_in_step
 
 from .rig import FILE, Rig
 

@@ -9,12 +9,12 @@ from decimal import Decimal
 
 import pytest
 
-from shardmerge.schemas.errors import TargetError
-from shardmerge.schemas.names import ShardId
-from shardmerge.schemas.row_statements import copying
-from shardmerge.spark_sink.partitions import Partition
-from shardmerge.spark_sink.ranges import RangeResult, TaskFailure
-from shardmerge.spark_sink.row_topics import RowTopic
+from shardmerge.schemas.model.errors import TargetError
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.target.row_statements import copying
+from shardmerge.spark_sink.barrier.partitions import Partition
+from shardmerge.spark_sink.kafka.row_topics import RowTopic
+from shardmerge.spark_sink.planning.ranges import RangeResult, TaskFailure
 from shardmerge.spark_sink.targets.interface import JournalEntry
 
 from .contract import TIDB, Contract, Kind

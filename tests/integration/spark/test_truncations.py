@@ -7,11 +7,12 @@ from contextlib import closing
 
 import pytest
 
-from shardmerge.connectors.local.stack import LocalStack
-from shardmerge.schemas.events import Binding, StatementKind, TargetStatement
-from shardmerge.schemas.names import ShardId
-from shardmerge.schemas.routing import RoutingRule, RowsPolicy
-from shardmerge.spark_sink.driver import Driver
+from shardmerge.local.servers.stack import LocalStack
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.model.policies import RowsPolicy
+from shardmerge.schemas.pipeline.routing import RoutingRule
+from shardmerge.schemas.records.events import Binding, StatementKind, TargetStatement
+from shardmerge.spark_sink.driver.loop import Driver
 from tests.integration.spark.played_line import Line, rest, until
 
 
@@ -129,7 +130,7 @@ def test_a_shard_whose_rows_nobody_knows_stands_until_its_route_keeps_them(
 
 
 def test_rows_of_many_transactions_are_deleted(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shardmerge.spark_sink.targets.mysql.journal.ROWS_AT_A_TIME", 10)
+    monkeypatch.setattr("shardmerge.spark_sink.targets.mysql.ddl.journal.ROWS_AT_A_TIME", 10)
     one, two = with_origin(line, "a", "b")
     line.begin()
     line.rows(one, *({"id": n, "a": n} for n in range(95)))

@@ -18,22 +18,23 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
-from shardmerge.connectors.connect_rest import ConnectRest
-from shardmerge.connectors.local.mysql import PASSWORD, USER
-from shardmerge.connectors.local.stack import LocalStack
-from shardmerge.connectors.registry import RegistryAddress
-from shardmerge.connectors.signal_table import prepare_signal_table
-from shardmerge.connectors.signals import snapshot_signal
-from shardmerge.connectors.source_config import connector_config, connector_name
-from shardmerge.connectors.topics_admin import create_topics
-from shardmerge.schemas import topics
-from shardmerge.schemas.names import ShardId
-from shardmerge.schemas.pipeline import Pipeline, parse_pipeline
-from shardmerge.schemas.position import BEGINNING
-from shardmerge.spark_sink.columns import UnfitValue
-from shardmerge.spark_sink.row_avro import row_format
-from shardmerge.spark_sink.targets.mysql.connection import TaskConnection
+from shardmerge.connectors.connect.connect_rest import ConnectRest
+from shardmerge.connectors.debezium.connector_names import connector_name
+from shardmerge.connectors.debezium.signal_table import prepare_signal_table
+from shardmerge.connectors.debezium.signals import snapshot_signal
+from shardmerge.connectors.debezium.source_config import connector_config
+from shardmerge.connectors.kafka.registry import RegistryAddress
+from shardmerge.connectors.kafka.topics_admin import create_topics
+from shardmerge.local.servers.mysql import PASSWORD, USER
+from shardmerge.local.servers.stack import LocalStack
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.model.position import BEGINNING
+from shardmerge.schemas.pipeline import topics
+from shardmerge.schemas.pipeline.file import Pipeline, parse_pipeline
+from shardmerge.spark_sink.rows.decoding.row_avro import row_format
+from shardmerge.spark_sink.rows.values.columns import UnfitValue
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
+from shardmerge.spark_sink.targets.mysql.tasks.connection import TaskConnection
 
 from .exactness import FAMILIES, Item, definitions, insert, rows, shown
 from .rig import Rig
@@ -234,7 +235,7 @@ class Line:
 
 
 def _first(rig: Rig) -> Any:
-    from shardmerge.spark_sink.partitions import Partition
+    from shardmerge.spark_sink.barrier.partitions import Partition
 
     return Partition(rig.topic, 0)
 

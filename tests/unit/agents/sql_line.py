@@ -7,36 +7,36 @@ to what is decided.
 
 from __future__ import annotations
 
-from shardmerge.agents import coordinator
-from shardmerge.agents.answers import Step
-from shardmerge.agents.state import TargetState
-from shardmerge.agents.store import TargetStates
-from shardmerge.agents.tracker import told
-from shardmerge.schemas.apply import apply_alter, apply_create
-from shardmerge.schemas.changes import AlterTable, CreateTable
-from shardmerge.schemas.events import (
-    ChangeId,
-    CommandKind,
-    Decision,
-    Lineage,
-    OperatorCommand,
-    Outcome,
-    SchemaChange,
-    StatementKind,
-)
-from shardmerge.schemas.grammar import ServerContext, parse
-from shardmerge.schemas.model import TableSchema
-from shardmerge.schemas.names import ShardId, TargetTable
-from shardmerge.schemas.origin import NO_ORIGIN, Origin, OriginColumn, OriginPart
-from shardmerge.schemas.position import SourcePosition
-from shardmerge.schemas.routing import (
+from shardmerge.agents.coordination import coordinator
+from shardmerge.agents.coordination.decision_records import Step
+from shardmerge.agents.coordination.state.target_state import TargetState
+from shardmerge.agents.handling.store import TargetStates
+from shardmerge.agents.tracking.tracker import told
+from shardmerge.schemas.ddl.apply.statements import apply_alter, apply_create
+from shardmerge.schemas.ddl.changes import AlterTable, CreateTable
+from shardmerge.schemas.ddl.grammar import ServerContext, parse
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.origin import NO_ORIGIN, Origin, OriginColumn, OriginPart
+from shardmerge.schemas.model.policies import (
     ExistingRows,
     Keyless,
     Mode,
     RenamePolicy,
     RowsPolicy,
+    TypePolicy,
 )
-from shardmerge.schemas.type_join import TypePolicy
+from shardmerge.schemas.model.position import SourcePosition
+from shardmerge.schemas.model.shard_columns import Lineage
+from shardmerge.schemas.model.tables import TableSchema
+from shardmerge.schemas.records.events import (
+    ChangeId,
+    CommandKind,
+    Decision,
+    OperatorCommand,
+    Outcome,
+    SchemaChange,
+    StatementKind,
+)
 
 CONTEXT = ServerContext()
 TARGET = TargetTable("merged", "t")

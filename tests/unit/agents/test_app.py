@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from shardmerge.agents.app import build_app
-from shardmerge.agents.settings import AgentSettings
-from shardmerge.schemas.errors import ConfigError
-from shardmerge.schemas.topics import MAX_RECORD_BYTES
+from shardmerge.agents.runtime.settings import AgentSettings
+from shardmerge.schemas.model.errors import ConfigError
+from shardmerge.schemas.pipeline.topics import MAX_RECORD_BYTES
 from tests.recorded import pipeline
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.agents import coordinator
-from shardmerge.schemas.events import (
+from shardmerge.agents.coordination import coordinator
+from shardmerge.schemas.model.policies import Mode, RenamePolicy
+from shardmerge.schemas.records.events import (
     ChangeId,
     CommandKind,
     FixupKind,
@@ -14,7 +15,6 @@ from shardmerge.schemas.events import (
     Release,
     StatementKind,
 )
-from shardmerge.schemas.routing import Mode, RenamePolicy
 
 from .sql_line import BASE, SHARD_COLUMN, TARGET, SqlLine, in_conflict, shard_of, sql
 

@@ -2,10 +2,12 @@
 
 from dataclasses import replace
 
-from shardmerge.agents import coordinator
-from shardmerge.agents.state import TargetState
-from shardmerge.schemas.events import ChangeId, Decision, Lineage, Outcome, SchemaChange
-from shardmerge.schemas.model import (
+from shardmerge.agents.coordination import coordinator
+from shardmerge.agents.coordination.state.target_state import TargetState
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.position import SourcePosition
+from shardmerge.schemas.model.shard_columns import Lineage
+from shardmerge.schemas.model.tables import (
     Column,
     Default,
     DefaultKind,
@@ -15,9 +17,8 @@ from shardmerge.schemas.model import (
     IndexPart,
     TableSchema,
 )
-from shardmerge.schemas.names import ShardId, TargetTable
-from shardmerge.schemas.position import SourcePosition
-from shardmerge.schemas.types import ColumnType
+from shardmerge.schemas.model.types import ColumnType
+from shardmerge.schemas.records.events import ChangeId, Decision, Outcome, SchemaChange
 
 TARGET = TargetTable("merged", "t")
 NULL = Default(DefaultKind.NULL)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.schemas.events import (
+from shardmerge.schemas.model.origin import NO_ORIGIN, Origin, OriginColumn, OriginPart
+from shardmerge.schemas.model.policies import Mode, RenamePolicy
+from shardmerge.schemas.records.events import (
     CommandKind,
     Decision,
     FixupKind,
     Outcome,
     StatementKind,
 )
-from shardmerge.schemas.origin import NO_ORIGIN, Origin, OriginColumn, OriginPart
-from shardmerge.schemas.routing import Mode, RenamePolicy
 from tests.unit.agents.sql_line import SHARD_COLUMN, SqlLine, shard_of, sql
 
 BASE = "id INT PRIMARY KEY, a INT"

@@ -4,14 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmerge.agents import effects, tracked
-from shardmerge.agents.effects import Arrival, Effects, JournalEntry, Send
-from shardmerge.agents.tracked import DatabaseDefaults, TableCopy, Unknown
-from shardmerge.schemas.errors import ContractError
-from shardmerge.schemas.events import Lineage
-from shardmerge.schemas.model import Column, TableSchema
-from shardmerge.schemas.names import ShardId
-from shardmerge.schemas.types import ColumnType
+from shardmerge.agents.handling import effects
+from shardmerge.agents.handling.effects import Arrival, Effects, JournalEntry, Send
+from shardmerge.agents.tracking import tracked
+from shardmerge.agents.tracking.tracked import DatabaseDefaults, TableCopy, Unknown
+from shardmerge.schemas.model.errors import ContractError
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.model.shard_columns import Lineage
+from shardmerge.schemas.model.tables import Column, TableSchema
+from shardmerge.schemas.model.types import ColumnType
 
 sends = st.builds(
     Send,

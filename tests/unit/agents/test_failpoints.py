@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from shardmerge.agents.failpoints import PLACES, agent_failpoint
-from shardmerge.schemas.errors import ConfigError
+from shardmerge.agents.runtime.failpoints import PLACES, agent_failpoint
+from shardmerge.schemas.model.errors import ConfigError
 
 
 @pytest.mark.parametrize("text", ["", "coordinator.before-put:1"])
@@ -28,7 +28,7 @@ def test_a_place_that_is_none_is_a_wrong_setting(text):
 
 def test_the_worker_is_killed_at_the_named_passing():
     program = (
-        "from shardmerge.agents.failpoints import agent_failpoint\n"
+        "from shardmerge.agents.runtime.failpoints import agent_failpoint\n"
         "passed = agent_failpoint('tracker.after-send:2', 'tracker')\n"
         "for place in ('after-send', 'before-send', 'after-send', 'after-send'):\n"
         "    print(place, flush=True)\n"

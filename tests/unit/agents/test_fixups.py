@@ -6,12 +6,18 @@ import json
 
 import pytest
 
-from shardmerge.agents.folds import CoordinatorFold, TrackerFold
-from shardmerge.schemas import codec
-from shardmerge.schemas.events import CommandKind, Decision, FixupKind, Outcome, StatementKind
-from shardmerge.schemas.names import ShardId
-from shardmerge.schemas.origin import NO_ORIGIN, Origin
-from shardmerge.schemas.routing import ExistingRows, Mode
+from shardmerge.agents.handling.handlers import CoordinatorFold, TrackerFold
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.model.origin import NO_ORIGIN, Origin
+from shardmerge.schemas.model.policies import ExistingRows, Mode
+from shardmerge.schemas.records import codec
+from shardmerge.schemas.records.events import (
+    CommandKind,
+    Decision,
+    FixupKind,
+    Outcome,
+    StatementKind,
+)
 from tests.unit.agents.sql_line import SHARD_COLUMN, SqlLine, shard_of
 
 from .test_folds import CREATE, PIPELINE, Rows, log_record, statement

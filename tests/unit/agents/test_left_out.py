@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from shardmerge.agents import coordinator
-from shardmerge.agents.state_rows import changed_rows, header_key, stored_state
-from shardmerge.schemas.apply import apply_alter, apply_create
-from shardmerge.schemas.changes import AlterTable, CreateTable
-from shardmerge.schemas.events import ChangeId, Decision, SchemaChange
-from shardmerge.schemas.grammar import parse
-from shardmerge.schemas.position import SourcePosition
-from shardmerge.schemas.render.dialects import dialect_of
+from shardmerge.agents.coordination import coordinator
+from shardmerge.agents.coordination.state.state_rows import changed_rows, header_key, stored_state
+from shardmerge.schemas.ddl.apply.statements import apply_alter, apply_create
+from shardmerge.schemas.ddl.changes import AlterTable, CreateTable
+from shardmerge.schemas.ddl.grammar import parse
+from shardmerge.schemas.model.position import SourcePosition
+from shardmerge.schemas.records.events import ChangeId, Decision, SchemaChange
+from shardmerge.schemas.target.dialects.dialects import dialect_of
 from tests.unit.agents.sql_line import CONTEXT, TARGET, shard_of
 
 MYSQL_57 = dialect_of("mysql", "5.7.44")

@@ -6,9 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from shardmerge.agents.new_keys import HINT
-from shardmerge.schemas.events import CommandKind, Decision, FixupKind, Outcome, StatementKind
-from shardmerge.schemas.routing import ExistingRows, Mode
+from shardmerge.agents.coordination.rows.new_keys import HINT
+from shardmerge.schemas.model.policies import ExistingRows, Mode
+from shardmerge.schemas.records.events import (
+    CommandKind,
+    Decision,
+    FixupKind,
+    Outcome,
+    StatementKind,
+)
 
 from .sql_line import SHARD_COLUMN, SqlLine, sql
 

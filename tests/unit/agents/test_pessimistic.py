@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.schemas.apply import apply_alter, apply_create
-from shardmerge.schemas.changes import AlterTable, CreateTable
-from shardmerge.schemas.events import CommandKind, Decision, Outcome, Release
-from shardmerge.schemas.grammar import parse
-from shardmerge.schemas.routing import Mode
+from shardmerge.schemas.ddl.apply.statements import apply_alter, apply_create
+from shardmerge.schemas.ddl.changes import AlterTable, CreateTable
+from shardmerge.schemas.ddl.grammar import parse
+from shardmerge.schemas.model.policies import Mode
+from shardmerge.schemas.records.events import CommandKind, Decision, Outcome, Release
 
 from .sql_line import SqlLine, shard_of, sql
 

@@ -9,7 +9,7 @@ import pytest
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
-from shardmerge.agents.recovery import ConsumerThread
+from shardmerge.agents.runtime.recovery import ConsumerThread
 
 
 @pytest.mark.parametrize(

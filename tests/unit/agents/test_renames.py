@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from shardmerge.schemas.events import CommandKind, Outcome
-from shardmerge.schemas.routing import Mode, RenamePolicy
+from shardmerge.schemas.model.policies import Mode, RenamePolicy
+from shardmerge.schemas.records.events import CommandKind, Outcome
 
 from .sql_line import SqlLine, sql
 

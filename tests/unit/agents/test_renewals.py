@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.schemas.events import Decision, FixupKind, Outcome, StatementKind
-from shardmerge.schemas.routing import ExistingRows, Mode, RenamePolicy
+from shardmerge.schemas.model.policies import ExistingRows, Mode, RenamePolicy
+from shardmerge.schemas.records.events import Decision, FixupKind, Outcome, StatementKind
 
 from .sql_line import SqlLine, shard_of, sql
 

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from shardmerge.agents.app import _parser, _settings
-from shardmerge.agents.logs import FactsFormatter
-from shardmerge.agents.settings import AgentSettings, from_env
-from shardmerge.schemas.errors import ConfigError
-from shardmerge.schemas.pipeline import Source
-from shardmerge.schemas.source_server import server_context
+from shardmerge.agents.runtime.logs import FactsFormatter
+from shardmerge.agents.runtime.settings import AgentSettings, from_env
+from shardmerge.schemas.model.errors import ConfigError
+from shardmerge.schemas.pipeline.file import Source
+from shardmerge.schemas.pipeline.source_server import server_context
 
 
 def test_the_defaults_listen_on_the_loopback_only():

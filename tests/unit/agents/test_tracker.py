@@ -4,16 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from shardmerge.agents.tracked import LastStatement, Tracked, Unknown
-from shardmerge.agents.tracker import TrackResult, kept, told, track
-from shardmerge.connectors.envelope import ColumnImage, SchemaChangeEvent, TableChange
-from shardmerge.schemas.events import ChangeId, CommandKind, OperatorCommand, Outcome
-from shardmerge.schemas.grammar import ServerContext
-from shardmerge.schemas.model import TableSchema
-from shardmerge.schemas.names import ShardId, TargetTable
-from shardmerge.schemas.position import SourcePosition
-from shardmerge.schemas.routing import RoutingRule
-from shardmerge.schemas.row_effects import moved_rows
+from shardmerge.agents.tracking.tracked import LastStatement, Tracked, Unknown
+from shardmerge.agents.tracking.tracker import TrackResult, kept, told, track
+from shardmerge.connectors.debezium.envelope import ColumnImage, SchemaChangeEvent, TableChange
+from shardmerge.schemas.ddl.grammar import ServerContext
+from shardmerge.schemas.effects.row_effects import moved_rows
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.position import SourcePosition
+from shardmerge.schemas.model.tables import TableSchema
+from shardmerge.schemas.pipeline.routing import RoutingRule
+from shardmerge.schemas.records.events import ChangeId, CommandKind, OperatorCommand, Outcome
 
 RULES = (RoutingRule("s1", "shop", r"tbl\d\d", "merged", "tbl"),)
 CREATE = "CREATE TABLE tbl00 (ID INT PRIMARY KEY, NAME VARCHAR(20))"
@@ -433,7 +433,7 @@ def test_a_defect_of_our_own_holds_the_shard_and_says_where(source, monkeypatch)
     def broken(*_):
         raise IndexError("oops")
 
-    monkeypatch.setattr("shardmerge.agents.tracking.apply_alter", broken)
+    monkeypatch.setattr("shardmerge.agents.tracking.statements.apply_alter", broken)
     (change,) = source.run("ALTER TABLE tbl00 ADD z INT", table="tbl00").changes
     assert "IndexError: oops (test_tracker.py:" in change.error
     assert "report it" in change.hint

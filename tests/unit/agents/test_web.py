@@ -7,24 +7,24 @@ import pytest
 
 from shardmerge.agents.web import pages
 from shardmerge.agents.web.view import StatusView
-from shardmerge.schemas.events import (
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.position import SourcePosition
+from shardmerge.schemas.model.shard_columns import ShardColumn
+from shardmerge.schemas.model.tables import Column, TableSchema
+from shardmerge.schemas.model.types import ColumnType
+from shardmerge.schemas.records.events import (
     ChangeId,
     Decision,
     FailureProgress,
     JoinedSchema,
     Outcome,
     Release,
-    ShardColumn,
     ShardProgress,
     SinkProgress,
     StatementKind,
     StatementProgress,
     TargetStatement,
 )
-from shardmerge.schemas.model import Column, TableSchema
-from shardmerge.schemas.names import ShardId, TargetTable
-from shardmerge.schemas.position import SourcePosition
-from shardmerge.schemas.types import ColumnType
 
 TARGET = TargetTable("merged", "tbl")
 ONE, TWO = ShardId("s1", "shop", "tbl00"), ShardId("s2", "shop", "tbl02")

@@ -7,11 +7,12 @@ from types import SimpleNamespace
 
 from shardmerge.agents.web.consumer import ViewReader
 from shardmerge.agents.web.view import StatusView
-from shardmerge.schemas import codec
-from shardmerge.schemas.events import JoinedSchema, ShardColumn
-from shardmerge.schemas.model import Column, TableSchema
-from shardmerge.schemas.names import TargetTable
-from shardmerge.schemas.types import ColumnType
+from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.model.shard_columns import ShardColumn
+from shardmerge.schemas.model.tables import Column, TableSchema
+from shardmerge.schemas.model.types import ColumnType
+from shardmerge.schemas.records import codec
+from shardmerge.schemas.records.events import JoinedSchema
 
 TARGETS = [TargetTable("merged", f"t{number}") for number in range(5)]
 

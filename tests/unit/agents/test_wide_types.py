@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.schemas.events import CommandKind, Outcome
-from shardmerge.schemas.grammar import ServerContext
-from shardmerge.schemas.routing import Mode
-from shardmerge.schemas.type_join import TypePolicy
+from shardmerge.schemas.ddl.grammar import ServerContext
+from shardmerge.schemas.model.policies import Mode, TypePolicy
+from shardmerge.schemas.records.events import CommandKind, Outcome
 from tests.golden.test_diff import Rollout
 from tests.unit.agents.sql_line import SqlLine, shard_of, sql
 

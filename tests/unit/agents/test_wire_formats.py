@@ -11,21 +11,21 @@ from dataclasses import replace
 import fastavro
 import pytest
 
-from shardmerge.agents import wire_formats
-from shardmerge.agents.effects import Send, SourceRecord
-from shardmerge.agents.wire_formats import canonical, translation, wire
+from shardmerge.agents.handling.effects import Send, SourceRecord
+from shardmerge.agents.runtime import wire_formats
+from shardmerge.agents.runtime.wire_formats import canonical, translation, wire
 from shardmerge.cli import bundles
-from shardmerge.connectors import record_formats
-from shardmerge.connectors.avro_wire import (
+from shardmerge.connectors.kafka import record_formats
+from shardmerge.connectors.kafka.avro_wire import (
     OWN_JSON,
     JsonOfAvro,
     RegistryUnreachable,
     UndecodableAvro,
 )
-from shardmerge.connectors.stored_record import StoredRecord
-from shardmerge.schemas import codec
-from shardmerge.schemas.pipeline import Connect, Kafka, Pipeline, Target
-from shardmerge.schemas.record_format import RecordFormat
+from shardmerge.connectors.kafka.stored_record import StoredRecord
+from shardmerge.schemas.pipeline.file import Connect, Kafka, Pipeline, Target
+from shardmerge.schemas.records import codec
+from shardmerge.schemas.records.record_format import RecordFormat
 from tests.unit.schemas.test_codec_plain import RECORDED
 
 SCHEMA = {

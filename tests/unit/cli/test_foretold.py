@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from shardmerge.cli.foretold import ShardTable, foretold_findings
-from shardmerge.schemas.names import ShardId
-from shardmerge.schemas.pipeline import Connect, Kafka, Pipeline, Source, Target
-from shardmerge.schemas.routing import Mode, RoutingRule
-from shardmerge.schemas.type_join import TypePolicy
+from shardmerge.cli.checks.foretold import ShardTable, foretold_findings
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.model.policies import Mode, TypePolicy
+from shardmerge.schemas.pipeline.file import Connect, Kafka, Pipeline, Source, Target
+from shardmerge.schemas.pipeline.routing import RoutingRule
 
 RULE = RoutingRule(".*", "app", r"t_\d", "m", "t")
 SOURCES = tuple(

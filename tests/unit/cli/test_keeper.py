@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from shardmerge.cli.keeper import Backoff
+from shardmerge.local.keeper import Backoff
 
 
 def test_a_process_that_keeps_ending_is_started_after_longer_and_longer_pauses() -> None:

@@ -7,10 +7,14 @@ from typing import Any, ClassVar
 import pytest
 from confluent_kafka import KafkaError
 
-from shardmerge.cli import observer
-from shardmerge.cli.observer import Observer
-from shardmerge.schemas.errors import StackError
-from shardmerge.schemas.events import (
+from shardmerge.connectors.kafka import observer
+from shardmerge.connectors.kafka.observer import Observer
+from shardmerge.schemas.model.errors import StackError
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.position import SourcePosition
+from shardmerge.schemas.pipeline.file import Connect, Kafka, Pipeline, Source, Target
+from shardmerge.schemas.pipeline.routing import RoutingRule
+from shardmerge.schemas.records.events import (
     ChangeId,
     Decision,
     JoinedSchema,
@@ -18,11 +22,7 @@ from shardmerge.schemas.events import (
     Release,
     SinkProgress,
 )
-from shardmerge.schemas.names import ShardId, TargetTable
-from shardmerge.schemas.pipeline import Connect, Kafka, Pipeline, Source, Target
-from shardmerge.schemas.position import SourcePosition
-from shardmerge.schemas.record_format import AVRO
-from shardmerge.schemas.routing import RoutingRule
+from shardmerge.schemas.records.record_format import AVRO
 
 PIPELINE = Pipeline(
     "p",

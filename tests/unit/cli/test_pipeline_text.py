@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from shardmerge.cli.pipeline_text import pipeline_text
-from shardmerge.schemas.origin import Origin, OriginColumn, OriginPart
-from shardmerge.schemas.pipeline import (
+from shardmerge.schemas.model.origin import Origin, OriginColumn, OriginPart
+from shardmerge.schemas.model.policies import Keyless, RowsPolicy, TypePolicy
+from shardmerge.schemas.pipeline.file import (
     Connect,
     Kafka,
     Pipeline,
@@ -11,9 +11,9 @@ from shardmerge.schemas.pipeline import (
     Target,
     parse_pipeline,
 )
-from shardmerge.schemas.routing import Keyless, RoutingRule, RowsPolicy
-from shardmerge.schemas.spark_catalog import SparkCatalog
-from shardmerge.schemas.type_join import TypePolicy
+from shardmerge.schemas.pipeline.routing import RoutingRule
+from shardmerge.schemas.pipeline.spark_catalog import SparkCatalog
+from shardmerge.schemas.pipeline.text import pipeline_text
 
 
 def test_a_written_pipeline_is_read_back_as_it_was() -> None:

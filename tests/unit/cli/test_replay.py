@@ -13,9 +13,9 @@ from click.testing import CliRunner, Result
 
 from shardmerge.cli.bundles import everything, without_passwords
 from shardmerge.cli.main import main
-from shardmerge.cli.pipeline_text import pipeline_text
-from shardmerge.connectors.stored_record import StoredRecord
-from shardmerge.schemas import topics
+from shardmerge.connectors.kafka.stored_record import StoredRecord
+from shardmerge.schemas.pipeline import topics
+from shardmerge.schemas.pipeline.text import pipeline_text
 from tests.recorded import Recorded, altered, changed
 
 TABLE = "(ID INT PRIMARY KEY)"

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pymysql
 import pytest
 
-from shardmerge.cli.server_rules import (
+from shardmerge.cli.checks.server_rules import (
     SourceTable,
     TargetFacts,
     database_findings,
@@ -16,12 +16,13 @@ from shardmerge.cli.server_rules import (
     table_findings,
     target_findings,
 )
-from shardmerge.cli.servers import server_findings
-from shardmerge.cli.value_rules import year_findings
-from shardmerge.schemas.names import TargetTable
-from shardmerge.schemas.pipeline import Connect, Kafka, Pipeline, Source, Target
-from shardmerge.schemas.routing import Keyless, RoutingRule
-from shardmerge.schemas.spark_catalog import SparkCatalog
+from shardmerge.cli.checks.servers import server_findings
+from shardmerge.cli.checks.value_rules import year_findings
+from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.model.policies import Keyless
+from shardmerge.schemas.pipeline.file import Connect, Kafka, Pipeline, Source, Target
+from shardmerge.schemas.pipeline.routing import RoutingRule
+from shardmerge.schemas.pipeline.spark_catalog import SparkCatalog
 
 SOURCE = Source("s1", "h", 3306, "u", "p", 54101)
 TARGET = Target("h", 3306, "u", "p", version="8.0.15")

@@ -6,9 +6,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from shardmerge.cli.observer import Facts
 from shardmerge.cli.status import lines
-from shardmerge.schemas.events import (
+from shardmerge.connectors.kafka.observer import Facts
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.position import SourcePosition
+from shardmerge.schemas.records.events import (
     ChangeId,
     Decision,
     FailureProgress,
@@ -17,8 +19,6 @@ from shardmerge.schemas.events import (
     ShardProgress,
     SinkProgress,
 )
-from shardmerge.schemas.names import ShardId, TargetTable
-from shardmerge.schemas.position import SourcePosition
 
 TARGET = TargetTable("merged", "t")
 AT = datetime(2026, 11, 24, 19, 30, tzinfo=UTC)

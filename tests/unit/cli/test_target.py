@@ -8,9 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 from shardmerge.cli.main import main
-from shardmerge.cli.pipeline_text import pipeline_text
-from shardmerge.schemas.pipeline import Connect, Kafka, Pipeline, Sink, Source, Target
-from shardmerge.schemas.routing import RoutingRule
+from shardmerge.schemas.pipeline.file import Connect, Kafka, Pipeline, Sink, Source, Target
+from shardmerge.schemas.pipeline.routing import RoutingRule
+from shardmerge.schemas.pipeline.text import pipeline_text
 
 PIPELINE = Pipeline(
     "p",

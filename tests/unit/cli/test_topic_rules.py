@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from shardmerge.cli.topic_rules import topic_findings
-from shardmerge.connectors.topics_admin import FoundTopic
-from shardmerge.schemas.pipeline import Connect, Kafka, Pipeline, Source, Target
-from shardmerge.schemas.routing import RoutingRule
-from shardmerge.schemas.topics import own_topics
+from shardmerge.cli.checks.topic_rules import topic_findings
+from shardmerge.connectors.kafka.topics_admin import FoundTopic
+from shardmerge.schemas.pipeline.file import Connect, Kafka, Pipeline, Source, Target
+from shardmerge.schemas.pipeline.routing import RoutingRule
+from shardmerge.schemas.pipeline.topics import own_topics
 
 PIPELINE = Pipeline(
     "shop",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from shardmerge.connectors.connect_rest import ConnectRest
+from shardmerge.connectors.connect.connect_rest import ConnectRest
 
 from .worker import Worker, running_worker
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from shardmerge.connectors.local.artifacts import find_java, read_checksums, verify_checksums
-from shardmerge.connectors.local.system_libraries import provide_libraries
-from shardmerge.schemas.errors import StackError
+from shardmerge.local.install.artifacts import find_java, read_checksums, verify_checksums
+from shardmerge.local.install.system_libraries import provide_libraries
+from shardmerge.schemas.model.errors import StackError
 
 HERE = Path(__file__).resolve().parents[3] / "connectors" / "local"
 CHECKSUMS = read_checksums((HERE / "checksums.txt").read_text())

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from shardmerge.connectors.open_requests import OpenRequests, Remedy, Request, request_of
-from shardmerge.connectors.signals import Notice, snapshot_signal
-from shardmerge.schemas.names import ShardId
+from shardmerge.connectors.debezium.open_requests import OpenRequests, Remedy, Request, request_of
+from shardmerge.connectors.debezium.signals import Notice, snapshot_signal
+from shardmerge.schemas.model.names import ShardId
 
 
 def request(table: str, number: int = 1, source: str = "s1") -> Request:

@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from shardmerge.connectors.partition_offsets import partition_offsets
+from shardmerge.connectors.kafka.partition_offsets import partition_offsets
 from tests.toy_admin import ToyAdmin
 
 

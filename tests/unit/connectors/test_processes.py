@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from shardmerge.connectors.local.files import exclusive_lock, tail
-from shardmerge.connectors.local.processes import (
+from shardmerge.local.install.files import exclusive_lock, tail
+from shardmerge.local.servers.processes import (
     ProcessSpec,
     Supervisor,
     is_listening,
     require_free_port,
 )
-from shardmerge.schemas.errors import StackError
+from shardmerge.schemas.model.errors import StackError
 
 FOREVER = "import time\nwhile True: time.sleep(0.05)"
 STUBBORN = (

@@ -6,12 +6,12 @@ import logging
 
 import pytest
 
-from shardmerge.connectors import record_formats
-from shardmerge.connectors.avro_wire import RegistryUnreachable
-from shardmerge.connectors.record_formats import awaited_record_format, record_format
-from shardmerge.schemas import codec
-from shardmerge.schemas.pipeline import Kafka
-from shardmerge.schemas.record_format import RecordFormat
+from shardmerge.connectors.kafka import record_formats
+from shardmerge.connectors.kafka.avro_wire import RegistryUnreachable
+from shardmerge.connectors.kafka.record_formats import awaited_record_format, record_format
+from shardmerge.schemas.pipeline.file import Kafka
+from shardmerge.schemas.records import codec
+from shardmerge.schemas.records.record_format import RecordFormat
 
 REGISTRY = Kafka("k:9092", record_format="avro-registry", schema_registry="http://r")
 

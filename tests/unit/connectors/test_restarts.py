@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shardmerge.connectors.restarts import Restarts
+from shardmerge.connectors.connect.restarts import Restarts
 
 
 def test_the_pauses_double_up_to_a_minute() -> None:

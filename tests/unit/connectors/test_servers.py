@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from shardmerge.connectors.local import debs
-from shardmerge.connectors.local.debs import Wanted, loader_command, source_lists, unpack_package
-from shardmerge.connectors.local.servers import running_server
-from shardmerge.schemas.errors import StackError
+from shardmerge.local.install import debs
+from shardmerge.local.install.debs import Wanted, loader_command, source_lists, unpack_package
+from shardmerge.local.servers.other_versions import running_server
+from shardmerge.schemas.model.errors import StackError
 
 DEBIAN = ("debian", "bookworm")
 OWN = "http://archive.example/debian/|bookworm|main"

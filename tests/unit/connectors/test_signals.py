@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from shardmerge.connectors.signals import (
+from shardmerge.connectors.debezium.signals import (
     Notice,
     can_be_asked_for,
     notice,
@@ -16,10 +16,10 @@ from shardmerge.connectors.signals import (
     signal_table_ddl,
     snapshot_signal,
 )
-from shardmerge.schemas import topics
-from shardmerge.schemas.errors import ConfigError, ContractError
-from shardmerge.schemas.names import ShardId
-from shardmerge.schemas.pipeline import parse_pipeline
+from shardmerge.schemas.model.errors import ConfigError, ContractError
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.pipeline import topics
+from shardmerge.schemas.pipeline.file import parse_pipeline
 
 ROOT = Path(__file__).resolve().parents[3]
 ENV = {"SOURCE_PASSWORD": "x", "TARGET_PASSWORD": "x"}

@@ -10,18 +10,15 @@ from typing import Any
 
 import pytest
 
-from shardmerge.connectors.avro_names import avro_name
-from shardmerge.connectors.signals import signal_database
-from shardmerge.connectors.source_config import (
-    connector_config,
-    connector_name,
-    schema_history_topic,
-)
-from shardmerge.schemas import topics
-from shardmerge.schemas.errors import ConfigError
-from shardmerge.schemas.names import ShardId
-from shardmerge.schemas.pipeline import Pipeline, Source, parse_pipeline
-from shardmerge.schemas.routing import RoutingRule
+from shardmerge.connectors.debezium.avro_names import avro_name
+from shardmerge.connectors.debezium.connector_names import connector_name
+from shardmerge.connectors.debezium.signals import signal_database
+from shardmerge.connectors.debezium.source_config import connector_config, schema_history_topic
+from shardmerge.schemas.model.errors import ConfigError
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.pipeline import topics
+from shardmerge.schemas.pipeline.file import Pipeline, Source, parse_pipeline
+from shardmerge.schemas.pipeline.routing import RoutingRule
 
 ROOT = Path(__file__).resolve().parents[3]
 TEMPLATES = ROOT / "connectors" / "templates"

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from shardmerge.connectors.local import stack as module
-from shardmerge.connectors.local.artifacts import Artifacts
-from shardmerge.connectors.local.stack import LocalStack, Ports, main
-from shardmerge.schemas.errors import StackError
-from shardmerge.schemas.pipeline import parse_pipeline
+from shardmerge.local.install.artifacts import Artifacts
+from shardmerge.local.servers import stack as module
+from shardmerge.local.servers.stack import LocalStack, Ports, main
+from shardmerge.schemas.model.errors import StackError
+from shardmerge.schemas.pipeline.file import parse_pipeline
 
 ROUTE = """
 [[routes]]

@@ -8,13 +8,13 @@ from typing import Any, cast
 
 import pytest
 
-from shardmerge.connectors.connect_rest import ConnectorStatus, ConnectRest
+from shardmerge.connectors.connect.connect_rest import ConnectorStatus, ConnectRest
 from shardmerge.connectors.repair.source_repair import SourceRepair
 from shardmerge.connectors.repair.statement_repair import Attended
 from shardmerge.connectors.watchdog import Watchdog
-from shardmerge.schemas.changes import TableName
-from shardmerge.schemas.errors import ContractError, StackError
-from shardmerge.schemas.position import SourcePosition
+from shardmerge.schemas.ddl.changes import TableName
+from shardmerge.schemas.model.errors import ContractError, StackError
+from shardmerge.schemas.model.position import SourcePosition
 
 from .test_connect_rest import status
 from .worker import Worker

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from shardmerge.schemas.apply import apply_alter, apply_create
-from shardmerge.schemas.catalog import Catalog
-from shardmerge.schemas.changes import AlterTable, CreateTable
-from shardmerge.schemas.errors import UnsupportedDDL
-from shardmerge.schemas.grammar import ServerContext, parse
-from shardmerge.schemas.model import (
+from shardmerge.schemas.ddl.apply.server_tables import Catalog
+from shardmerge.schemas.ddl.apply.statements import apply_alter, apply_create
+from shardmerge.schemas.ddl.changes import AlterTable, CreateTable
+from shardmerge.schemas.ddl.grammar import ServerContext, parse
+from shardmerge.schemas.model.errors import UnsupportedDDL
+from shardmerge.schemas.model.tables import (
     Default,
     DefaultKind,
     Generated,

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.schemas.apply import AlterResult, apply_alter, apply_create, apply_rename
-from shardmerge.schemas.changes import AlterTable, CreateTable, CreateTableLike, TableName
-from shardmerge.schemas.errors import UnsupportedDDL
-from shardmerge.schemas.events import Lineage
-from shardmerge.schemas.grammar import ServerContext, parse
-from shardmerge.schemas.model import TableSchema
-from shardmerge.schemas.normalize import normalize
+from shardmerge.schemas.ddl.apply.statements import (
+    AlterResult,
+    apply_alter,
+    apply_create,
+    apply_rename,
+)
+from shardmerge.schemas.ddl.canonical.normalize import normalize
+from shardmerge.schemas.ddl.changes import AlterTable, CreateTable, CreateTableLike, TableName
+from shardmerge.schemas.ddl.grammar import ServerContext, parse
+from shardmerge.schemas.model.errors import UnsupportedDDL
+from shardmerge.schemas.model.shard_columns import Lineage
+from shardmerge.schemas.model.tables import TableSchema
 
 MYSQL = ServerContext(version=(8, 0, 36))
 MARIADB = ServerContext("mariadb", (10, 11))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.schemas.catalog import Catalog
-from shardmerge.schemas.errors import UnsupportedDDL
-from shardmerge.schemas.grammar import ServerContext, parse
+from shardmerge.schemas.ddl.apply.server_tables import Catalog
+from shardmerge.schemas.ddl.grammar import ServerContext, parse
+from shardmerge.schemas.model.errors import UnsupportedDDL
 
 SERVER = ServerContext(default_database="d")
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.schemas.apply import apply_alter, apply_create
-from shardmerge.schemas.change_effect import ChangeEffect, change_effect
-from shardmerge.schemas.changes import AlterTable, CreateTable
-from shardmerge.schemas.grammar import ServerContext, parse
-from shardmerge.schemas.joined import ShardSchema
-from shardmerge.schemas.model import TableSchema
+from shardmerge.schemas.ddl.apply.statements import apply_alter, apply_create
+from shardmerge.schemas.ddl.changes import AlterTable, CreateTable
+from shardmerge.schemas.ddl.grammar import ServerContext, parse
+from shardmerge.schemas.lattice.change_effect import ChangeEffect, change_effect
+from shardmerge.schemas.lattice.joined import ShardSchema
+from shardmerge.schemas.model.tables import TableSchema
 
 CONTEXT = ServerContext(version=(8, 0, 36))
 COLUMNS = "id INT PRIMARY KEY, a INT, b INT, KEY k (a), KEY two (a, b)"

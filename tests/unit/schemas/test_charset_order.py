@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.schemas.charset_order import joined_collation
+from shardmerge.schemas.lattice.charset_order import joined_collation
 
 MYSQL_57, MYSQL_80 = "utf8mb4_general_ci", "utf8mb4_0900_ai_ci"
 MARIADB_115, TIDB = "utf8mb4_uca1400_ai_ci", "utf8mb4_bin"

@@ -9,29 +9,13 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import pytest
 
-from shardmerge.schemas import plain
-from shardmerge.schemas.codec import RECORDS, Record, decode, encode
-from shardmerge.schemas.errors import ContractError, UnknownSchemaVersion
-from shardmerge.schemas.events import (
-    Binding,
-    ChangeId,
-    CommandKind,
-    Decision,
-    FailureProgress,
-    JoinedSchema,
-    Lineage,
-    OperatorCommand,
-    Outcome,
-    Release,
-    SchemaChange,
-    ShardColumn,
-    ShardProgress,
-    SinkProgress,
-    StatementKind,
-    StatementProgress,
-    TargetStatement,
-)
-from shardmerge.schemas.model import (
+from shardmerge.schemas.model.errors import ContractError, UnknownSchemaVersion
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.origin import Origin, OriginColumn, OriginPart
+from shardmerge.schemas.model.policies import ExistingRows, Keyless, RowsPolicy, TypePolicy
+from shardmerge.schemas.model.position import SourcePosition
+from shardmerge.schemas.model.shard_columns import Lineage, ShardColumn
+from shardmerge.schemas.model.tables import (
     Check,
     Column,
     Default,
@@ -43,13 +27,27 @@ from shardmerge.schemas.model import (
     IndexPart,
     TableSchema,
 )
-from shardmerge.schemas.names import ShardId, TargetTable
-from shardmerge.schemas.origin import Origin, OriginColumn, OriginPart
-from shardmerge.schemas.position import SourcePosition
-from shardmerge.schemas.reloads import Reload
-from shardmerge.schemas.routing import ExistingRows, Keyless, RowsPolicy
-from shardmerge.schemas.type_join import TypePolicy
-from shardmerge.schemas.types import ColumnType
+from shardmerge.schemas.model.types import ColumnType
+from shardmerge.schemas.records import plain
+from shardmerge.schemas.records.codec import RECORDS, Record, decode, encode
+from shardmerge.schemas.records.events import (
+    Binding,
+    ChangeId,
+    CommandKind,
+    Decision,
+    FailureProgress,
+    JoinedSchema,
+    OperatorCommand,
+    Outcome,
+    Release,
+    SchemaChange,
+    ShardProgress,
+    SinkProgress,
+    StatementKind,
+    StatementProgress,
+    TargetStatement,
+)
+from shardmerge.schemas.records.reloads import Reload
 
 SHARD = ShardId("s1", "app", "tø")
 TARGET = TargetTable("merged", "t")
@@ -172,7 +170,9 @@ def test_plain_data_without_a_later_field_takes_the_default() -> None:
 
 @pytest.mark.parametrize(("name", "record"), RECORDS.items())
 def test_the_avro_contract_has_the_fields_of_the_dataclass(name: str, record: type) -> None:
-    text = resources.files("shardmerge.schemas").joinpath("avro", f"{name}.avsc").read_text()
+    text = (
+        resources.files("shardmerge.schemas.records").joinpath("avro", f"{name}.avsc").read_text()
+    )
     declared = _without_docs(json.loads(text))
     declared.pop("namespace")
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.schemas.apply import apply_create
-from shardmerge.schemas.changes import CreateTable
-from shardmerge.schemas.errors import UnparsableDDL, UnsupportedDDL
-from shardmerge.schemas.grammar import ServerContext, parse
+from shardmerge.schemas.ddl.apply.statements import apply_create
+from shardmerge.schemas.ddl.changes import CreateTable
+from shardmerge.schemas.ddl.grammar import ServerContext, parse
+from shardmerge.schemas.model.errors import UnparsableDDL, UnsupportedDDL
 
 MYSQL = ServerContext()
 

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.schemas.changes import AlterDatabase, CreateDatabase
-from shardmerge.schemas.databases import Defaults, defaults_after, in_database, server_defaults
-from shardmerge.schemas.grammar import ServerContext, parse
+from shardmerge.schemas.ddl.apply.databases import (
+    Defaults,
+    defaults_after,
+    in_database,
+    server_defaults,
+)
+from shardmerge.schemas.ddl.changes import AlterDatabase, CreateDatabase
+from shardmerge.schemas.ddl.grammar import ServerContext, parse
 
 SERVER = ServerContext(charset="latin1", collation="latin1_bin", default_database="d")
 

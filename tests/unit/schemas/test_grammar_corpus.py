@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from shardmerge.schemas.changes import Irrelevant
-from shardmerge.schemas.errors import UnparsableDDL
-from shardmerge.schemas.grammar import ServerContext, parse
+from shardmerge.schemas.ddl.changes import Irrelevant
+from shardmerge.schemas.ddl.grammar import ServerContext, parse
+from shardmerge.schemas.model.errors import UnparsableDDL
 from tests.ddl_files import corpus, read
 
 FLOOR = 1.0

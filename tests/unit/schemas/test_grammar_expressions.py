@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.schemas.errors import UnparsableDDL
-from shardmerge.schemas.expressions import canonical, column_names, rename_columns
-from shardmerge.schemas.grammar import ServerContext
+from shardmerge.schemas.ddl.expressions import canonical, column_names, rename_columns
+from shardmerge.schemas.ddl.grammar import ServerContext
+from shardmerge.schemas.model.errors import UnparsableDDL
 
 MYSQL = ServerContext(version=(8, 0, 36))
 MARIADB = ServerContext("mariadb", (10, 11))

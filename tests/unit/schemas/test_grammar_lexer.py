@@ -8,10 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from shardmerge.schemas.errors import UnparsableDDL
-from shardmerge.schemas.grammar import ServerContext, parse
-from shardmerge.schemas.grammar.comments import execute_version_comments
-from shardmerge.schemas.grammar.lexer import Cursor
+from shardmerge.schemas.ddl.grammar import ServerContext, parse
+from shardmerge.schemas.ddl.grammar.tokens.comments import execute_version_comments
+from shardmerge.schemas.ddl.grammar.tokens.lexer import Cursor
+from shardmerge.schemas.model.errors import UnparsableDDL
 
 MYSQL = ServerContext()
 MARIADB = ServerContext("mariadb", (10, 11))

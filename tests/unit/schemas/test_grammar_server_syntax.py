@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.schemas.changes import AddForeignKey, AddIndex, AlterTable, CreateTable, Irrelevant
-from shardmerge.schemas.errors import UnparsableDDL
-from shardmerge.schemas.expressions import canonical, column_names
-from shardmerge.schemas.grammar import ServerContext, parse
-from shardmerge.schemas.model import IndexKind
-from shardmerge.schemas.types import ColumnType
+from shardmerge.schemas.ddl.changes import (
+    AddForeignKey,
+    AddIndex,
+    AlterTable,
+    CreateTable,
+    Irrelevant,
+)
+from shardmerge.schemas.ddl.expressions import canonical, column_names
+from shardmerge.schemas.ddl.grammar import ServerContext, parse
+from shardmerge.schemas.model.errors import UnparsableDDL
+from shardmerge.schemas.model.tables import IndexKind
+from shardmerge.schemas.model.types import ColumnType
 
 MYSQL = ServerContext(version=(8, 0))
 MARIADB = ServerContext("mariadb", (11, 8), default_database="d")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.schemas.changes import (
+from shardmerge.schemas.ddl.changes import (
     AddColumn,
     AddIndex,
     AlterDatabase,
@@ -26,10 +26,10 @@ from shardmerge.schemas.changes import (
     TableName,
     TruncateTable,
 )
-from shardmerge.schemas.errors import UnparsableDDL
-from shardmerge.schemas.grammar import ServerContext, concerned_tables, parse
-from shardmerge.schemas.model import Column, IndexKind, IndexPart
-from shardmerge.schemas.types import ColumnType
+from shardmerge.schemas.ddl.grammar import ServerContext, concerned_tables, parse
+from shardmerge.schemas.model.errors import UnparsableDDL
+from shardmerge.schemas.model.tables import Column, IndexKind, IndexPart
+from shardmerge.schemas.model.types import ColumnType
 
 MYSQL = ServerContext()
 MARIADB = ServerContext("mariadb", (10, 11))

@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 import yaml
 
-from shardmerge.schemas.errors import UnparsableDDL
-from shardmerge.schemas.lattice import Conflict, compare_tables, join_tables, target_schema
-from shardmerge.schemas.model import TableSchema
-from shardmerge.schemas.type_join import PUBLISHED
+from shardmerge.schemas.lattice.join import compare_tables, join_tables
+from shardmerge.schemas.lattice.joined import Conflict
+from shardmerge.schemas.lattice.type_join import PUBLISHED
+from shardmerge.schemas.model.errors import UnparsableDDL
+from shardmerge.schemas.model.tables import TableSchema
+from shardmerge.schemas.target.target_table import target_schema
 from tests.strategies import table
 
 HERE = Path(__file__).resolve().parent

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.schemas.apply import apply_alter, apply_create
-from shardmerge.schemas.changes import AlterTable, CreateTable
-from shardmerge.schemas.errors import UnparsableDDL
-from shardmerge.schemas.expressions import canonical
-from shardmerge.schemas.grammar import ServerContext, parse
-from shardmerge.schemas.model import (
+from shardmerge.schemas.ddl.apply.statements import apply_alter, apply_create
+from shardmerge.schemas.ddl.canonical.normalize import normalize
+from shardmerge.schemas.ddl.changes import AlterTable, CreateTable
+from shardmerge.schemas.ddl.expressions import canonical
+from shardmerge.schemas.ddl.grammar import ServerContext, parse
+from shardmerge.schemas.model.errors import UnparsableDDL
+from shardmerge.schemas.model.tables import (
     Column,
     Default,
     DefaultKind,
@@ -18,7 +19,6 @@ from shardmerge.schemas.model import (
     IndexPart,
     TableSchema,
 )
-from shardmerge.schemas.normalize import normalize
 
 MYSQL = ServerContext(version=(9, 7))
 MARIADB = ServerContext("mariadb", (10, 11))

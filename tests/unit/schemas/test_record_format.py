@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from shardmerge.schemas import codec
-from shardmerge.schemas.errors import ContractError, UnknownSchemaVersion
-from shardmerge.schemas.record_format import AVRO, RecordFormat
+from shardmerge.schemas.model.errors import ContractError, UnknownSchemaVersion
+from shardmerge.schemas.records import codec
+from shardmerge.schemas.records.record_format import AVRO, RecordFormat
 
 from .test_codec_plain import RECORDED
 

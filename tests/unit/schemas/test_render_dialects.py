@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.schemas.apply import apply_create
-from shardmerge.schemas.changes import CreateTable
-from shardmerge.schemas.errors import ConfigError
-from shardmerge.schemas.grammar import ServerContext, parse
-from shardmerge.schemas.model import Column, Default, DefaultKind, Index, IndexKind, IndexPart
-from shardmerge.schemas.names import TargetTable
-from shardmerge.schemas.pipeline import TARGETS
-from shardmerge.schemas.render.collations import fit_collation
-from shardmerge.schemas.render.dialect import CannotRender, FittedColumn, LeftOut, Place
-from shardmerge.schemas.render.dialects import dialect_of
-from shardmerge.schemas.render.features import missing_function
-from shardmerge.schemas.render.mysql_dialect import MySqlDialect
+from shardmerge.schemas.ddl.apply.statements import apply_create
+from shardmerge.schemas.ddl.changes import CreateTable
+from shardmerge.schemas.ddl.grammar import ServerContext, parse
+from shardmerge.schemas.model.errors import ConfigError
+from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.model.tables import (
+    Column,
+    Default,
+    DefaultKind,
+    Index,
+    IndexKind,
+    IndexPart,
+)
+from shardmerge.schemas.pipeline.file import TARGETS
+from shardmerge.schemas.target.dialects.collations import fit_collation
+from shardmerge.schemas.target.dialects.dialect import CannotRender, FittedColumn, LeftOut, Place
+from shardmerge.schemas.target.dialects.dialects import dialect_of
+from shardmerge.schemas.target.dialects.features import missing_function
+from shardmerge.schemas.target.dialects.mysql_dialect import MySqlDialect
 from tests.strategies import table
 
 TARGET = TargetTable("m", "t")

@@ -7,20 +7,20 @@ from itertools import product
 
 import pytest
 
-from shardmerge.schemas.apply import apply_create
-from shardmerge.schemas.changes import AlterTable, CreateTable
-from shardmerge.schemas.grammar import ServerContext, parse
-from shardmerge.schemas.model import (
-    Check,
-    Column,
-    Index,
-    IndexKind,
-    IndexPart,
-    TableSchema,
+from shardmerge.schemas.ddl.apply.statements import apply_create
+from shardmerge.schemas.ddl.canonical.normalize import NULL_DEFAULT
+from shardmerge.schemas.ddl.changes import AlterTable, CreateTable
+from shardmerge.schemas.ddl.grammar import ServerContext, parse
+from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.model.tables import Check, Column, Index, IndexKind, IndexPart, TableSchema
+from shardmerge.schemas.model.types import (
+    BLOB_NAMES,
+    INTEGER_NAMES,
+    SPATIAL_NAMES,
+    TEMPORAL_NAMES,
+    TEXT_NAMES,
 )
-from shardmerge.schemas.names import TargetTable
-from shardmerge.schemas.normalize import NULL_DEFAULT
-from shardmerge.schemas.render.dialect import (
+from shardmerge.schemas.target.dialects.dialect import (
     CannotRender,
     Dialect,
     FittedColumn,
@@ -28,16 +28,9 @@ from shardmerge.schemas.render.dialect import (
     Place,
     Texts,
 )
-from shardmerge.schemas.render.dialects import dialect_of
-from shardmerge.schemas.render.mysql_dialect import MySqlDialect
-from shardmerge.schemas.render.spark import SparkDialect
-from shardmerge.schemas.types import (
-    BLOB_NAMES,
-    INTEGER_NAMES,
-    SPATIAL_NAMES,
-    TEMPORAL_NAMES,
-    TEXT_NAMES,
-)
+from shardmerge.schemas.target.dialects.dialects import dialect_of
+from shardmerge.schemas.target.dialects.mysql_dialect import MySqlDialect
+from shardmerge.schemas.target.dialects.spark import SparkDialect
 
 TARGET = TargetTable("m", "t")
 MARIADB = ServerContext("mariadb", (11, 8))

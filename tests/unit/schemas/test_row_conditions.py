@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from shardmerge.schemas.errors import ConfigError, UnsupportedDDL
-from shardmerge.schemas.row_conditions import (
+from shardmerge.schemas.model.errors import ConfigError, UnsupportedDDL
+from shardmerge.schemas.model.types import ColumnType
+from shardmerge.schemas.pipeline.row_conditions import (
     ConditionColumn,
     check_condition,
     column_names,
     condition_on,
 )
-from shardmerge.schemas.types import ColumnType
-from shardmerge.spark_sink.columns import encoder
+from shardmerge.spark_sink.rows.values.columns import encoder
 
 TYPES = {
     "i": ColumnType("bigint", unsigned=True), "d": ColumnType("decimal", 10, 2),

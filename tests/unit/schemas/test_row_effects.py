@@ -7,14 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from shardmerge.schemas.apply import apply_alter
-from shardmerge.schemas.changes import AlterTable
-from shardmerge.schemas.events import ShardColumn
-from shardmerge.schemas.grammar import parse
-from shardmerge.schemas.model import TableSchema
-from shardmerge.schemas.render.dialect import FittedColumn, Place
-from shardmerge.schemas.render.dialects import dialect_of
-from shardmerge.schemas.row_effects import (
+from shardmerge.schemas.ddl.apply.statements import apply_alter
+from shardmerge.schemas.ddl.changes import AlterTable
+from shardmerge.schemas.ddl.grammar import parse
+from shardmerge.schemas.effects.added_column_values import fill_text
+from shardmerge.schemas.effects.row_effects import (
     RowEffect,
     arrival_effects,
     differing,
@@ -23,7 +20,10 @@ from shardmerge.schemas.row_effects import (
     next_fills,
     row_effects,
 )
-from shardmerge.schemas.row_fills import fill_text
+from shardmerge.schemas.model.shard_columns import ShardColumn
+from shardmerge.schemas.model.tables import TableSchema
+from shardmerge.schemas.target.dialects.dialect import FittedColumn, Place
+from shardmerge.schemas.target.dialects.dialects import dialect_of
 from tests.strategies import SERVER, table
 
 

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from shardmerge.schemas.names import ShardId
-from shardmerge.schemas.routing import RoutingRule
-from shardmerge.schemas.topics import RowTopics, shared_pattern
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.pipeline.routing import RoutingRule
+from shardmerge.schemas.pipeline.topics import RowTopics, shared_pattern
 
 RULE = RoutingRule("s.", "app_(?P<n>.)", r"t_\d+", "m", "t", row_topic="m.t")
 OTHER = RoutingRule(".*", "o", "t", "m", "o")

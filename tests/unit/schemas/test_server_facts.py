@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.schemas.apply import apply_create
-from shardmerge.schemas.changes import CreateTable
-from shardmerge.schemas.grammar import ServerContext, parse
-from shardmerge.schemas.model import TableSchema
-from shardmerge.schemas.server_facts import ServerFacts, kind_and_version, server_facts
+from shardmerge.schemas.ddl.apply.statements import apply_create
+from shardmerge.schemas.ddl.changes import CreateTable
+from shardmerge.schemas.ddl.grammar import ServerContext, parse
+from shardmerge.schemas.model.server_facts import ServerFacts, kind_and_version, server_facts
+from shardmerge.schemas.model.tables import TableSchema
 
 TIDB = "8.0.11-TiDB-v8.4.0-this-is-a-placeholder"
 TIDB_COLLATIONS = {"utf8": "utf8_bin", "utf8mb4": "utf8mb4_bin", "latin1": "latin1_bin"}

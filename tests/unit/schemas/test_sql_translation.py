@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.schemas.expressions import canonical
-from shardmerge.schemas.render.dialect import CannotRender
-from shardmerge.schemas.sql_translation import is_same_expression, named_columns, to_spark
+from shardmerge.schemas.ddl.expressions import canonical
+from shardmerge.schemas.target.dialects.dialect import CannotRender
+from shardmerge.schemas.target.dialects.sql_translation import (
+    is_same_expression,
+    named_columns,
+    to_spark,
+)
 from tests.strategies import SERVER
 
 

@@ -6,15 +6,15 @@ from itertools import chain
 
 import pytest
 
-from shardmerge.schemas.diff import CannotRender, diff
-from shardmerge.schemas.events import StatementKind, TargetStatement
-from shardmerge.schemas.joined import JoinedTable
-from shardmerge.schemas.lattice import join_tables
-from shardmerge.schemas.model import TableSchema
-from shardmerge.schemas.render.dialect import Dialect
-from shardmerge.schemas.render.dialects import dialect_of
-from shardmerge.schemas.render.spark import SparkDialect
-from shardmerge.schemas.target_table import TargetSchema, target_schema
+from shardmerge.schemas.lattice.join import join_tables
+from shardmerge.schemas.lattice.joined import JoinedTable
+from shardmerge.schemas.model.tables import TableSchema
+from shardmerge.schemas.records.events import StatementKind, TargetStatement
+from shardmerge.schemas.target.dialects.dialect import Dialect
+from shardmerge.schemas.target.dialects.dialects import dialect_of
+from shardmerge.schemas.target.dialects.spark import SparkDialect
+from shardmerge.schemas.target.diff import CannotRender, diff
+from shardmerge.schemas.target.target_table import TargetSchema, target_schema
 from tests.strategies import table
 from tests.target_moves import TARGET
 

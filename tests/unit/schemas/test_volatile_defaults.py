@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.schemas.volatile_defaults import volatile_default
+from shardmerge.schemas.ddl.volatile_defaults import volatile_default
 from tests.strategies import table
 
 

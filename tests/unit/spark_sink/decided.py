@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from shardmerge.schemas.events import (
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.position import SourcePosition
+from shardmerge.schemas.model.shard_columns import ShardColumn
+from shardmerge.schemas.model.tables import Column
+from shardmerge.schemas.model.types import ColumnType
+from shardmerge.schemas.records.events import (
     Binding,
     ChangeId,
     Decision,
     Outcome,
     Release,
-    ShardColumn,
     StatementKind,
     TargetStatement,
 )
-from shardmerge.schemas.model import Column
-from shardmerge.schemas.names import ShardId, TargetTable
-from shardmerge.schemas.position import SourcePosition
-from shardmerge.schemas.types import ColumnType
-from shardmerge.spark_sink.applied import Applied, RowProgress, Watermarks
-from shardmerge.spark_sink.decisions import Decisions, StatementKey
-from shardmerge.spark_sink.partitions import Partition
+from shardmerge.spark_sink.barrier.applied import Applied, RowProgress, Watermarks
+from shardmerge.spark_sink.barrier.decisions import Decisions, StatementKey
+from shardmerge.spark_sink.barrier.partitions import Partition
 
 TARGET = TargetTable("merged", "t")
 A, B, C = (ShardId("s1", "app", name) for name in "abc")

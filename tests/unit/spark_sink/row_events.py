@@ -6,16 +6,17 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from shardmerge.schemas.events import Binding, ShardColumn
-from shardmerge.schemas.model import Column
-from shardmerge.schemas.names import ShardId, TargetTable
-from shardmerge.schemas.position import BEGINNING, SourcePosition
-from shardmerge.schemas.types import ColumnType
-from shardmerge.spark_sink.keyless import KeylessBatch
-from shardmerge.spark_sink.ranges import Segment, ShardStream
-from shardmerge.spark_sink.row_batches import Batch
-from shardmerge.spark_sink.row_blocks import Block
-from shardmerge.spark_sink.row_fold import RowFold
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.position import BEGINNING, SourcePosition
+from shardmerge.schemas.model.shard_columns import ShardColumn
+from shardmerge.schemas.model.tables import Column
+from shardmerge.schemas.model.types import ColumnType
+from shardmerge.schemas.records.events import Binding
+from shardmerge.spark_sink.planning.ranges import Segment, ShardStream
+from shardmerge.spark_sink.rows.folding.keyless import KeylessBatch
+from shardmerge.spark_sink.rows.folding.row_batches import Batch
+from shardmerge.spark_sink.rows.folding.row_blocks import Block
+from shardmerge.spark_sink.rows.folding.row_fold import RowFold
 
 SHARD = ShardId("s1", "app", "t")
 INT, TEXT = ColumnType("int"), ColumnType("varchar", 20)

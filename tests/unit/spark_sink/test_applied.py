@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from shardmerge.schemas.names import ShardId, TargetTable
-from shardmerge.schemas.routing import RoutingRule
-from shardmerge.schemas.topics import RowTopics
-from shardmerge.spark_sink.applied import (
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.pipeline.routing import RoutingRule
+from shardmerge.schemas.pipeline.topics import RowTopics
+from shardmerge.spark_sink.barrier.applied import (
     Applied,
     CatchUp,
     RowProgress,
@@ -15,8 +15,8 @@ from shardmerge.spark_sink.applied import (
     moved_streams,
     unapplied_before,
 )
-from shardmerge.spark_sink.decisions import Decisions
-from shardmerge.spark_sink.partitions import Partition, Stream
+from shardmerge.spark_sink.barrier.decisions import Decisions
+from shardmerge.spark_sink.barrier.partitions import Partition, Stream
 
 from .decided import TARGET, A, B, at, decision
 

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.schemas.errors import BarrierRegressed, ContractError
-from shardmerge.spark_sink.barrier import Barrier, Barriers
-from shardmerge.spark_sink.decisions import Decisions
-from shardmerge.spark_sink.partitions import Partition
+from shardmerge.schemas.model.errors import BarrierRegressed, ContractError
+from shardmerge.spark_sink.barrier.barrier import Barrier, Barriers
+from shardmerge.spark_sink.barrier.decisions import Decisions
+from shardmerge.spark_sink.barrier.partitions import Partition
 
 from .decided import A_ROWS, A, decision, folded, ignored
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmerge.spark_sink.batch_size import BatchSize
+from shardmerge.spark_sink.planning.batch_size import BatchSize
 
 MB = 1 << 20
 

@@ -9,10 +9,10 @@ from typing import Any, cast
 
 import pytest
 
-from shardmerge.schemas.names import ShardId, TargetTable
-from shardmerge.schemas.position import BEGINNING
-from shardmerge.spark_sink.in_step import Step
-from shardmerge.spark_sink.ranges import (
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.position import BEGINNING
+from shardmerge.spark_sink.planning.ordered_partitions import Step
+from shardmerge.spark_sink.planning.ranges import (
     RangeResult,
     RangeTask,
     Segment,
@@ -20,8 +20,8 @@ from shardmerge.spark_sink.ranges import (
     offsets_in,
     offsets_moved,
 )
-from shardmerge.spark_sink.targets.mysql import apply_ranges
-from shardmerge.spark_sink.targets.mysql.batches import units_of
+from shardmerge.spark_sink.targets.mysql.tasks import apply_ranges
+from shardmerge.spark_sink.targets.mysql.tasks.batches import units_of
 
 
 def tasks(*records: int, topic: str = "t") -> list[RangeTask]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.schemas.types import ColumnType
-from shardmerge.spark_sink.charset_repairs import MISREAD
-from shardmerge.spark_sink.columns import Form, UnfitValue, encoder
+from shardmerge.schemas.model.types import ColumnType
+from shardmerge.spark_sink.rows.values.charset_repairs import MISREAD
+from shardmerge.spark_sink.rows.values.columns import Form, UnfitValue, encoder
 
 
 def text(charset: str) -> ColumnType:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmerge.schemas.types import ColumnType
-from shardmerge.spark_sink.columns import (
+from shardmerge.schemas.model.types import ColumnType
+from shardmerge.spark_sink.rows.values.columns import (
     ZERO_DAY,
     Form,
     UnfitValue,

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from shardmerge.schemas.errors import TargetError
+from shardmerge.schemas.model.errors import TargetError
 from shardmerge.spark_sink.targets.mysql.control import ControlStore
 from shardmerge.spark_sink.targets.mysql.control_tables import SLOTS
 from shardmerge.spark_sink.targets.mysql.session import MySqlSession

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from shardmerge.schemas.errors import ContractError
-from shardmerge.schemas.names import ShardId, TargetTable
-from shardmerge.schemas.position import BEGINNING
-from shardmerge.spark_sink.decisions import Decisions
-from shardmerge.spark_sink.partitions import Stream
+from shardmerge.schemas.model.errors import ContractError
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.position import BEGINNING
+from shardmerge.spark_sink.barrier.decisions import Decisions
+from shardmerge.spark_sink.barrier.partitions import Stream
 
 from .decided import TARGET, A, B, at, decision, folded, ignored
 

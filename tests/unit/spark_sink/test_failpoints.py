@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
-from shardmerge.schemas.errors import ConfigError
-from shardmerge.spark_sink.failpoints import SETTING
-from shardmerge.spark_sink.settings import settings_from
+from shardmerge.schemas.model.errors import ConfigError
+from shardmerge.spark_sink.process.failpoints import SETTING
+from shardmerge.spark_sink.process.settings import settings_from
 
 PROGRAM = """
 from shardmerge.spark_sink.failpoints import reach

@@ -7,19 +7,25 @@ from typing import Any, cast
 
 import pytest
 
-from shardmerge.schemas.errors import ContractError, TargetError
-from shardmerge.schemas.events import FailureProgress, SinkProgress
-from shardmerge.schemas.names import ShardId, TargetTable
-from shardmerge.schemas.position import BEGINNING
-from shardmerge.spark_sink import driver as driver_module
-from shardmerge.spark_sink.driver import Driver
-from shardmerge.spark_sink.failures import after_batch
-from shardmerge.spark_sink.intake import Intake
-from shardmerge.spark_sink.partitions import Partition
-from shardmerge.spark_sink.ranges import RangeResult, RangeTask, Segment, ShardStream, TaskFailure
-from shardmerge.spark_sink.targets.mysql import task_runs
-from shardmerge.spark_sink.targets.mysql.connection import ApplyConfig
+from shardmerge.schemas.model.errors import ContractError, TargetError
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.position import BEGINNING
+from shardmerge.schemas.records.events import FailureProgress, SinkProgress
+from shardmerge.spark_sink.barrier.partitions import Partition
+from shardmerge.spark_sink.driver import loop as driver_module
+from shardmerge.spark_sink.driver.loop import Driver
+from shardmerge.spark_sink.kafka.intake import Intake
+from shardmerge.spark_sink.planning.failures import after_batch
+from shardmerge.spark_sink.planning.ranges import (
+    RangeResult,
+    RangeTask,
+    Segment,
+    ShardStream,
+    TaskFailure,
+)
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress
+from shardmerge.spark_sink.targets.mysql.tasks import task_runs
+from shardmerge.spark_sink.targets.mysql.tasks.connection import ApplyConfig
 
 from .decided import TARGET, A, decision
 from .test_intake import PIPELINE, Offsets

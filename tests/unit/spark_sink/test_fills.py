@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.schemas.events import ShardColumn
-from shardmerge.schemas.model import Column, Default, DefaultKind, Generated
-from shardmerge.schemas.types import ColumnType
-from shardmerge.spark_sink.columns import Form
-from shardmerge.spark_sink.fills import Fill, fill_of
+from shardmerge.schemas.model.shard_columns import ShardColumn
+from shardmerge.schemas.model.tables import Column, Default, DefaultKind, Generated
+from shardmerge.schemas.model.types import ColumnType
+from shardmerge.spark_sink.rows.values.added_column_values import Fill, fill_of
+from shardmerge.spark_sink.rows.values.columns import Form
 
 
 def _literal(text: str) -> Default:

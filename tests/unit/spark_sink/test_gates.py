@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from shardmerge.schemas.model import Column
-from shardmerge.schemas.types import ColumnType
-from shardmerge.spark_sink.applied import Applied
-from shardmerge.spark_sink.gates import first_stop, key_stop
-from shardmerge.spark_sink.partitions import Partition
+from shardmerge.schemas.model.tables import Column
+from shardmerge.schemas.model.types import ColumnType
+from shardmerge.spark_sink.barrier.applied import Applied
+from shardmerge.spark_sink.barrier.gates import first_stop, key_stop
+from shardmerge.spark_sink.barrier.partitions import Partition
 
 from .decided import TARGET, A, B, at, column, decision, folded, rows
 

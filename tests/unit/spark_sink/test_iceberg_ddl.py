@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmerge.schemas.errors import SourceError, UnparsableDDL, UnsupportedDDL
-from shardmerge.schemas.joined import JoinedTable
-from shardmerge.schemas.lattice import join_all
-from shardmerge.schemas.model import Column, TableSchema
-from shardmerge.schemas.names import TargetTable
-from shardmerge.schemas.render.spark import SparkDialect
-from shardmerge.schemas.render.spark_types import can_widen, spark_type
-from shardmerge.schemas.target_table import target_schema
+from shardmerge.schemas.lattice.join import join_all
+from shardmerge.schemas.lattice.joined import JoinedTable
+from shardmerge.schemas.model.errors import SourceError, UnparsableDDL, UnsupportedDDL
+from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.model.tables import Column, TableSchema
+from shardmerge.schemas.target.dialects.spark import SparkDialect
+from shardmerge.schemas.target.dialects.spark_types import can_widen, spark_type
+from shardmerge.schemas.target.target_table import target_schema
 from shardmerge.spark_sink.targets.iceberg.ddl import AlterTable, CreateTable, parse_statement
 from shardmerge.spark_sink.targets.iceberg.layout import (
     Field,

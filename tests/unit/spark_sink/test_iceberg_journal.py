@@ -8,12 +8,12 @@ from typing import Any, cast
 
 import pytest
 
-from shardmerge.schemas.errors import TargetError
-from shardmerge.schemas.events import StatementKind, TargetStatement
-from shardmerge.schemas.names import ShardId, TargetTable
-from shardmerge.spark_sink.partitions import Partition
-from shardmerge.spark_sink.ranges import Advance
-from shardmerge.spark_sink.row_topics import RowTopic
+from shardmerge.schemas.model.errors import TargetError
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.records.events import StatementKind, TargetStatement
+from shardmerge.spark_sink.barrier.partitions import Partition
+from shardmerge.spark_sink.kafka.row_topics import RowTopic
+from shardmerge.spark_sink.planning.ranges import Advance
 from shardmerge.spark_sink.targets.iceberg import journal as module
 from shardmerge.spark_sink.targets.iceberg.journal import IcebergJournal
 from shardmerge.spark_sink.targets.iceberg.layout import Layout

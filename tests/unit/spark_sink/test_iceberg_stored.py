@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmerge.schemas.errors import ContractError, TargetError
-from shardmerge.schemas.names import ShardId, TargetTable
-from shardmerge.spark_sink.partitions import Partition
-from shardmerge.spark_sink.ranges import Advance, RangeResult
+from shardmerge.schemas.model.errors import ContractError, TargetError
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.spark_sink.barrier.partitions import Partition
+from shardmerge.spark_sink.planning.ranges import Advance, RangeResult
 from shardmerge.spark_sink.targets.iceberg.stored import (
     StoredState,
     from_json,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from shardmerge.spark_sink.applied import Watermarks
-from shardmerge.spark_sink.in_step import Closure, Closures, closed_ranges
-from shardmerge.spark_sink.partitions import Partition, Stream
+from shardmerge.spark_sink.barrier.applied import Watermarks
+from shardmerge.spark_sink.barrier.partitions import Partition, Stream
+from shardmerge.spark_sink.planning.ordered_partitions import Closure, Closures, closed_ranges
 
 from .decided import A, B
 

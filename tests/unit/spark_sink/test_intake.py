@@ -9,17 +9,17 @@ from typing import Any, cast
 
 import pytest
 
-from shardmerge.connectors.avro_wire import RegistryUnreachable
-from shardmerge.schemas.errors import ContractError
-from shardmerge.schemas.events import Decision
-from shardmerge.schemas.names import ShardId
-from shardmerge.schemas.pipeline import Connect, Kafka, Pipeline, Source, Target
-from shardmerge.schemas.routing import RoutingRule
-from shardmerge.spark_sink.in_step import Closure
-from shardmerge.spark_sink.intake import Intake, tailed
-from shardmerge.spark_sink.offsets import TailRecord
-from shardmerge.spark_sink.partitions import Partition, Stream
-from shardmerge.spark_sink.row_topics import RowTopic
+from shardmerge.connectors.kafka.avro_wire import RegistryUnreachable
+from shardmerge.schemas.model.errors import ContractError
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.pipeline.file import Connect, Kafka, Pipeline, Source, Target
+from shardmerge.schemas.pipeline.routing import RoutingRule
+from shardmerge.schemas.records.events import Decision
+from shardmerge.spark_sink.barrier.partitions import Partition, Stream
+from shardmerge.spark_sink.kafka.intake import Intake, tailed
+from shardmerge.spark_sink.kafka.offsets import TailRecord
+from shardmerge.spark_sink.kafka.row_topics import RowTopic
+from shardmerge.spark_sink.planning.ordered_partitions import Closure
 
 from .decided import A, B, decision
 
@@ -142,7 +142,7 @@ def test_topics_are_described_when_their_list_is_another_or_after_a_while(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = [100.0]
-    monkeypatch.setattr("shardmerge.spark_sink.intake.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("shardmerge.spark_sink.kafka.intake.time.monotonic", lambda: now[0])
     offsets = Offsets()
     intake = Intake(PIPELINE, cast(Any, offsets), cast(Any, None))
     intake.decisions.add(decision(1, A, 10))
@@ -182,7 +182,7 @@ def test_topics_are_described_when_their_list_is_another_or_after_a_while(
 
 def test_a_list_that_takes_long_is_asked_for_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    monkeypatch.setattr("shardmerge.spark_sink.intake.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("shardmerge.spark_sink.kafka.intake.time.monotonic", lambda: now[0])
 
     class Slow(Offsets):
         def partitions(self, topics: Collection[str]) -> dict[str, int]:
@@ -208,7 +208,7 @@ def test_rows_behind_a_transaction_that_stays_open_are_told_of(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     now = [0.0]
-    monkeypatch.setattr("shardmerge.spark_sink.intake.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("shardmerge.spark_sink.kafka.intake.time.monotonic", lambda: now[0])
     offsets, place = Offsets(), Partition("s1.app.a", 0)
     offsets.stable = 4
     intake = Intake(PIPELINE, cast(Any, offsets), cast(Any, None))

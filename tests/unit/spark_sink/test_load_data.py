@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.schemas.names import TargetTable
-from shardmerge.spark_sink.columns import Form
-from shardmerge.spark_sink.row_blocks import Block
-from shardmerge.spark_sink.targets.mysql.bulk import load_data
+from shardmerge.schemas.model.names import TargetTable
+from shardmerge.spark_sink.rows.folding.row_blocks import Block
+from shardmerge.spark_sink.rows.values.columns import Form
+from shardmerge.spark_sink.targets.mysql.tasks.bulk import load_data
 
 
 def lines(*rows: tuple[str | None, str | None]) -> bytes:

@@ -6,14 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from shardmerge.schemas.events import Decision, ShardColumn
-from shardmerge.schemas.model import Column
-from shardmerge.schemas.routing import RoutingRule
-from shardmerge.schemas.topics import RowTopics
-from shardmerge.schemas.types import ColumnType
-from shardmerge.spark_sink.decisions import Decisions
-from shardmerge.spark_sink.loose_keys import is_loose
-from shardmerge.spark_sink.partitions import Stream
+from shardmerge.schemas.model.shard_columns import ShardColumn
+from shardmerge.schemas.model.tables import Column
+from shardmerge.schemas.model.types import ColumnType
+from shardmerge.schemas.pipeline.routing import RoutingRule
+from shardmerge.schemas.pipeline.topics import RowTopics
+from shardmerge.schemas.records.events import Decision
+from shardmerge.spark_sink.barrier.collation_keys import is_loose
+from shardmerge.spark_sink.barrier.decisions import Decisions
+from shardmerge.spark_sink.barrier.partitions import Stream
 
 from .decided import TARGET, A, B, decision, folded
 

@@ -7,7 +7,7 @@ from typing import Any
 import pymysql
 import pytest
 
-from shardmerge.schemas.errors import TargetError
+from shardmerge.schemas.model.errors import TargetError
 from shardmerge.spark_sink.targets.mysql import tidb_loads
 from shardmerge.spark_sink.targets.mysql.server_errors import CONFLICTS, LOST
 from shardmerge.spark_sink.targets.mysql.server_notes import ServerNote, decisive

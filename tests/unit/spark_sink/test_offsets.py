@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.schemas.errors import StackError
-from shardmerge.schemas.kafka_offsets import answered
-from shardmerge.spark_sink.offsets import OffsetReader
-from shardmerge.spark_sink.partitions import Partition
+from shardmerge.connectors.kafka.client_offsets import answered
+from shardmerge.schemas.model.errors import StackError
+from shardmerge.spark_sink.barrier.partitions import Partition
+from shardmerge.spark_sink.kafka.offsets import OffsetReader
 from tests.toy_admin import ToyAdmin
 
 

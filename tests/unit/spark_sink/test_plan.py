@@ -4,22 +4,24 @@ from dataclasses import replace
 
 import pytest
 
-from shardmerge.schemas.errors import ContractError
-from shardmerge.schemas.events import Binding, Fixup, FixupKind, ShardColumn
-from shardmerge.schemas.model import Column, Default, DefaultKind
-from shardmerge.schemas.names import ShardId, TargetTable
-from shardmerge.schemas.position import BEGINNING
-from shardmerge.schemas.routing import RoutingRule, RowsPolicy
-from shardmerge.schemas.topics import RowTopics
-from shardmerge.schemas.types import ColumnType
-from shardmerge.spark_sink.applied import Applied, RowProgress, Watermarks
-from shardmerge.spark_sink.decisions import Decisions
-from shardmerge.spark_sink.in_step import Closure, Step
-from shardmerge.spark_sink.partitions import Partition, Stream
-from shardmerge.spark_sink.plan import SinkState, plan
-from shardmerge.spark_sink.readings import NEAR, share_fairly
-from shardmerge.spark_sink.statements import Refused, StatementState
-from shardmerge.spark_sink.truncations import Truncation
+from shardmerge.schemas.model.errors import ContractError
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.policies import RowsPolicy
+from shardmerge.schemas.model.position import BEGINNING
+from shardmerge.schemas.model.shard_columns import ShardColumn
+from shardmerge.schemas.model.tables import Column, Default, DefaultKind
+from shardmerge.schemas.model.types import ColumnType
+from shardmerge.schemas.pipeline.routing import RoutingRule
+from shardmerge.schemas.pipeline.topics import RowTopics
+from shardmerge.schemas.records.events import Binding, Fixup, FixupKind
+from shardmerge.spark_sink.barrier.applied import Applied, RowProgress, Watermarks
+from shardmerge.spark_sink.barrier.decisions import Decisions
+from shardmerge.spark_sink.barrier.partitions import Partition, Stream
+from shardmerge.spark_sink.barrier.statements import Refused, StatementState
+from shardmerge.spark_sink.barrier.truncations import Truncation
+from shardmerge.spark_sink.planning.ordered_partitions import Closure, Step
+from shardmerge.spark_sink.planning.plan import SinkState, plan
+from shardmerge.spark_sink.planning.readings import NEAR, share_fairly
 
 from .decided import (
     A_ROWS,

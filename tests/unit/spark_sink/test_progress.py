@@ -4,18 +4,18 @@ from dataclasses import replace
 
 import pytest
 
-from shardmerge.schemas.events import FailureProgress, SinkProgress
-from shardmerge.schemas.names import ShardId, TargetTable
-from shardmerge.schemas.routing import RoutingRule
-from shardmerge.schemas.topics import RowTopics
-from shardmerge.spark_sink.applied import Applied, RowProgress, Watermarks
-from shardmerge.spark_sink.decisions import Decisions
-from shardmerge.spark_sink.partitions import Partition
-from shardmerge.spark_sink.plan import SinkState, plan
-from shardmerge.spark_sink.progress import Standing, progress_of, since
-from shardmerge.spark_sink.ranges import RowHold
-from shardmerge.spark_sink.statements import Refused
-from shardmerge.spark_sink.truncations import Truncation
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.pipeline.routing import RoutingRule
+from shardmerge.schemas.pipeline.topics import RowTopics
+from shardmerge.schemas.records.events import FailureProgress, SinkProgress
+from shardmerge.spark_sink.barrier.applied import Applied, RowProgress, Watermarks
+from shardmerge.spark_sink.barrier.decisions import Decisions
+from shardmerge.spark_sink.barrier.partitions import Partition
+from shardmerge.spark_sink.barrier.statements import Refused
+from shardmerge.spark_sink.barrier.truncations import Truncation
+from shardmerge.spark_sink.planning.plan import SinkState, plan
+from shardmerge.spark_sink.planning.progress import Standing, progress_of, since
+from shardmerge.spark_sink.planning.ranges import RowHold
 
 from .decided import (
     A_ROWS,

@@ -13,7 +13,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from shardmerge.spark_sink.python_workers import in_worker
+from shardmerge.spark_sink.process.python_workers import in_worker
 
 
 @pytest.fixture(autouse=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmerge.schemas.names import ShardId
-from shardmerge.spark_sink.partitions import Partition, Stream
-from shardmerge.spark_sink.readings import NEAR, StepReading, readings, step_readings
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.spark_sink.barrier.partitions import Partition, Stream
+from shardmerge.spark_sink.planning.readings import NEAR, StepReading, readings, step_readings
 
 OWN, WHOLE = Partition("own", 0), Partition("all", 0)
 

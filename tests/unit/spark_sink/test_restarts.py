@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from shardmerge.schemas.events import Decision
-from shardmerge.schemas.position import SourcePosition
-from shardmerge.spark_sink.applied import Applied, RowProgress
-from shardmerge.spark_sink.decisions import Decisions, StatementKey
-from shardmerge.spark_sink.keyless import KeylessBatch
-from shardmerge.spark_sink.plan import SinkState, plan
-from shardmerge.spark_sink.ranges import ShardStream
-from shardmerge.spark_sink.restarts import BEGUN, UNDONE, VOID, Stage
-from shardmerge.spark_sink.row_fold import RowFold
+from shardmerge.schemas.model.position import SourcePosition
+from shardmerge.schemas.records.events import Decision
+from shardmerge.spark_sink.barrier.applied import Applied, RowProgress
+from shardmerge.spark_sink.barrier.decisions import Decisions, StatementKey
+from shardmerge.spark_sink.barrier.restarts import BEGUN, UNDONE, VOID, Stage
+from shardmerge.spark_sink.planning.plan import SinkState, plan
+from shardmerge.spark_sink.planning.ranges import ShardStream
+from shardmerge.spark_sink.rows.folding.keyless import KeylessBatch
+from shardmerge.spark_sink.rows.folding.row_fold import RowFold
 
 from .decided import A_ROWS, B_ROWS, TARGET, A, B, at, decision, folded, rows
 from .row_events import INT, fold, marked, only, row, rows_of, segment

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from shardmerge.schemas.names import ShardId
-from shardmerge.spark_sink.row_decoder import row_decoder
-from shardmerge.spark_sink.row_envelope import UNDECODABLE
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.spark_sink.rows.decoding.row_decoder import row_decoder
+from shardmerge.spark_sink.rows.decoding.row_envelope import UNDECODABLE
 
 SHARD = ShardId("s1", "app", "t")
 DECODER = row_decoder(SHARD, (("id", frozenset({int})),), ("id",), 0)

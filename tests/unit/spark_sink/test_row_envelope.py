@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from shardmerge.schemas.names import ShardId
-from shardmerge.schemas.position import SourcePosition
-from shardmerge.spark_sink.row_envelope import (
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.model.position import SourcePosition
+from shardmerge.spark_sink.rows.decoding.row_envelope import (
     UndecodableRow,
     decode_row,
     image_names,

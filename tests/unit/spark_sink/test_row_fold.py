@@ -8,15 +8,16 @@ from typing import Any
 
 import pytest
 
-from shardmerge.schemas.events import Binding, ShardColumn
-from shardmerge.schemas.model import Column
-from shardmerge.schemas.names import TargetTable
-from shardmerge.schemas.position import BEGINNING, SourcePosition
-from shardmerge.schemas.types import ColumnType
-from shardmerge.spark_sink.ranges import Segment, ShardStream
-from shardmerge.spark_sink.row_blocks import RefusedRow
-from shardmerge.spark_sink.row_fold import RowFold
-from shardmerge.spark_sink.segment_plan import Refusal
+from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.model.position import BEGINNING, SourcePosition
+from shardmerge.schemas.model.shard_columns import ShardColumn
+from shardmerge.schemas.model.tables import Column
+from shardmerge.schemas.model.types import ColumnType
+from shardmerge.schemas.records.events import Binding
+from shardmerge.spark_sink.planning.ranges import Segment, ShardStream
+from shardmerge.spark_sink.rows.folding.row_blocks import RefusedRow
+from shardmerge.spark_sink.rows.folding.row_fold import RowFold
+from shardmerge.spark_sink.rows.folding.segment_plan import Refusal
 
 from .row_events import INT, SHARD, TEXT, at, fold, from_where, only, row, rows_of, segment
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.spark_sink.row_envelope import RowRecord
-from shardmerge.spark_sink.row_format import JsonRows
+from shardmerge.spark_sink.rows.decoding.row_envelope import RowRecord
+from shardmerge.spark_sink.rows.decoding.row_format import JsonRows
 
 from .row_events import INT, TEXT, at, fold, only, row, rows_of, segment
 

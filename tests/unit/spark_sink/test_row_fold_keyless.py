@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from shardmerge.schemas.events import Binding, ShardColumn
-from shardmerge.schemas.model import Column
-from shardmerge.schemas.names import TargetTable
-from shardmerge.schemas.types import ColumnType
-from shardmerge.spark_sink.keyless import KeylessBatch
-from shardmerge.spark_sink.ranges import Segment, ShardStream
-from shardmerge.spark_sink.row_batches import Batch
-from shardmerge.spark_sink.row_fold import RowFold
+from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.model.shard_columns import ShardColumn
+from shardmerge.schemas.model.tables import Column
+from shardmerge.schemas.model.types import ColumnType
+from shardmerge.schemas.records.events import Binding
+from shardmerge.spark_sink.planning.ranges import Segment, ShardStream
+from shardmerge.spark_sink.rows.folding.keyless import KeylessBatch
+from shardmerge.spark_sink.rows.folding.row_batches import Batch
+from shardmerge.spark_sink.rows.folding.row_fold import RowFold
 
 from .row_events import INT, SHARD, TEXT, at, fold, from_where, row, rows_of, segment
 

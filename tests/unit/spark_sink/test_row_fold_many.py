@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from shardmerge.spark_sink.row_batches import Batch
-from shardmerge.spark_sink.row_blocks import RefusedRow
-from shardmerge.spark_sink.row_envelope import RowRecord
-from shardmerge.spark_sink.row_format import JsonRows
+from shardmerge.spark_sink.rows.decoding.row_envelope import RowRecord
+from shardmerge.spark_sink.rows.decoding.row_format import JsonRows
+from shardmerge.spark_sink.rows.folding.row_batches import Batch
+from shardmerge.spark_sink.rows.folding.row_blocks import RefusedRow
 
 from .row_events import INT, TEXT, at, fold, only, row, rows_of, segment
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from shardmerge.schemas.events import Binding
-from shardmerge.schemas.names import TargetTable
-from shardmerge.schemas.types import ColumnType
-from shardmerge.spark_sink.ranges import ShardStream
-from shardmerge.spark_sink.row_fold import RowFold
-from shardmerge.spark_sink.segment_plan import Refusal
+from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.model.types import ColumnType
+from shardmerge.schemas.records.events import Binding
+from shardmerge.spark_sink.planning.ranges import ShardStream
+from shardmerge.spark_sink.rows.folding.row_fold import RowFold
+from shardmerge.spark_sink.rows.folding.segment_plan import Refusal
 
 from . import test_row_avro
 from .row_events import INT, SHARD, TEXT, at, fold, marked, row, segment

@@ -6,11 +6,11 @@ import threading
 from collections.abc import Callable
 from typing import cast
 
-from shardmerge.schemas.errors import TargetError
-from shardmerge.schemas.events import TargetStatement
-from shardmerge.schemas.names import TargetTable
-from shardmerge.spark_sink.statement_runs import StatementResult, StatementRunner
-from shardmerge.spark_sink.statements import OpenStatement, StatementState
+from shardmerge.schemas.model.errors import TargetError
+from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.records.events import TargetStatement
+from shardmerge.spark_sink.barrier.statements import OpenStatement, StatementState
+from shardmerge.spark_sink.driver.statement_runs import StatementResult, StatementRunner
 from shardmerge.spark_sink.targets.interface import JournalEntry, StatementJournal
 
 from .decided import EXPANDING, TARGET, key, statement

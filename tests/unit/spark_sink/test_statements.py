@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from shardmerge.schemas.events import Binding, Fixup, FixupKind
-from shardmerge.spark_sink.applied import Applied
-from shardmerge.spark_sink.partitions import Partition
-from shardmerge.spark_sink.statements import (
+from shardmerge.schemas.records.events import Binding, Fixup, FixupKind
+from shardmerge.spark_sink.barrier.applied import Applied
+from shardmerge.spark_sink.barrier.partitions import Partition
+from shardmerge.spark_sink.barrier.statements import (
     Refused,
     StatementState,
     bindings,

@@ -6,18 +6,18 @@ from collections.abc import Sequence
 
 import pytest
 
-from shardmerge.schemas.errors import StackError
-from shardmerge.schemas.events import Binding
-from shardmerge.schemas.names import TargetTable
-from shardmerge.schemas.position import BEGINNING, SourcePosition
-from shardmerge.schemas.types import ColumnType
-from shardmerge.spark_sink.in_step import Step
-from shardmerge.spark_sink.ranges import ShardStream
-from shardmerge.spark_sink.row_envelope import RowRecord
-from shardmerge.spark_sink.row_fold import RowFold
-from shardmerge.spark_sink.row_format import JSON_ROWS, JsonRows, RowFormat
-from shardmerge.spark_sink.segment_plan import Refusal
-from shardmerge.spark_sink.step_fold import LaneFold, LaneRecords, ShardLanes
+from shardmerge.schemas.model.errors import StackError
+from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.model.position import BEGINNING, SourcePosition
+from shardmerge.schemas.model.types import ColumnType
+from shardmerge.schemas.records.events import Binding
+from shardmerge.spark_sink.planning.ordered_partitions import Step
+from shardmerge.spark_sink.planning.ranges import ShardStream
+from shardmerge.spark_sink.rows.decoding.row_envelope import RowRecord
+from shardmerge.spark_sink.rows.decoding.row_format import JSON_ROWS, JsonRows, RowFormat
+from shardmerge.spark_sink.rows.folding.ordered_fold import LaneFold, LaneRecords, ShardLanes
+from shardmerge.spark_sink.rows.folding.row_fold import RowFold
+from shardmerge.spark_sink.rows.folding.segment_plan import Refusal
 
 from .row_events import SHARD, at, marked, row, segment
 

@@ -9,15 +9,15 @@ from typing import Any, cast
 
 import pytest
 
-from shardmerge.schemas.events import Binding
-from shardmerge.schemas.names import TargetTable
-from shardmerge.schemas.types import ColumnType
-from shardmerge.spark_sink.in_step import Step
-from shardmerge.spark_sink.partitions import Partition
-from shardmerge.spark_sink.range_reader import OffsetRange, Records
-from shardmerge.spark_sink.ranges import RangeTask, ShardStream
-from shardmerge.spark_sink.row_format import JSON_ROWS
-from shardmerge.spark_sink.targets.mysql.step_ranges import apply_in_step
+from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.model.types import ColumnType
+from shardmerge.schemas.records.events import Binding
+from shardmerge.spark_sink.barrier.partitions import Partition
+from shardmerge.spark_sink.kafka.range_reader import OffsetRange, Records
+from shardmerge.spark_sink.planning.ordered_partitions import Step
+from shardmerge.spark_sink.planning.ranges import RangeTask, ShardStream
+from shardmerge.spark_sink.rows.decoding.row_format import JSON_ROWS
+from shardmerge.spark_sink.targets.mysql.tasks.ordered_ranges import apply_in_step
 from tests.unit.spark_sink.row_events import SHARD, at, row, segment
 
 SEGMENT = segment(id=ColumnType("varchar", 20))

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from shardmerge.schemas.errors import TargetError
-from shardmerge.spark_sink.ranges import TaskFailure
-from shardmerge.spark_sink.targets.mysql import task_runs
-from shardmerge.spark_sink.targets.mysql.connection import (
+from shardmerge.schemas.model.errors import TargetError
+from shardmerge.spark_sink.planning.ranges import TaskFailure
+from shardmerge.spark_sink.targets.mysql.session import MySqlAddress
+from shardmerge.spark_sink.targets.mysql.tasks import task_runs
+from shardmerge.spark_sink.targets.mysql.tasks.connection import (
     TIDB_CONNECTIONS,
     TIDB_ROUND_RECORDS,
     ApplyConfig,
@@ -20,7 +21,6 @@ from shardmerge.spark_sink.targets.mysql.connection import (
     close_connections,
     kept_connection,
 )
-from shardmerge.spark_sink.targets.mysql.session import MySqlAddress
 
 CONFIG = ApplyConfig("", MySqlAddress("db", 4000, "", ""), "control", "demo", connections=3)
 

@@ -7,10 +7,10 @@ from typing import Any, cast
 
 import pytest
 
-from shardmerge.schemas.events import Binding
-from shardmerge.spark_sink.range_reader import OffsetRange, Records, RowReader
-from shardmerge.spark_sink.rewind import first_from
-from shardmerge.spark_sink.truncations import emptying
+from shardmerge.schemas.records.events import Binding
+from shardmerge.spark_sink.barrier.truncations import emptying
+from shardmerge.spark_sink.kafka.range_reader import OffsetRange, Records, RowReader
+from shardmerge.spark_sink.kafka.rewind import first_from
 
 from .decided import A_ROWS, TARGET, A, B, at, decision, folded
 from .row_events import marked, row

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.connectors.repair.canonical import create_text
-from shardmerge.schemas.changes import TableName
+from shardmerge.connectors.repair.schema_history.canonical import create_text
+from shardmerge.schemas.ddl.changes import TableName
 from tests.strategies import table
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.connectors.repair.binlog_events import RowsEvent, Statement
+from shardmerge.connectors.repair.binlog.binlog_events import RowsEvent, Statement
 from shardmerge.connectors.repair.captured import Captured
-from shardmerge.connectors.repair.left_out import LeftOut, leaving_out
-from shardmerge.schemas.changes import TableName
-from shardmerge.schemas.grammar import ServerContext
+from shardmerge.connectors.repair.schema_history.left_out import LeftOut, leaving_out
+from shardmerge.schemas.ddl.changes import TableName
+from shardmerge.schemas.ddl.grammar import ServerContext
 
 FILE = "binlog.000001"
 LISTS = {

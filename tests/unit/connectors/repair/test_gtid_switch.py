@@ -9,18 +9,18 @@ from typing import Any, cast
 
 import pytest
 
-from shardmerge.connectors.repair.binlog_events import BinlogEvent
-from shardmerge.connectors.repair.gtid_place import NO_GTIDS
+from shardmerge.connectors.repair.binlog.binlog_events import BinlogEvent
+from shardmerge.connectors.repair.binlog.gtid_place import NO_GTIDS
+from shardmerge.connectors.repair.binlog.gtids import MySqlGtids
+from shardmerge.connectors.repair.binlog.source_offset import SourceOffset
 from shardmerge.connectors.repair.gtid_switch import Fitted, GtidSwitch
-from shardmerge.connectors.repair.gtids import MySqlGtids
-from shardmerge.connectors.repair.history import (
+from shardmerge.connectors.repair.schema_history.history import (
     HistoryRecord,
     corrections,
     history_record,
     true_order_applies,
 )
 from shardmerge.connectors.repair.source_connector import SourceConnector
-from shardmerge.connectors.repair.source_offset import SourceOffset
 
 from .test_binlog_events import ANONYMOUS, FILE, GTID, UUID, lines
 from .test_gtid_place import BEGIN, DDL, FILE_OF_BOTH, MARK, ROWS, gtids

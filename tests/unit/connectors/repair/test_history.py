@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from shardmerge.connectors.repair.history import (
+from shardmerge.connectors.repair.binlog.source_offset import SourceOffset
+from shardmerge.connectors.repair.schema_history.history import (
     HistoryRecord,
     KnownTable,
     corrections,
@@ -22,8 +23,7 @@ from shardmerge.connectors.repair.history import (
     told_records,
     true_order_applies,
 )
-from shardmerge.connectors.repair.source_offset import SourceOffset
-from shardmerge.schemas.errors import ContractError
+from shardmerge.schemas.model.errors import ContractError
 
 UUID = "84ffc6e9-e7f5-11f1-b328-02fc00000001"
 FILE = "binlog.000001"

@@ -6,8 +6,13 @@ import re
 
 import pytest
 
-from shardmerge.connectors.repair.left_out import LEFT_OUT, LeftOut, leaving_out, left_out_of
-from shardmerge.schemas.changes import TableName
+from shardmerge.connectors.repair.schema_history.left_out import (
+    LEFT_OUT,
+    LeftOut,
+    leaving_out,
+    left_out_of,
+)
+from shardmerge.schemas.ddl.changes import TableName
 
 PLAIN = {"name": "c", "database.include.list": "app,signals"}
 LISTED = {**PLAIN, "table.include.list": r"app\.t\d+,signals\.signal"}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.connectors.repair.gtids import MySqlGtids, gtids_of
-from shardmerge.connectors.repair.source_offset import SourceOffset
-from shardmerge.schemas.errors import ContractError
-from shardmerge.schemas.position import SourcePosition
+from shardmerge.connectors.repair.binlog.gtids import MySqlGtids, gtids_of
+from shardmerge.connectors.repair.binlog.source_offset import SourceOffset
+from shardmerge.schemas.model.errors import ContractError
+from shardmerge.schemas.model.position import SourcePosition
 
 UUID = "84ffc6e9-e7f5-11f1-b328-02fc00000001"
 MEASURED = SourceOffset(

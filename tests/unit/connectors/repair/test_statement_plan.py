@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from shardmerge.connectors.repair.binlog_events import Logged, RowsEvent, Statement
-from shardmerge.connectors.repair.history import HistoryRecord, table_id
-from shardmerge.connectors.repair.source_offset import SourceOffset
+from shardmerge.connectors.repair.binlog.binlog_events import Logged, RowsEvent, Statement
+from shardmerge.connectors.repair.binlog.source_offset import SourceOffset
+from shardmerge.connectors.repair.schema_history.history import HistoryRecord, table_id
 from shardmerge.connectors.repair.statement_plan import (
     ToldTable,
     is_of_one,
@@ -22,10 +22,10 @@ from shardmerge.connectors.repair.statement_plan import (
     told_table,
     touched_later,
 )
-from shardmerge.schemas.changes import TableName
-from shardmerge.schemas.errors import SourceError, UnsupportedDDL
-from shardmerge.schemas.grammar import ServerContext
-from shardmerge.schemas.model import TableSchema
+from shardmerge.schemas.ddl.changes import TableName
+from shardmerge.schemas.ddl.grammar import ServerContext
+from shardmerge.schemas.model.errors import SourceError, UnsupportedDDL
+from shardmerge.schemas.model.tables import TableSchema
 from tests.strategies import table
 
 SERVER = ServerContext(version=(8, 0, 36))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.connectors.repair.history import HistoryRecord
-from shardmerge.connectors.repair.source_offset import SourceOffset
-from shardmerge.connectors.repair.told_tables import ToldTables
-from shardmerge.schemas.changes import TableName
-from shardmerge.schemas.errors import SourceError
-from shardmerge.schemas.grammar import ServerContext
-from shardmerge.schemas.model import TableSchema
+from shardmerge.connectors.repair.binlog.source_offset import SourceOffset
+from shardmerge.connectors.repair.schema_history.history import HistoryRecord
+from shardmerge.connectors.repair.schema_history.told_tables import ToldTables
+from shardmerge.schemas.ddl.changes import TableName
+from shardmerge.schemas.ddl.grammar import ServerContext
+from shardmerge.schemas.model.errors import SourceError
+from shardmerge.schemas.model.tables import TableSchema
 
 SERVER = ServerContext(version=(8, 0, 36))
 T, U, V = (TableName("app", name) for name in "tuv")

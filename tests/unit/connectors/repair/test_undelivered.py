@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.connectors.repair.binlog_events import Logged, RowsEvent, Statement
-from shardmerge.connectors.repair.source_offset import SourceOffset
+from shardmerge.connectors.repair.binlog.binlog_events import Logged, RowsEvent, Statement
+from shardmerge.connectors.repair.binlog.source_offset import SourceOffset
 from shardmerge.connectors.repair.undelivered import (
     Delivered,
     Gap,

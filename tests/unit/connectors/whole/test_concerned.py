@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.connectors.repair.binlog_events import Logged, RowsEvent, Statement
+from shardmerge.connectors.repair.binlog.binlog_events import Logged, RowsEvent, Statement
 from shardmerge.connectors.whole.concerned import first_concerning
-from shardmerge.schemas.changes import TableName
-from shardmerge.schemas.grammar import ServerContext
+from shardmerge.schemas.ddl.changes import TableName
+from shardmerge.schemas.ddl.grammar import ServerContext
 
 TABLES = {TableName("app", "t"), TableName("app", "Zoë")}
 

@@ -6,7 +6,9 @@ import itertools
 from typing import Any
 
 from shardmerge.connectors.whole.open_readings import OpenReadings, Wanted
-from shardmerge.schemas.events import (
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.position import BEGINNING
+from shardmerge.schemas.records.events import (
     ChangeId,
     CommandKind,
     Decision,
@@ -15,9 +17,7 @@ from shardmerge.schemas.events import (
     OperatorCommand,
     Outcome,
 )
-from shardmerge.schemas.names import ShardId, TargetTable
-from shardmerge.schemas.position import BEGINNING
-from shardmerge.schemas.reloads import Reload
+from shardmerge.schemas.records.reloads import Reload
 
 TARGET, OTHER = TargetTable("m", "t"), TargetTable("m", "u")
 A, B = ShardId("s1", "app", "t"), ShardId("s2", "app", "t")

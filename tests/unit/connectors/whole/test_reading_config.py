@@ -7,22 +7,21 @@ import re
 
 import pytest
 
-from shardmerge.connectors.source_config import connector_config
+from shardmerge.connectors.debezium.connector_names import reading_name, readings_among
+from shardmerge.connectors.debezium.source_config import connector_config
 from shardmerge.connectors.whole.open_readings import Wanted
 from shardmerge.connectors.whole.reading_config import (
     READING,
     reading_config,
     reading_history,
-    reading_name,
     reading_offsets,
     reading_topics_among,
-    readings_among,
     runs_of,
     wanted_of,
 )
-from shardmerge.schemas.changes import TableName
-from shardmerge.schemas.errors import ContractError
-from shardmerge.schemas.names import ShardId, TargetTable
+from shardmerge.schemas.ddl.changes import TableName
+from shardmerge.schemas.model.errors import ContractError
+from shardmerge.schemas.model.names import ShardId, TargetTable
 from tests.unit.connectors.test_source_config import PIPELINE, source
 
 OWN = f"{PIPELINE.name}.{source().name}"

@@ -1,0 +1,284 @@
+"""What operators say: each command is checked against the state, carried out, and answered. Pure.
+
+A command is a record of the schema-log like a schema change, and gets one decision like it: what it
+does can be replayed. A refused one changes nothing.
+
+Skipping and replacing do not touch the shard: its rows come as its server has them. What changes is
+with which schema the shard counts in the join, and which columns' values are left out of its rows
+(``skips``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from enum import StrEnum
+from typing import Any
+
+from shardmerge.agents.coordination.rows.rereads import is_read_as_whole, why_not_read_again
+from shardmerge.agents.coordination.rows.whole_readings import reloaded
+from shardmerge.agents.coordination.state.target_state import ShardState, TargetState
+from shardmerge.schemas.ddl.grammar import ServerContext
+from shardmerge.schemas.lattice.origin_columns import of_shard
+from shardmerge.schemas.model.policies import (
+    ExistingRows,
+    Keyless,
+    Mode,
+    RenamePolicy,
+    RowsPolicy,
+    TypePolicy,
+)
+from shardmerge.schemas.records.events import (
+    CommandKind,
+    Fixup,
+    FixupKind,
+    OperatorCommand,
+    SchemaChange,
+)
+from shardmerge.schemas.target.dialects.dialect import Dialect
+from shardmerge.schemas.target.row_statements import removal
+
+from . import pessimistic
+from .decision_records import Step, obeyed, refuse, with_statement, with_warning
+from .identities import known_names
+from .settling import settle, settle_or_stay
+from .skips import (
+    NOT_HELD,
+    held_by_known,
+    replaced,
+    skip,
+    unlock_discard,
+    unlock_execute,
+    with_left_out,
+    with_opened,
+)
+from .target_moves import (
+    Refusal,
+    Settled,
+    as_all_call_them,
+    as_renamed_meanwhile,
+    effective_schemas,
+    unmoved,
+)
+
+POLICIES: Mapping[str, type[StrEnum]] = {
+    "renames": RenamePolicy,
+    "existing_rows": ExistingRows,
+    "keyless": Keyless,
+    "on_drop": RowsPolicy,
+    "types": TypePolicy,
+}
+"""The policies of a route that an operator can set for a target, by their names there."""
+
+
+def described(state: TargetState, command: OperatorCommand) -> SchemaChange | Refusal:
+    """``set-schema`` as the change that describes the shard anew, at its last gate."""
+    known = _live(state, command)
+    if isinstance(known, Refusal):
+        return known
+    if command.schema is None:
+        return Refusal(command.error, "write the table as SHOW CREATE TABLE shows it")
+    real = known.real
+    return SchemaChange(
+        id=command.id,
+        target=command.target,
+        shard=known.shard,
+        position=known.position,
+        before=real.schema if real else None,
+        after=command.schema,
+        lineage=(),
+        actions=(str(command),),
+        ddl=str(command),
+        ts_ms=command.ts_ms,
+        mode=state.mode,
+    )
+
+
+def with_set_policies(state: TargetState, change: SchemaChange) -> SchemaChange:
+    """The change with the policies that an operator set in the place of its route's."""
+    found: dict[str, Any] = {name: POLICIES[name](value) for name, value in state.policies.items()}
+    return replace(change, **found) if found else change
+
+
+def obey(
+    state: TargetState, command: OperatorCommand, dialect: Dialect, context: ServerContext | None
+) -> Step:
+    """Carry out any command but ``set-schema``.
+
+    Args:
+        state: Its version is that of the answer.
+        command: What an operator said.
+        dialect: The target's kind and version.
+        context: How the server of ``command.shard`` reads a statement.
+    """
+    match command.kind:
+        case CommandKind.PAUSE | CommandKind.RESUME:
+            return _pause(state, command)
+        case CommandKind.REREAD:
+            return _reread(state, command)
+        case CommandKind.RELOADED:
+            return reloaded(state, command)
+        case CommandKind.LEAVE:
+            return _leave(state, command, dialect)
+        case CommandKind.DISABLE | CommandKind.ENABLE:
+            found = _propagate(state, command, dialect)
+        case CommandKind.SET_MODE:
+            found = _set_mode(state, command, dialect)
+        case CommandKind.SET_POLICY:
+            found = _set_policy(state, command, dialect)
+        case _:
+            found = _about_held(state, command, dialect, context)
+    if isinstance(found, Refusal):
+        return refuse(state, command, found)
+    return with_left_out(obeyed(state, command, found))
+
+
+def _about_held(
+    state: TargetState, command: OperatorCommand, dialect: Dialect, context: ServerContext | None
+) -> Settled | Refusal:
+    """What a command about the change of a held shard comes to."""
+    known = _live(state, command)
+    if isinstance(known, Refusal):
+        return known
+    held = held_by_known(state, known)
+    if isinstance(held, Refusal):
+        return held
+    match command.kind:
+        case CommandKind.SKIP:
+            return skip(state, held, dialect)
+        case CommandKind.REPLACE:
+            assert context is not None
+            return replaced(state, held, command, dialect, context)
+        case CommandKind.UNLOCK_EXECUTE:
+            return unlock_execute(state, held, dialect)
+        case _:
+            return unlock_discard(state, held, dialect)
+
+
+def _pause(state: TargetState, command: OperatorCommand) -> Step:
+    known = _live(state, command)
+    if isinstance(known, Refusal):
+        return refuse(state, command, known)
+    pauses = command.kind is CommandKind.PAUSE
+    if known.paused == pauses:
+        word = "paused already" if pauses else "not paused"
+        return refuse(state, command, Refusal(f"{known.shard} is {word}", "nothing is to be done"))
+    state = state.with_shard(replace(known, paused=pauses))
+    settled = Settled(state, unmoved(state, known_names(state)), {})
+    shards = (known.shard,)
+    return obeyed(
+        state, command, settled, pauses=shards if pauses else (), resumes=() if pauses else shards
+    )
+
+
+def _reread(state: TargetState, command: OperatorCommand) -> Step:
+    known = _live(state, command)
+    if isinstance(known, Refusal):
+        return refuse(state, command, known)
+    if known.real is None:
+        why = Refusal(f"the schema of {known.shard} is not known", "tell it with set-schema")
+        return refuse(state, command, why)
+    schema, kind = known.table, FixupKind.SNAPSHOT
+    if is_read_as_whole(known.shard, schema):
+        kind = FixupKind.WHOLE
+    elif reason := why_not_read_again(known.shard, schema):
+        return refuse(state, command, Refusal(reason, "write the rows again on the shard"))
+    columns = tuple(item.column.name for item in of_shard(known.real.columns))
+    fixup = Fixup(known.shard, kind, columns, "an operator asked for it")
+    settled = Settled(state, unmoved(state, known_names(state)), {})
+    step = obeyed(state, command, settled)
+    assert step.decision is not None
+    return replace(step, decision=replace(step.decision, fixups=(fixup,)))
+
+
+def _leave(state: TargetState, command: OperatorCommand, dialect: Dialect) -> Step:
+    known = _live(state, command)
+    if isinstance(known, Refusal):
+        return refuse(state, command, known)
+    if command.argument not in ("", "delete"):
+        why = Refusal(f"{command.argument!r} is not known", 'nothing, or "delete" for its rows too')
+        return refuse(state, command, why)
+    deletes = bool(command.argument)
+    if deletes and not (state.origin.tells_shards_apart and state.schema is not None):
+        why = Refusal(
+            f"the rows of {known.shard} cannot be told from others",
+            "without origin columns in the target they stay; delete them by hand",
+        )
+        return refuse(state, command, why)
+    remaining = state.without_shard(known.shard)
+    if not deletes:
+        remaining = replace(remaining, departed_rows=True)
+    settled = settle_or_stay(remaining, dialect)
+    if known.hold is not None:
+        settled = with_opened(settled, {known.shard: state.version})
+    step = obeyed(state, command, settled, leaves=(known.shard,))
+    if deletes:
+        reason = f"{known.shard} was taken out"
+        step = with_statement(step, removal(state.target, known.shard, state.origin, reason))
+    else:
+        step = with_warning(step, f"rows of {known.shard} stay in the target")
+    if known.hold is None:
+        return step
+    return with_warning(
+        step,
+        f"{known.shard} was held at {known.hold.position}: its rows after that are passed over, up "
+        "to its next schema change, with which it counts again (`shardmerge command reread` brings "
+        "them then)",
+    )
+
+
+def _propagate(state: TargetState, command: OperatorCommand, dialect: Dialect) -> Settled | Refusal:
+    enables = command.kind is CommandKind.ENABLE
+    if state.propagates == enables:
+        word = "enabled" if enables else "disabled"
+        return Refusal(f"propagation is {word} already", "nothing is to be done")
+    state = replace(state, propagates=enables)
+    names = known_names(state)
+    if not enables:
+        return Settled(state, unmoved(state, names), {})
+    called = as_all_call_them(effective_schemas(state), names)
+    if state.renames is RenamePolicy.MAP:
+        called = as_renamed_meanwhile(state.finals, called)
+    return settle(state, called, dialect)
+
+
+def _set_mode(state: TargetState, command: OperatorCommand, dialect: Dialect) -> Settled | Refusal:
+    if command.argument not in ("", *Mode):
+        return Refusal(
+            f"mode {command.argument!r} is not known",
+            f'known: {", ".join(Mode)}, or "" for what the routes say',
+        )
+    is_set = bool(command.argument)
+    mode = Mode(command.argument) if is_set else state.mode
+    state = replace(state, mode=mode, mode_is_set=is_set)
+    if mode is Mode.PESSIMISTIC:
+        state = pessimistic.with_queues(state)
+    return settle_or_stay(state, dialect)
+
+
+def _set_policy(
+    state: TargetState, command: OperatorCommand, dialect: Dialect
+) -> Settled | Refusal:
+    name, equals, value = command.argument.partition("=")
+    if (kind := POLICIES.get(name)) is None or not equals or value not in ("", *kind):
+        texts = (f"{n}={'|'.join(kind)}" for n, kind in POLICIES.items())
+        return Refusal(
+            f"policy {command.argument!r} is not known",
+            f"known: {', '.join(texts)}; without a value it is what the routes say",
+        )
+    others = {n: v for n, v in state.policies.items() if n != name}
+    state = replace(state, policies=others | ({name: value} if value else {}))
+    if value and name != "on_drop":
+        # That of a dropped shard is asked for when it leaves.
+        changed: dict[str, Any] = {name: kind(value)}
+        state = replace(state, **changed)
+    return settle_or_stay(state, dialect)
+
+
+def _live(state: TargetState, command: OperatorCommand) -> ShardState | Refusal:
+    if command.shard is None:
+        return Refusal(f"{command.kind.value} needs a shard", "name it as source/database.table")
+    known = state.shards.get(command.shard)
+    if known is None:
+        return Refusal(f"{command.shard} is no live shard of {state.target}", NOT_HELD)
+    return known

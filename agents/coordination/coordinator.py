@@ -1,0 +1,189 @@
+"""The coordinator: one schema change in, exactly one decision out.
+
+Pure: no clock, no randomness, no I/O; equal input gives equal decisions.
+
+A change that was decided before (its identity is not beyond ``seen``) decides nothing. The columns
+after a change get their identities (``identities``); then the target's mode says what becomes of it
+(``optimistic``, ``pessimistic``). What operators say comes in the same log (``commands``). What a
+change did to rows that its shard had already is worked into the answer (``fixups``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from shardmerge.agents.coordination.rows.fixups import with_fixups
+from shardmerge.agents.coordination.state.target_state import TargetState
+from shardmerge.connectors.debezium.value_limits import limits_of
+from shardmerge.schemas.ddl.grammar import ServerContext
+from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.model.policies import Mode
+from shardmerge.schemas.model.position import BEGINNING
+from shardmerge.schemas.records.events import (
+    ChangeId,
+    CommandKind,
+    Decision,
+    OperatorCommand,
+    Outcome,
+    SchemaChange,
+)
+from shardmerge.schemas.target.dialects.dialect import Dialect
+from shardmerge.schemas.target.dialects.mysql_dialect import MYSQL_8
+
+from . import commands, optimistic, pessimistic
+from .decision_records import Step, hold, left, refuse, with_warning
+from .identities import assign, known_names
+from .removals import with_removal, without_leaving
+from .settling import settle_or_stay
+from .target_moves import Refusal
+
+_BACK = (
+    "{} had been taken out and is a shard again: columns that the target dropped meanwhile lack "
+    "the values of its rows until they are read again (`shardmerge command reread`)"
+)
+
+
+def initial(target: TargetTable, defaults: frozenset[str] = frozenset()) -> TargetState:
+    """The state of a target before its first schema change.
+
+    Args:
+        target: Its name.
+        defaults: See ``TargetState``.
+    """
+    return TargetState(target, defaults=defaults)
+
+
+def decide(state: TargetState, change: SchemaChange, dialect: Dialect = MYSQL_8) -> Step:
+    """Fold one schema change into a target's state and answer it.
+
+    Args:
+        state: Of ``change.target``.
+        change: Any change of one of the target's shards. Changes of one source come in the
+            order of their identities; a repeated one is recognised.
+        dialect: The target's kind and version.
+    """
+    counted = _counted(state, change.id)
+    if counted is None:
+        return Step(state, None, None)
+    change = commands.with_set_policies(counted, change)
+    mode = counted.mode if counted.mode_is_set else change.mode
+    if mode is Mode.PESSIMISTIC and counted.mode is not mode:
+        counted = pessimistic.with_queues(counted)
+    counted = replace(
+        counted,
+        mode=mode,
+        renames=change.renames,
+        existing_rows=change.existing_rows,
+        keyless=change.keyless,
+        types=change.types,
+    )
+    if not counted.shards and counted.schema is None:
+        counted = replace(counted, origin=change.origin)
+    comes_back = bool(change.before and change.after) and change.shard not in counted.shards
+    if comes_back:
+        # An operator had taken it out: it comes as on its first day.
+        change = replace(change, before=None, lineage=())
+    step = with_fixups(counted, change, _fold(counted, change, dialect), dialect)
+    step = _warned(_settled(step), change)
+    return with_warning(step, _BACK.format(change.shard)) if comes_back else step
+
+
+def obey(
+    state: TargetState,
+    command: OperatorCommand,
+    dialect: Dialect = MYSQL_8,
+    context: ServerContext | None = None,
+) -> Step:
+    """Check an operator's command against a target's state, carry it out, and answer it.
+
+    Args:
+        state: Of ``command.target``, which has been decided about before.
+        command: A repeated one is recognised.
+        dialect: The target's kind and version.
+        context: How the server of ``command.shard`` reads a statement; None without a shard.
+    """
+    counted = _counted(state, command.id)
+    if counted is None:
+        return Step(state, None, None)
+    if command.kind is not CommandKind.SET_SCHEMA:
+        obeyed = commands.obey(counted, command, dialect, context)
+        return _settled(with_fixups(counted, None, obeyed, dialect))
+    described = commands.described(counted, command)
+    if isinstance(described, Refusal):
+        return refuse(counted, command, described)
+    return _settled(with_fixups(counted, described, _fold(counted, described, dialect), dialect))
+
+
+def no_target(command: OperatorCommand) -> Decision:
+    """The answer to a command about a target that there is not."""
+    return Decision(
+        id=command.id,
+        target=None,
+        version=0,
+        shard=None,
+        position=BEGINNING,
+        outcome=Outcome.REFUSED,
+        reason=f"there is no target {command.target}",
+        hint="write it as the pipeline's routes do: database.table",
+        ddl=str(command),
+        ts_ms=command.ts_ms,
+    )
+
+
+def _counted(state: TargetState, change: ChangeId) -> TargetState | None:
+    """The state with one more decision; None when this one was made before."""
+    place = (change.offset, change.ordinal)
+    if place <= state.seen.get(change.source, (-1, -1)):
+        return None
+    return replace(state, version=state.version + 1, seen=state.seen.set(change.source, place))
+
+
+def _fold(state: TargetState, change: SchemaChange, dialect: Dialect) -> Step:
+    waits = state.mode is Mode.PESSIMISTIC
+    if change.error:
+        why = Refusal(change.error, change.hint)
+        queue = pessimistic.queue_of_unknown(state, change)
+        return hold(state, change, None, known_names(state), why, queue=queue)
+    if change.after is None:
+        settled = settle_or_stay(without_leaving(state, change), dialect)
+        return with_removal(state, change, left(state, change, settled))
+    assigned = assign(state, change)
+    if assigned.generations is not state.generations:
+        state = replace(state, generations=assigned.generations)
+    if assigned.copies != state.copies:
+        state = replace(state, copies=assigned.copies)
+    move = pessimistic.move if waits else optimistic.move
+    return move(state, change, assigned, dialect)
+
+
+def _settled(step: Step) -> Step:
+    """The step whose state remembers what is still of use."""
+    return replace(step, state=step.state.with_known_copies())
+
+
+def _warned(step: Step, change: SchemaChange) -> Step:
+    """The step with what there is to say of the route's origin columns, and of new columns."""
+    if step.decision is None:
+        return step
+    warnings = _value_warnings(change)
+    if change.origin != step.state.origin:
+        warnings.append(
+            f"the route gives the target the origin columns {change.origin}, it keeps those that "
+            f"it began with: {step.state.origin}"
+        )
+    if not warnings:
+        return step
+    decision = replace(step.decision, warnings=(*step.decision.warnings, *warnings))
+    return replace(step, decision=decision)
+
+
+def _value_warnings(change: SchemaChange) -> list[str]:
+    """What does not arrive as it is, of columns that the change makes or gives another type."""
+    before = {c.name: c.type for c in change.before.columns} if change.before else {}
+    made = [c for c in change.after.columns if before.get(c.name) != c.type] if change.after else []
+    return [
+        f"column {column.name} of {change.shard}: {limit.sentence}"
+        for column in made
+        for limit in limits_of(column.type, column.nullable)
+        if limit.told_by_ddl
+    ]

@@ -1,0 +1,292 @@
+"""The records that answer a schema change, and the state after it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from shardmerge.agents.coordination.state.target_state import Hold, Pending, ShardState, TargetState
+from shardmerge.schemas.lattice.joined import ShardSchema
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.model.position import BEGINNING
+from shardmerge.schemas.model.shard_columns import ShardColumn
+from shardmerge.schemas.records.events import (
+    Decision,
+    JoinedSchema,
+    OperatorCommand,
+    Outcome,
+    Release,
+    SchemaChange,
+    TargetStatement,
+)
+from shardmerge.schemas.records.reloads import Reload
+
+from .target_moves import Joined, Refusal, Settled, unmoved
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one record does.
+
+    Attributes:
+        decision, joined: What to send; both None when the change was decided before.
+    """
+
+    state: TargetState
+    decision: Decision | None
+    joined: JoinedSchema | None
+
+
+def emit(
+    state: TargetState,
+    change: SchemaChange,
+    answer: Joined,
+    tracked: ShardSchema | None,
+    *,
+    releases: Iterable[Release] = (),
+    warnings: tuple[str, ...] = (),
+) -> Step:
+    """The target moves, or already is where it moves to, or stays as an operator said.
+
+    Args:
+        state: With the shards as they count from now on.
+        change: What is answered.
+        answer: Where the target moves to.
+        tracked: The shard's schema after the change; None when the shard is gone.
+        releases: What opens; at most one entry per shard.
+        warnings: For the operator.
+    """
+    decision = _decision(state, change, tracked)
+    known = state.shards.get(change.shard)
+    columns = _without(decision.columns, known.left_out if known else ())
+    return _moved(state, replace(decision, columns=columns, warnings=warnings), answer, releases)
+
+
+def obeyed(
+    state: TargetState,
+    command: OperatorCommand,
+    settled: Settled,
+    *,
+    pauses: tuple[ShardId, ...] = (),
+    resumes: tuple[ShardId, ...] = (),
+    leaves: tuple[ShardId, ...] = (),
+) -> Step:
+    """A command is carried out.
+
+    Args:
+        state: Before it; ``settled`` has the one after.
+        command: What is answered.
+        settled: Where the target moves to.
+        pauses: See ``Decision``.
+        resumes: Likewise.
+        leaves: Likewise.
+    """
+    decision = replace(_answer(state, command), pauses=pauses, resumes=resumes, leaves=leaves)
+    releases = [Release(shard, through) for shard, through in settled.releases.items()]
+    return _moved(settled.state, decision, settled.answer, releases)
+
+
+def refuse(state: TargetState, command: OperatorCommand, why: Refusal) -> Step:
+    """A command cannot be carried out; nothing changes but the count of decisions."""
+    decision = replace(
+        _answer(state, command), outcome=Outcome.REFUSED, reason=why.reason, hint=why.hint
+    )
+    return Step(state, decision, _joined_record(state))
+
+
+def _moved(
+    state: TargetState, decision: Decision, answer: Joined, releases: Iterable[Release]
+) -> Step:
+    warnings = (*decision.warnings, *answer.notes)
+    if not state.propagates and state.schema is not None:
+        if answer.statements:
+            texts = "; ".join(statement.sql for statement in answer.statements)
+            warnings += (f"propagation is disabled, so this is not done: {texts}",)
+        answer = unmoved(state, answer.names)
+    state = replace(
+        state,
+        schema=answer.schema,
+        columns=answer.columns,
+        joined=answer.joined,
+        told=answer.told,
+        names=_outside_target(state, answer.columns, answer.names),
+    )
+    releases = tuple(sorted(_with_left_out(state, release) for release in releases))
+    if answer.statements:
+        reason = "; ".join(dict.fromkeys(s.reason for s in answer.statements))
+    elif not state.propagates:
+        reason = "propagation is disabled: the target's schema stays as it is"
+    else:
+        reason = "the target's schema already is the join of its shards' schemas"
+    if releases:
+        reason += f"; released: {', '.join(str(release.shard) for release in releases)}"
+    decision = replace(
+        decision,
+        outcome=Outcome.EMIT if answer.statements else Outcome.NOOP,
+        statements=answer.statements,
+        reason=reason,
+        releases=releases,
+        warnings=warnings,
+        reloads=tuple(Reload(name, state.shards[name].position) for name in answer.reloads),
+    )
+    return Step(state, decision, _joined_record(state))
+
+
+def hold(
+    state: TargetState,
+    change: SchemaChange,
+    post: ShardSchema | None,
+    names: Mapping[str, str],
+    why: Refusal,
+    *,
+    queue: tuple[Pending, ...] = (),
+    like: ShardState | None = None,
+    conflict: bool = True,
+) -> Step:
+    """The shard stands at its gate; the target stays as it is.
+
+    Args:
+        state: With the shard as it was.
+        change: What is answered.
+        post: The shard's schema after the change; None when it is unknown.
+        names: Identity → name in the target.
+        why: What people are told.
+        queue: See ``Hold``.
+        like: Another shard, as which this one counts from now on; None: it counts as before.
+        conflict: Whether the shards contradict each other; else the shard waits for the others.
+    """
+    known = state.shards.get(change.shard)
+    first = known.hold if known else None
+    stands = Hold(
+        version=first.version if first else state.version,
+        position=first.position if first else change.position,
+        reason=why.reason,
+        hint=why.hint,
+        post=post,
+        queue=queue,
+    )
+    shard = state.after(change.shard, change.position, None, stands)
+    if like is not None:
+        shard = replace(shard, effective=like.effective, actual=like.actual)
+    state = state.with_shard(shard)
+    state = replace(state, names=_outside_target(state, state.columns, names))
+    decision = replace(
+        _decision(state, change, post),
+        outcome=Outcome.HOLD,
+        reason=why.reason,
+        hint=why.hint,
+        conflict=why.reason if conflict and not change.error else "",
+    )
+    return Step(state, decision, _joined_record(state))
+
+
+def left(state: TargetState, change: SchemaChange, settled: Settled) -> Step:
+    """The shard is gone, and the target moves to where the others bring it.
+
+    Args:
+        state: With the shard.
+        change: What is answered.
+        settled: Where the target moves to, and what opens of the others.
+    """
+    releases = [Release(shard, through) for shard, through in settled.releases.items()]
+    warnings = []
+    gone = state.shards.get(change.shard)
+    if gone and gone.hold:
+        # Its table is gone, and with it the schema that its rows waited for.
+        releases.append(Release(change.shard, state.version))
+        warnings.append(
+            f"{change.shard} was held at {gone.hold.position}: its rows after that are passed over"
+        )
+    step = emit(
+        settled.state, change, settled.answer, None, releases=releases, warnings=tuple(warnings)
+    )
+    assert step.decision is not None
+    return replace(step, decision=replace(step.decision, live=False))
+
+
+def with_statement(step: Step, statement: TargetStatement) -> Step:
+    """The same step with one more statement, executed last."""
+    decision = step.decision
+    assert decision is not None
+    reason = statement.reason
+    if decision.outcome is Outcome.EMIT:
+        reason = f"{decision.reason}; {reason}"
+    decision = replace(
+        decision,
+        outcome=Outcome.EMIT,
+        statements=(*decision.statements, statement),
+        reason=reason,
+    )
+    return replace(step, decision=decision)
+
+
+def with_warning(step: Step, warning: str) -> Step:
+    """The same step, with what the operator must know first."""
+    assert step.decision is not None
+    decision = replace(step.decision, warnings=(warning, *step.decision.warnings))
+    return replace(step, decision=decision)
+
+
+def _with_left_out(state: TargetState, release: Release) -> Release:
+    """The release of a shard's gates, with what the rows behind them are without."""
+    known = state.shards.get(release.shard)
+    return replace(release, left_out=tuple(sorted(known.left_out))) if known else release
+
+
+def _without(columns: tuple[ShardColumn, ...], left_out: Container[str]) -> tuple[ShardColumn, ...]:
+    """A shard's columns, of which some have no identity in the target."""
+    return tuple(ShardColumn("", c.column) if c.id in left_out else c for c in columns)
+
+
+def _outside_target(
+    state: TargetState, columns: Iterable[ShardColumn], names: Mapping[str, str]
+) -> dict[str, str]:
+    """The names of the columns that shards have and the target, with ``columns``, has not."""
+    ids = {*state.effective.ids, *state.final.ids}
+    if state.heads or state.skipping:
+        # A column can come with one change that waits for the DDL lock and go with a later one, or
+        # come with a change that does not count.
+        ids.update(*(schema.ids for schema in state.pool.counts()))
+    ids.difference_update(c.id for c in columns)
+    return {column_id: names[column_id] for column_id in sorted(ids)}
+
+
+def _decision(state: TargetState, change: SchemaChange, tracked: ShardSchema | None) -> Decision:
+    key = tracked.schema.primary_key if tracked else None
+    return Decision(
+        id=change.id,
+        target=state.target,
+        version=state.version,
+        shard=change.shard,
+        position=change.position,
+        outcome=Outcome.NOOP,
+        columns=tracked.columns if tracked else (),
+        key=key.columns if key else (),
+        snapshot=change.snapshot,
+        ddl=change.ddl,
+        ts_ms=change.ts_ms,
+    )
+
+
+def _answer(state: TargetState, command: OperatorCommand) -> Decision:
+    return Decision(
+        id=command.id,
+        target=state.target,
+        version=state.version,
+        shard=None,
+        position=BEGINNING,
+        outcome=Outcome.NOOP,
+        ddl=str(command),
+        ts_ms=command.ts_ms,
+    )
+
+
+def _joined_record(state: TargetState) -> JoinedSchema:
+    return JoinedSchema(
+        target=state.target,
+        version=state.version,
+        columns=state.columns,
+        schema=state.schema,
+        shards=len(state.shards),
+        held=len(state.held),
+    )

@@ -1,0 +1,63 @@
+"""What becomes of the target's rows of a shard that left. Pure.
+
+They stay, unless the route says that they are deleted, which needs origin columns that tell them
+from the rows of other shards.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from shardmerge.agents.coordination.state.target_state import TargetState
+from shardmerge.schemas.model.policies import RowsPolicy
+from shardmerge.schemas.pipeline.routing import TOOLS_TABLES
+from shardmerge.schemas.records.events import SchemaChange
+from shardmerge.schemas.target.row_statements import removal
+
+from .decision_records import Step, with_statement, with_warning
+
+_RENAME_TO = "RENAME TO "
+
+
+def with_removal(state: TargetState, change: SchemaChange, step: Step) -> Step:
+    """The answer to a shard's leave, with what becomes of its rows.
+
+    Args:
+        state: With the shard.
+        change: With which it left.
+        step: Its answer.
+    """
+    if _deletes(state, change) and not _is_swap(change):
+        reason = f"{change.shard} is gone"
+        return with_statement(step, removal(state.target, change.shard, state.origin, reason))
+    return with_warning(step, f"rows of {change.shard} stay in the target")
+
+
+def without_leaving(state: TargetState, change: SchemaChange) -> TargetState:
+    """The state without a shard that leaves, which knows whether rows of it stay.
+
+    Those of one that an online schema change tool swaps are its own again when it is back.
+
+    Args:
+        state: With the shard.
+        change: With which it leaves.
+    """
+    remaining = state.without_shard(change.shard)
+    if _deletes(state, change) or _is_swap(change):
+        return remaining
+    return replace(remaining, departed_rows=True)
+
+
+def _deletes(state: TargetState, change: SchemaChange) -> bool:
+    deletes = change.on_drop is RowsPolicy.DELETE and state.origin.tells_shards_apart
+    return deletes and state.schema is not None
+
+
+def _is_swap(change: SchemaChange) -> bool:
+    """Whether an online schema change tool put another table in the place of the shard's.
+
+    The one that it puts there holds the same rows.
+    """
+    names = [a.removeprefix(_RENAME_TO) for a in change.actions if a.startswith(_RENAME_TO)]
+    return any(re.fullmatch(TOOLS_TABLES, name.rpartition(".")[2]) for name in names)

@@ -1,0 +1,189 @@
+"""Columns that shards added anew while the target has values of their former ones. Pure.
+
+When every shard has dropped a column and added one of its name again, or has come with another one,
+the values in the target are none of theirs, and need not be such as can be converted: the target's
+column is made anew as well. So it is with a column that a shard converted while its rows waited
+already: what the shard converted the target has not got. A shard that just converted its column is
+read again then; where it cannot be, the target converts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+
+from shardmerge.agents.coordination.state.target_state import ShardState, TargetState
+from shardmerge.schemas.effects.row_effects import RowEffect, unknown_effects
+from shardmerge.schemas.effects.value_changes import keeps_values
+from shardmerge.schemas.lattice.join_index import JoinIndex
+from shardmerge.schemas.lattice.joined import ShardSchema
+from shardmerge.schemas.lattice.origin_columns import of_shard
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.model.policies import ExistingRows
+from shardmerge.schemas.model.shard_columns import ShardColumn
+from shardmerge.schemas.model.tables import Column
+from shardmerge.schemas.records.events import Decision, SchemaChange
+
+from .rereads import is_read_again
+
+
+@dataclass(frozen=True, slots=True)
+class Renewals:
+    """What is known of it when a target moves.
+
+    Attributes:
+        before: The shards before the change that moves it, whose holds tell what they did.
+        now: Of the shard that changes, the identities of columns that are anew with this change.
+        held: Those of ``before`` that were held.
+    """
+
+    before: Mapping[ShardId, ShardState] = field(default_factory=dict)
+    now: Mapping[ShardId, Set[str]] = field(default_factory=dict)
+    held: Collection[ShardId] = ()
+
+    def all_of(self, column_id: str, state: TargetState, index: JoinIndex) -> bool:
+        """Whether the values in the target's column are none of its shards' any more.
+
+        Args:
+            column_id: Its identity.
+            state: With the shards as they will be.
+            index: Of the schemas that are joined. Looks at all shards.
+        """
+        anew = False
+        for name, shard in state.shards.items():
+            schema = shard.final if index is state.final else shard.effective
+            if schema is None:
+                continue
+            if column_id not in schema.ids:
+                # Its rows may have values of before it gave the column up, which no server of
+                # the target would convert.
+                anew |= column_id not in state.fills
+                continue
+            if self._is_anew(column_id, shard, schema is shard.final):
+                anew = True
+                continue
+            real = shard.table
+            if not is_read_again(state.existing_rows, name, real):
+                return False
+        return anew
+
+    def _is_anew(self, column_id: str, shard: ShardState, with_all: bool) -> bool:
+        if column_id in self.now.get(shard.shard, ()):
+            return True
+        known = self.before.get(shard.shard)
+        if known is None or known.hold is None or not with_all:
+            return False
+        return any(effect.anew and effect.id == column_id for effect in known.hold.effects)
+
+
+NO_RENEWALS = Renewals()
+
+
+def renewals(state: TargetState, change: SchemaChange, tracked: ShardSchema) -> Renewals:
+    """The renewals behind a change.
+
+    Args:
+        state: Before it.
+        change: Of one shard.
+        tracked: Its schema afterwards, with identities.
+    """
+    known = state.shards.get(change.shard)
+    if known is None:
+        return Renewals(state.shards, {change.shard: set(tracked.ids)}, state.held)
+    added = zip(tracked.ids, change.lineage, strict=False)
+    now = {column_id for column_id, lineage in added if not lineage.before}
+    if is_late(known, state.existing_rows, change) and known.real is not None:
+        now |= _converted(known.real.columns, tracked.columns)
+    return Renewals(state.shards, {change.shard: now}, state.held)
+
+
+def made_anew(decision: Decision, columns: Sequence[ShardColumn]) -> set[str]:
+    """The columns whose values a decision drops, to add them again.
+
+    Args:
+        decision: With its statements.
+        columns: The target's after it.
+    """
+    dropped: set[str] = set()
+    found: set[str] = set()
+    for binding in (binding for statement in decision.statements for binding in statement.binds):
+        if not binding.name:
+            dropped.add(binding.column_id)
+        elif binding.column_id in dropped:
+            found.add(binding.column_id)
+    return found.intersection(c.id for c in columns if c.column.generated is None)
+
+
+def kept_values(
+    new: TargetState, known: Mapping[ShardId, tuple[RowEffect, ...]], renewed: Set[str]
+) -> dict[ShardId, tuple[RowEffect, ...]]:
+    """The effects on shards that have values in a column that the target makes anew.
+
+    A held shard's rows lose them as well; they come again when it is released.
+
+    Args:
+        new: After the decision.
+        known: The effects of changes.
+        renewed: See ``made_anew``.
+    """
+    found = {}
+    for name, shard in new.shards.items() if renewed else ():
+        effects = known.get(name, shard.hold.effects if shard.hold else ())
+        anew = {effect.id for effect in effects if effect.anew}
+        columns = of_shard(shard.real.columns) if shard.real else ()
+        without = anew | shard.left_out
+        kept = [c for c in columns if c.id in renewed and c.id not in without]
+        if kept:
+            reason = "the target's column was made anew, for values that it could not become"
+            found[name] = (*effects, *unknown_effects(kept, reason))
+    return found
+
+
+def is_late(known: ShardState | None, existing_rows: ExistingRows, change: SchemaChange) -> bool:
+    """Whether values that a shard converts with a change are none that the target could convert.
+
+    That is so when the shard was held before: rows that the target lacks can hold them. It must be
+    possible to read the shard again.
+    """
+    held = known is not None and known.hold is not None
+    return held and is_read_again(existing_rows, change.shard, change.after)
+
+
+def with_converted(
+    effects: Iterable[RowEffect], before: Sequence[ShardColumn], after: Sequence[ShardColumn]
+) -> list[RowEffect]:
+    """The effects of a late change (``is_late``), with the columns that it converts as anew.
+
+    Args:
+        effects: Of the change.
+        before: The shard's columns.
+        after: Those after the change.
+    """
+    converted = _converted(before, after)
+    return [replace(e, anew=e.anew or e.id in converted) for e in effects]
+
+
+def _converted(before: Sequence[ShardColumn], after: Sequence[ShardColumn]) -> set[str]:
+    """Columns that became ones that cannot hold everything that they held."""
+    known = {item.id: item.column for item in before}
+    return {item.id for item in after if item.id in known and _loses(known[item.id], item.column)}
+
+
+def _loses(before: Column, after: Column) -> bool:
+    return (before.nullable and not after.nullable) or not keeps_values(before.type, after.type)
+
+
+def renewed_behind_gate(known: ShardState | None, now: Iterable[RowEffect]) -> tuple[str, ...]:
+    """The columns of a held shard in which the rows that wait have values of no use any more.
+
+    Args:
+        known: The shard before a change; None when it is new.
+        now: The effects of the change.
+    """
+    if known is None or known.hold is None or known.real is None:
+        return ()
+    key, by_name = known.real.schema.primary_key, known.real.by_name
+    # Without its key a row cannot be told from others.
+    keys = {by_name[name.lower()] for name in key.columns} if key else set[str]()
+    had = set(known.real.ids) - keys
+    return tuple(dict.fromkeys(e.id for e in now if e.anew and e.id in had))

@@ -1,0 +1,371 @@
+"""Which rows of which shards have to be read again after a decision. Pure.
+
+Schema changes alter rows without row events (``schemas.row_effects``). What a change did to its
+shard's rows is compared with what the target holds for them when the decision is made that lets
+the changed rows in: at once, or for a held shard when it is released; its hold carries the effects
+of its changes until then. Where they may differ, and the target's origin columns tell the shard's
+rows from those of others, the decision gives them the values that the change put into all of them,
+if they are known. Otherwise it does what the shard's route says: asks for a snapshot of that table
+(or, where none can help, says so), accepts the difference, or pauses the shard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from shardmerge.agents.coordination.decision_records import Step, with_statement
+from shardmerge.agents.coordination.state.target_state import ShardState, TargetState
+from shardmerge.schemas.effects.row_effects import (
+    RowEffect,
+    arrival_effects,
+    differing,
+    held_effects,
+    moved_rows,
+    next_fills,
+    row_effects,
+    since_added,
+    unknown_effects,
+)
+from shardmerge.schemas.lattice.copied_columns import are_kin, is_in_line
+from shardmerge.schemas.lattice.joined import ShardSchema
+from shardmerge.schemas.lattice.origin_columns import of_shard
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.model.policies import ExistingRows
+from shardmerge.schemas.model.shard_columns import ShardColumn
+from shardmerge.schemas.records.events import (
+    Fixup,
+    FixupKind,
+    Outcome,
+    SchemaChange,
+    TargetStatement,
+)
+from shardmerge.schemas.target.dialects.dialect import Dialect
+from shardmerge.schemas.target.row_statements import filling
+
+from .column_replacement import is_late, kept_values, made_anew, renewed_behind_gate, with_converted
+from .leftovers import left_over, with_cleared
+from .rereads import is_read_as_whole, lost_by_reading, why_not_read_again
+from .whole_readings import with_awaited, with_mates
+
+_KINDS = {
+    ExistingRows.REREAD: FixupKind.SNAPSHOT,
+    ExistingRows.ACCEPT: FixupKind.ACCEPT,
+    ExistingRows.HOLD: FixupKind.HOLD,
+}
+_OUTCOMES = {
+    FixupKind.SNAPSHOT: "they are read again",
+    FixupKind.RELOAD: "they are taken out of the target, and read again",
+    FixupKind.WHOLE: "the table is read again as a whole (by the watchdog), its rows wait for that",
+    FixupKind.UPDATE: "they get the same values",
+    FixupKind.ACCEPT: "they stay different until they are written again",
+    FixupKind.HOLD: "the shard is paused: look at them, then resume it",
+}
+
+
+def with_fixups(
+    old: TargetState, change: SchemaChange | None, step: Step, dialect: Dialect
+) -> Step:
+    """The step with what its change did to existing rows worked in.
+
+    Args:
+        old: The state before the change.
+        change: The change; None for an operator's command.
+        step: Its answer, without fix-ups.
+        dialect: The target's kind and version.
+    """
+    decision, new = step.decision, step.state
+    if decision is None or decision.outcome is Outcome.REFUSED:
+        return step
+    effects = {name: _hold_effects(old, name) for name in decision.released}
+    now: Sequence[RowEffect] = ()
+    if change is not None and (change.after is not None or change.error):
+        effects[change.shard], now = _effects(old, change, new)
+    copied = {i for copy in (*old.copies, *new.copies) for i in (copy.before, copy.after)}
+    if change is None or old.skipping:
+        effects |= _late_columns(old, new, effects)
+    renewed = made_anew(decision, new.columns)
+    lost = kept_values(new, effects, renewed)
+    effects |= lost
+    effects |= _counting_again(old, new, effects)
+    new = _carried(new, effects)
+    moved = [name for name in effects if name in new.shards and not new.shards[name].hold]
+    had = [column for column in old.columns if column.id not in renewed]
+    given_up = _given_up(old, new, moved)
+    fills = next_fills(old.fills, had, new.columns, given_up)
+    # Their values stand now in the one, now in the other.
+    fills = {column_id: fill for column_id, fill in fills.items() if column_id not in copied}
+    if fills != old.fills:
+        new = replace(new, fills=fills)
+    fixups = [*decision.fixups]  # an operator's
+    reloaded = {reload.shard for reload in decision.reloads}
+    # What was read as a whole has come already.
+    asked = (reload.shard for reload in decision.reloads if not reload.began_ms)
+    fixups += [_reloading(new.shards[name]) for name in asked]
+    left = left_over(old, new, given_up, decision.statements)
+    for name in sorted({*moved, *left} - reloaded):
+        columns = _that_count(new.shards[name])
+        since = since_added(effects.get(name, ()), renewed)
+        found = differing(since, columns, had, new.columns, old.fills)
+        early = left.get(name, [])
+        if not (found or early):
+            continue
+        fixup, statement = _fixup(new, name, (*found, *early), dialect, copied)
+        fixups.append(fixup)
+        if statement is not None:
+            if early and (cleared := _filling(new, name, early, dialect, copied)):
+                step = with_cleared(step, cleared, early)
+            if found and (filled := _filling(new, name, found, dialect, copied)):
+                step = with_statement(step, filled)
+    fixups = with_mates(new, fixups)
+    new = with_awaited(new, fixups, reloaded)
+    decision = step.decision
+    assert decision is not None
+    told = [*map(_warning, fixups), *_held_warnings(new, lost, renewed)]
+    told += _moved_warnings(change) if change else ()
+    told += [w for f in fixups for w in lost_by_reading(f, _columns(new.shards[f.shard].real))]
+    for fixup in fixups:
+        if fixup.kind is FixupKind.HOLD and not new.shards[fixup.shard].paused:
+            new = new.with_shard(replace(new.shards[fixup.shard], paused=True))
+            decision = replace(decision, pauses=tuple(sorted((*decision.pauses, fixup.shard))))
+    decision = replace(
+        decision,
+        fixups=tuple(fixups),
+        warnings=(*decision.warnings, *told),
+        renewed=renewed_behind_gate(old.shards.get(change.shard) if change else None, now),
+    )
+    return Step(new, decision, step.joined)
+
+
+def _hold_effects(old: TargetState, name: ShardId) -> tuple[RowEffect, ...]:
+    known = old.shards.get(name)
+    return known.hold.effects if known and known.hold else ()
+
+
+def _effects(
+    old: TargetState, change: SchemaChange, new: TargetState
+) -> tuple[tuple[RowEffect, ...], Sequence[RowEffect]]:
+    """What the shard's changes that the target has not followed did to its rows, this one too.
+
+    Returns:
+        All of it, and what this change did.
+    """
+    known, shard = old.shards.get(change.shard), new.shards.get(change.shard)
+    earlier = _hold_effects(old, change.shard)
+    before = _columns(known.real if known else None)
+    if shard is None or change.snapshot:
+        return earlier, ()
+    if change.error:
+        reason = "a statement that could not be read may have changed it"
+        unknown = unknown_effects(before, reason)
+        return held_effects(earlier, unknown, before, before), unknown
+    after = _columns(shard.real)
+    moved = _moved(old, new, before, after, change)
+    now = list(row_effects(before, after, change.lineage, moved)) if change.lineage else []
+    if is_late(known, new.existing_rows, change):
+        now = with_converted(now, before, after)
+    now += arrival_effects(after, change.actions)
+    if known and known.hold and moved:
+        reason = "it was renamed while its rows waited"
+        now += unknown_effects([item for item in after if item.id in moved.values()], reason)
+    return held_effects(earlier, now, before, after, moved), now
+
+
+def _moved(
+    old: TargetState,
+    new: TargetState,
+    before: Sequence[ShardColumn],
+    after: Sequence[ShardColumn],
+    change: SchemaChange,
+) -> dict[str, str]:
+    """Columns that got another identity by a rename, whose values the target moves or has moved.
+
+    What only held changes knew, no row of the target has: it can become anything of its kin.
+    """
+    by_name = {item.column.name.lower(): item for item in before}
+    there = {item.id for item in old.columns}
+    found = {}
+    for item, line in zip(after, change.lineage, strict=False):
+        was = by_name.get(line.before.lower()) if line.before else None
+        if was is None or was.id == item.id:
+            continue
+        if was.column.generated is not None or item.column.generated is not None:
+            continue
+        kin = is_in_line if was.id in there else are_kin
+        if kin(new.copies, was.id, item.id):
+            found[was.id] = item.id
+    return found
+
+
+def _late_columns(
+    old: TargetState, new: TargetState, effects: Mapping[ShardId, tuple[RowEffect, ...]]
+) -> dict[ShardId, tuple[RowEffect, ...]]:
+    """Shards that had a column before the target got it: an operator kept it from following.
+
+    With what they have done otherwise: ``effects``, or what a held shard carries.
+    """
+    had = {item.id for item in old.columns}
+    late = {c.id for c in new.columns if c.id not in had and c.column.generated is None}
+    if not late:
+        return {}
+    found = {}
+    for name, shard in new.shards.items():
+        known = old.shards.get(name)
+        if known is None:
+            continue
+        earlier = effects.get(name, shard.hold.effects if shard.hold else ())
+        without = {effect.id for effect in earlier if effect.anew} | shard.left_out
+        columns = [c for c in _columns(known.real) if c.id in late and c.id not in without]
+        if columns:
+            reason = "it had values already when the target got it"
+            found[name] = (*earlier, *unknown_effects(columns, reason))
+    return found
+
+
+def _counting_again(
+    old: TargetState, new: TargetState, effects: Mapping[ShardId, Sequence[RowEffect]]
+) -> dict[ShardId, tuple[RowEffect, ...]]:
+    """The effects on shards of whose columns a command left the values out until now."""
+    found = {}
+    for name, known in effects.items():
+        before, after = old.shards.get(name), new.shards.get(name)
+        if before is None or after is None or after.hold or not before.left_out:
+            continue
+        anew = {effect.id for effect in known if effect.anew}
+        again = before.left_out - after.left_out - anew
+        columns = [item for item in _that_count(after) if item.id in again]
+        reason = "its values were left out until now"
+        found[name] = (*known, *unknown_effects(columns, reason))
+    return found
+
+
+def _that_count(shard: ShardState) -> tuple[ShardColumn, ...]:
+    """The columns of a shard that is not held whose values its rows bring."""
+    return tuple(item for item in _columns(shard.real) if item.id not in shard.left_out)
+
+
+def _columns(schema: ShardSchema | None) -> tuple[ShardColumn, ...]:
+    return of_shard(schema.columns) if schema else ()
+
+
+def _carried(state: TargetState, effects: dict[ShardId, tuple[RowEffect, ...]]) -> TargetState:
+    """The state in which every shard that is still held carries its effects."""
+    for name, found in effects.items():
+        shard = state.shards.get(name)
+        if shard and shard.hold and shard.hold.effects != found:
+            state = state.with_shard(replace(shard, hold=replace(shard.hold, effects=found)))
+    return state
+
+
+def _given_up(old: TargetState, new: TargetState, moved: Iterable[ShardId]) -> set[str]:
+    """Columns that a shard has no longer, or that are left out, whose values its rows keep there.
+
+    A shard that was held may have given it up while it was held, and had it until then.
+    """
+    found: set[str] = set()
+    for name in moved:
+        before, after = old.shards.get(name), new.shards[name]
+        schemas = before.schemas if before else ()
+        ids = {item.id for schema in schemas for item in _columns(schema)}
+        found.update(ids.difference(item.id for item in _that_count(after)))
+    return found
+
+
+def _fixup(
+    new: TargetState,
+    name: ShardId,
+    found: Sequence[RowEffect],
+    dialect: Dialect,
+    copied: Container[str],
+) -> tuple[Fixup, TargetStatement | None]:
+    """What is done about effects that the target does not show, and the statement that does it."""
+    columns = tuple(effect.name for effect in found)
+    reason = "; ".join(f"{effect.name}: {effect.reason}" for effect in found)
+    statement = _filling(new, name, found, dialect, copied)
+    kind = _KINDS[new.existing_rows] if statement is None else FixupKind.UPDATE
+    if kind is not FixupKind.SNAPSHOT:
+        return Fixup(name, kind, columns, reason), statement
+    schema = new.shards[name].table
+    if is_read_as_whole(name, schema):
+        return Fixup(name, FixupKind.WHOLE, columns, reason), None
+    if why_not := why_not_read_again(name, schema):
+        kind = FixupKind.ACCEPT
+        reason += f"; {why_not}"
+    return Fixup(name, kind, columns, reason), None
+
+
+def _reloading(shard: ShardState) -> Fixup:
+    """The fix-up of a shard whose rows the target's new primary key does not tell apart."""
+    assert shard.table is not None
+    key = shard.table.primary_key
+    reason = "the primary key is another one, and no row event told its values"
+    return Fixup(shard.shard, FixupKind.RELOAD, key.columns if key else (), reason)
+
+
+def _filling(
+    new: TargetState,
+    name: ShardId,
+    found: Sequence[RowEffect],
+    dialect: Dialect,
+    copied: Container[str],
+) -> TargetStatement | None:
+    """The statement that brings the target's rows of a shard to what the shard's rows hold.
+
+    None where the target does not tell them from others, one of the values is not known, or a
+    column is one of two whose values are brought together (``copied``).
+    """
+    if any(effect.id in copied for effect in found):
+        return None
+    if not new.origin.tells_shards_apart or not new.propagates:
+        return None
+    columns = {item.id: item.column for item in new.columns}
+    values = []
+    for effect in found:
+        column = columns[effect.id]
+        literal = None
+        if column.generated is None:
+            literal = dialect.row_value(effect.fill, column)
+        if literal is None:
+            return None
+        values.append((column, literal))
+    reason = f"rows that {name} had before hold other values than the target's"
+    return filling(
+        new.target,
+        name,
+        new.origin,
+        values,
+        reason,
+        dialect=dialect,
+        columns=list(columns.values()),
+    )
+
+
+def _warning(fixup: Fixup) -> str:
+    if not fixup.columns:
+        return f"{fixup.shard}: {_OUTCOMES[fixup.kind]}: {fixup.reason}"
+    return (
+        f"rows that {fixup.shard} had before may differ in {', '.join(fixup.columns)}, "
+        f"{_OUTCOMES[fixup.kind]}: {fixup.reason}"
+    )
+
+
+def _held_warnings(new: TargetState, lost: Iterable[ShardId], renewed: Container[str]) -> list[str]:
+    """What is said of held shards whose values go with columns that are made anew."""
+    found = []
+    for name in sorted(lost):
+        if new.shards[name].hold:
+            columns = _columns(new.shards[name].real)
+            names = ", ".join(item.column.name for item in columns if item.id in renewed)
+            found.append(
+                f"rows that {name} had before lack {names}, until the shard is held no longer: "
+                "then they are read again"
+            )
+    return found
+
+
+def _moved_warnings(change: SchemaChange) -> list[str]:
+    return [
+        f"{action} on {change.shard} moves rows without row events: the target keeps those that "
+        "went, and lacks those that came until they are written again"
+        for action in moved_rows(change.actions)
+    ]

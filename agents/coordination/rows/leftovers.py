@@ -1,0 +1,87 @@
+"""Values that shards left behind in the target, in columns that become narrower. Pure.
+
+A shard that gives a column up (drops it, or renames it to one that others have) leaves its values
+in its rows there. No schema counts them, and nobody minds, until the target's column takes fewer
+values than it did: then the target refuses that for values that no shard has. So the rows of every
+shard that lacks the column get what rows without it have, like other rows that differ
+(``fixups``), and the statement that makes the column narrower waits for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import replace
+
+from shardmerge.agents.coordination.decision_records import Step
+from shardmerge.agents.coordination.state.target_state import TargetState
+from shardmerge.schemas.effects.added_column_values import fill_text
+from shardmerge.schemas.effects.row_effects import RowEffect
+from shardmerge.schemas.effects.value_changes import keeps_values
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.records.events import StatementKind, TargetStatement
+
+
+def left_over(
+    old: TargetState,
+    new: TargetState,
+    given_up: Container[str],
+    statements: Sequence[TargetStatement],
+) -> dict[ShardId, list[RowEffect]]:
+    """The shards without a column that becomes narrower, where their rows may have values in it.
+
+    A shard that is held is left out: its rows behind the gate are as it will be released with.
+
+    Args:
+        old: The state before a decision.
+        new: The state after it.
+        given_up: Columns that a shard gave up with it.
+        statements: Of the decision. Where the target's values are converted, what cannot be is a
+            matter of ``renewals``.
+
+    Returns:
+        Shard → an effect for each such column, with the target's name of it.
+    """
+    before = {item.id: item.column for item in old.columns}
+    debts = {s.subjects[0] for s in statements if s.kind is StatementKind.CONTRACTING}
+    debts -= {s.subjects[0] for s in statements if s.kind is StatementKind.SWITCHING}
+    narrower = [
+        item
+        for item in new.columns
+        if item.id in before
+        # What is known is what ADD COLUMN put in, which fits.
+        and (item.id not in old.fills or item.id in given_up)
+        and f"column:{item.column.name.lower()}" in debts
+        and item.column.generated is None
+        and not keeps_values(before[item.id].type, item.column.type)
+    ]
+    found: dict[ShardId, list[RowEffect]] = {}
+    for item in narrower:
+        reason = "it has no such column any more, and its rows there may hold values of before"
+        effect = RowEffect(item.id, item.column.name, fill_text(item.column), reason)
+        for name, shard in new.shards.items():
+            if shard.hold is None and shard.real is not None and item.id not in shard.real.ids:
+                found.setdefault(name, []).append(effect)
+    return found
+
+
+def with_cleared(step: Step, statement: TargetStatement, effects: Iterable[RowEffect]) -> Step:
+    """The step with a statement that takes left values out, before the columns become narrower.
+
+    Rows of before the shard gave the column up can still be on the way. So it waits as those debts
+    do, for the rows of all shards, and no row waits for it.
+
+    Args:
+        step: Whose decision makes the columns narrower.
+        statement: Changes the rows of one shard.
+        effects: On the columns (``left_over``).
+    """
+    decision = step.decision
+    assert decision is not None
+    subjects = {f"column:{effect.name.lower()}" for effect in effects}
+    before, after = list[TargetStatement](), list(decision.statements)
+    while not (
+        after[0].kind is StatementKind.CONTRACTING and not subjects.isdisjoint(after[0].subjects)
+    ):
+        before.append(after.pop(0))
+    cleared = replace(statement, shard=None)
+    return replace(step, decision=replace(decision, statements=(*before, cleared, *after)))

@@ -1,0 +1,431 @@
+"""What the coordinator knows of one target, as a frozen value.
+
+Nothing here decides; ``coordinator`` does. A changed state shares its structure with the one before
+it, and what is computed from the shards (the indexes of the two joins, the pool of schemas) is
+changed along with them: a change costs what it touches, not the number of shards. ``state_rows``
+has the stored form.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from immutables import Map
+
+from shardmerge.schemas.effects.row_effects import RowEffect
+from shardmerge.schemas.lattice.change_effect import ChangeEffect
+from shardmerge.schemas.lattice.copied_columns import Copy, still_known
+from shardmerge.schemas.lattice.counts import Counts, recounted
+from shardmerge.schemas.lattice.join_index import JoinIndex
+from shardmerge.schemas.lattice.joined import JoinedTable, ShardSchema
+from shardmerge.schemas.lattice.origin_columns import own_schema
+from shardmerge.schemas.lattice.schema_pool import SchemaPool
+from shardmerge.schemas.lattice.type_join import TypeRules
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.origin import NO_ORIGIN, Origin
+from shardmerge.schemas.model.policies import ExistingRows, Keyless, Mode, RenamePolicy, TypePolicy
+from shardmerge.schemas.model.position import SourcePosition
+from shardmerge.schemas.model.shard_columns import ShardColumn
+from shardmerge.schemas.model.tables import TableSchema
+
+from .effective_schema import counted, left_out
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A change as a shard made it.
+
+    Attributes:
+        actions: What the shard did, as canonical texts; people are told these.
+        effect: What came of it; None when that is not known.
+    """
+
+    actions: tuple[str, ...]
+    effect: ChangeEffect | None = None
+
+    def is_like(self, other: Made) -> bool:
+        """Whether both are the same change."""
+        known = self.effect is not None
+        return self.actions == other.actions or (known and self.effect == other.effect)
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A change of a held shard that waits for the target's DDL lock.
+
+    Attributes:
+        made: What the shard did.
+        post: The shard's schema after it; None when it is unknown.
+        version: Of the last decision whose gate opens when the change is executed; 0 when it
+            opens none.
+        position: Of the first such gate.
+    """
+
+    made: Made
+    post: ShardSchema | None
+    version: int
+    position: SourcePosition
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Why a shard stands at its gate.
+
+    Attributes:
+        version: Of the decision that held it; the gate stands where that decision does.
+        post: The shard's schema after its conflicting changes so far; None when it is unknown.
+        queue: Its changes that wait for the DDL lock, in their order, the last one with ``post``.
+            Empty in optimistic mode, and for a shard that has no effective schema yet.
+        effects: What its held changes did to rows that it had already.
+    """
+
+    version: int
+    position: SourcePosition
+    reason: str
+    hint: str
+    post: ShardSchema | None
+    queue: tuple[Pending, ...] = ()
+    effects: tuple[RowEffect, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ShardState:
+    """One live shard.
+
+    Attributes:
+        effective: The schema that counts in the join: before the conflicting change while the
+            shard is held. None when it has none yet (it arrived in conflict or unreadable).
+        position: Gate of its last change; ``version``: of that change's decision.
+        actual: The schema that it has where it is not held, or had before it was held; None when
+            that is the effective one. They differ after a change that was skipped.
+        paused: Whether its rows wait because an operator, or its route, said so.
+    """
+
+    shard: ShardId
+    effective: ShardSchema | None
+    position: SourcePosition
+    version: int
+    hold: Hold | None = None
+    actual: ShardSchema | None = None
+    paused: bool = False
+
+    @property
+    def real(self) -> ShardSchema | None:
+        """What the shard really has, as far as it is known."""
+        if self.hold and self.hold.post:
+            return self.hold.post
+        return self.actual or self.effective
+
+    @property
+    def table(self) -> TableSchema | None:
+        """Its table as its server has it, without origin columns; None while that is not known."""
+        return own_schema(self.real) if self.real else None
+
+    @property
+    def final(self) -> ShardSchema | None:
+        """With what it counts after all its changes; the effective one while that is unknown."""
+        post = self.hold.post if self.hold else None
+        return self.effective if post is None else self.counted(post)
+
+    def counted(self, schema: ShardSchema) -> ShardSchema:
+        """With what it counts when it has this schema."""
+        if self.actual is None or self.effective is None:
+            return schema
+        return counted(schema, self.actual, self.effective)
+
+    def having(self, schema: ShardSchema, hold: Hold | None = None) -> ShardState:
+        """The same shard when a change that brings this schema is executed."""
+        counts = self.counted(schema)
+        actual = None if counts == schema else schema
+        return replace(self, effective=counts, actual=actual, hold=hold)
+
+    @property
+    def left_out(self) -> frozenset[str]:
+        """Columns whose values in its rows do not count, as those before its hold were decided."""
+        if self.actual is None or self.effective is None:
+            return frozenset()
+        return left_out(self.actual, self.effective)
+
+    @property
+    def schemas(self) -> tuple[ShardSchema, ...]:
+        """The schemas that it refers to."""
+        found = [self.effective, self.actual]
+        if self.hold:
+            # The last pending change has the hold's.
+            found += [pending.post for pending in self.hold.queue[:-1]]
+            found.append(self.hold.post)
+        return tuple(schema for schema in found if schema is not None)
+
+    @property
+    def head(self) -> Made | None:
+        """Its first change that waits for the DDL lock; None without one."""
+        return self.hold.queue[0].made if self.hold and self.hold.queue else None
+
+    @property
+    def rest(self) -> Hold | None:
+        """Its hold when the first change that it waits with is done with; None when it was all."""
+        hold = self.hold
+        if hold is None or len(hold.queue) < 2:
+            return None
+        rest = hold.queue[1:]
+        return replace(
+            hold,
+            version=rest[0].version,
+            position=rest[0].position,
+            reason=f"waits for the DDL lock: {', '.join(rest[0].made.actions)}",
+            queue=rest,
+        )
+
+    @property
+    def popped(self) -> ShardState:
+        """The same shard when its first change that waits for the lock is executed."""
+        assert self.hold is not None
+        first = self.hold.queue[0].post
+        assert first is not None
+        return self.having(first, self.rest)
+
+    @property
+    def released(self) -> ShardState:
+        """The same shard, counting with its schema after all its changes."""
+        assert self.hold is not None
+        assert self.hold.post is not None
+        return self.having(self.hold.post)
+
+
+@dataclass(frozen=True, slots=True)
+class TargetState:
+    """One target.
+
+    Attributes:
+        version: Of the latest decision; 0 before the first.
+        shards: Live shards by identity, in no order.
+        columns: The target's columns with identities, as of the latest decision; the column
+            definitions are the target's, with the target's names.
+        schema: The target's schema as of the latest decision; None before it exists.
+        names: Identity → name in the target, of the columns that only shards have: those of a held
+            change, and generated columns that another shard lacks.
+        generations: Highest generation given so far, by folded name at birth.
+        copies: Renames by copying, as long as both identities are known, sorted.
+        fills: Identity → what the target holds in rows of shards that lack the column, see
+            ``row_effects.next_fills``.
+        seen: Per source the (offset, ordinal) of the latest schema change decided.
+        held: The held shards, as the keys of a mapping.
+        effective, final: Of the shards' effective and final schemas; the same value when no shard
+            is held with a schema of its own.
+        heads: How many held shards have which first change that waits for the DDL lock.
+        finals: How many shards have which final schema.
+        standing: How many shards that do not wait for the lock count with which schema.
+        skipping: How many shards count with another schema than they have.
+        pool: The schemas that the shards refer to.
+        mode: In which the shards move.
+        mode_is_set: Whether an operator set it; else it is that of the latest schema change.
+        renames: What becomes of a column that one shard renames before the others.
+        propagates: Whether the target's schema follows the join.
+        existing_rows: What becomes of rows that DDL changed without row events.
+        keyless: What becomes of shards without a primary key.
+        types: Which types of one column go together.
+        policies: Those that an operator set instead of the routes': name → value, see
+            ``commands.POLICIES``.
+        awaited: Shards whose tables are to be read as a whole, which was not told yet, sorted.
+        departed_rows: Whether rows of shards that left stay in the target.
+        told: What the target does without, as its decisions told, see ``TargetSchema.sentences``.
+        origin: The target's origin columns: those of the route when the first shard came.
+        defaults: What utf8mb4 is collated by where nothing is written, on the sources' servers; it
+            is not stored.
+        joined: The join whose schema the target has, to see that nothing changed; None when it is
+            not known, as after a restart.
+    """
+
+    target: TargetTable
+    version: int = 0
+    shards: Map[ShardId, ShardState] = field(default_factory=Map)
+    columns: tuple[ShardColumn, ...] = ()
+    schema: TableSchema | None = None
+    names: Mapping[str, str] = field(default_factory=dict)
+    generations: Mapping[str, int] = field(default_factory=dict)
+    copies: tuple[Copy, ...] = ()
+    fills: Mapping[str, str] = field(default_factory=dict)
+    seen: Map[str, tuple[int, int]] = field(default_factory=Map)
+    held: Map[ShardId, None] = field(default_factory=Map, compare=False)
+    effective: JoinIndex = field(default_factory=JoinIndex, compare=False)
+    final: JoinIndex = field(default_factory=JoinIndex, compare=False)
+    heads: Counts[Made] = field(default_factory=Map, compare=False)
+    finals: Counts[ShardSchema] = field(default_factory=Map, compare=False)
+    standing: Counts[ShardSchema] = field(default_factory=Map, compare=False)
+    skipping: int = field(default=0, compare=False)
+    pool: SchemaPool = field(default_factory=SchemaPool, compare=False)
+    joined: JoinedTable | None = field(default=None, compare=False)
+    mode: Mode = Mode.OPTIMISTIC
+    mode_is_set: bool = False
+    renames: RenamePolicy = RenamePolicy.MAP
+    propagates: bool = True
+    existing_rows: ExistingRows = ExistingRows.REREAD
+    keyless: Keyless = Keyless.COUNT
+    types: TypePolicy = TypePolicy.WIDE
+    policies: Mapping[str, str] = field(default_factory=dict)
+    awaited: tuple[ShardId, ...] = ()
+    departed_rows: bool = False
+    told: tuple[str, ...] = ()
+    origin: Origin = NO_ORIGIN
+    defaults: frozenset[str] = field(default=frozenset(), compare=False)
+
+    @property
+    def type_rules(self) -> TypeRules:
+        """How the types of one column are joined."""
+        return TypeRules(self.types, self.defaults)
+
+    def after(
+        self,
+        shard: ShardId,
+        position: SourcePosition,
+        schema: ShardSchema | None,
+        hold: Hold | None = None,
+    ) -> ShardState:
+        """A shard after the change that this state's version answers.
+
+        Args:
+            shard: It may be new.
+            position: Of the change.
+            schema: What the shard has; None when it counts as before, because it is held.
+            hold: Why it stands, if it does.
+        """
+        known = self.shards.get(shard) or ShardState(shard, None, position, self.version)
+        known = replace(known, position=position, version=self.version)
+        return replace(known, hold=hold) if schema is None else known.having(schema, hold)
+
+    def with_shard(self, shard: ShardState) -> TargetState:
+        """The state with that shard as given."""
+        return self._with(shard.shard, shard)
+
+    def without_shard(self, shard: ShardId) -> TargetState:
+        """The state after that shard left."""
+        return self._with(shard, None)
+
+    def opened(self) -> list[ShardState]:
+        """The held shards with a schema of their own, which the end of the conflict releases."""
+        held = (self.shards[shard] for shard in sorted(self.held))
+        return [shard for shard in held if shard.hold and shard.hold.post]
+
+    def with_all_released(self) -> TargetState:
+        """The state in which every held shard with a known schema counts with it."""
+        state = self
+        for shard in self.opened():
+            state = state.with_shard(shard.released)
+        if state.effective is state.final:
+            return state
+        return replace(state, effective=state.final)
+
+    def with_known_copies(self) -> TargetState:
+        """The state without copies of columns that nobody has any more."""
+        if not self.copies:
+            return self
+        there = {c.id for c in self.columns}
+        there.update(column_id for schema in self.pool.counts() for column_id in schema.ids)
+        return replace(self, copies=still_known(self.copies, there.__contains__))
+
+    def _with(self, name: ShardId, new: ShardState | None) -> TargetState:
+        old = self.shards.get(name)
+        pool = self.pool.exchanged(old.schemas if old else (), new.schemas if new else ())
+        if new is not None:
+            new = _pooled(new, pool)
+        effective = self.effective.with_shard(
+            old.effective if old else None, new.effective if new else None
+        )
+        both = self.effective is self.final and not (old and old.hold) and not (new and new.hold)
+        final = (
+            effective
+            if both
+            else self.final.with_shard(old.final if old else None, new.final if new else None)
+        )
+        heads = recounted(self.heads, _heads(old), _heads(new))
+        finals = recounted(self.finals, _finals(old), _finals(new))
+        standing = recounted(self.standing, _standing(old), _standing(new))
+        shards = self.shards.delete(name) if new is None and old is not None else self.shards
+        held = self.held.delete(name) if name in self.held else self.held
+        if new is not None:
+            shards = shards.set(name, new)
+            held = held.set(name, None) if new.hold else held
+        return replace(
+            self,
+            shards=shards,
+            held=held,
+            effective=effective,
+            final=final,
+            heads=heads,
+            finals=finals,
+            standing=standing,
+            skipping=self.skipping + _skips(new) - _skips(old),
+            pool=pool,
+        )
+
+
+def assembled(state: TargetState, shards: Iterable[ShardState]) -> TargetState:
+    """A state with these shards, and everything that is computed from them.
+
+    Args:
+        state: Without shards.
+        shards: All of them. The cost is one look at each, and one at each column of each
+            different schema.
+    """
+    pool = SchemaPool()
+    found: dict[ShardId, ShardState] = {}
+    for shard in shards:
+        pool = pool.exchanged((), shard.schemas)
+        found[shard.shard] = _pooled(shard, pool)
+    held = {name: None for name, shard in found.items() if shard.hold}
+    opened = [shard for name in held if (shard := found[name]).final is not shard.effective]
+    effective = JoinIndex()
+    for schema, times in Counter(s.effective for s in found.values() if s.effective).items():
+        effective = effective.with_shard(None, schema, times)
+    final = effective
+    for shard in opened:
+        final = final.with_shard(shard.effective, shard.final)
+    heads = Counter(head for name in held for head in _heads(found[name]))
+    finals = Counter(schema for shard in found.values() for schema in _finals(shard))
+    standing = Counter(schema for shard in found.values() for schema in _standing(shard))
+    return replace(
+        state,
+        shards=Map(found),
+        held=Map(held),
+        effective=effective,
+        final=final,
+        heads=Map(heads),
+        finals=Map(finals),
+        standing=Map(standing),
+        skipping=sum(map(_skips, found.values())),
+        pool=pool,
+    )
+
+
+def _heads(shard: ShardState | None) -> tuple[Made, ...]:
+    head = shard.head if shard else None
+    return () if head is None else (head,)
+
+
+def _finals(shard: ShardState | None) -> tuple[ShardSchema, ...]:
+    final = shard.final if shard else None
+    return () if final is None else (final,)
+
+
+def _standing(shard: ShardState | None) -> tuple[ShardSchema, ...]:
+    counts = shard.effective if shard and shard.head is None else None
+    return () if counts is None else (counts,)
+
+
+def _skips(shard: ShardState | None) -> bool:
+    return shard is not None and shard.actual is not None
+
+
+def _pooled(shard: ShardState, pool: SchemaPool) -> ShardState:
+    """The shard with the pool's objects for its schemas."""
+    effective, hold, actual = shard.effective, shard.hold, shard.actual
+    if effective is not None:
+        effective = pool.one(effective)
+    if actual is not None:
+        actual = pool.one(actual)
+    if hold is not None:
+        queue = tuple(replace(p, post=pool.one(p.post) if p.post else None) for p in hold.queue)
+        hold = replace(hold, post=pool.one(hold.post) if hold.post else None, queue=queue)
+    return replace(shard, effective=effective, hold=hold, actual=actual)

@@ -1,0 +1,231 @@
+"""The two agents as folds: one source record and an agent's rows in, effects out. Pure."""
+
+from __future__ import annotations
+
+import traceback
+from dataclasses import replace
+from pathlib import PurePath
+
+from shardmerge.agents.coordination import coordinator
+from shardmerge.agents.coordination.decision_records import Step
+from shardmerge.agents.coordination.state.target_state import TargetState
+from shardmerge.agents.tracking import tracker
+from shardmerge.connectors.debezium.envelope import schema_change_event
+from shardmerge.connectors.debezium.signals import snapshot_signal
+from shardmerge.schemas.model.errors import ContractError
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.pipeline import topics
+from shardmerge.schemas.pipeline.file import Pipeline
+from shardmerge.schemas.pipeline.source_server import server_context, utf8mb4_defaults
+from shardmerge.schemas.records import codec
+from shardmerge.schemas.records.events import (
+    ChangeId,
+    CommandKind,
+    Decision,
+    JoinedSchema,
+    OperatorCommand,
+    Outcome,
+    SchemaChange,
+)
+from shardmerge.schemas.target.dialects.dialect import Dialect
+from shardmerge.schemas.target.dialects.dialects import dialect_of
+
+from .effects import Effects, Rows, Send, SourceRecord
+from .store import TargetStates, TrackedTables, last_statement, last_statement_puts, tracked_puts
+
+
+class TrackerFold:
+    """Schema-change records of every source → SchemaChanges in the schema-log."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self._rules = pipeline.routes
+        self._contexts = {s.name: server_context(s) for s in pipeline.sources}
+        self._schema_log = topics.schema_log(pipeline).name
+        self._ddl = topics.ddl(pipeline).name
+        self._tables = TrackedTables()
+        self._commands = topics.commands(pipeline).name
+
+    def __call__(self, rows: Rows, record: SourceRecord) -> Effects:
+        """Fold one record.
+
+        Raises:
+            ContractError: Not a schema-change record of a source of this pipeline.
+        """
+        if record.topic == self._commands:
+            return self._forward(rows, record)
+        event = schema_change_event(record.topic, record.offset, record.key, record.value)
+        context = self._contexts.get(event.source)
+        if context is None or event.source != record.topic:
+            raise ContractError(
+                f"{record.topic}@{record.offset} is of source {event.source!r}",
+                hint="each connector's topic.prefix must be its source's name in the pipeline file",
+            )
+        last = last_statement(rows, event.source)
+        result = tracker.track(self._tables.over(rows), event, self._rules, context, last)
+        sends = [
+            Send(self._schema_log, str(c.target).encode(), codec.encode(c), _change_headers(c))
+            for c in result.changes
+        ]
+        if result.ignored is not None:
+            sends.append(_decision_send(self._ddl, result.ignored))
+        puts = tracked_puts(result.puts)
+        if result.last != last:
+            puts |= last_statement_puts(event.source, result.last)
+        return Effects(puts, tuple(sends))
+
+    def _forward(self, rows: Rows, record: SourceRecord) -> Effects:
+        """A command into the schema-log; ``set-schema`` also tells the tracker."""
+        command = codec.decode(record.value or b"")
+        if not isinstance(command, OperatorCommand):
+            raise ContractError(
+                f"{record.topic}@{record.offset} is a {type(command).__name__}",
+                hint="write commands with `shardmerge command`",
+            )
+        command = replace(command, id=ChangeId(record.topic, record.offset))
+        puts: dict[bytes, bytes | None] = {}
+        shard = command.shard
+        if command.kind is CommandKind.SET_SCHEMA and shard is not None:
+            command = tracker.told(command, self._contexts.get(shard.source))
+            if command.schema is not None and shard in self._tables.over(rows):
+                puts = tracked_puts({shard: command.schema})
+            command = tracker.kept(command, self._rules)
+        headers = (
+            ("command", str(command)),
+            ("id", str(command.id)),
+            ("target", str(command.target)),
+        )
+        send = Send(self._schema_log, str(command.target).encode(), codec.encode(command), headers)
+        return Effects(puts, (send,))
+
+
+class CoordinatorFold:
+    """The schema-log → decisions, joined schemas, and requests for snapshots."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self._ddl = topics.ddl(pipeline).name
+        self._joined = topics.joined_schemas(pipeline).name
+        self._signals = topics.signals(pipeline).name
+        self._states = TargetStates(utf8mb4_defaults(pipeline.sources))
+        self._contexts = {s.name: server_context(s) for s in pipeline.sources}
+        self._dialect = dialect_of(pipeline.target.kind, pipeline.target.version)
+
+    def __call__(self, rows: Rows, record: SourceRecord) -> Effects:
+        """Fold one record.
+
+        Raises:
+            ContractError: Neither a SchemaChange nor an OperatorCommand.
+        """
+        change = codec.decode(record.value or b"")
+        if isinstance(change, OperatorCommand):
+            return self._obey(rows, change)
+        if not isinstance(change, SchemaChange):
+            raise ContractError(
+                f"{record.topic}/{record.partition}@{record.offset} is a {type(change).__name__}",
+                hint="only the agents write to the schema-log",
+            )
+        state = self._states.get(rows, change.target)
+        step = decide(state, change, self._dialect)
+        if step.decision is None or step.joined is None:
+            return Effects()
+        touched = {change.shard, *step.decision.released, *step.decision.pauses}
+        return self._effects(state, step, touched, change.id.source)
+
+    def _obey(self, rows: Rows, command: OperatorCommand) -> Effects:
+        state = self._states.get(rows, command.target)
+        if not state.version:
+            return Effects(sends=(_decision_send(self._ddl, coordinator.no_target(command)),))
+        context = self._contexts.get(command.shard.source) if command.shard else None
+        step = coordinator.obey(state, command, self._dialect, context)
+        if step.decision is None:
+            return Effects()
+        touched = {*step.decision.released, *step.decision.pauses}
+        # One that is taken out is no more in the state after it.
+        if command.shard is not None and command.shard in state.shards:
+            touched.add(command.shard)
+        return self._effects(state, step, touched, command.id.source)
+
+    def _effects(
+        self, state: TargetState, step: Step, touched: set[ShardId], source: str
+    ) -> Effects:
+        assert step.decision is not None
+        assert step.joined is not None
+        if step.decision.outcome is not Outcome.HOLD or step.state.mode is not state.mode:
+            # Others that are held can wait otherwise now, or have to be read again when released.
+            after = step.state.shards
+            touched |= {name for name in state.held if after.get(name) is not state.shards[name]}
+        return Effects(
+            self._states.puts(state, step.state, sorted(touched), source),
+            (
+                _decision_send(self._ddl, step.decision),
+                _joined_send(self._joined, step.joined),
+                *_signal_sends(self._signals, step.decision),
+            ),
+        )
+
+
+def decide(state: TargetState, change: SchemaChange, dialect: Dialect) -> Step:
+    """Decide; a defect of our own holds the one shard whose change brought it to light.
+
+    The worker would otherwise stop at this record for ever, and with it every other target. Nothing
+    is hidden: the decision says what broke and where, and the shard stands.
+    """
+    try:
+        return coordinator.decide(state, change, dialect)
+    except ContractError:
+        raise
+    except Exception as defect:
+        return coordinator.decide(state, _undecidable(change, defect), dialect)
+
+
+def _undecidable(change: SchemaChange, defect: Exception) -> SchemaChange:
+    place = traceback.extract_tb(defect.__traceback__)[-1]
+    where = f"{PurePath(place.filename).name}:{place.lineno}"
+    return replace(
+        change,
+        after=None,
+        lineage=(),
+        error=f"defect of shardmerge: {type(defect).__name__}: {defect} ({where})",
+        hint="report it with the statement; the shard goes on with its next change that can be "
+        "decided, such as the one that undoes this one",
+    )
+
+
+def _decision_send(topic: str, decision: Decision) -> Send:
+    key = topics.decision_key(decision.target, decision.version, str(decision.id))
+    headers = [
+        ("outcome", str(decision.outcome)),
+        ("position", str(decision.position)),
+        ("shard", str(decision.shard or "")),
+        ("source", decision.id.source),
+        ("target", str(decision.target or "")),
+        ("version", str(decision.version)),
+    ]
+    return Send(topic, key.encode(), codec.encode(decision), tuple(headers))
+
+
+def _joined_send(topic: str, joined: JoinedSchema) -> Send:
+    headers = (("target", str(joined.target)), ("version", str(joined.version)))
+    return Send(topic, str(joined.target).encode(), codec.encode(joined), headers)
+
+
+def _signal_sends(topic: str, decision: Decision) -> list[Send]:
+    """The requests for the snapshots that a decision asks for."""
+    asked = [f for f in decision.fixups if f.kind.asks_for_snapshot]
+    return [
+        Send(topic, *snapshot_signal(str(decision.id), fixup.shard), _signal_headers(decision))
+        for fixup in asked
+    ]
+
+
+def _signal_headers(decision: Decision) -> tuple[tuple[str, str], ...]:
+    return (("target", str(decision.target or "")), ("version", str(decision.version)))
+
+
+def _change_headers(change: SchemaChange) -> tuple[tuple[str, str], ...]:
+    return (
+        ("id", str(change.id)),
+        ("position", str(change.position)),
+        ("shard", str(change.shard)),
+        ("source", change.id.source),
+        ("target", str(change.target)),
+    )

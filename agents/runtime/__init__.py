@@ -1,0 +1,1 @@
+"""What carries the pure agents: Faust's delivery, tables, recovery and workers."""

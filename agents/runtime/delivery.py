@@ -1,0 +1,300 @@
+"""Every source record's effects exactly once in effect, on top of Faust's at-least-once delivery.
+
+Theory of operation, for one record of a source partition (``Carrier.handle``):
+
+1. If the table has a record at hand, that one was interrupted: its stored effects are performed,
+   byte for byte, before anything else is looked at (steps 4 and 5). Whatever comes first after a
+   restart, it is folded onto complete rows, and no later record's rows are overwritten.
+2. The source partition's journal row tells which of its records was folded last. That one and older
+   ones are skipped; a record after a gap is folded only if the gap holds no record (``GapCheck``),
+   else the worker stops before the acknowledgement, and the restart reads from the committed
+   offset.
+3. The record is folded: a pure function of the table's rows and the record. All its effects, the
+   journal's row among them, are put as one row, the record at hand, and this row's changelog record
+   is awaited: from now on the effects are decided, whichever worker performs them.
+4. The effects' rows are put and the effects' records are sent; all are acknowledged by the broker.
+   What asks others to act on a record (``later``) is sent when that one is acknowledged.
+5. The row of the record at hand is deleted. Nobody waits for that: where the deletion is lost, the
+   same effects are performed once more, with equal bytes.
+6. The record is acknowledged. Faust commits its offset some time later.
+
+Since step 3 is awaited, no copy of the table, neither the local one nor the changelog, has rows of
+a record that is not at hand in the changelog; and only one record is at hand at a time. All records
+of a table partition come through one agent, one after the other, also where they are of several
+topics. Readers of the sends recognise a repeated record by its identity.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from operator import attrgetter
+from typing import Any, TypeAlias
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from mode import CrashingSupervisor
+
+from shardmerge.agents.handling import effects as journal
+from shardmerge.agents.handling.effects import (
+    Arrival,
+    Effects,
+    Fold,
+    JournalEntry,
+    Send,
+    SourceRecord,
+)
+from shardmerge.connectors.failpoints import Passed, nowhere
+from shardmerge.schemas.model.errors import InternalError, StackError
+
+log = logging.getLogger(__name__)
+
+GAP_CHECK_TIMEOUT_S = 30.0
+BLOCK_CACHE_BYTES = 32 * 1024 * 1024
+"""Per partition database; Faust's default is 2 GiB."""
+WRITE_BUFFER_BYTES = 8 * 1024 * 1024
+
+
+class SkippedRecords(InternalError):
+    """The stream jumped over records. The worker must stop; its restart reads them."""
+
+
+class GapCheck:
+    """Tells whether offsets between two records hold records, by reading them again.
+
+    Transactions leave commit markers, so a gap in the offsets is usual. Consumers of its own, one
+    per partition and outside of Faust's, read along: the first record from the gap's start on must
+    be the one at hand.
+    """
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        self._bootstrap_servers = bootstrap_servers
+        self._readers: dict[tuple[str, int], tuple[Any, int]] = {}
+        """By topic and partition: the consumer, and the offset from which it reads next."""
+
+    async def first_record(self, topic: str, partition: int, start_offset: int) -> int:
+        """Offset of the first committed record at or after ``start_offset``.
+
+        Raises:
+            StackError: The broker did not answer in time.
+        """
+        tp = TopicPartition(topic, partition)
+        consumer, at = self._readers.get(tp) or (await self._open(tp), -1)
+        if at != start_offset:
+            consumer.seek(tp, start_offset)
+        try:
+            record = await asyncio.wait_for(consumer.getone(tp), GAP_CHECK_TIMEOUT_S)
+        except TimeoutError:
+            raise StackError(
+                f"no record of {topic}/{partition} from offset {start_offset} on could be read "
+                f"within {GAP_CHECK_TIMEOUT_S:.0f} s",
+                hint="check the broker; the worker goes on from the same place when restarted",
+            ) from None
+        offset: int = record.offset
+        self._readers[tp] = (consumer, offset + 1)
+        return offset
+
+    async def _open(self, tp: TopicPartition) -> Any:
+        consumer = AIOKafkaConsumer(
+            bootstrap_servers=self._bootstrap_servers,
+            group_id=None,
+            enable_auto_commit=False,
+            isolation_level="read_committed",
+            auto_offset_reset="earliest",
+            max_partition_fetch_bytes=256 * 1024,
+        )
+        await consumer.start()
+        consumer.assign([tp])
+        self._readers[tp] = (consumer, -1)
+        return consumer
+
+    async def stop(self) -> None:
+        """Close the connections; a later check opens them again."""
+        while self._readers:
+            _, (consumer, _) = self._readers.popitem()
+            await consumer.stop()
+
+
+Wire: TypeAlias = Callable[[Send], bytes]
+Translate: TypeAlias = Callable[[SourceRecord], Coroutine[Any, Any, SourceRecord]]
+
+
+async def as_it_is(record: SourceRecord) -> SourceRecord:
+    """The record that the fold reads is the one that came."""
+    return record
+
+
+class Carrier:
+    """Carries one agent's records through its fold: the numbered steps above.
+
+    Args:
+        translate: Makes what the fold reads of a record; it waits for what it needs.
+        wire: The bytes in which a record is sent.
+        check: Called before each write; it does not return when this worker may not write.
+        later: Topics whose records are sent when those of the others are acknowledged: who reads
+            them acts at once, and what comes of it must find the others there.
+
+    Attributes:
+        passed: Called at each place of ``agents.failpoints.PLACES``.
+    """
+
+    def __init__(
+        self,
+        table: Any,
+        fold: Fold,
+        gaps: GapCheck,
+        outputs: Mapping[str, Any],
+        passed: Passed = nowhere,
+        *,
+        translate: Translate = as_it_is,
+        wire: Wire = attrgetter("value"),
+        check: Passed = nowhere,
+        later: Iterable[str] = (),
+    ) -> None:
+        self._check = check
+        self._later = frozenset(later)
+        self._translate = translate
+        self._wire = wire
+        self._table = table
+        self._fold = fold
+        self._gaps = gaps
+        self._outputs = outputs
+        self.passed = passed
+
+    async def handle(self, record: SourceRecord) -> None:
+        """Perform the record's effects; when this returns, the record may be acknowledged.
+
+        Raises:
+            SkippedRecords: Records before this one never came.
+        """
+        await self._complete(record.partition)
+        key = journal.journal_key(record.topic, record.partition)
+        stored = self._table.get(key)
+        done = None if stored is None else journal.from_bytes(stored)
+        arrival = journal.classify(done, record.offset)
+        if arrival is Arrival.REPEATED and done is not None and done.effects != Effects():
+            # Tables of the first format kept the effects here, and no record at hand.
+            effects = done.effects
+        elif arrival in (Arrival.PAST, Arrival.REPEATED):
+            log.info("record_skipped", extra=_facts(record))
+            return
+        else:
+            if arrival is Arrival.BEYOND:
+                await self._check_gap(done, record)
+            effects = self._fold(self._table, await self._translate(record))
+        await self._perform(record.partition, journal.at_hand(key, record.offset, effects))
+
+    async def _complete(self, partition: int) -> None:
+        """Perform what was interrupted in this partition of the table, if anything was."""
+        stored = self._table.get(journal.at_hand_key(partition))
+        if stored is not None:
+            entry = journal.from_bytes(stored)
+            log.info("record_completed", extra={"partition": partition, "offset": entry.offset})
+            await self._perform(partition, entry)
+
+    async def _check_gap(self, entry: JournalEntry | None, record: SourceRecord) -> None:
+        start = 0 if entry is None else entry.offset + 1
+        first = await self._gaps.first_record(record.topic, record.partition, start)
+        if first < record.offset:
+            log.error("records_skipped", extra={**_facts(record), "expected_offset": first})
+            raise SkippedRecords(
+                f"{record.topic}/{record.partition} came with offset {record.offset}, but there is "
+                f"a record at {first} that did not come",
+                hint="restart the worker: it reads on from the record that did not come",
+            )
+
+    async def _perform(self, partition: int, entry: JournalEntry) -> None:
+        at_hand = journal.at_hand_key(partition)
+        self._put(at_hand, journal.to_bytes(entry))
+        await self._table.settle()
+        self.passed("after-settle")
+        for row, value in entry.effects.puts.items():
+            self._put(row, value)
+        sends = entry.effects.sends
+        pending = [await self._send(send) for send in sends if send.topic not in self._later]
+        await asyncio.gather(self._table.settle(), *pending)
+        pending = [await self._send(send) for send in sends if send.topic in self._later]
+        await asyncio.gather(*pending)
+        self.passed("after-settle")
+        self._put(at_hand, None)
+
+    def _put(self, row: bytes, value: bytes | None) -> None:
+        self.passed("before-put")
+        self._check("before-put")
+        if value is not None:
+            self._table[row] = value
+        elif self._table.get(row) is not None:
+            del self._table[row]
+        else:
+            # Local rows can be ahead of the changelog: the deletion may not be there yet.
+            self._table.send_changelog(self._table.partition_for_key(row), row, None)
+        self.passed("after-put")
+
+    async def _send(self, send: Send) -> Any:
+        topic = self._outputs[send.topic]
+        headers = [(name, text.encode()) for name, text in send.headers]
+        self.passed("before-send")
+        self._check("before-send")
+        pending = await topic.send(key=send.key, value=self._wire(send), headers=headers)
+        self.passed("after-send")
+        return pending
+
+
+def carry(app: Any, name: str, source: Any, carrier: Carrier) -> Any:
+    """Make the Faust agent that gives the records of ``source`` to ``carrier``, one at a time.
+
+    ``noack`` with the acknowledgement last, and a supervisor that crashes the app: with Faust's
+    defaults an exception acknowledges the record that caused it, and the record is lost.
+    """
+
+    async def agent(stream: Any) -> None:
+        async for event in stream.noack().events():
+            message = event.message
+            await carrier.handle(
+                SourceRecord(
+                    message.topic, message.partition, message.offset, message.key, message.value
+                )
+            )
+            carrier.passed("before-ack")
+            event.ack()
+            carrier.passed("after-ack")
+
+    return app.agent(source, name=name, concurrency=1, supervisor_strategy=CrashingSupervisor)(
+        agent
+    )
+
+
+def bytes_topic(app: Any, *names: str, partitions: int | None = None) -> Any:
+    """A Faust topic of plain bytes; it must exist, see ``app``."""
+    return app.topic(
+        *names,
+        partitions=partitions,
+        key_type=bytes,
+        value_type=bytes,
+        key_serializer="raw",
+        value_serializer="raw",
+        allow_empty=True,
+    )
+
+
+def bytes_table(app: Any, name: str, *, partitions: int) -> Any:
+    """A Faust table of bytes in RocksDB.
+
+    ``key_type`` is set, since a table without one never ends its recovery; the driver is an option
+    of the table, since Faust ignores it in the store's URL.
+    """
+    return app.Table(
+        name,
+        partitions=partitions,
+        key_type=bytes,
+        value_type=bytes,
+        options={
+            "driver": "rocksdict",
+            "block_cache_size": BLOCK_CACHE_BYTES,
+            "write_buffer_size": WRITE_BUFFER_BYTES,
+        },
+    )
+
+
+def _facts(record: SourceRecord) -> dict[str, Any]:
+    return {"topic": record.topic, "partition": record.partition, "offset": record.offset}

@@ -1,0 +1,71 @@
+"""Between Kafka's bytes and the folds': schema changes are JSON, our own records ``codec``'s.
+
+The folds stay pure, and bundles hold what they read. While the registry does not answer, the record
+waits, and with it every later one of the tracker; nothing is skipped, and no other agent waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import replace
+
+from shardmerge.agents.handling.effects import Send, SourceRecord
+from shardmerge.connectors.kafka.avro_wire import RegistryUnreachable
+from shardmerge.connectors.kafka.record_formats import json_of_connectors, unchanged
+from shardmerge.schemas.pipeline import topics
+from shardmerge.schemas.pipeline.file import Pipeline
+from shardmerge.schemas.records.record_format import RecordFormat
+
+from .delivery import Translate, Wire
+
+log = logging.getLogger(__name__)
+
+PAUSE_S = 2.0
+"""Before a registry that did not answer is asked again."""
+
+
+def wire(pipeline: Pipeline, format_: RecordFormat) -> Wire:
+    """What puts a sent record into its format."""
+    ours = topics.own_records(pipeline)
+
+    def to_kafka(send: Send) -> bytes:
+        return format_.of_canonical(send.value) if send.topic in ours else send.value
+
+    return to_kafka
+
+
+def canonical(format_: RecordFormat) -> Translate:
+    """What puts our own records into the form that folds read."""
+
+    async def to_canonical(record: SourceRecord) -> SourceRecord:
+        return replace(record, value=format_.to_canonical(record.value or b""))
+
+    return to_canonical
+
+
+def translation(pipeline: Pipeline, format_: RecordFormat) -> Translate:
+    """What the tracker's fold reads of its records, by the pipeline's formats."""
+    translate = json_of_connectors(pipeline.kafka)
+    command = canonical(format_)
+    ours = topics.commands(pipeline).name
+
+    async def to_json(record: SourceRecord) -> SourceRecord:
+        if record.topic == ours:
+            return await command(record)
+        if translate is unchanged:
+            return record
+        while True:
+            try:
+                # Beside the event loop: the other agents and Faust's heartbeats go on.
+                value = await asyncio.to_thread(translate, record.value)
+            except RegistryUnreachable as error:
+                log.warning(
+                    "registry_awaited",
+                    extra={"error": str(error), "topic": record.topic, "offset": record.offset},
+                )
+                await asyncio.sleep(PAUSE_S)
+            else:
+                return replace(record, value=value)
+
+    return to_json

@@ -1,0 +1,103 @@
+"""The agents of a worker: which fold reads which topics into which table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shardmerge.agents.handling.handlers import CoordinatorFold, TrackerFold
+from shardmerge.connectors.failpoints import Passed, nowhere
+from shardmerge.schemas.pipeline import topics
+from shardmerge.schemas.pipeline.file import Pipeline
+from shardmerge.schemas.records.record_format import RecordFormat
+
+from .delivery import Carrier, GapCheck, bytes_table, bytes_topic, carry
+from .failpoints import agent_failpoint
+from .wire_formats import canonical, translation, wire
+
+
+def add_tracker(
+    app: Any,
+    pipeline: Pipeline,
+    gaps: GapCheck,
+    format_: RecordFormat,
+    *,
+    failing: str = "",
+    check: Passed = nowhere,
+) -> None:
+    """Every source's schema-change topic, and commands → schema-log; ddl for what is ignored.
+
+    These topics have one partition each, and so has the table: they share one worker.
+
+    Args:
+        app: Faust's.
+        pipeline: What is coordinated.
+        gaps: Reads again where offsets are missing.
+        format_: Of our own records.
+        failing: See ``failpoints``.
+        check: See ``Carrier``.
+    """
+    outputs = _outputs(app, topics.schema_log(pipeline).name, topics.ddl(pipeline).name)
+    table = bytes_table(app, "tracked-tables", partitions=1)
+    carrier = Carrier(
+        table,
+        TrackerFold(pipeline),
+        gaps,
+        outputs,
+        agent_failpoint(failing, "tracker"),
+        translate=translation(pipeline, format_),
+        wire=wire(pipeline, format_),
+        check=check,
+    )
+    source = bytes_topic(
+        app,
+        *(topics.schema_changes(pipeline, s.name).name for s in pipeline.sources),
+        topics.commands(pipeline).name,
+    )
+    carry(app, "tracker", source, carrier)
+
+
+def add_coordinator(
+    app: Any,
+    pipeline: Pipeline,
+    gaps: GapCheck,
+    format_: RecordFormat,
+    *,
+    failing: str = "",
+    check: Passed = nowhere,
+) -> None:
+    """The schema-log → ddl, joined-schemas and signals; one partition is one worker's.
+
+    Args:
+        app: Faust's.
+        pipeline: What is coordinated.
+        gaps: Reads again where offsets are missing.
+        format_: Of our own records.
+        failing: See ``failpoints``.
+        check: See ``Carrier``.
+    """
+    signals = topics.signals(pipeline).name
+    outputs = _outputs(
+        app,
+        topics.ddl(pipeline).name,
+        topics.joined_schemas(pipeline).name,
+        signals,
+    )
+    log = topics.schema_log(pipeline)
+    table = bytes_table(app, "target-states", partitions=log.partitions)
+    carrier = Carrier(
+        table,
+        CoordinatorFold(pipeline),
+        gaps,
+        outputs,
+        agent_failpoint(failing, "coordinator"),
+        translate=canonical(format_),
+        wire=wire(pipeline, format_),
+        check=check,
+        # The sink must know of a decision before rows come that are read again for it.
+        later=[signals],
+    )
+    carry(app, "coordinator", bytes_topic(app, log.name), carrier)
+
+
+def _outputs(app: Any, *names: str) -> dict[str, Any]:
+    return {name: bytes_topic(app, name) for name in names}

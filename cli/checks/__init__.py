@@ -1,0 +1,1 @@
+"""What ``shardmerge check`` asks of servers and topics, and how it judges the answers."""

@@ -1,0 +1,127 @@
+"""What the agents would make of the shards' tables as they are now: joined types, and holds. Pure.
+
+The tables are told to the agents' own folds, as a snapshot tells them, into targets that are not
+there yet. In which order the sources' snapshots bring them nobody knows, and a target that cannot
+alter a column to every type depends on it. So they are told in their order and in the reverse one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from shardmerge.agents.coordination.coordinator import initial
+from shardmerge.agents.coordination.state.target_state import TargetState
+from shardmerge.agents.handling.handlers import decide
+from shardmerge.agents.tracking import tracker
+from shardmerge.connectors.debezium.envelope import SchemaChangeEvent, TableChange
+from shardmerge.schemas.lattice.type_join import value_type
+from shardmerge.schemas.model.errors import ConfigError
+from shardmerge.schemas.model.mysql_text import column_type
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.position import BEGINNING
+from shardmerge.schemas.model.types import ColumnType
+from shardmerge.schemas.pipeline.file import Pipeline
+from shardmerge.schemas.pipeline.source_server import server_context, utf8mb4_defaults
+from shardmerge.schemas.records.events import Fixup
+from shardmerge.schemas.target.dialects.dialects import dialect_of
+
+from .server_rules import Finding
+
+
+@dataclass(frozen=True, slots=True)
+class ShardTable:
+    """A shard, and what SHOW CREATE TABLE says of it."""
+
+    shard: ShardId
+    ddl: str
+
+
+def foretold_findings(pipeline: Pipeline, tables: Sequence[ShardTable]) -> list[Finding]:
+    """What becomes of the columns' types where shards differ, and which shards would be held.
+
+    Args:
+        pipeline: Its sources are those of the tables.
+        tables: All that the connectors capture, or some; those that no route takes do not count.
+
+    Returns:
+        Warnings; a fault where the agents could not begin with what the pipeline file says.
+    """
+    try:
+        states, fixups = _told(pipeline, tables)
+    except ConfigError as error:
+        return [Finding("pipeline", str(error))]
+    otherwise, more = _told(pipeline, tables[::-1])
+    found = [
+        finding for target in sorted(states) for finding in _type_findings(target, states[target])
+    ]
+    holds, others = _holds(states), _holds(otherwise)
+    for (target, why), shard in {**others, **holds}.items():
+        always = (target, why) in holds and (target, why) in others
+        when = "" if always else ", should its table be read after those of the other shards"
+        found.append(Finding(f"shard {shard}", f"it would be held{when}: {why}", fault=False))
+    return found + [
+        Finding(f"shard {fixup.shard}", f"it would be read again: {fixup.reason}", fault=False)
+        for fixup in dict.fromkeys((*fixups, *more))
+    ]
+
+
+def _told(
+    pipeline: Pipeline, tables: Iterable[ShardTable]
+) -> tuple[dict[TargetTable, TargetState], list[Fixup]]:
+    """The targets when the tables have been told in this order, and what is to be read again."""
+    contexts = {source.name: server_context(source) for source in pipeline.sources}
+    dialect = dialect_of(pipeline.target.kind, pipeline.target.version)
+    defaults = utf8mb4_defaults(pipeline.sources)
+    states: dict[TargetTable, TargetState] = {}
+    fixups: list[Fixup] = []
+    for number, table in enumerate(tables):
+        shard = table.shard
+        event = SchemaChangeEvent(
+            shard.source, number, shard.database, table.ddl, BEGINNING, snapshot=True,
+            table=shard.table, tables=(TableChange("CREATE", shard.database, shard.table, ()),),
+            ts_ms=0,
+        )  # fmt: skip
+        result = tracker.track({}, event, pipeline.routes, contexts[shard.source])
+        for change in result.changes:
+            target = change.target
+            step = decide(states.get(target) or initial(target, defaults), change, dialect)
+            states[target] = step.state
+            fixups += step.decision.fixups if step.decision else ()
+    return states, fixups
+
+
+def _type_findings(target: TargetTable, state: TargetState) -> Iterator[Finding]:
+    """Columns of the target that shards have with different types."""
+    shards: dict[str, dict[ColumnType, list[ShardId]]] = {}
+    for shard in sorted(state.shards):
+        schema = state.shards[shard].effective
+        for item in schema.columns if schema else ():
+            kinds = shards.setdefault(item.id, {})
+            kinds.setdefault(value_type(item.column.type), []).append(shard)
+    for column in state.columns:
+        kinds = shards.get(column.id, {})
+        if len(kinds) > 1:
+            name, will_be = column.column.name, column_type(column.column.type)
+            text = f"column {name} will be {will_be}: it is {_counted(kinds)}"
+            yield Finding(f"target {target}", text, fault=False)
+
+
+def _counted(kinds: Mapping[ColumnType, Sequence[ShardId]]) -> str:
+    """The types, each with how many shards have it, and one of them."""
+    parts: list[str] = []
+    for text, shards in sorted((column_type(kind), shards) for kind, shards in kinds.items()):
+        word = "" if parts else " shards" if len(shards) > 1 else " shard"
+        more = ", …" if len(shards) > 1 else ""
+        parts.append(f"{text} on {len(shards)}{word} ({shards[0]}{more})")
+    return ", ".join(parts)
+
+
+def _holds(states: Mapping[TargetTable, TargetState]) -> dict[tuple[TargetTable, str], ShardId]:
+    """Target and reason → a shard that is held for it."""
+    return {
+        (target, f"{hold.reason}; {hold.hint}"): name
+        for target in sorted(states)
+        for name in sorted(states[target].held, reverse=True)
+        if (hold := states[target].shards[name].hold) is not None
+    }

@@ -1,0 +1,393 @@
+"""What a server must be like to be a source or a target, judged by what it says of itself. Pure.
+
+A fault would lose rows, stop the pipeline or make it read DDL wrongly; a warning is what its
+operator should know.
+
+Source: Debezium's MySQL connector documentation, "Setting up MySQL"; MySQL Reference Manual,
+"Binary Logging Options and Variables".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.policies import Keyless
+from shardmerge.schemas.model.server_context import ServerContext
+from shardmerge.schemas.model.server_facts import ServerFacts, kind_and_version, server_facts
+from shardmerge.schemas.model.types import ColumnType
+from shardmerge.schemas.pipeline.file import Source, Target
+from shardmerge.schemas.pipeline.routing import RoutingRule, route, rule_of
+from shardmerge.schemas.pipeline.spark_catalog import SparkCatalog
+from shardmerge.schemas.pipeline.topics import RowTopics, row_topic
+
+_DAY_S = 86_400
+_READING_MODES = ("ANSI_QUOTES", "NO_BACKSLASH_ESCAPES", "PIPES_AS_CONCAT", "IGNORE_SPACE")
+"""SQL modes that change what a statement means."""
+_MIN_PACKET = 16 << 20
+_MIN_QUOTA = 512 << 20
+"""Some times what a transaction of the sink's largest round takes of TiDB's memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something about a server. ``fault``: the pipeline must not run with it."""
+
+    where: str
+    text: str
+    fault: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceColumn:
+    """A column of a source's table, as far as its values go."""
+
+    name: str
+    type: ColumnType
+    nullable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTable:
+    """A table of a source.
+
+    Attributes:
+        has_key: Whether it has a primary key.
+    """
+
+    database: str
+    table: str
+    has_key: bool
+    columns: tuple[SourceColumn, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TargetFacts:
+    """What is there under a target's name.
+
+    Attributes:
+        engine: "" when there is no such table yet.
+        triggers: Their names.
+        foreign_keys: Those of the table, and those of others that refer to it.
+    """
+
+    table: TargetTable
+    engine: str = ""
+    triggers: tuple[str, ...] = ()
+    foreign_keys: tuple[str, ...] = ()
+
+
+def source_findings(source: Source, variables: Mapping[str, str]) -> list[Finding]:
+    """What is wrong with a source's server.
+
+    Args:
+        source: As the pipeline file describes it.
+        variables: ``SHOW GLOBAL VARIABLES``, names in lower case.
+    """
+    where = f"source {source.name}"
+    found = []
+    for name, wanted in (("log_bin", "ON"), ("binlog_format", "ROW"), ("binlog_row_image", "FULL")):
+        value = variables.get(name, "")
+        if value.upper() != wanted:
+            found.append(Finding(where, f"{name} is {value or 'not set'}, it must be {wanted}"))
+    if "PARTIAL_JSON" in variables.get("binlog_row_value_options", "").upper():
+        found.append(
+            Finding(
+                where,
+                "binlog_row_value_options is PARTIAL_JSON: rows without their JSON values would "
+                "come; set it to ''",
+            )
+        )
+    if variables.get("gtid_mode", "ON").upper() != "ON":
+        found.append(
+            Finding(
+                where,
+                f"gtid_mode is {variables['gtid_mode']}: a connector whose Connect worker is "
+                "killed right behind a DDL can read rows of before it with the columns of after it "
+                "(Debezium 3.6.1), so that their shard is held; and before it is switched ON the "
+                "connector must have read everything, or rows are passed over",
+                fault=False,
+            )
+        )
+    if variables.get("server_id") == str(source.server_id):
+        found.append(
+            Finding(
+                where,
+                f"server_id {source.server_id} is the server's own: the connector, which reads as "
+                "a replica, needs another one",
+            )
+        )
+    real = variables.get("version", "")
+    found += _version_findings(where, source.flavour, source.version, real, digits=2)
+    found += _mode_findings(where, source.sql_mode, variables.get("sql_mode", ""))
+    charset = variables.get("character_set_server", "")
+    if charset and _charset(charset) != _charset(source.charset):
+        found.append(
+            Finding(
+                where,
+                f"character_set_server is {charset}, the pipeline file says {source.charset}: "
+                "columns of new databases would be read with the wrong charset",
+            )
+        )
+    found += _collation_findings(where, source, server_facts(real, variables, {}))
+    kept = _binlog_kept_s(variables)
+    if kept is not None and kept < _DAY_S:
+        found.append(
+            Finding(
+                where,
+                f"its binlog is kept for {kept / 3600:.1f} hours: a connector that is away for "
+                "longer needs a new snapshot",
+                fault=False,
+            )
+        )
+    return found
+
+
+def database_findings(
+    source: Source, charsets: Mapping[str, str], tables: Sequence[SourceTable], server: str
+) -> list[Finding]:
+    """Databases whose new tables nobody could tell the charset of.
+
+    A snapshot describes the databases that have tables; of another one Debezium, and so everybody
+    behind it, takes the server's charset.
+
+    Args:
+        source: Whose databases.
+        charsets: Captured database → its default charset.
+        tables: The captured tables.
+        server: ``character_set_server``.
+    """
+    described = {table.database for table in tables}
+    return [
+        Finding(
+            f"source {source.name}",
+            f"database {database} has no table, and its charset is {charset}, not the server's "
+            f"{server}: rows of new tables would be read with the wrong charset; make a table in "
+            "it first, or give it the server's charset",
+        )
+        for database, charset in sorted(charsets.items())
+        if database not in described and _charset(charset) != _charset(server)
+    ]
+
+
+def shard_findings(
+    sources: Sequence[Source],
+    tables: Mapping[str, Sequence[SourceTable]],
+    rules: Sequence[RoutingRule],
+    *,
+    needs_keys: bool = False,
+) -> list[Finding]:
+    """What is wrong with the shards that the routing rules find.
+
+    Args:
+        sources: Of the pipeline.
+        tables: The tables of each source that its connector captures, by the source's name.
+        rules: The routing rules.
+        needs_keys: Whether the target finds a row by its primary key alone.
+    """
+    found = []
+    row_topics = RowTopics(rules)
+    topics: dict[str, ShardId] = {}
+    routed: dict[str, int] = {}
+    for source in sources:
+        for table in tables.get(source.name, ()):
+            shard = ShardId(source.name, table.database, table.table)
+            targets = route(rules, shard)
+            if not targets:
+                continue
+            routed[source.name] = routed.get(source.name, 0) + 1
+            where = f"shard {shard}"
+            if len(targets) > 1:
+                names = ", ".join(map(str, targets))
+                found.append(Finding(where, f"routing rules send it to {names}"))
+            if row_topics.misses(shard):
+                found.append(Finding(where, _missed(row_topics, shard)))
+            other = topics.setdefault(row_topic(shard), shard)
+            if other != shard and not row_topics.is_shared(shard):
+                text = f"its row topic {row_topic(shard)} is that of {other} too: rename one"
+                found.append(Finding(where, text))
+            if not table.has_key and needs_keys:
+                found.append(
+                    Finding(
+                        where,
+                        "it has no primary key, by which this kind of target finds a row: add one, "
+                        "or leave the table out of the routes",
+                    )
+                )
+            elif not table.has_key and _refuses_keyless(rules, shard):
+                found.append(
+                    Finding(
+                        where,
+                        "it has no primary key, which its route asks for (keyless = 'refuse'): it "
+                        "would be held; add one, or take such tables in with keyless = 'count'",
+                    )
+                )
+    found += [
+        Finding(f"source {s.name}", "no table of it is routed", fault=False)
+        for s in sources
+        if s.name in tables and not routed.get(s.name)
+    ]
+    return found
+
+
+def _refuses_keyless(rules: Sequence[RoutingRule], shard: ShardId) -> bool:
+    rule = rule_of(rules, shard)
+    return rule is not None and rule.keyless is Keyless.REFUSE
+
+
+def _missed(topics: RowTopics, shard: ShardId) -> str:
+    return (
+        f"its rows are to come in topic {topics.topic_of(shard)}, but Debezium, which goes by the "
+        f"name {row_topic(shard)}, puts them elsewhere: write the routes that have a row_topic so "
+        "that they match just these tables' topics too"
+    )
+
+
+def target_findings(target: Target, variables: Mapping[str, str]) -> list[Finding]:
+    """What is wrong with the target's server; arguments as for ``source_findings``."""
+    where = "target"
+    real = variables.get("version", "")
+    found = _version_findings(where, target.kind, target.version, real, digits=3)
+    if variables.get("read_only", "OFF").upper() not in ("OFF", "0"):
+        found.append(Finding(where, "it is read-only"))
+    if variables.get("local_infile", "OFF").upper() not in ("ON", "1"):
+        text = "local_infile is OFF: rows are written by INSERT, several times slower"
+        found.append(Finding(where, text, fault=False))
+    packet = int(variables.get("max_allowed_packet", _MIN_PACKET))
+    if packet < _MIN_PACKET:
+        text = f"max_allowed_packet is {packet} bytes: longer rows are refused"
+        found.append(Finding(where, text, fault=False))
+    return [*found, *_tidb_findings(where, server_facts(real, variables, {}))]
+
+
+def _tidb_findings(where: str, facts: ServerFacts) -> list[Finding]:
+    """What is to be known of a TiDB; nothing of others.
+
+    Its transaction mode and its default collation do not matter: the sink's sessions set theirs.
+    """
+    found = [
+        Finding(where, f"{name} is ON: it is read-only")
+        for name in ("tidb_super_read_only", "tidb_restricted_read_only")
+        if facts.variable(name) in ("ON", "1")
+    ]
+    quota = int(facts.variable("tidb_mem_quota_query") or 0)
+    if 0 < quota < _MIN_QUOTA:
+        text = f"tidb_mem_quota_query is {quota} bytes: rows are written in smaller transactions"
+        found.append(Finding(where, text, fault=False))
+    return found
+
+
+def catalog_finding(catalog: SparkCatalog) -> Finding:
+    """What is to be known of a target that is no server."""
+    kind = dict(catalog.properties).get("type", "of its own class")
+    return Finding(
+        "target",
+        f"catalog {catalog.name} ({kind}) is not looked at, that takes Spark: the sink says at its "
+        "start whether it can use it",
+        fault=False,
+    )
+
+
+def table_findings(facts: TargetFacts) -> list[Finding]:
+    """What is wrong with a table that is there under a target's name."""
+    where = f"target {facts.table}"
+    found = []
+    if facts.engine and facts.engine.upper() != "INNODB":
+        found.append(
+            Finding(where, f"its engine {facts.engine} has no transactions: ALTER … ENGINE=InnoDB")
+        )
+    found += [
+        Finding(where, f"trigger {name} runs for every row that is merged", fault=False)
+        for name in facts.triggers
+    ]
+    found += [
+        Finding(
+            where,
+            f"foreign key {name}: rows of two tables come in no common order, so it would refuse "
+            "some; drop it",
+        )
+        for name in facts.foreign_keys
+    ]
+    return found
+
+
+def _version_findings(
+    where: str, kind: str, version: str, real: str, *, digits: int
+) -> list[Finding]:
+    """Whether a server is of the flavour and version that the pipeline file says.
+
+    ``digits``: how many numbers of the version count.
+    """
+    is_a, have = kind_and_version(real)
+    if not real:
+        return []
+    if is_a != kind:
+        return [Finding(where, f"it is {is_a} {real}, the pipeline file says {kind}")]
+    told = version_numbers(version)
+    same = min(len(told), digits)
+    if have[:same] != told[:same]:
+        return [
+            Finding(
+                where,
+                f"it is {kind} {real}, the pipeline file says {version}: DDL differs",
+                fault=have[:2] != told[:2] or have < told,
+            )
+        ]
+    return []
+
+
+def version_numbers(version: str) -> tuple[int, ...]:
+    """The numbers that a version begins with; empty for none."""
+    found = re.match(r"\d+(?:\.\d+)*", version)
+    return tuple(int(number) for number in found[0].split(".")) if found else ()
+
+
+def _mode_findings(where: str, told: str, real: str) -> list[Finding]:
+    """SQL modes under which the server reads statements otherwise than the pipeline file says."""
+    sets = [{mode.strip().upper() for mode in text.split(",")} for text in (told, real)]
+    for modes in sets:
+        if modes & {"ANSI", "ORACLE", "DB2", "MSSQL", "POSTGRESQL", "MAXDB"}:
+            modes |= {"ANSI_QUOTES", "PIPES_AS_CONCAT", "IGNORE_SPACE"}
+    return [
+        Finding(
+            where,
+            f"sql_mode {mode} is {'on' if mode in sets[1] else 'off'} on the server, the pipeline "
+            f"file says {'on' if mode in sets[0] else 'off'}: statements would be read wrongly",
+        )
+        for mode in _READING_MODES
+        if (mode in sets[0]) != (mode in sets[1])
+    ]
+
+
+def _collation_findings(where: str, source: Source, facts: ServerFacts) -> list[Finding]:
+    """A default of utf8mb4 that was set: statements do not tell it, so its version's is taken."""
+    told = dict(facts.default_collations).get("utf8mb4")
+    server = ServerContext(source.flavour, version_numbers(source.version))
+    taken = server.default_collation("utf8mb4")
+    if told in (None, taken):
+        return []
+    return [
+        Finding(
+            where,
+            f"utf8mb4 without a collation is {told} here, and is taken for {taken}, its version's "
+            "default: write the collation in the DDL of tables that are merged, or set the "
+            "server's default back",
+            fault=False,
+        )
+    ]
+
+
+def _charset(name: str) -> str:
+    return "utf8mb3" if name.lower() == "utf8" else name.lower()
+
+
+def _binlog_kept_s(variables: Mapping[str, str]) -> float | None:
+    """For how long the server keeps its binlog; None: without end, or not told."""
+    seconds = float(variables.get("binlog_expire_logs_seconds") or 0)
+    days = float(variables.get("expire_logs_days") or 0)
+    return seconds or days * _DAY_S or None

@@ -1,0 +1,281 @@
+"""Asks sources and target what ``server_rules`` judges."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import pymysql
+from pymysql.cursors import Cursor
+
+from shardmerge.schemas.model.charsets import charset_name
+from shardmerge.schemas.model.names import ShardId, TargetTable, quote_identifier
+from shardmerge.schemas.model.types import ColumnType
+from shardmerge.schemas.pipeline.file import Pipeline, Source, Target
+from shardmerge.schemas.pipeline.routing import RoutingRule, route
+
+from .foretold import ShardTable, foretold_findings
+from .key_ranges import KeyRange, key_range, overlap_findings
+from .server_rules import (
+    Finding,
+    SourceColumn,
+    SourceTable,
+    TargetFacts,
+    catalog_finding,
+    database_findings,
+    shard_findings,
+    source_findings,
+    table_findings,
+    target_findings,
+)
+from .value_rules import value_findings, year_findings
+
+_TIMEOUT_S = 10
+_SYSTEM = ("information_schema", "mysql", "performance_schema", "sys")
+_ORDERED = ("tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "date", "datetime")
+"""Types of keys whose values are in the same order here as on the server."""
+_LOCK_WAIT_S = 2
+_LOCK_WAIT_TIMEOUT = 1205
+
+
+def server_findings(pipeline: Pipeline) -> list[Finding]:
+    """Everything that is wrong with the servers of a pipeline, unreachable ones included."""
+    found: list[Finding] = []
+    routes = pipeline.routes
+    needs_keys = pipeline.target.catalog is not None  # Iceberg finds a row by it
+    tables: dict[str, Sequence[SourceTable]] = {}
+    ranges: dict[ShardId, KeyRange] = {}
+    definitions: list[ShardTable] = []
+    for source in pipeline.sources:
+        try:
+            with _cursor(source) as cursor:
+                variables = _variables(cursor)
+                found += source_findings(source, variables)
+                captured = tables[source.name] = _tables(cursor, source)
+                server = variables.get("character_set_server", "")
+                found += database_findings(source, _charsets(cursor, source), captured, server)
+                mode = variables.get("sql_mode", "")
+                found += value_findings(source, mode, captured, routes)
+                if not pipeline.connect.exact_values:
+                    found += year_findings(source, variables.get("version", ""), _types(cursor))
+                # Behind a table's lock somebody may wait for long.
+                cursor.execute("SET SESSION lock_wait_timeout = %s", (_LOCK_WAIT_S,))
+                ranges |= _key_ranges(cursor, source, captured, routes)
+                definitions += _definitions(cursor, source, captured, routes)
+        except pymysql.MySQLError as error:
+            found.append(Finding(f"source {source.name}", _text(error)))
+    found += shard_findings(
+        pipeline.sources,
+        tables,
+        routes,
+        needs_keys=needs_keys,
+    )
+    found += overlap_findings(ranges, routes)
+    found += foretold_findings(pipeline, definitions)
+    if pipeline.target.catalog is not None:
+        return [*found, catalog_finding(pipeline.target.catalog)]
+    try:
+        with _cursor(pipeline.target) as cursor:
+            found += target_findings(pipeline.target, _variables(cursor))
+            for target in _targets(pipeline, tables):
+                found += table_findings(_facts(cursor, target))
+    except pymysql.MySQLError as error:
+        found.append(Finding("target", _text(error)))
+    return found
+
+
+def _targets(pipeline: Pipeline, tables: Mapping[str, Sequence[SourceTable]]) -> list[TargetTable]:
+    """The targets whose names the routes tell without a shard, and those of the shards found."""
+    names = {(rule.target_database, rule.target_table) for rule in pipeline.routes}
+    found = {TargetTable(*name) for name in names if "\\g<" not in "".join(name)}
+    for source, captured in tables.items():
+        for table in captured:
+            found.update(route(pipeline.routes, ShardId(source, table.database, table.table)))
+    return sorted(found)
+
+
+def _tables(cursor: Cursor, source: Source) -> list[SourceTable]:
+    """The tables that the source's connector captures."""
+    cursor.execute(
+        "SELECT t.table_schema, t.table_name, COUNT(c.constraint_name)"
+        " FROM information_schema.tables t LEFT JOIN information_schema.table_constraints c"
+        " ON c.table_schema = t.table_schema AND c.table_name = t.table_name"
+        " AND c.constraint_type = 'PRIMARY KEY'"
+        " WHERE t.table_type = 'BASE TABLE' AND t.table_schema NOT IN %s"
+        " GROUP BY t.table_schema, t.table_name ORDER BY 1, 2",
+        (_SYSTEM,),
+    )
+    found = cursor.fetchall()
+    columns = _columns(cursor)
+    return [
+        SourceTable(
+            database,
+            table,
+            bool(keys),
+            tuple(columns.get((database, table), ())),
+        )
+        for database, table, keys in found
+        if re.fullmatch(source.databases, database)
+        and (not source.tables or re.fullmatch(source.tables, f"{database}.{table}"))
+    ]
+
+
+def _columns(cursor: Cursor) -> dict[tuple[str, str], list[SourceColumn]]:
+    """The columns of each table, as far as their values go."""
+    cursor.execute(
+        "SELECT table_schema, table_name, column_name, data_type, column_type, character_set_name,"
+        " is_nullable FROM information_schema.columns WHERE table_schema NOT IN %s",
+        (_SYSTEM,),
+    )
+    found: dict[tuple[str, str], list[SourceColumn]] = {}
+    for database, table, name, kind, whole, charset, nullable in cursor.fetchall():
+        of = ColumnType(
+            str(kind).lower(),
+            zerofill="zerofill" in str(whole).lower(),
+            charset=charset_name(charset or ""),
+        )
+        column = SourceColumn(name, of, nullable=nullable == "YES")
+        found.setdefault((database, table), []).append(column)
+    return found
+
+
+def _types(cursor: Cursor) -> dict[tuple[str, str], list[str]]:
+    """The types of the columns of every table with a YEAR column, on the whole server."""
+    cursor.execute(
+        "SELECT c.table_schema, c.table_name, c.data_type FROM information_schema.columns c"
+        " JOIN information_schema.columns y ON y.table_schema = c.table_schema"
+        " AND y.table_name = c.table_name AND y.data_type = 'year'"
+        " WHERE c.table_schema NOT IN %s"
+        " GROUP BY c.table_schema, c.table_name, c.column_name, c.data_type",
+        (_SYSTEM,),
+    )
+    found: dict[tuple[str, str], list[str]] = {}
+    for database, table, name in cursor.fetchall():
+        found.setdefault((database, table), []).append(str(name).lower())
+    return found
+
+
+def _key_ranges(
+    cursor: Cursor, source: Source, tables: Sequence[SourceTable], rules: Sequence[RoutingRule]
+) -> dict[ShardId, KeyRange]:
+    """Least and greatest values of keys; the first and the last entry of the key's index each."""
+    cursor.execute(
+        "SELECT s.table_schema, s.table_name, s.column_name FROM information_schema.statistics s"
+        " JOIN information_schema.columns c ON c.table_schema = s.table_schema"
+        " AND c.table_name = s.table_name AND c.column_name = s.column_name"
+        " WHERE s.index_name = 'PRIMARY' AND s.seq_in_index = 1 AND s.table_schema NOT IN %s"
+        " AND c.data_type IN %s",
+        (_SYSTEM, _ORDERED),
+    )
+    columns = {(database, table): column for database, table, column in cursor.fetchall()}
+    found = {}
+    for table in tables:
+        shard = ShardId(source.name, table.database, table.table)
+        column = columns.get((table.database, table.table))
+        if column is not None and route(rules, shard):
+            values = _least_and_greatest(cursor, table, column)
+            if (of_shard := key_range(column, *values)) is not None:
+                found[shard] = of_shard
+    return found
+
+
+def _definitions(
+    cursor: Cursor, source: Source, tables: Sequence[SourceTable], rules: Sequence[RoutingRule]
+) -> Iterator[ShardTable]:
+    """What the server says of each shard's table; nothing of one that is locked now."""
+    for table in tables:
+        shard = ShardId(source.name, table.database, table.table)
+        if not route(rules, shard):
+            continue
+        name = f"{quote_identifier(table.database)}.{quote_identifier(table.table)}"
+        for row in _unless_locked(cursor, f"SHOW CREATE TABLE {name}"):
+            yield ShardTable(shard, str(row[1]))
+
+
+def _least_and_greatest(cursor: Cursor, table: SourceTable, column: str) -> tuple[object, object]:
+    """Of a key's first column; None of an empty table, and of one that is locked now."""
+    name = f"{quote_identifier(table.database)}.{quote_identifier(table.table)}"
+    of = quote_identifier(column)
+    for low, high in _unless_locked(cursor, f"SELECT MIN({of}), MAX({of}) FROM {name}"):
+        return low, high
+    return None, None
+
+
+def _unless_locked(cursor: Cursor, query: str) -> Sequence[tuple[object, ...]]:
+    """The rows of a query; none where a table stays locked for longer than ``_LOCK_WAIT_S``."""
+    try:
+        cursor.execute(query)
+    except pymysql.MySQLError as error:
+        if error.args[0] != _LOCK_WAIT_TIMEOUT:
+            raise
+        return ()
+    return cursor.fetchall()
+
+
+def _charsets(cursor: Cursor, source: Source) -> dict[str, str]:
+    """Default charset of each database that the source's connector captures."""
+    cursor.execute(
+        "SELECT schema_name, default_character_set_name FROM information_schema.schemata"
+        " WHERE schema_name NOT IN %s",
+        (_SYSTEM,),
+    )
+    return {
+        str(name): str(charset)
+        for name, charset in cursor.fetchall()
+        if re.fullmatch(source.databases, str(name))
+    }
+
+
+def _facts(cursor: Cursor, target: TargetTable) -> TargetFacts:
+    name = (target.database, target.table)
+    cursor.execute(
+        "SELECT engine FROM information_schema.tables WHERE table_schema = %s AND table_name = %s",
+        name,
+    )
+    rows = cursor.fetchall()
+    cursor.execute(
+        "SELECT trigger_name FROM information_schema.triggers"
+        " WHERE event_object_schema = %s AND event_object_table = %s ORDER BY 1",
+        name,
+    )
+    triggers = tuple(str(row[0]) for row in cursor.fetchall())
+    cursor.execute(
+        "SELECT DISTINCT CONCAT(table_schema, '.', table_name, '.', constraint_name)"
+        " FROM information_schema.key_column_usage WHERE referenced_table_name IS NOT NULL"
+        " AND (table_schema = %s AND table_name = %s"
+        " OR referenced_table_schema = %s AND referenced_table_name = %s) ORDER BY 1",
+        (*name, *name),
+    )
+    keys = tuple(str(row[0]) for row in cursor.fetchall())
+    return TargetFacts(target, str(rows[0][0] or "") if rows else "", triggers, keys)
+
+
+def _variables(cursor: Cursor) -> dict[str, str]:
+    cursor.execute("SHOW GLOBAL VARIABLES")
+    found = {str(name).lower(): str(value) for name, value in cursor.fetchall()}
+    # TiDB's real version is in VERSION() only.
+    cursor.execute("SELECT VERSION()")
+    return {**found, "version": str(cursor.fetchall()[0][0])}
+
+
+@contextmanager
+def _cursor(server: Source | Target) -> Iterator[Cursor]:
+    connection = pymysql.connect(
+        host=server.host,
+        port=server.port,
+        user=server.user,
+        password=server.password,
+        connect_timeout=_TIMEOUT_S,
+        read_timeout=_TIMEOUT_S,
+        autocommit=True,  # no lock on a table outlives its query
+    )
+    try:
+        with connection.cursor() as cursor:
+            yield cursor
+    finally:
+        connection.close()
+
+
+def _text(error: pymysql.MySQLError) -> str:
+    return str(error.args[1] if len(error.args) > 1 else error)

@@ -1,0 +1,1 @@
+"""Kafka Connect's REST interface, and what a worker must be like."""

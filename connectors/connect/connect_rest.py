@@ -1,0 +1,314 @@
+"""Kafka Connect's REST interface: create, update, wait for RUNNING, restart, delete.
+
+A worker answers 409 while its group rebalances and may time out while it joins it; both are
+waited out here, so that a caller sees either an answer or a ``StackError`` with a hint.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import requests
+
+from shardmerge.schemas.model.errors import StackError
+
+_LOG = logging.getLogger(__name__)
+_REQUEST_TIMEOUT_S = 30.0
+_PAUSE_S = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class TaskStatus:
+    """State of one task: ``RUNNING``, ``FAILED``, ``PAUSED``, ``UNASSIGNED``, ``RESTARTING``.
+
+    Attributes:
+        trace: The stack trace of a failed task, else "".
+    """
+
+    id: int
+    state: str
+    trace: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorStatus:
+    """State of a connector and of its tasks. A connector that was just made has no tasks yet."""
+
+    name: str
+    state: str
+    tasks: tuple[TaskStatus, ...]
+    trace: str = ""
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the connector and all of its tasks run."""
+        return (
+            self.state == "RUNNING"
+            and bool(self.tasks)
+            and all(t.state == "RUNNING" for t in self.tasks)
+        )
+
+    @property
+    def is_failed(self) -> bool:
+        """Whether the connector or one of its tasks failed."""
+        return self.state == "FAILED" or any(t.state == "FAILED" for t in self.tasks)
+
+    def reason(self, lines: int = 4) -> str:
+        """The messages of the first trace, on one line; "" when nothing failed."""
+        traces = [self.trace, *(task.trace for task in self.tasks)]
+        return next((shorten_trace(trace, lines) for trace in traces if trace), "")
+
+
+def shorten_trace(trace: str, lines: int = 4) -> str:
+    """A Java stack trace without its frames: the messages, outermost first."""
+    messages = [
+        line.strip()
+        for line in trace.splitlines()
+        if line.strip() and not line.lstrip().startswith(("at ", "..."))
+    ]
+    return " / ".join(messages[:lines])
+
+
+class ConnectRest:
+    """A client of one Connect cluster.
+
+    Args:
+        url: Such as ``http://127.0.0.1:8083``.
+        patience_s: How long a worker that does not answer, or rebalances, is waited for.
+    """
+
+    def __init__(self, url: str, *, patience_s: float = 60.0) -> None:
+        self.url = url.rstrip("/")
+        self._patience_s = patience_s
+        self._session = requests.Session()
+        # A proxy of the environment cannot see this machine's own addresses.
+        self._session.trust_env = urlsplit(url).hostname not in ("127.0.0.1", "localhost")
+
+    def close(self) -> None:
+        """Give the connection back."""
+        self._session.close()
+
+    def connectors(self) -> tuple[str, ...]:
+        """Names of all connectors of the cluster."""
+        return tuple(sorted(self._call("GET", "/connectors").json()))
+
+    def plugins(self) -> tuple[str, ...]:
+        """Classes of everything that the workers load as plugins."""
+        listed = self._call("GET", "/connector-plugins?connectorsOnly=false").json()
+        return tuple(sorted(plugin["class"] for plugin in listed))
+
+    def create_or_update(self, name: str, config: Mapping[str, str]) -> bool:
+        """Give a connector its configuration; returns whether anything changed.
+
+        An equal configuration is not sent: it would restart the task for nothing.
+
+        Raises:
+            StackError: Connect or the connector refuses it, with every objection by key. (It is
+                validated first: where a connector leaves one of its keys without an answer,
+                Connect's own refusal is an error 500 that says nothing.)
+        """
+        named = {**config, "name": name}
+        if self.config(name) == named:
+            return False
+        self._refuse_unfit(named)
+        self.set_config(name, config)
+        return True
+
+    def create_stopped(self, name: str, config: Mapping[str, str]) -> None:
+        """Make a connector that does not run until it is resumed.
+
+        Raises:
+            StackError: As ``create_or_update``; or there is one of that name.
+        """
+        self._refuse_unfit({**config, "name": name})
+        body = {"name": name, "config": dict(config), "initial_state": "STOPPED"}
+        self._call("POST", "/connectors", body)
+
+    def config(self, name: str) -> Mapping[str, str] | None:
+        """The configuration of a connector, or None when there is no such connector."""
+        answer = self._call("GET", f"/connectors/{quote(name)}/config", missing_ok=True)
+        return None if answer.status_code == requests.codes.not_found else answer.json()
+
+    def status(self, name: str) -> ConnectorStatus | None:
+        """The state of a connector; None when it does not exist or has not reported one yet."""
+        answer = self._call("GET", f"/connectors/{quote(name)}/status", missing_ok=True)
+        if answer.status_code == requests.codes.not_found:
+            return None
+        body = answer.json()
+        tasks = tuple(TaskStatus(t["id"], t["state"], t.get("trace", "")) for t in body["tasks"])
+        return ConnectorStatus(
+            name, body["connector"]["state"], tasks, body["connector"].get("trace", "")
+        )
+
+    def wait_running(
+        self, name: str, timeout_s: float = 60.0, *, past: ConnectorStatus | None = None
+    ) -> ConnectorStatus:
+        """Wait until a connector and its tasks run.
+
+        Args:
+            name: Of the connector.
+            timeout_s: The bound.
+            past: What it said before it got its present configuration: Connect goes on saying so
+                until it has stopped the old task, and a failure in it is waited out.
+
+        Raises:
+            StackError: It failed, with the first lines of the trace, or the bound passed.
+        """
+        deadline = time.monotonic() + timeout_s
+        told = past.reason() if past is not None else ""
+        while True:
+            status = self.status(name)
+            if status is not None and status.is_running:
+                return status
+            if status is not None and status.is_failed and status.reason() != told:
+                raise StackError(
+                    f"connector {name} failed: {status.reason()}",
+                    hint="mend the cause; the watchdog then brings its failed tasks back",
+                )
+            if time.monotonic() > deadline:
+                state = "not known to Connect" if status is None else _describe(status)
+                raise StackError(f"connector {name} does not run after {timeout_s:.0f} s: {state}")
+            time.sleep(_PAUSE_S)
+
+    def restart_failed(self, name: str) -> None:
+        """Restart the connector if it failed, and those of its tasks that failed; no others."""
+        self._call("POST", f"/connectors/{quote(name)}/restart?includeTasks=true&onlyFailed=true")
+
+    def restart(self, name: str) -> None:
+        """Restart a connector and all of its tasks."""
+        self._call("POST", f"/connectors/{quote(name)}/restart?includeTasks=true")
+
+    def stop(self, name: str) -> None:
+        """Stop a connector and wait until it has no tasks: then its offset can be changed.
+
+        Raises:
+            StackError: It has not stopped within the client's patience.
+        """
+        self._call("PUT", f"/connectors/{quote(name)}/stop")
+        deadline = time.monotonic() + self._patience_s
+        while (status := self.status(name)) is None or status.state != "STOPPED" or status.tasks:
+            if time.monotonic() > deadline:
+                raise StackError(
+                    f"connector {name} has not stopped within {self._patience_s:.0f} s",
+                    hint="see whether the workers run, and their logs",
+                )
+            time.sleep(_PAUSE_S)
+
+    def resume(self, name: str) -> None:
+        """Let a connector that was stopped or paused run."""
+        self._call("PUT", f"/connectors/{quote(name)}/resume")
+
+    def offset(self, name: str) -> Mapping[str, Any] | None:
+        """The offset that is committed for a connector of one source; None before the first."""
+        body = self._call("GET", f"/connectors/{quote(name)}/offsets").json()
+        found = [entry["offset"] for entry in body["offsets"] if entry.get("offset")]
+        if len(found) > 1:
+            raise StackError(
+                f"connector {name} has the offsets of {len(found)} sources",
+                hint="one connector reads one source: see GET /connectors/NAME/offsets",
+            )
+        return found[0] if found else None
+
+    def set_offset(self, name: str, server: str, offset: Mapping[str, Any]) -> None:
+        """Change the offset of a stopped connector.
+
+        Args:
+            name: Of the connector.
+            server: Its ``topic.prefix``, which is Debezium's name of the source.
+            offset: What it shall be.
+        """
+        body = {"offsets": [{"partition": {"server": server}, "offset": dict(offset)}]}
+        self._call("PATCH", f"/connectors/{quote(name)}/offsets", body)
+
+    def set_config(self, name: str, config: Mapping[str, str]) -> None:
+        """Give a connector its configuration, as it is; one that is stopped stays so."""
+        self._call("PUT", f"/connectors/{quote(name)}/config", dict(config))
+
+    def validate(self, config: Mapping[str, str]) -> Mapping[str, tuple[str, ...]]:
+        """What Connect and the connector have against a configuration: key → messages.
+
+        Keys without a message are left out. The connector also tries its database here.
+        """
+        body = self._call(
+            "PUT",
+            f"/connector-plugins/{quote(config['connector.class'])}/config/validate",
+            dict(config),
+        )
+        values = (entry["value"] for entry in body.json()["configs"])
+        return {
+            value["name"]: tuple(value["errors"]) for value in values if value and value["errors"]
+        }
+
+    def delete(self, name: str) -> None:
+        """Delete a connector and wait until it is gone; nothing when there is none."""
+        self._call("DELETE", f"/connectors/{quote(name)}", missing_ok=True)
+        deadline = time.monotonic() + self._patience_s
+        while name in self.connectors():
+            if time.monotonic() > deadline:
+                raise StackError(
+                    f"connector {name} is still there {self._patience_s:.0f} s after its deletion"
+                )
+            time.sleep(_PAUSE_S)
+
+    def _refuse_unfit(self, config: Mapping[str, str]) -> None:
+        if objections := self.validate(config):
+            texts = [f"{key}: {' '.join(messages)}" for key, messages in objections.items()]
+            raise StackError(f"connector {config['name']} is refused: {'; '.join(texts)}")
+
+    def _call(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        missing_ok: bool = False,
+    ) -> requests.Response:
+        deadline = time.monotonic() + self._patience_s
+        while True:
+            try:
+                answer = self._session.request(
+                    method, self.url + path, json=body, timeout=_REQUEST_TIMEOUT_S
+                )
+            except requests.RequestException as error:
+                problem = f"Kafka Connect at {self.url} cannot be reached: {error}"
+            else:
+                missing = answer.status_code == requests.codes.not_found
+                if answer.ok or (missing_ok and missing and not _is_passing(answer)):
+                    return answer
+                problem = f"{method} {self.url}{path} → {answer.status_code}: {_message(answer)}"
+                if not _is_passing(answer):
+                    raise StackError(problem)
+            if time.monotonic() > deadline:
+                raise StackError(problem, hint="see whether the worker runs, and its log")
+            _LOG.debug("connect_retry", extra={"problem": problem})
+            time.sleep(_PAUSE_S)
+
+
+def _is_passing(answer: requests.Response) -> bool:
+    """Whether the worker only asks for patience: a rebalance, or it has not joined its group."""
+    if answer.status_code in (requests.codes.conflict, requests.codes.service_unavailable):
+        return True
+    if answer.status_code == requests.codes.not_found:
+        # While it starts its web server answers before it knows its own paths, in HTML.
+        return "html" in answer.headers.get("Content-Type", "")
+    message = _message(answer).lower()
+    return answer.status_code == requests.codes.internal_server_error and (
+        "timed out" in message or "rebalance" in message
+    )
+
+
+def _message(answer: requests.Response) -> str:
+    try:
+        return str(answer.json().get("message", answer.text))
+    except (ValueError, AttributeError):
+        return answer.text[:500]
+
+
+def _describe(status: ConnectorStatus) -> str:
+    tasks = ", ".join(f"task {task.id} {task.state}" for task in status.tasks) or "no tasks yet"
+    return " / ".join(filter(None, (f"{status.state}, {tasks}", status.reason())))

@@ -1,0 +1,85 @@
+"""Makes the signal table of a source, checks that its user may write to it, and writes to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pymysql
+from pymysql.cursors import Cursor
+
+from shardmerge.schemas.model.errors import StackError
+from shardmerge.schemas.model.names import SIGNAL_TABLE, quote_identifier
+from shardmerge.schemas.pipeline.file import Pipeline, Source
+
+from .signals import signal_database, signal_table_ddl
+
+_DENIED = (1044, 1142)
+_PROBE, _MOVE = "shardmerge-probe", "shardmerge-reading"
+
+
+def prepare_signal_table(pipeline: Pipeline, source: Source, timeout_s: int = 10) -> None:
+    """Make a source's signal table if it is missing, and try the rights that marks need.
+
+    Safe to call again. A connector stops when it meets rows of a table that it does not know: it
+    must have read the table in its first snapshot, or see the CREATE TABLE in the binlog.
+
+    Raises:
+        StackError: The server cannot be reached or refuses; the hint says what to grant.
+    """
+    table = _name(pipeline, source)
+    with _connected(pipeline, source, timeout_s) as connection, connection.cursor() as cursor:
+        try:
+            for statement in signal_table_ddl(pipeline, source):
+                cursor.execute(statement)
+        except pymysql.MySQLError as error:
+            # It may be there already, made by somebody who has the right.
+            if error.args[0] not in _DENIED:
+                raise
+        cursor.execute(f"INSERT INTO {table} VALUES (%s, 'probe', NULL)", (_PROBE,))
+        cursor.execute(f"DELETE FROM {table} WHERE id = %s", (_PROBE,))
+        # Never committed: nothing of it comes into the binlog.
+        connection.rollback()
+
+
+def move_binlog(pipeline: Pipeline, source: Source, timeout_s: int = 10) -> None:
+    """Write to a source's signal table, so that its binlog ends at a place that it never had.
+
+    The table stays empty. To the connector it is a signal that asks for a line in its log.
+
+    Raises:
+        StackError: The server cannot be reached or refuses; the hint says what to grant.
+    """
+    table = _name(pipeline, source)
+    with _connected(pipeline, source, timeout_s) as connection, connection.cursor() as cursor:
+        told = '{"message": "tables are read as a whole"}'
+        cursor.execute(f"INSERT INTO {table} VALUES (%s, 'log', %s)", (_MOVE, told))
+        cursor.execute(f"DELETE FROM {table} WHERE id = %s", (_MOVE,))
+        connection.commit()
+
+
+def _name(pipeline: Pipeline, source: Source) -> str:
+    return f"{quote_identifier(signal_database(pipeline, source))}.{SIGNAL_TABLE}"
+
+
+@contextmanager
+def _connected(
+    pipeline: Pipeline, source: Source, timeout_s: int
+) -> Iterator[pymysql.Connection[Cursor]]:
+    database = quote_identifier(signal_database(pipeline, source))
+    try:
+        with pymysql.connect(
+            host=source.host,
+            port=source.port,
+            user=source.user,
+            password=source.password,
+            connect_timeout=timeout_s,
+        ) as connection:
+            yield connection
+    except pymysql.MySQLError as error:
+        reason = error.args[1] if len(error.args) > 1 else str(error)
+        raise StackError(
+            f"source {source.name}: user {source.user!r} cannot make or write "
+            f"{_name(pipeline, source)}, which snapshots of single tables need: {reason}",
+            hint=f"GRANT CREATE, SELECT, INSERT, DELETE ON {database}.* TO {source.user!r}",
+        ) from None

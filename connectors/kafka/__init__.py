@@ -1,0 +1,1 @@
+"""Kafka's topics, read and written without Faust and without Spark."""

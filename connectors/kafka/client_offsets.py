@@ -1,0 +1,22 @@
+"""Offsets that Kafka's client answers, before anything is decided by them. Pure."""
+
+from __future__ import annotations
+
+from shardmerge.schemas.model.errors import StackError
+
+
+def answered(offset: int, topic: str, partition: int) -> int:
+    """An end or a beginning that was asked for, if the answer holds one.
+
+    While a broker restarts, librdkafka answers without an error and with one of its own values
+    (-1001, "invalid"; -1, "end"; -2, "beginning"): no place in a partition. (Measured.)
+
+    Raises:
+        StackError: The answer is no offset. Asked again, Kafka answers when it is up.
+    """
+    if offset < 0:
+        raise StackError(
+            f"Kafka told no offset of {topic}/{partition} (the client answers {offset})",
+            hint="a broker restarts or looks for a leader: it is asked again",
+        )
+    return offset

@@ -1,0 +1,60 @@
+"""Where partitions begin or end, many asked at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from shardmerge.schemas.model.errors import StackError
+
+from .client_offsets import answered
+
+
+def partition_offsets(
+    admin: AdminClient,
+    asked: Mapping[TopicPartition, OffsetSpec],
+    isolation: IsolationLevel,
+    timeout_s: float,
+) -> dict[tuple[str, int], int]:
+    """Topic and partition → the offset asked for.
+
+    After a refusal the client's metadata are read anew, so that a later call can succeed:
+    librdkafka 2.16 keeps a partition without a leader in its cache and answers out of that for
+    minutes (measured on a broker that had stood still).
+
+    Args:
+        admin: Asks.
+        asked: Which end of each partition.
+        isolation: Whether open transactions count.
+        timeout_s: Bound of the request.
+
+    Raises:
+        KafkaException: A partition's offset is not known now.
+    """
+    if not asked:
+        return {}
+    try:
+        answers = admin.list_offsets(
+            dict(asked), isolation_level=isolation, request_timeout=timeout_s
+        )
+        return {
+            (p.topic, p.partition): _told(p.topic, p.partition, f.result().offset)
+            for p, f in answers.items()
+        }
+    except KafkaException:
+        # Whatever this meets too, the first refusal is what the caller is to hear.
+        with suppress(KafkaException):
+            admin.list_topics(timeout=timeout_s)
+        raise
+
+
+def _told(topic: str, partition: int, offset: int) -> int:
+    try:
+        return answered(offset, topic, partition)
+    except StackError as error:
+        # It passes, like the errors of a leader that moves: who asks again knows it by that code.
+        refusal = KafkaError(KafkaError.LEADER_NOT_AVAILABLE, error.message)
+        raise KafkaException(refusal) from error

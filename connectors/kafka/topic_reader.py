@@ -1,0 +1,172 @@
+"""Reads whole topics once, from their beginning to where they ended when they were asked."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+from typing import Any
+
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from shardmerge.schemas.model.errors import StackError
+
+from .partition_offsets import partition_offsets
+from .stored_record import Extent, StoredRecord
+
+_BATCH = 500
+_POLL_S = 0.5
+_LEADER_PAUSE_S = 0.2
+_LEADER_MOVES = frozenset(
+    {
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+    }
+)
+"""What a broker says of a partition that was just made, or whose leader moves: it passes."""
+
+
+class TopicReader:
+    """Committed records of topics, without a consumer group. Use as a context manager.
+
+    Args:
+        bootstrap_servers: Of Kafka.
+        timeout_s: Bound of each request, of the wait for leaders, and of the silence while a
+            partition is read.
+    """
+
+    def __init__(self, bootstrap_servers: str, timeout_s: float = 30.0) -> None:
+        self._servers = bootstrap_servers
+        self._timeout_s = timeout_s
+        common = {"bootstrap.servers": bootstrap_servers, "log_level": 0}
+        self._admin = AdminClient({**common, "client.id": "shardmerge-topic-reader"})
+        self._consumer = Consumer(
+            {
+                **common,
+                "client.id": "shardmerge-topic-reader",
+                "group.id": "shardmerge-topic-reader",  # required by the client, never joined
+                "enable.auto.commit": False,
+                "enable.auto.offset.store": False,
+                "isolation.level": "read_committed",
+                "enable.partition.eof": True,
+                # A record that vanished while it was being read must not go unnoticed.
+                "auto.offset.reset": "error",
+            }
+        )
+
+    def __enter__(self) -> TopicReader:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Leave Kafka."""
+        self._consumer.close()
+
+    def extents(self, topics: Sequence[str]) -> tuple[Extent, ...]:
+        """The extents of these topics' partitions now, in the given order of topics.
+
+        A topic that does not exist has none.
+
+        Raises:
+            StackError: Kafka does not answer.
+        """
+        until = time.monotonic() + self._timeout_s
+        while True:
+            try:
+                return self._extents(topics)
+            except KafkaException as error:
+                if error.args[0].code() not in _LEADER_MOVES or time.monotonic() > until:
+                    raise self._unanswered(error) from error
+            time.sleep(_LEADER_PAUSE_S)
+
+    def records(self, extent: Extent) -> Iterator[StoredRecord]:
+        """The committed records of a partition within its extent, in order of their offsets.
+
+        Raises:
+            StackError: Kafka does not answer, or records vanish while they are read.
+        """
+        if extent.begin >= extent.end:
+            return
+        self._consumer.assign([TopicPartition(extent.topic, extent.partition, extent.begin)])
+        heard = time.monotonic()
+        while True:
+            try:
+                messages = self._consumer.consume(num_messages=_BATCH, timeout=_POLL_S)
+            except KafkaException as error:
+                raise self._unanswered(error) from error
+            if messages:
+                heard = time.monotonic()
+            elif time.monotonic() - heard > self._timeout_s:
+                raise StackError(
+                    f"{extent.topic}/{extent.partition} gave nothing for {self._timeout_s:.0f} s "
+                    f"before its end at offset {extent.end}",
+                    hint="see whether the partition has a leader",
+                )
+            for message in messages:
+                if (fault := message.error()) is not None:
+                    if fault.code() != KafkaError._PARTITION_EOF:
+                        raise self._unanswered(KafkaException(fault))
+                    # Control records are not delivered: only this tells that the end is reached.
+                    if message.offset() >= extent.end:
+                        return
+                    continue
+                if message.offset() >= extent.end:
+                    return
+                yield _stored(message)
+                if message.offset() == extent.end - 1:
+                    return
+
+    def _extents(self, topics: Sequence[str]) -> tuple[Extent, ...]:
+        known = self._admin.list_topics(timeout=self._timeout_s).topics
+        partitions = [
+            TopicPartition(name, number)
+            for name in topics
+            if name in known
+            for number in sorted(known[name].partitions)
+        ]
+        begins = self._offsets(partitions, OffsetSpec.earliest(), committed=False)
+        ends = self._offsets(partitions, OffsetSpec.latest(), committed=True)
+        # Asked last, so that it is never below the end.
+        highs = self._offsets(partitions, OffsetSpec.latest(), committed=False)
+        return tuple(
+            Extent(p.topic, p.partition, begins[at], ends[at], highs[at])
+            for p in partitions
+            if (at := (p.topic, p.partition)) in ends
+        )
+
+    def _offsets(
+        self, partitions: Sequence[TopicPartition], spec: OffsetSpec, *, committed: bool
+    ) -> dict[tuple[str, int], int]:
+        isolation = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
+        asked = dict.fromkeys(partitions, spec)
+        return partition_offsets(self._admin, asked, isolation, self._timeout_s)
+
+    def _unanswered(self, error: KafkaException) -> StackError:
+        return StackError(
+            f"Kafka at {self._servers}: {error.args[0].str()}",
+            hint="see whether the brokers run and whether the pipeline file names them",
+        )
+
+
+def _stored(message: Any) -> StoredRecord:
+    kind, timestamp = message.timestamp()
+    headers = tuple((name, value) for name, value in message.headers() or ())
+    return StoredRecord(
+        message.topic(),
+        message.partition(),
+        message.offset(),
+        message.key(),
+        message.value(),
+        headers,
+        timestamp,
+        kind,
+    )

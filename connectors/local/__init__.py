@@ -1,1 +1,0 @@
-"""The embedded stack: MySQL, Kafka and Kafka Connect on one machine, without Docker."""

@@ -1,0 +1,237 @@
+"""Reads a source's binlog as text, and counts the rows of single events."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pymysql
+from pymysql.cursors import Cursor
+from pymysqlreplication import BinLogStreamReader
+from pymysqlreplication.row_event import (
+    DeleteRowsEvent,
+    OptionalMetaData,
+    TableMapEvent,
+    UpdateRowsEvent,
+    WriteRowsEvent,
+)
+
+from shardmerge.schemas.ddl.changes import TableName
+from shardmerge.schemas.model.errors import StackError
+from shardmerge.schemas.model.names import quote_identifier
+from shardmerge.schemas.model.position import SourcePosition
+from shardmerge.schemas.pipeline.file import Source
+
+from .binlog_events import BinlogEvent, Logged, RowsEvent, logged
+from .gtids import MySqlGtids, gtids_of
+
+# It warns of settings of the server that make no difference to the number of rows.
+logging.getLogger("pymysqlreplication").setLevel(logging.ERROR)
+# What a server tells of a table besides its columns' types: rows are counted without it, and the
+# library ends with IndexError where MySQL 8.0 before 8.0.29 does not count YEAR as a number.
+TableMapEvent._get_optional_meta_data = lambda _: OptionalMetaData()
+_TIMEOUT_S = 10
+_READ_TIMEOUT_S = 60
+_CHUNK = 5_000
+_NO_TABLE = 1146
+
+
+class SourceBinlog:
+    """The binlog of one source, over a connection for each call.
+
+    Args:
+        source: Its user needs REPLICATION SLAVE and REPLICATION CLIENT, as Debezium does.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    def logged(self, file: str, pos: int, gtid: str = "") -> Iterator[Logged]:
+        """The statements and rows events from a place on, to the binlog's end.
+
+        Args:
+            file: A binlog file of the server.
+            pos: Where an event begins in it.
+            gtid: Of that event's transaction, when it is not its first event.
+
+        Raises:
+            StackError: The server does not answer, or has no such place any more.
+        """
+        return logged(self.events(file, pos), gtid)
+
+    def end(self) -> SourcePosition:
+        """Where the binlog ends now, without an epoch.
+
+        Raises:
+            StackError: The server does not answer, or writes no binlog.
+        """
+        with self._cursor() as cursor:
+            cursor.execute("SHOW BINARY LOGS")
+            rows = cursor.fetchall()
+        if not rows:
+            raise StackError(f"source {self._source.name}: its server writes no binlog")
+        return SourcePosition(0, str(rows[-1][0]), int(rows[-1][1]), 0)
+
+    def gives_gtids(self) -> bool:
+        """Whether Debezium reads the binlog by GTIDs, as the server is now.
+
+        Raises:
+            StackError: The server does not answer.
+        """
+        return self._source.flavour == "mariadb" or self.gtid_mode() == "ON"
+
+    def gtid_mode(self) -> str:
+        """MySQL's ``gtid_mode`` now; OFF for a server without one.
+
+        Raises:
+            StackError: The server does not answer.
+        """
+        row = self._row("SHOW GLOBAL VARIABLES LIKE 'gtid_mode'")
+        return "OFF" if row is None else str(row[1]).upper()
+
+    def gtid_executed(self) -> MySqlGtids:
+        """The transactions with a GTID that a MySQL server has executed.
+
+        Raises:
+            StackError: The server does not answer.
+        """
+        row = self._row("SELECT @@GLOBAL.gtid_executed")
+        gtids = None if row is None else gtids_of(str(row[0] or ""))
+        return gtids if isinstance(gtids, MySqlGtids) else MySqlGtids({})
+
+    def events(self, file: str, pos: int = 4) -> Iterator[BinlogEvent]:
+        """Every event from a place on, to the binlog's end.
+
+        Args:
+            file: A binlog file of the server.
+            pos: Where an event begins in it.
+
+        Raises:
+            StackError: The server does not answer, or has no such place any more.
+        """
+        with self._cursor() as cursor:
+            cursor.execute("SHOW BINARY LOGS")
+            files = [str(row[0]) for row in cursor.fetchall()]
+            if file not in files:
+                raise StackError(
+                    f"source {self._source.name}: its server has no binlog file {file!r} any more",
+                    hint="the connector cannot go on from its offset: take a new snapshot of the "
+                    "source",
+                )
+            for name in files[files.index(file) :]:
+                yield from self._of_file(cursor, name, max(pos, 4) if name == file else 4)
+
+    def create_table(self, table: TableName) -> str | None:
+        """``SHOW CREATE TABLE`` of a table now; None when there is none.
+
+        Raises:
+            StackError: The server does not answer.
+        """
+        name = f"{quote_identifier(table.database)}.{quote_identifier(table.table)}"
+        with self._cursor() as cursor:
+            # ANSI_QUOTES, and names without quotes, are not for Debezium.
+            cursor.execute("SET SESSION sql_mode = '', SESSION sql_quote_show_create = 1")
+            try:
+                cursor.execute(f"SHOW CREATE TABLE {name}")
+            except pymysql.ProgrammingError as error:
+                if error.args[0] == _NO_TABLE:
+                    return None
+                raise
+            row = cursor.fetchone()
+        return None if row is None else str(row[1])
+
+    def number_of_rows(self, event: RowsEvent, server_id: int) -> int:
+        """How many rows an event holds.
+
+        Args:
+            event: Of this server's binlog.
+            server_id: That no other replica of the server uses now.
+
+        Raises:
+            StackError: The server does not answer, or gives no such event.
+        """
+        source = self._source
+        try:
+            stream = BinLogStreamReader(
+                connection_settings={
+                    "host": source.host,
+                    "port": source.port,
+                    "user": source.user,
+                    "password": source.password,
+                    "connect_timeout": _TIMEOUT_S,
+                    "read_timeout": _READ_TIMEOUT_S,
+                },
+                server_id=server_id,
+                resume_stream=True,
+                blocking=False,
+                enable_logging=False,
+                # Text of any charset: a server does not tell which, by default.
+                ignore_decode_errors=True,
+                log_file=event.file,
+                log_pos=event.transaction_pos,
+                only_events=[WriteRowsEvent, UpdateRowsEvent, DeleteRowsEvent],
+            )
+            try:
+                for found in stream:
+                    if found.packet.log_pos == event.end:
+                        return len(found.rows)
+                    if found.packet.log_pos > event.end:
+                        break
+            finally:
+                stream.close()
+        except pymysql.MySQLError as error:
+            raise _unreadable(source, error) from error
+        raise StackError(
+            f"source {source.name}: no rows event ends at {event.file}:{event.end}",
+            hint="the server's binlog is not the one that the connector reads",
+        )
+
+    def _row(self, sql: str) -> tuple[object, ...] | None:
+        with self._cursor() as cursor:
+            cursor.execute(sql)
+            return cursor.fetchone()
+
+    def _of_file(self, cursor: Cursor, file: str, pos: int) -> Iterator[BinlogEvent]:
+        while True:
+            cursor.execute("SHOW BINLOG EVENTS IN %s FROM %s LIMIT %s", (file, pos, _CHUNK))
+            rows = cursor.fetchall()
+            for name, start, kind, server_id, end, info in rows:
+                yield BinlogEvent(
+                    str(name), int(start), str(kind), int(server_id), int(end), _text(info)
+                )
+            if len(rows) < _CHUNK:
+                return
+            pos = int(rows[-1][4])
+
+    @contextmanager
+    def _cursor(self) -> Iterator[Cursor]:
+        source = self._source
+        try:
+            with (
+                pymysql.connect(
+                    host=source.host,
+                    port=source.port,
+                    user=source.user,
+                    password=source.password,
+                    connect_timeout=_TIMEOUT_S,
+                    read_timeout=_READ_TIMEOUT_S,
+                    autocommit=True,
+                ) as connection,
+                connection.cursor() as cursor,
+            ):
+                yield cursor
+        except pymysql.MySQLError as error:
+            raise _unreadable(source, error) from error
+
+
+def _unreadable(source: Source, error: pymysql.MySQLError) -> StackError:
+    reason = error.args[1] if len(error.args) > 1 else str(error)
+    return StackError(
+        f"source {source.name}: its binlog cannot be read: {reason}",
+        hint=f"user {source.user!r} needs REPLICATION SLAVE and REPLICATION CLIENT",
+    )
+
+
+def _text(info: object) -> str:
+    return info.decode("utf-8", "replace") if isinstance(info, bytes) else str(info or "")

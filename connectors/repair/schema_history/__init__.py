@@ -1,0 +1,1 @@
+"""Debezium's schema history: what a connector knows of its tables. Pure."""

@@ -1,0 +1,351 @@
+"""Debezium's schema history: what a restarted connector knows of its tables. Pure.
+
+Debezium writes a record for each statement and, when a connector starts, applies those "at or
+before" its offset, in the order of the topic. What it takes for that is not always what is before
+the offset:
+
+* with GTIDs, a statement that follows right behind the offset counts as before it, and is applied
+  a second time when the binlog gives it again;
+* without GTIDs, every statement that was ever streamed counts, also those behind the offset;
+* when a source's GTIDs were switched off, none of those from before does.
+
+So before a connector is started, ``corrections`` compares what Debezium would know with what is
+true, and gives the records that, written behind the others, make it true. They are descriptions of
+whole tables, marked as a snapshot's: those apply always. A statement that comes again changes such
+a table for the first time, and adds its own record behind.
+
+Source: Debezium 3.6, ``AbstractSchemaHistory.recover``, ``BinlogHistoryRecordComparator``,
+``BinlogOffsetContext``; measured, tests/integration/connect/test_repair.py.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from shardmerge.connectors.repair.binlog.gtids import MySqlGtids, is_within, precedes
+from shardmerge.connectors.repair.binlog.source_offset import SourceOffset
+from shardmerge.schemas.ddl.changes import DropDatabase
+from shardmerge.schemas.ddl.grammar import ServerContext, parse
+from shardmerge.schemas.model.errors import ContractError, SourceError
+from shardmerge.schemas.model.names import quote_identifier
+from shardmerge.schemas.model.position import SourcePosition
+
+_TABLE_ID = re.compile(r'"((?:[^"]|"")*)"\."((?:[^"]|"")*)"')
+_DROPS = re.compile(r"\bDROP\s", re.IGNORECASE)
+OWN = "shardmerge"
+"""Field of records of ours, which Debezium does not read: ``table``, the id of the one table that
+the record tells, and ``statement``, the place of the statement that it is written for. Also the
+value of ``snapshot`` in their position."""
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryRecord:
+    """A record of the schema history.
+
+    Attributes:
+        offset: Of the connector when it wrote it; of a streamed statement: at its end, with the
+            GTIDs before it; of one that is in a transaction, as all are on MariaDB: where that
+            begins, with the number of its events before the statement.
+        snapshot: Whether it describes a table as it stood, and comes from no statement.
+        text: The statement; "" for none.
+        changes: Debezium's description of each changed table; empty for none.
+        database: The default database; "" for none.
+        is_own: Whether we wrote it.
+        table: Of a record of ours with a text: Debezium's id of the table that it tells.
+        statement: Of a record of ours: ``file:pos`` of the statement that it is written for; "".
+    """
+
+    offset: SourceOffset
+    snapshot: bool
+    text: str
+    changes: tuple[Mapping[str, Any], ...]
+    database: str = ""
+    is_own: bool = False
+    table: str = ""
+    statement: str = ""
+
+    @property
+    def is_by_place(self) -> bool:
+        """Whether its statement was read by place, so that only ends in one binlog order it.
+
+        When a source reads by GTID again, what these tell is written anew, as a snapshot's: that
+        applies on another server's binlog, too.
+        """
+        return not self.snapshot and (self.offset.gtids is None or self.offset.is_by_place)
+
+    def is_of_before(self, file: str, pos: int) -> bool:
+        """Whether the record tells of what was before a statement that stands there."""
+        there = SourcePosition(0, file, pos, 0)
+        if self.is_own:
+            at, _, number = self.statement.rpartition(":")
+            return bool(at) and SourcePosition(0, at, int(number), 0) < there
+        return self.snapshot or self.is_read_before(there)
+
+    def is_read_before(self, place: SourcePosition) -> bool:
+        """Whether a connector that reads from the place on does not read the statement again."""
+        here = self.offset.position
+        return here < place or (here == place and not self.offset.event)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownTable:
+    """What is known of one table: Debezium's description, or a text of ours."""
+
+    description: Mapping[str, Any] | None = None
+    text: str = ""
+
+
+def history_record(value: bytes | None, place: str) -> HistoryRecord | None:
+    """Read a record; None for one that Debezium passes over.
+
+    Args:
+        value: Of the Kafka record.
+        place: Topic, partition and offset, for messages.
+
+    Raises:
+        ContractError: It is not a record of a schema history.
+    """
+    if value is None:
+        return None
+    try:
+        document = json.loads(value)
+        position = document["position"]
+        own = document.get(OWN) or {}
+        return HistoryRecord(
+            offset=SourceOffset(position),
+            snapshot=bool(position.get("snapshot")),
+            text=str(document.get("ddl") or ""),
+            changes=tuple(document.get("tableChanges") or ()),
+            database=str(document.get("databaseName") or ""),
+            is_own=OWN in document,
+            table=str(own.get("table") or ""),
+            statement=str(own.get("statement") or ""),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ContractError(
+            f"{place} is not a record of a schema history: {error}",
+            hint="schema.history.internal.kafka.topic must name a topic that only this connector "
+            "writes",
+        ) from error
+
+
+def is_before(record: HistoryRecord, offset: SourceOffset) -> bool:
+    """Whether a record's statement is not read again by a connector that starts at the offset."""
+    certain = _is_certainly_before(record, offset)
+    if certain is not None:
+        return certain
+    return offset.read_gtids is None and record.is_read_before(offset.position)
+
+
+def _is_certainly_before(record: HistoryRecord, offset: SourceOffset) -> bool | None:
+    """``is_before``, as far as GTIDs say so, or there are none; None where they leave it open."""
+    if record.snapshot:
+        return True
+    own, other = record.offset.gtids, offset.gtids
+    if own is None or other is None or record.offset.is_by_place:
+        return record.is_read_before(offset.position)
+    # The record has the transactions before its statement, the offset those that are read.
+    return True if precedes(own, other) else None
+
+
+def debezium_applies(record: HistoryRecord, offset: SourceOffset) -> bool:
+    """Whether Debezium applies a record when it starts at the offset."""
+    own, other = record.offset.gtids, offset.gtids
+    if other is not None or offset.is_by_place:
+        if own is None and not record.offset.is_by_place:
+            return True
+        # To Debezium the mark is a part of the set, which every set of its server has.
+        if (str(own), record.offset.is_by_place) == (str(other), offset.is_by_place):
+            if offset.is_snapshot and not record.snapshot:
+                return False
+            return record.offset.event <= offset.event
+        return own is None or (other is not None and is_within(own, other))
+    if own is not None or record.offset.is_by_place:
+        return False
+    if record.offset.values.get("server_id"):
+        # A connector that has not read yet does not know the server's id: two servers, for
+        # Debezium, whose statements are compared by a time that neither of them has.
+        return True
+    here, there = record.offset, offset
+    if here.position != there.position:
+        return here.position < there.position
+    row = -1 if here.values.get("row") is None else here.row
+    there_row = -1 if there.values.get("row") is None else there.row
+    return (here.event, row) <= (there.event, there_row)
+
+
+def true_order_applies(record: HistoryRecord, offset: SourceOffset) -> bool:
+    """Whether the schema history of ours, ``TrueSchemaHistory``, applies a record.
+
+    It does not know whether the server gives GTIDs now, except by the mark of an offset that goes
+    by its place. But for that it is ``is_before``.
+    """
+    certain = _is_certainly_before(record, offset)
+    if certain is not None:
+        return certain
+    if offset.is_by_place:
+        return record.is_read_before(offset.position)
+    own = record.offset.gtids
+    if str(own) != str(offset.gtids) or not isinstance(own, MySqlGtids):
+        return False
+    return record.offset.position < offset.position
+
+
+def known_tables(
+    records: Iterable[HistoryRecord], applies: Callable[[HistoryRecord], bool]
+) -> dict[str, KnownTable]:
+    """What the records that apply tell of each table, by Debezium's table id."""
+    tables: dict[str, KnownTable] = {}
+    for record in records:
+        if not applies(record):
+            continue
+        for change in record.changes:
+            if before := change.get("previousId"):
+                tables.pop(str(before), None)
+            if change["type"] == "DROP":
+                tables.pop(str(change["id"]), None)
+            else:
+                tables[str(change["id"])] = KnownTable(_description(change))
+        if not record.changes and (database := _dropped_database(record.text)):
+            tables = {n: t for n, t in tables.items() if (named_table(n) or ("",))[0] != database}
+        if record.table and record.text.startswith("DROP "):
+            tables.pop(record.table, None)
+        elif record.table:
+            tables[record.table] = KnownTable(text=record.text)
+    return tables
+
+
+def corrections(
+    records: Sequence[HistoryRecord],
+    offset: SourceOffset,
+    source: str,
+    ts_ms: int,
+    *,
+    applies: Callable[[HistoryRecord, SourceOffset], bool] = debezium_applies,
+    also_before: Callable[[HistoryRecord], bool] = lambda _: False,
+) -> list[bytes]:
+    """The records that make what Debezium knows at the offset true, in order.
+
+    Args:
+        records: The whole history.
+        offset: Where the connector will start.
+        source: The source's name.
+        ts_ms: Now, ms since 1970.
+        applies: What a connector applies that starts at an offset.
+        also_before: What counts as before the offset, too.
+
+    Returns:
+        Values of Kafka records; empty when there is nothing to correct.
+    """
+    true = known_tables(records, lambda r: is_before(r, offset) or also_before(r))
+    debezium = known_tables(records, lambda r: applies(r, offset))
+    found: list[bytes] = []
+    for table in sorted(debezium.keys() - true.keys()):
+        change = {"type": "DROP", "id": table}
+        found.append(own_record(source, offset, ts_ms, changes=[change]))
+    for table, known in sorted(true.items()):
+        if debezium.get(table) == known:
+            continue
+        if known.description is not None:
+            change = {**known.description, "type": "CREATE"}
+            found.append(own_record(source, offset, ts_ms, changes=[change]))
+        else:
+            found += told_records(source, offset, ts_ms, table=table, text=known.text)
+    return found
+
+
+def told_records(
+    source: str, offset: SourceOffset, ts_ms: int, *, table: str, text: str, statement: str = ""
+) -> list[bytes]:
+    """The records that tell a table by a text, in order; see ``own_record``.
+
+    Debezium passes over a CREATE TABLE of a table that it knows: that goes first.
+
+    Args:
+        source: The source's name.
+        offset: Where the connector will start.
+        ts_ms: Now, ms since 1970.
+        table: Debezium's id of the table.
+        text: The CREATE TABLE, or a DROP TABLE.
+        statement: ``file:pos`` of the statement that it is written for; "" for none.
+    """
+    name = named_table(table)
+    texts = [text] if text.startswith("DROP ") or name is None else [drop_text(*name), text]
+    return [
+        own_record(source, offset, ts_ms, text=part, table=table, statement=statement)
+        for part in texts
+    ]
+
+
+def drop_text(database: str, table: str) -> str:
+    """The statement that makes Debezium forget a table."""
+    return f"DROP TABLE IF EXISTS {quote_identifier(database)}.{quote_identifier(table)}"
+
+
+def own_record(
+    source: str,
+    offset: SourceOffset,
+    ts_ms: int,
+    *,
+    text: str = "",
+    table: str = "",
+    changes: Sequence[Mapping[str, Any]] = (),
+    statement: str = "",
+) -> bytes:
+    """A record of ours: it applies at every offset from this one on.
+
+    Args:
+        source: The source's name.
+        offset: Where the connector will start.
+        ts_ms: Now, ms since 1970.
+        text: A CREATE or DROP TABLE that Debezium shall parse; "" with ``changes``.
+        table: Debezium's id of the table that the text tells.
+        changes: Descriptions of tables, in Debezium's form.
+        statement: ``file:pos`` of the statement that it is written for; "" for none.
+    """
+    values = offset.values
+    position = {key: values[key] for key in ("ts_sec", "file", "pos", "gtids") if key in values}
+    document = {
+        "source": {"server": source},
+        "position": {**position, "snapshot": OWN},
+        "ts_ms": ts_ms,
+        "databaseName": "",
+        "ddl": text,
+        "tableChanges": list(changes),
+        OWN: {"table": table, "statement": statement},
+    }
+    return json.dumps(document, ensure_ascii=False, sort_keys=True).encode()
+
+
+def table_id(database: str, table: str) -> str:
+    """A table's id as Debezium writes it: ``"database"."table"``."""
+    return ".".join('"' + name.replace('"', '""') + '"' for name in (database, table))
+
+
+def named_table(number: str) -> tuple[str, str] | None:
+    """Database and table of an id as ``table_id`` makes it; None for another form."""
+    match = _TABLE_ID.fullmatch(number)
+    return match and (match[1].replace('""', '"'), match[2].replace('""', '"'))
+
+
+def _dropped_database(text: str) -> str:
+    """The database that a statement drops; "" for another statement.
+
+    Debezium's record of it has no changes: it executes the text again when it starts.
+    """
+    if _DROPS.search(text) is None:
+        return ""
+    try:
+        statement = parse(text, ServerContext())
+    except SourceError:
+        return ""
+    return statement.name if isinstance(statement, DropDatabase) else ""
+
+
+def _description(change: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A change without what tells how the table came to be as it is."""
+    return {k: v for k, v in change.items() if k not in ("type", "previousId")}

@@ -1,0 +1,1 @@
+"""The whole line on one machine, for development, tests and first steps."""

@@ -1,0 +1,1 @@
+"""Fetches what the local line runs, and checks what came."""

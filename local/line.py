@@ -1,0 +1,463 @@
+"""The whole line on one machine: servers, topics, connectors, agents' worker, sink.
+
+Used by the demo, by ``up`` and ``down``, and by the end-to-end tests. Everything runs as processes
+of the local stack's supervisor, and a keeper starts again what ends, so the line stays when the
+command that started it returns.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import os
+import shutil
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Any, TypeAlias
+
+import pymysql
+import requests
+from pymysql.cursors import Cursor
+
+from shardmerge.connectors.connect.connect_rest import ConnectRest
+from shardmerge.connectors.debezium.connector_names import connector_name
+from shardmerge.connectors.deploy import deploy_connectors
+from shardmerge.connectors.kafka.observer import Observer
+from shardmerge.local.servers.mysql import PASSWORD, USER
+from shardmerge.local.servers.stack import CONNECTOR_SERVER_IDS, LocalStack, Ports
+from shardmerge.schemas.model.errors import StackError
+from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.pipeline.file import (
+    Connect,
+    Kafka,
+    Pipeline,
+    Source,
+    Target,
+    parse_pipeline,
+)
+from shardmerge.schemas.pipeline.routing import RoutingRule
+from shardmerge.schemas.pipeline.text import pipeline_text
+
+from .keeper import AGENTS, NAME, PIPELINE_FILE, SINK, specs, start_keeper
+
+Connection: TypeAlias = "pymysql.Connection[Cursor]"
+
+SOURCES = {"s1": "source1", "s2": "source2"}
+"""Our sources and the stack's servers behind them."""
+READY_SECONDS = 180.0
+_LOOK_SECONDS = 1.0
+_LOG_TAIL_BYTES = 1024 * 1024
+_STEADY_POLLS = 3
+"""A line that was up this often in a row is up: one look may see a part that is about to end."""
+
+
+class Line:
+    """The line of one directory.
+
+    ``start`` and ``stop`` bracket it; ``attach`` is for one that another process started. Every
+    path, log and pid file is under ``directory``.
+
+    Args:
+        target: A server that somebody else runs; None: a MySQL of the line's own.
+
+    Attributes:
+        pipeline: What it merges; known once started or attached.
+        observer: Follows its topics; known once started or attached.
+    """
+
+    pipeline: Pipeline
+    observer: Observer
+
+    def __init__(
+        self,
+        directory: Path,
+        routes: Sequence[RoutingRule] = (),
+        name: str = "local",
+        fixed_ports: bool = False,
+        row_partitions: int = 2,
+        *,
+        row_format: str = "json",
+        target: Target | None = None,
+    ) -> None:
+        self._row_format = row_format
+        self._target = target
+        self.directory = directory.absolute()
+        self._row_partitions = row_partitions
+        self._routes = tuple(routes)
+        self._name = name
+        self._ports = Ports() if fixed_ports else None
+        self._known_stack: LocalStack | None = None
+        self._lock = threading.Lock()
+        self._pauses = 0
+        self._started_sink: int | None = None
+        self._looked = 0.0
+        self._found: list[str] = []
+        self._session = requests.Session()
+        self._session.trust_env = False  # everything is on this machine: no proxy
+
+    # --- start and stop
+
+    def start(
+        self,
+        prepare: Callable[[], None] | None = None,
+        say: Callable[[str], None] = lambda text: None,
+        outlive: bool = False,
+    ) -> None:
+        """Start everything and wait until it works.
+
+        Args:
+            prepare: Called when the MySQL servers are up and nothing reads them yet: what it
+                makes is read by the connectors' snapshot.
+            say: Told what is being started.
+            outlive: Whether the line stays when this process ends.
+
+        Raises:
+            StackError: A port is taken, or a part does not come up; the hint names its log.
+        """
+        self._known_stack = LocalStack(
+            self.directory,
+            self._ports or Ports.free(),
+            say=lambda text: say(f"  {text}"),
+            registry=self._row_format == "avro",
+        )
+        try:
+            say("servers: 3 MySQL, Kafka, Kafka Connect")
+            self._stack.up()
+            self.pipeline = self._make_pipeline()
+            text = pipeline_text(self.pipeline)
+            self.pipeline_path.write_text(text, encoding="utf-8")
+            if prepare is not None:
+                prepare()
+            say("agents' worker, sink, connectors")
+            for spec in specs(self.directory, self._stack.ports.web):
+                self._stack.add(spec)
+            rest = ConnectRest(self.pipeline.connect.url, patience_s=READY_SECONDS)
+            deploy_connectors(self.pipeline, rest, READY_SECONDS)
+            rest.close()
+            start_keeper(self._stack.supervisor, None if outlive else os.getpid())
+            self._observe()
+            self.wait_ready()
+        except BaseException:
+            self.stop()
+            raise
+
+    def attach(self) -> None:
+        """Connect to a line that another process started.
+
+        Raises:
+            StackError: There is none in this directory.
+        """
+        if not self.is_running():
+            raise StackError(f"no line runs in {self.directory}", hint="start it with `make up`")
+        self.pipeline = parse_pipeline(self.pipeline_path.read_text(encoding="utf-8"), {})
+        self._observe()
+
+    def is_running(self) -> bool:
+        """Whether anything of this directory runs."""
+        if not self.directory.is_dir():
+            return False
+        return any(pid is not None for pid in self._stack.status().values())
+
+    def clear(self) -> None:
+        """Remove what an earlier line of this directory left: data, logs, pid files."""
+        if self.directory.is_dir():
+            shutil.rmtree(self.directory)
+        self._known_stack = None
+
+    def leave(self) -> None:
+        """Stop observing; the line stays."""
+        if hasattr(self, "observer"):
+            self.observer.__exit__(None, None, None)
+            del self.observer
+
+    def stop(self) -> None:
+        """Stop everything; safe at any time, also when nothing runs."""
+        self.leave()
+        if self.directory.is_dir():
+            # The keeper first: it would start again what is stopped after it.
+            self._stack.stop(NAME)
+            self._stack.down()
+
+    @property
+    def pipeline_path(self) -> Path:
+        """The pipeline file that agents and sink read."""
+        return self.directory / PIPELINE_FILE
+
+    @property
+    def web_url(self) -> str:
+        """Address of the status pages."""
+        return f"http://127.0.0.1:{self._stack.ports.web}"
+
+    # --- servers
+
+    def connect(self, source: str, **options: Any) -> Connection:
+        """A connection to a source's server, committing every statement, in UTC."""
+        found = self.pipeline.source(source)
+        return _connect(found.host, found.port, found.user, found.password, **options)
+
+    def connect_target(self, **options: Any) -> Connection:
+        """A connection to the target's server, committing every statement, in UTC."""
+        target = self.pipeline.target
+        return _connect(target.host, target.port, target.user, target.password, **options)
+
+    # --- parts
+
+    def kill(self, part: str) -> None:
+        """End a part with SIGKILL, and its children; the keeper starts it again."""
+        with contextlib.suppress(StackError):  # already down and about to come back
+            self._stack.kill(part)
+
+    def restart_connector(self, source: str) -> None:
+        """Restart a source's connector with its task, through Connect."""
+        path = f"/connectors/{self._connector(source)}/restart"
+        self._connect_rest("POST", f"{path}?includeTasks=true&onlyFailed=false")
+
+    def kill_server(self, part: str) -> None:
+        """End a server of the stack (Kafka, a source, the target) with SIGKILL, and start it again.
+
+        Raises:
+            StackError: It does not come back.
+        """
+        part = SOURCES.get(part, part)
+        self._stack.kill(part)
+        self._stack.start(part)
+
+    def stop_connector(self, source: str) -> None:
+        """Stop reading a source, until ``start_connector``; its server runs on."""
+        self._connect_rest("PUT", f"/connectors/{self._connector(source)}/pause")
+
+    def start_connector(self, source: str) -> None:
+        """Read a source again that ``stop_connector`` stopped."""
+        self._connect_rest("PUT", f"/connectors/{self._connector(source)}/resume")
+
+    def pause_connectors(self) -> None:
+        """Stop reading every source, until as many resumes as pauses were asked for."""
+        with self._lock:
+            self._pauses += 1
+            if self._pauses == 1:
+                self._all_connectors("pause")
+
+    def resume_connectors(self) -> None:
+        """Read every source again, unless somebody else still wants the pause."""
+        with self._lock:
+            self._pauses -= 1
+            if self._pauses == 0:
+                self._all_connectors("resume")
+
+    def _all_connectors(self, command: str) -> None:
+        for source in self.pipeline.sources:
+            self._connect_rest("PUT", f"/connectors/{self._connector(source.name)}/{command}")
+
+    def _connector(self, source: str) -> str:
+        return connector_name(self.pipeline, self.pipeline.source(source))
+
+    def faults(self) -> list[str]:
+        """What is not up at this moment; empty when everything works."""
+        found = [
+            f"{part} does not run: see {self.log_path(part)}"
+            for part in (AGENTS, SINK, NAME)
+            if self._stack.supervisor.pid(part) is None
+        ]
+        if not found and not self._sink_started():
+            found.append("the sink is still starting")
+        found += [
+            f"connector {source.name} is {state}"
+            for source in self.pipeline.sources
+            if (state := self.connector_state(source.name)) != "RUNNING"
+        ]
+        found += [
+            f"the connector of source {source.name} does not read the binlog"
+            for source in self.pipeline.sources
+            if not self._streams(source.name)
+        ]
+        try:
+            self._session.get(f"{self.web_url}/healthz", timeout=3).raise_for_status()
+        except requests.RequestException as error:
+            found.append(f"agents: {error}; see {self.log_path(AGENTS)}")
+        return found
+
+    def recovering(self) -> bool:
+        """Whether a part was not up when it was looked last, which is at most a second ago."""
+        with self._lock:
+            if time.monotonic() - self._looked > _LOOK_SECONDS:
+                self._found, self._looked = self.faults(), time.monotonic()
+            return bool(self._found)
+
+    def wait_ready(self) -> None:
+        """Wait until every part works.
+
+        Raises:
+            StackError: One does not.
+        """
+        steady = 0
+
+        def faults() -> list[str]:
+            nonlocal steady
+            found = self.faults()
+            steady = 0 if found else steady + 1
+            return found or ([] if steady >= _STEADY_POLLS else ["not steady yet"])
+
+        found = self.poll(faults, READY_SECONDS, pause=0.3)
+        if found:
+            raise StackError("; ".join(found), hint=f"logs are under {self.directory}")
+
+    def connector_state(self, source: str) -> str:
+        """``RUNNING`` when a source's connector and its task work; else the worse state."""
+        try:
+            status = self._connect_rest("GET", f"/connectors/{self._connector(source)}/status")
+        except StackError as error:
+            return str(error)
+        states = [status["connector"]["state"], *(task["state"] for task in status["tasks"])]
+        if not status["tasks"]:
+            return "without a task"
+        return next((str(state) for state in states if state != "RUNNING"), "RUNNING")
+
+    def _sink_started(self) -> bool:
+        """Whether the sink that runs now has said that it works; its process is up long before."""
+        pid = self._stack.supervisor.pid(SINK)
+        if pid is None or pid == self._started_sink:
+            return pid is not None
+        path = self.log_path(SINK)
+        with path.open("rb") as log:
+            log.seek(max(0, path.stat().st_size - _LOG_TAIL_BYTES))
+            lines = log.read().decode("utf-8", errors="replace").splitlines()
+        since = dt.datetime.fromtimestamp(_started_at(pid), dt.UTC)
+        if any(
+            " sink started " in line and dt.datetime.fromisoformat(line.split()[0]) >= since
+            for line in lines
+        ):
+            self._started_sink = pid
+            return True
+        return False
+
+    def _streams(self, source: str) -> bool:
+        """Whether the source's server sends its binlog: the snapshot is over then.
+
+        Before that nothing must change a schema: Debezium lists the tables first and notes the
+        binlog's position later, and a table made in between is in neither.
+        """
+        with self.connect(source) as connection, connection.cursor() as cursor:
+            return bool(
+                cursor.execute(
+                    "SELECT 1 FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%'"
+                )
+            )
+
+    def poll(
+        self, faults: Callable[[], list[str]], seconds: float, pause: float = 0.2
+    ) -> list[str]:
+        """Poll until there are no faults; those of the last look when the bound passed first."""
+        deadline = time.monotonic() + seconds
+        while found := faults():
+            if time.monotonic() > deadline:
+                return found
+            time.sleep(pause)
+        return []
+
+    # --- what it says
+
+    def log_path(self, part: str) -> Path:
+        """Log file of a part."""
+        return self._stack.supervisor.log_path(part)
+
+    def in_log(self, part: str, text: str) -> list[str]:
+        """Empty when the part's log holds a text; else a sentence that says so."""
+        log = self.log_path(part)
+        if text in log.read_text(encoding="utf-8", errors="replace"):
+            return []
+        return [f"{log} does not say {text!r}"]
+
+    def status(self, target: TargetTable) -> dict[str, Any]:
+        """What the status page tells of a target, as JSON; empty when it does not know it."""
+        answer = self._session.get(f"{self.web_url}/api/target/{target}", timeout=10)
+        if answer.status_code == requests.codes.not_found:
+            return {}
+        answer.raise_for_status()
+        return dict(answer.json())
+
+    # --- helpers
+
+    @property
+    def _stack(self) -> LocalStack:
+        if self._known_stack is None:
+            self._known_stack = LocalStack(self.directory)
+        return self._known_stack
+
+    def _make_pipeline(self) -> Pipeline:
+        ports = self._stack.ports
+        here = "127.0.0.1"
+        return Pipeline(
+            name=self._name,
+            kafka=Kafka(
+                self._stack.bootstrap_servers,
+                row_format=self._row_format,
+                record_format="avro-registry" if self._row_format == "avro" else "avro",
+                schema_registry=self._stack.registry_url if self._row_format == "avro" else "",
+                avro_converter="apicurio" if self._row_format == "avro" else "",
+            ),
+            connect=Connect(self._stack.connect_url, row_partitions=self._row_partitions),
+            sources=tuple(
+                Source(
+                    name=name,
+                    host=here,
+                    port=getattr(ports, server),
+                    user=USER,
+                    password=PASSWORD,
+                    server_id=CONNECTOR_SERVER_IDS[server],
+                    version="8.0.15",
+                )
+                for name, server in SOURCES.items()
+            ),
+            routes=self._routes,
+            target=self._target or Target(here, ports.target, USER, PASSWORD),
+        )
+
+    def _observe(self) -> None:
+        self.observer = Observer(self.pipeline)
+        self.observer.__enter__()
+
+    def _connect_rest(self, method: str, path: str) -> Any:
+        try:
+            answer = self._session.request(method, self.pipeline.connect.url + path, timeout=10)
+        except requests.RequestException as error:
+            raise StackError(f"Kafka Connect does not answer: {error}") from None
+        if not answer.ok:
+            raise StackError(f"Kafka Connect: {method} {path}: {answer.status_code} {answer.text}")
+        return answer.json() if answer.content else None
+
+
+def _started_at(pid: int) -> float:
+    """When a process was started, in seconds since 1970."""
+    try:
+        return Path(f"/proc/{pid}").stat().st_ctime
+    except FileNotFoundError:
+        return time.time()
+
+
+def end_on_sigterm() -> None:
+    """Make SIGTERM end this process as an exit does: what is started is stopped on the way."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        sys.exit(128 + number)
+
+    signal.signal(signal.SIGTERM, end)
+
+
+def _connect(host: str, port: int, user: str, password: str, **options: Any) -> Connection:
+    init = options.pop("init_command", "SET time_zone = '+00:00'")
+    return pymysql.connect(
+        host=host,
+        port=port,
+        user=user,
+        password=password,
+        charset="utf8mb4",
+        autocommit=True,
+        connect_timeout=10,
+        init_command=init,
+        **options,
+    )

@@ -1,0 +1,1 @@
+"""Starts, watches and stops the servers of the local line."""

@@ -1,0 +1,121 @@
+"""MySQL and MariaDB DDL, read into ``shardmerge.schemas.ddl.changes``.
+
+A recursive-descent parser of its own over sqlglot's MySQL tokenizer. What it does not know is
+an error with its place, never skipped: a statement that is silently misread would give a wrong
+schema, and wrong rows.
+
+Start reading at ``parse``; ``lexer.Cursor`` is what every rule moves; one module per family of
+rules.
+"""
+
+from __future__ import annotations
+
+from shardmerge.schemas.ddl.changes import Statement, TableName
+from shardmerge.schemas.ddl.grammar.statements.alter_table import alter_table
+from shardmerge.schemas.ddl.grammar.statements.create_table import create_table
+from shardmerge.schemas.ddl.grammar.statements.irrelevant import irrelevant
+from shardmerge.schemas.ddl.grammar.statements.other import (
+    alter_database,
+    create_database,
+    create_index,
+    drop_database,
+    drop_index,
+    drop_table,
+    rename_table,
+    truncate_table,
+)
+from shardmerge.schemas.ddl.grammar.statements.search import search_tables
+from shardmerge.schemas.ddl.grammar.tokens.lexer import END, Cursor
+from shardmerge.schemas.model.errors import UnparsableDDL
+from shardmerge.schemas.model.server_context import ServerContext
+
+__all__ = ["ServerContext", "concerned_tables", "parse"]
+
+_DATABASE = ("DATABASE", "SCHEMA")
+_INDEX_STATEMENTS = ("INDEX", "UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR")
+
+
+def parse(sql: str, context: ServerContext) -> Statement:
+    """Read one statement.
+
+    Args:
+        sql: The text; comments around and inside are fine, and a semicolon at the end.
+        context: The server it comes from.
+
+    Returns:
+        What was written, not yet what it means for a table: see ``apply``.
+
+    Raises:
+        UnparsableDDL: The text is not a statement that the grammar knows.
+    """
+    cursor = Cursor(sql, context)
+    try:
+        statement = _statement(cursor)
+    except RecursionError as error:
+        raise UnparsableDDL(
+            "the statement is nested too deeply to be read here", sql, cursor.offset
+        ) from error
+    except ValueError as error:
+        raise UnparsableDDL(f"unreadable value: {error}", sql, cursor.offset) from error
+    while cursor.accept(";"):
+        pass
+    if cursor.word != END:
+        cursor.fail("the end of the statement")
+    return statement
+
+
+def concerned_tables(sql: str, context: ServerContext) -> tuple[TableName, ...]:
+    """Which tables a statement that does not parse most probably concerns.
+
+    Best effort: only the shards of these are held. Empty if it can't be told.
+    """
+    try:
+        cursor = Cursor(sql, context)
+    except UnparsableDDL:
+        return ()
+    return search_tables(cursor)
+
+
+def _statement(cursor: Cursor) -> Statement:
+    found = irrelevant(cursor)
+    if found is not None:
+        return found
+    word = cursor.word
+    if word == "ALTER":
+        return _alter(cursor)
+    if word == "CREATE":
+        return _create(cursor)
+    if word == "DROP":
+        cursor.advance()
+        if cursor.word in _DATABASE:
+            return drop_database(cursor)
+        if cursor.word in ("ONLINE", "OFFLINE"):
+            cursor.advance()
+        return drop_index(cursor) if cursor.word == "INDEX" else drop_table(cursor)
+    if word == "RENAME":
+        cursor.advance()
+        return rename_table(cursor)
+    if word == "TRUNCATE":
+        cursor.advance()
+        return truncate_table(cursor)
+    return cursor.fail("a DDL statement")
+
+
+def _alter(cursor: Cursor) -> Statement:
+    cursor.expect("ALTER")
+    if cursor.word in _DATABASE:
+        return alter_database(cursor)
+    while cursor.accept_any(("ONLINE", "OFFLINE", "IGNORE")):
+        pass
+    return alter_table(cursor)
+
+
+def _create(cursor: Cursor) -> Statement:
+    cursor.expect("CREATE")
+    replaces = cursor.accept("OR", "REPLACE")
+    cursor.accept_any(("ONLINE", "OFFLINE"))
+    if cursor.word in _DATABASE:
+        return create_database(cursor, replaces=replaces)
+    if cursor.word in _INDEX_STATEMENTS:
+        return create_index(cursor, replaces=replaces)
+    return create_table(cursor, replaces=replaces)

@@ -1,0 +1,1 @@
+"""What stands inside a table's definition: columns, types, defaults, indexes."""

@@ -1,0 +1,1 @@
+"""Expressions of DEFAULT, CHECK, generated columns and partitions."""

@@ -1,0 +1,408 @@
+"""Functions in expressions: those with a syntax of their own, and all others.
+
+Source: MySQL Reference Manual, "Functions and Operators"; sql_yacc.yy, ``function_call_keyword``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from shardmerge.schemas.ddl.grammar.tokens.charset_words import (
+    accept_charset,
+    charset_word,
+    collation_word,
+)
+from shardmerge.schemas.ddl.grammar.tokens.lexer import NAME, STRING, Cursor
+from shardmerge.schemas.ddl.grammar.tokens.qualified import table_name
+from shardmerge.schemas.ddl.grammar.tokens.words import words
+
+from .literal_text import quote_string
+from .notes import Notes, truth
+
+Read: TypeAlias = Callable[[Cursor, Notes, int], str]
+"""Reads an operand whose operators bind at least as tightly as the level says."""
+ABOVE_COMPARISON = 7
+UNARY = 13
+NILADIC = {
+    "CURRENT_TIMESTAMP": "now", "LOCALTIME": "now", "LOCALTIMESTAMP": "now",
+    "CURRENT_DATE": "curdate", "CURRENT_TIME": "curtime", "UTC_DATE": "utc_date",
+    "UTC_TIME": "utc_time", "UTC_TIMESTAMP": "utc_timestamp", "CURRENT_USER": "current_user",
+}  # fmt: skip
+_SYNONYMS = {
+    **{name.lower(): target for name, target in NILADIC.items()},
+    "substring": "substr", "mid": "substr", "lcase": "lower", "ucase": "upper", "power": "pow",
+    "ceil": "ceiling", "day": "dayofmonth", "adddate": "date_add", "subdate": "date_sub",
+    "character_length": "char_length", "octet_length": "length", "sha1": "sha", "std": "stddev",
+    "session_user": "user", "system_user": "user", "schema": "database",
+    "glength": "st_numpoints",
+}  # fmt: skip
+_UNITS = words(
+    """
+    MICROSECOND SECOND MINUTE HOUR DAY WEEK MONTH QUARTER YEAR SECOND_MICROSECOND
+    MINUTE_MICROSECOND MINUTE_SECOND HOUR_MICROSECOND HOUR_SECOND HOUR_MINUTE DAY_MICROSECOND
+    DAY_SECOND DAY_MINUTE DAY_HOUR YEAR_MONTH
+    """
+)
+_TYPE_FUNCTIONS = {"DATE": "date", "TIME": "time", "TIMESTAMP": "datetime"}
+_UNIT_FIRST = frozenset({"TIMESTAMPADD", "TIMESTAMPDIFF"})
+# Reserved words that are also functions.
+RESERVED_FUNCTIONS = words(
+    """
+    IF LEFT RIGHT REPLACE REPEAT INSERT MOD CHAR CONVERT INTERVAL DATABASE SCHEMA VALUES DEFAULT
+    """
+) | frozenset(NILADIC)
+
+
+def interval(cursor: Cursor, notes: Notes, read: Read) -> str:
+    """Read ``INTERVAL value unit``."""
+    cursor.expect("INTERVAL")
+    value = read(cursor, notes, 0)
+    return f"interval {value} {_unit(cursor)}"
+
+
+def _unit(cursor: Cursor) -> str:
+    word = cursor.word.removeprefix("SQL_TSI_")
+    if word not in _UNITS:
+        cursor.fail("a time unit")
+    cursor.advance()
+    return word.lower()
+
+
+def arguments(cursor: Cursor, notes: Notes, read: Read) -> str:
+    """Read a list of expressions in parentheses."""
+    cursor.expect("(")
+    items: list[str] = []
+    if cursor.word != ")":
+        items.append(read(cursor, notes, 0))
+        while cursor.accept(","):
+            items.append(read(cursor, notes, 0))
+    cursor.expect(")")
+    return ",".join(items)
+
+
+def call(cursor: Cursor, notes: Notes, read: Read) -> str:
+    """Read a function call from its name on."""
+    word = cursor.word
+    if word == NAME:
+        word = cursor.text()[1:-1].upper()
+    cursor.advance()
+    special = _SPECIAL.get(word)
+    if special is not None:
+        return special(cursor, notes, word, read)
+    name = word.lower()
+    name = _SYNONYMS.get(name, name)
+    if word in _UNIT_FIRST:
+        cursor.expect("(")
+        unit = _unit(cursor)
+        cursor.expect(",")
+        items = [read(cursor, notes, 0)]
+        while cursor.accept(","):
+            items.append(read(cursor, notes, 0))
+        cursor.expect(")")
+        return f"{name}({unit},{','.join(items)})"
+    text = f"{name}({arguments(cursor, notes, read)})"
+    if name == "to_days":
+        notes.days[text] = text[len("to_days(") : -1]
+    return notes.condition(text) if name == "regexp_like" else text
+
+
+def _cast(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
+    cursor.expect("(")
+    value = read(cursor, notes, 0)
+    if word == "CONVERT" and cursor.accept("USING"):
+        charset = charset_word(cursor)
+        cursor.expect(")")
+        return f"convert({value} using {charset})"
+    if word == "CONVERT":
+        cursor.expect(",")
+    elif cursor.accept("AT"):
+        cursor.expect("TIME", "ZONE")
+        value += f" at time zone {quote_string(cursor.string())}"
+        cursor.expect("AS")
+    else:
+        cursor.expect("AS")
+    kind = _cast_type(cursor)
+    cursor.expect(")")
+    return f"cast({value} as {kind})"
+
+
+_CAST_TYPES = words(
+    """
+    SIGNED UNSIGNED CHAR CHARACTER NCHAR BINARY DECIMAL DEC DATE TIME DATETIME JSON YEAR FLOAT
+    DOUBLE REAL INTEGER INT POINT LINESTRING POLYGON MULTIPOINT MULTILINESTRING MULTIPOLYGON
+    GEOMETRYCOLLECTION VARCHAR UUID INET4 INET6
+    """
+)
+_CAST_SYNONYMS = {"character": "char", "dec": "decimal", "integer": "signed", "int": "signed"}
+
+
+def _cast_type(cursor: Cursor) -> str:
+    word = cursor.accept_any(_CAST_TYPES)
+    if not word:
+        cursor.fail("a type")
+    text = _CAST_SYNONYMS.get(word.lower(), word.lower())
+    if word in ("SIGNED", "UNSIGNED"):
+        cursor.accept_any(("INTEGER", "INT"))
+    elif word == "DOUBLE":
+        cursor.accept("PRECISION")
+    if cursor.accept("("):
+        numbers = [str(cursor.integer())]
+        if cursor.accept(","):
+            numbers.append(str(cursor.integer()))
+        cursor.expect(")")
+        text += f"({','.join(numbers)})"
+    if accept_charset(cursor):
+        charset = charset_word(cursor)
+        # MySQL prints the charset of the connection here, which nobody wrote.
+        text += "" if charset == "utf8mb4" else f" charset {charset}"
+    elif cursor.accept("ASCII"):
+        text += " charset latin1"
+    elif cursor.accept("UNICODE"):
+        text += " charset ucs2"
+    if cursor.context.is_mariadb and cursor.accept("COLLATE"):
+        text += f" collate {collation_word(cursor)}"
+    if word == "BINARY":
+        text = text.replace("binary", "char", 1) + " charset binary"
+    if cursor.accept("ARRAY"):
+        text += " array"
+    return text
+
+
+def _extract(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
+    cursor.expect("(")
+    unit = _unit(cursor)
+    cursor.expect("FROM")
+    value = read(cursor, notes, 0)
+    cursor.expect(")")
+    return f"extract({unit} from {value})"
+
+
+def _trim(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
+    cursor.expect("(")
+    side = cursor.accept_any(("LEADING", "TRAILING", "BOTH")).lower()
+    removed = "" if cursor.word == "FROM" else read(cursor, notes, 0)
+    if cursor.accept("FROM"):
+        value = read(cursor, notes, 0)
+        head = " ".join(part for part in (side, removed) if part)
+        text = f"trim({head} from {value})" if head else f"trim({value})"
+    else:
+        text = f"trim({removed})"
+    cursor.expect(")")
+    return text
+
+
+def _substring(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
+    cursor.expect("(")
+    items = [read(cursor, notes, 0)]
+    if cursor.accept("FROM"):
+        items.append(read(cursor, notes, 0))
+        if cursor.accept("FOR"):
+            items.append(read(cursor, notes, 0))
+    while cursor.accept(","):
+        items.append(read(cursor, notes, 0))
+    cursor.expect(")")
+    return f"substr({','.join(items)})"
+
+
+def _position(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
+    cursor.expect("(")
+    needle = read(cursor, notes, ABOVE_COMPARISON)
+    cursor.expect("IN")
+    value = read(cursor, notes, 0)
+    cursor.expect(")")
+    return f"locate({needle},{value})"
+
+
+def _char_function(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
+    cursor.expect("(")
+    items = [read(cursor, notes, 0)]
+    while cursor.accept(","):
+        items.append(read(cursor, notes, 0))
+    text = ",".join(items)
+    if cursor.accept("USING"):
+        text += f" using {charset_word(cursor)}"
+    cursor.expect(")")
+    return f"char({text})"
+
+
+def _date_arithmetic(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
+    sign = "+" if word in ("DATE_ADD", "ADDDATE") else "-"
+    cursor.expect("(")
+    value = read(cursor, notes, 0)
+    cursor.expect(",")
+    if (cursor.word == "INTERVAL" and cursor.ahead() != "(") or cursor.word == "INTERVAL":
+        amount = interval(cursor, notes, read)
+    else:
+        amount = f"interval {read(cursor, notes, 0)} day"
+    cursor.expect(")")
+    return f"({value} {sign} {amount})"
+
+
+def _json_value(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
+    cursor.expect("(")
+    text = read(cursor, notes, 0)
+    cursor.expect(",")
+    if cursor.word.startswith("_") and cursor.ahead() == STRING:
+        cursor.advance()  # SHOW CREATE TABLE writes an introducer that nobody wrote.
+    text += f", {quote_string(cursor.string('a JSON path'))}"
+    if cursor.accept("RETURNING"):
+        text += f" returning {_cast_type(cursor)}"
+    while cursor.word in ("NULL", "ERROR", "DEFAULT"):
+        answer = cursor.word.lower()
+        cursor.advance()
+        if answer == "default":
+            answer += f" {read(cursor, notes, UNARY)}"
+        cursor.expect("ON")
+        case = cursor.accept_any(("EMPTY", "ERROR"))
+        if not case:
+            cursor.fail("EMPTY or ERROR")
+        text += f" {answer} on {case.lower()}"
+    cursor.expect(")")
+    return f"json_value({text})"
+
+
+def _weight_string(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
+    cursor.expect("(")
+    text = read(cursor, notes, 0)
+    if cursor.accept("AS"):
+        kind = cursor.accept_any(("CHAR", "BINARY"))
+        if not kind:
+            cursor.fail("CHAR or BINARY")
+        cursor.expect("(")
+        text += f" as {kind.lower()}({cursor.integer('a length')})"
+        cursor.expect(")")
+    cursor.expect(")")
+    return f"weight_string({text})"
+
+
+def _if(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
+    cursor.expect("(")
+    text = truth(read(cursor, notes, 0), notes)
+    while cursor.accept(","):
+        text += f",{read(cursor, notes, 0)}"
+    cursor.expect(")")
+    return f"if({text})"
+
+
+def _interval_function(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
+    return f"interval({arguments(cursor, notes, read)})"
+
+
+def _is_null(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
+    return notes.either(f"({arguments(cursor, notes, read)} is ", "", "null)")
+
+
+def _as_type(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
+    text = arguments(cursor, notes, read)
+    kind = _TYPE_FUNCTIONS[word]
+    return (
+        f"timestamp({text})" if "," in text and word == "TIMESTAMP" else f"cast({text} as {kind})"
+    )
+
+
+def _date_difference(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
+    left, right = _pair(cursor, notes, read)
+    return f"datediff({left},{right})"
+
+
+def _pair(cursor: Cursor, notes: Notes, read: Read) -> tuple[str, str]:
+    cursor.expect("(")
+    left = read(cursor, notes, 0)
+    cursor.expect(",")
+    right = read(cursor, notes, 0)
+    cursor.expect(")")
+    return left, right
+
+
+def _instr(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
+    """INSTR is LOCATE with its arguments exchanged; MariaDB and MySQL 5.7 write it so."""
+    value, needle = _pair(cursor, notes, read)
+    return f"locate({needle},{value})"
+
+
+def _modulo(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
+    left, right = _pair(cursor, notes, read)
+    return f"({left} % {right})"
+
+
+def _date_format(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
+    cursor.expect("(")
+    kind = cursor.accept_any(("DATE", "TIME", "DATETIME", "TIMESTAMP")).lower()
+    if not kind:
+        cursor.fail("DATE, TIME or DATETIME")
+    cursor.expect(",")
+    text = f"get_format({kind},{read(cursor, notes, 0)})"
+    cursor.expect(")")
+    return text
+
+
+def _sequence(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
+    """Read ``NEXTVAL(sequence)``: what stands there is no column."""
+    cursor.expect("(")
+    name = table_name(cursor)
+    text = f"{word.lower()}({_plain(name.database or cursor.context.default_database, name.table)}"
+    while cursor.accept(","):
+        text += f",{read(cursor, notes, 0)}"
+    cursor.expect(")")
+    return text + ")"
+
+
+def sequence_value(cursor: Cursor) -> str:
+    """Read MariaDB's ``NEXT VALUE FOR sequence`` and ``PREVIOUS VALUE FOR sequence``."""
+    function = "nextval" if cursor.word == "NEXT" else "lastval"
+    cursor.advance()
+    cursor.expect("VALUE", "FOR")
+    name = table_name(cursor)
+    return f"{function}({_plain(name.database or cursor.context.default_database, name.table)})"
+
+
+def _plain(database: str, name: str) -> str:
+    """A sequence's name without backticks, which in expressions stand around columns only."""
+    return f"{database}.{name}" if database else name
+
+
+def _dynamic_columns(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
+    """Read MariaDB's COLUMN_CREATE, COLUMN_ADD and COLUMN_GET, whose values may have a type."""
+    cursor.expect("(")
+    text = ""
+    while True:
+        text += read(cursor, notes, 0)
+        if cursor.context.is_mariadb and cursor.accept("AS"):
+            text += f" as {_cast_type(cursor)}"
+        if not cursor.accept(","):
+            break
+        text += ","
+    cursor.expect(")")
+    return f"{word.lower()}({text})"
+
+
+_SPECIAL = {
+    "CAST": _cast,
+    "CONVERT": _cast,
+    "EXTRACT": _extract,
+    "TRIM": _trim,
+    "SUBSTRING": _substring,
+    "SUBSTR": _substring,
+    "MID": _substring,
+    "POSITION": _position,
+    "CHAR": _char_function,
+    "DATE_ADD": _date_arithmetic,
+    "ADDDATE": _date_arithmetic,
+    "DATE_SUB": _date_arithmetic,
+    "SUBDATE": _date_arithmetic,
+    "JSON_VALUE": _json_value,
+    "INTERVAL": _interval_function,
+    "IF": _if,
+    "MOD": _modulo,
+    "DATEDIFF": _date_difference,
+    "INSTR": _instr,
+    "ISNULL": _is_null,
+    "DATE": _as_type,
+    "TIME": _as_type,
+    "TIMESTAMP": _as_type,
+    "GET_FORMAT": _date_format,
+    "WEIGHT_STRING": _weight_string,
+    **dict.fromkeys(("NEXTVAL", "LASTVAL", "SETVAL"), _sequence),
+    **dict.fromkeys(("COLUMN_CREATE", "COLUMN_ADD", "COLUMN_GET"), _dynamic_columns),
+}

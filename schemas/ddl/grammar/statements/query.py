@@ -1,0 +1,51 @@
+"""The query of CREATE TABLE … SELECT: which columns it gives.
+
+The types of a query's columns are not in the text, but their names mostly are, and those that the
+statement defines itself have the type that is written there. sqlglot reads the query.
+"""
+
+from __future__ import annotations
+
+import sqlglot
+from sqlglot import expressions
+from sqlglot.errors import SqlglotError
+
+from shardmerge.schemas.ddl.grammar.tokens.lexer import END, Cursor
+
+_FIRST_WORDS = ("SELECT", "WITH", "TABLE", "VALUES")
+
+
+def in_parentheses(cursor: Cursor) -> bool:
+    """Whether the parenthesis here is a query's and not that of definitions."""
+    count = 0
+    while cursor.ahead(count) == "(":
+        count += 1
+    return count > 0 and cursor.ahead(count) in _FIRST_WORDS
+
+
+def query_columns(cursor: Cursor) -> tuple[str, ...] | None:
+    """Step over ``[IGNORE | REPLACE] [AS] query`` at the end of a statement.
+
+    Returns:
+        The names of its columns, "" and ``*`` for those that the text does not tell; None when
+        no query stands here.
+    """
+    start = cursor.index
+    cursor.accept_any(("IGNORE", "REPLACE"))
+    cursor.accept("AS")
+    if cursor.word not in _FIRST_WORDS and not in_parentheses(cursor):
+        cursor.seek(start)
+        return None
+    first = cursor.index
+    while cursor.word not in (END, ";"):
+        cursor.advance()
+    text = cursor.between(first, cursor.index)
+    if cursor.context.ansi_quotes or "/*!" in text or "/*M!" in text:
+        return ("*",)
+    try:
+        query = sqlglot.parse_one(text, dialect="mysql")
+    except SqlglotError:
+        return ("*",)  # MySQL has syntax that sqlglot does not know; then nothing is told.
+    if isinstance(query, expressions.Query):
+        return tuple("*" if each.is_star else each.output_name for each in query.selects)
+    return ("*",)

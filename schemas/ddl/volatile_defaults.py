@@ -1,0 +1,68 @@
+"""Defaults whose value for existing rows no binlog tells.
+
+ADD COLUMN fills the rows that are there. With a constant the target's own ADD COLUMN fills the
+same; with the time, a random number or a UUID the shard's rows hold values that no row event
+carries, and that the target cannot compute again: see ``row_effects``.
+
+Source: MySQL Reference Manual, "Data Type Default Values", "Replication and Default Values".
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from shardmerge.schemas.ddl.grammar.tokens.words import words
+from shardmerge.schemas.model.tables import Column, DefaultKind
+
+_EACH_ROW = words(
+    """
+    uuid uuid_short uuid_v4 uuid_v7 rand random_bytes sys_guid sysdate nextval gen_random_uuid
+    """
+)
+"""Functions with another value for each row."""
+_EACH_STATEMENT = words(
+    """
+    now current_timestamp localtime localtimestamp curdate current_date curtime current_time
+    utc_date utc_time utc_timestamp connection_id current_user user session_user system_user
+    current_role database schema version last_insert_id row_count found_rows
+    """
+)
+"""Functions whose value depends on when, where or by whom the ALTER was executed."""
+_NOW_WITHOUT_ARGUMENTS = "unix_timestamp()"
+_WORDS = re.compile(r"'(?:[^'\\]|\\.|'')*'|`(?:[^`]|``)*`|([A-Za-z_][A-Za-z_0-9]*)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class VolatileDefault:
+    """A default that existing rows of a shard were filled with, and no one can repeat.
+
+    Attributes:
+        column: The column's name on the shard.
+        expression: Canonical text of the default.
+        function: The function that makes it volatile, in lower case.
+        differs_by_row: Whether two rows of one statement have different values.
+    """
+
+    column: str
+    expression: str
+    function: str
+    differs_by_row: bool
+
+
+def volatile_default(column: Column) -> VolatileDefault | None:
+    """What is volatile about a column's default; None when a constant fills existing rows."""
+    default = column.default
+    if default is None or default.kind is not DefaultKind.EXPRESSION:
+        return None
+    function = _volatile_function(default.text)
+    if not function:
+        return None
+    return VolatileDefault(column.name, default.text, function, function in _EACH_ROW)
+
+
+def _volatile_function(expression: str) -> str:
+    if _NOW_WITHOUT_ARGUMENTS in expression:
+        return "unix_timestamp"
+    found = (m[1].lower() for m in _WORDS.finditer(expression) if m[1])
+    return next((w for w in found if w in _EACH_ROW or w in _EACH_STATEMENT), "")

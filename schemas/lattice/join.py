@@ -1,0 +1,170 @@
+"""The semilattice of table schemas: compare and join.
+
+S1 ≤ S2 when every row change that S1 accepts is accepted by S2 with the same effect. The value
+of a schema is what this order looks at: columns by identity (type, nullability, default, whether
+a row may leave it out), primary key, indexes, checks, foreign keys. Column order, comments,
+visibility, auto-increment (rows bring their ids), table options and the table's default
+character set are not part of it.
+
+The join is computed over all shards at once and does not depend on their order, conflict or not.
+"Default unset" is a value below every default; a type's zero value is filled in by
+``target_schema`` only, never here: joined into the value it would make the join depend on the
+order.
+
+Reading order: ``joined`` (the values), this module, then ``column_join``, ``type_join`` and
+``key_join`` (the rules). ``target.target_table`` makes the target's schema of a join. ``join_all``
+says what the join is; ``join_index`` keeps the same join up to date where shards are many.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from shardmerge.schemas.model.tables import Column, TableSchema
+
+from .column_join import default_charset, in_target_names, join_columns
+from .joined import Conflict, JoinedColumn, JoinedTable, ShardSchema
+from .key_join import Constraint, constraints_of, join_constraints
+from .type_join import WIDE, TypeRules
+
+
+class Order(StrEnum):
+    """How one schema stands to another."""
+
+    LESS = "<"
+    EQUAL = "="
+    GREATER = ">"
+    INCOMPARABLE = "incomparable"
+
+    @property
+    def is_defined(self) -> bool:
+        """Whether one accepts everything that the other one accepts."""
+        return self is not Order.INCOMPARABLE
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether both accept the same."""
+        return self is Order.EQUAL
+
+    @property
+    def is_at_most(self) -> bool:
+        """Whether the second accepts everything that the first one accepts."""
+        return self in (Order.EQUAL, Order.LESS)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The answer of ``compare``.
+
+    Attributes:
+        order: INCOMPARABLE with ``conflict`` None: each accepts something that the other one
+            refuses, and a third schema accepts both.
+        conflict: Why there is no such schema.
+    """
+
+    order: Order
+    conflict: Conflict | None = None
+
+
+def join_all(
+    shards: Sequence[ShardSchema],
+    names: Mapping[str, str],
+    types: TypeRules = WIDE,
+) -> JoinedTable | Conflict:
+    """The least schema that accepts the rows of every shard.
+
+    Args:
+        shards: At least one. Their order decides nothing but the order of new columns.
+        names: Identity → column name in the target, of every identity that a shard has; no two
+            identities share a name, whatever its case.
+        types: Which types of one column go together.
+
+    Returns:
+        The join; or a conflict, the same one for every order of the shards.
+    """
+    found: dict[str, list[Column]] = {}
+    constraints: Counter[Constraint] = Counter()
+    for shard in shards:
+        local = {name: names[column_id] for name, column_id in shard.by_name.items()}
+        constraints.update(constraints_of(shard, local))
+        for column_id, column in zip(shard.ids, shard.schema.columns, strict=True):
+            found.setdefault(column_id, []).append(in_target_names(column, local))
+    columns: list[JoinedColumn] = []
+    for column_id in sorted(found):
+        definitions = found[column_id]
+        joined = join_columns(
+            column_id,
+            names[column_id],
+            definitions,
+            partial=len(definitions) < len(shards),
+            types=types,
+        )
+        if isinstance(joined, Conflict):
+            return joined
+        columns.append(joined)
+    rest = join_constraints(constraints, len(shards), names)
+    if isinstance(rest, Conflict):
+        return rest
+    charset, collation = default_charset((s.schema.charset, s.schema.collation) for s in shards)
+    return JoinedTable(
+        tuple(columns),
+        rest.key,
+        rest.indexes,
+        rest.checks,
+        rest.foreign_keys,
+        order=tuple(dict.fromkeys(column_id for shard in shards for column_id in shard.ids)),
+        charset=charset,
+        collation=collation,
+    )
+
+
+def compare(
+    a: ShardSchema,
+    b: ShardSchema,
+    names: Mapping[str, str],
+    types: TypeRules = WIDE,
+) -> Comparison:
+    """How ``a`` stands to ``b``; ``names`` and ``types`` as for ``join_all``."""
+    both = join_all([a, b], names, types)
+    if isinstance(both, Conflict):
+        return Comparison(Order.INCOMPARABLE, both)
+    left, right = join_all([a], names, types), join_all([b], names, types)
+    if isinstance(left, Conflict) or isinstance(right, Conflict):
+        conflict = left if isinstance(left, Conflict) else right
+        assert isinstance(conflict, Conflict)
+        return Comparison(Order.INCOMPARABLE, conflict)
+    value, left_value, right_value = both.value, left.value, right.value
+    if left_value == right_value:
+        return Comparison(Order.EQUAL)
+    if value == right_value:
+        return Comparison(Order.LESS)
+    return Comparison(Order.GREATER if value == left_value else Order.INCOMPARABLE)
+
+
+def join_tables(tables: Iterable[TableSchema], types: TypeRules = WIDE) -> JoinedTable | Conflict:
+    """``join_all`` of tables whose columns of one name are one column."""
+    shards = [_by_name(table) for table in tables]
+    return join_all(shards, _names(shards), types)
+
+
+def compare_tables(a: TableSchema, b: TableSchema, types: TypeRules = WIDE) -> Order:
+    """How ``a`` stands to ``b``, columns of one name being one column."""
+    left, right = _by_name(a), _by_name(b)
+    return compare(left, right, _names([left, right]), types).order
+
+
+def _by_name(table: TableSchema) -> ShardSchema:
+    return ShardSchema(table, tuple(c.name.lower() for c in table.columns))
+
+
+def _names(shards: Iterable[ShardSchema]) -> dict[str, str]:
+    """The spelling that sorts first, so that it doesn't depend on the order of the shards."""
+    spelled: dict[str, str] = {}
+    for shard in shards:
+        for column_id, column in zip(shard.ids, shard.schema.columns, strict=True):
+            name = column.name
+            spelled[column_id] = min(spelled.get(column_id, name), name)
+    return spelled

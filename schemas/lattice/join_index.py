@@ -1,0 +1,193 @@
+"""The join of many shards, kept up to date: a shard's change costs what it touches.
+
+``JoinIndex.join`` is ``lattice.join_all`` of the shards that it stands for, conflicts included (a
+law, see tests/properties/test_join_index.py). What makes it cheap:
+
+* The rules look at which definitions there are and how many shards have each, so the index counts
+  definitions, per identity of a column, and constraints. It keeps no shard.
+* Definitions stand in identities instead of names: expressions name ``a#1``, not ``a``. A rename of
+  the target's column, which concerns every shard, therefore changes nothing in the index.
+* A column's definitions that did not change are the same object in the next index, and a join that
+  was computed from them stays with them.
+
+Values share their structure; a changed index is a new value, the old one stays as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from immutables import Map
+
+from shardmerge.schemas.model.tables import Column
+
+from .column_join import default_charset, in_target_names
+from .counts import Counts, recounted
+from .join_cache import Constraints, Definitions, names_columns
+from .joined import Conflict, JoinedColumn, JoinedTable, ShardSchema
+from .key_join import Constraint, constraints_of
+from .type_join import WIDE, TypeRules
+
+
+@dataclass(frozen=True, slots=True)
+class JoinIndex:
+    """What the join of some shards is computed from.
+
+    Attributes:
+        shards: How many there are.
+    """
+
+    shards: int = 0
+    _columns: Map[str, Definitions] = field(default_factory=Map, repr=False)
+    _constraints: Constraints = field(default_factory=Constraints, repr=False)
+    _charsets: Counts[tuple[str, str]] = field(default_factory=Map, repr=False)
+
+    @property
+    def ids(self) -> Mapping[str, object]:
+        """The identities that some shard has, as the keys of a mapping, in no order."""
+        return self._columns
+
+    def with_shard(
+        self, old: ShardSchema | None, new: ShardSchema | None, times: int = 1
+    ) -> JoinIndex:
+        """The index after a shard's change.
+
+        Args:
+            old: The schema with which it counts so far; None when it does not.
+            new: The schema with which it counts from now on; None when it does not.
+            times: How many shards change alike.
+        """
+        if old is new:
+            return self
+        before, after = _Local(old), _Local(new)
+        return JoinIndex(
+            self.shards + times * ((new is not None) - (old is not None)),
+            self._with_columns(before, after, times),
+            self._with_constraints(before, after, times),
+            recounted(self._charsets, _charset(old), _charset(new), times),
+        )
+
+    def join(
+        self,
+        names: Mapping[str, str],
+        order: Sequence[str] = (),
+        types: TypeRules = WIDE,
+    ) -> JoinedTable | Conflict:
+        """The join of the shards, of which there must be at least one.
+
+        Args:
+            names: See ``lattice.join_all``.
+            order: Identities that come into the target in this order, before the others, which
+                come by identity.
+            types: Which types of one column go together.
+        """
+        ids = sorted(self._columns)
+        local = {column_id.lower(): names[column_id] for column_id in ids}
+        columns: list[JoinedColumn] = []
+        for column_id in ids:
+            found = self._columns[column_id]
+            column = found.join(
+                column_id, names, local, partial=found.shards < self.shards, types=types
+            )
+            if isinstance(column, Conflict):
+                return column
+            columns.append(column)
+        rest = self._constraints.join(self.shards, names, local)
+        if isinstance(rest, Conflict):
+            return rest
+        charset, collation = default_charset(self._charsets)
+        return JoinedTable(
+            tuple(columns),
+            rest.key,
+            rest.indexes,
+            rest.checks,
+            rest.foreign_keys,
+            order=tuple(dict.fromkeys((*order, *ids))),
+            charset=charset,
+            collation=collation,
+        )
+
+    def _with_columns(self, before: _Local, after: _Local, times: int) -> Map[str, Definitions]:
+        changed = self._columns.mutate()
+        for column_id in before.columns.keys() | after.columns.keys():
+            was, now = before.columns.get(column_id), after.columns.get(column_id)
+            if was == now and not (was and names_columns(was)):
+                continue
+            minus, plus = before.definition(column_id), after.definition(column_id)
+            if minus == plus:
+                continue
+            known = changed.get(column_id) or Definitions(Map(), 0)
+            definitions = known.changed(minus, plus, times)
+            if definitions.shards:
+                changed[column_id] = definitions
+            else:
+                del changed[column_id]
+        return changed.finish()
+
+    def _with_constraints(self, before: _Local, after: _Local, times: int) -> Constraints:
+        if before.has_constraints_of(after):
+            return self._constraints
+        minus, plus = before.constraints(), after.constraints()
+        if minus == plus:
+            return self._constraints
+        return self._constraints.changed(minus - plus, plus - minus, times)
+
+
+def have_one_value(one: ShardSchema, other: ShardSchema) -> bool:
+    """Whether a join is the same with either schema: what it does not look at may differ."""
+    if one == other:
+        return True
+    here, there = _Local(one), _Local(other)
+    return (
+        here.columns.keys() == there.columns.keys()
+        and _charset(one) == _charset(other)
+        and all(here.definition(i) == there.definition(i) for i in here.columns)
+        and here.constraints() == there.constraints()
+    )
+
+
+class _Local:
+    """One side of a shard's change; the shard is None where it does not count."""
+
+    def __init__(self, shard: ShardSchema | None) -> None:
+        self.shard = shard
+        self.columns: dict[str, Column] = {}
+        self.ids: dict[str, str] = {}
+        if shard is not None:
+            self.columns = dict(zip(shard.ids, shard.schema.columns, strict=True))
+            self.ids = shard.by_name
+
+    def definition(self, column_id: str) -> list[Column]:
+        """The column's definition in identities, if there is one."""
+        column = self.columns.get(column_id)
+        if column is None:
+            return []
+        named = in_target_names(column, self.ids)
+        return [
+            Column(
+                "",
+                named.type,
+                named.nullable,
+                named.default,
+                named.on_update,
+                generated=named.generated,
+            )
+        ]
+
+    def constraints(self) -> frozenset[Constraint]:
+        return constraints_of(self.shard, self.ids) if self.shard else frozenset()
+
+    def has_constraints_of(self, other: _Local) -> bool:
+        """Whether both sides are seen at once to have the same: columns came or went at most."""
+        if self.shard is None or other.shard is None:
+            return False
+        a, b = self.shard.schema, other.shard.schema
+        if (a.indexes, a.checks, a.foreign_keys) != (b.indexes, b.checks, b.foreign_keys):
+            return False
+        here, there = self.ids.items(), other.ids.items()
+        return here <= there or there <= here
+
+
+def _charset(shard: ShardSchema | None) -> list[tuple[str, str]]:
+    return [(shard.schema.charset, shard.schema.collation)] if shard else []

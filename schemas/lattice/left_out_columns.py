@@ -1,0 +1,99 @@
+"""Shards' columns that a route leaves out: the target never has them. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from shardmerge.schemas.ddl.expressions import column_names
+from shardmerge.schemas.model.errors import UnsupportedDDL
+from shardmerge.schemas.model.shard_columns import Lineage
+from shardmerge.schemas.model.tables import Check, Column, ForeignKey, Index, TableSchema
+
+
+def without_columns(schema: TableSchema, pattern: str) -> TableSchema:
+    """A schema without the columns whose whole name matches, case aside, and what names them.
+
+    Indexes, checks and foreign keys with such a column are left out too: the target accepts more.
+
+    Args:
+        schema: A shard's.
+        pattern: Regular expression; "" leaves out nothing.
+
+    Raises:
+        UnsupportedDDL: Rows could not be told apart or computed without one of them.
+    """
+    gone = _left_out(schema, pattern)
+    if not gone:
+        return schema
+    key = schema.primary_key
+    if key is not None and not gone.isdisjoint(columns_named(key)):
+        raise UnsupportedDDL(
+            f"the primary key needs a column that the route leaves out ({', '.join(sorted(gone))})",
+            hint="let leave_out not match the columns of the primary key",
+        )
+    kept = tuple(c for c in schema.columns if c.name.lower() not in gone)
+    for column in kept:
+        if used := gone & columns_named(column):
+            raise UnsupportedDDL(
+                f"{column.name} is computed from {', '.join(sorted(used))}, which the route leaves "
+                "out",
+                hint=f"leave out {column.name} too",
+            )
+    return replace(
+        schema,
+        columns=kept,
+        indexes=tuple(i for i in schema.indexes if gone.isdisjoint(columns_named(i))),
+        checks=tuple(c for c in schema.checks if gone.isdisjoint(columns_named(c))),
+        foreign_keys=tuple(k for k in schema.foreign_keys if gone.isdisjoint(columns_named(k))),
+    )
+
+
+def columns_named(part: Column | Index | Check | ForeignKey) -> frozenset[str]:
+    """The columns, in lower case, that a part of a table cannot be without.
+
+    Of a foreign key those of its own table; of a column those that it is computed from.
+    """
+    match part:
+        case Column():
+            names = column_names(part.generated.expression) if part.generated else ()
+        case Index():
+            named = (name for p in part.parts for name in column_names(p.expression))
+            names = (*part.columns, *named)
+        case Check():
+            names = column_names(part.expression)
+        case ForeignKey():
+            names = part.columns
+    return frozenset(name.lower() for name in names)
+
+
+def kept_lineage(
+    lineage: tuple[Lineage, ...], before: TableSchema | None, after: TableSchema | None
+) -> tuple[Lineage, ...]:
+    """The lineage of the columns that are left.
+
+    Args:
+        lineage: Of the whole schemas.
+        before: What is left of the schema before.
+        after: And of the one after.
+
+    Raises:
+        UnsupportedDDL: A column that was left out got a name that is not.
+    """
+    if before is None or after is None:
+        return ()
+    found = tuple(entry for entry in lineage if after.column(entry.name) is not None)
+    for entry in found:
+        if entry.before and before.column(entry.before) is None:
+            raise UnsupportedDDL(
+                f"{entry.before}, which the route leaves out, was renamed to {entry.name}",
+                hint="rename it back, then add a column of that name",
+            )
+    return found
+
+
+def _left_out(schema: TableSchema, pattern: str) -> frozenset[str]:
+    if not pattern:
+        return frozenset()
+    match = re.compile(pattern, re.IGNORECASE).fullmatch
+    return frozenset(c.name.lower() for c in schema.columns if match(c.name))

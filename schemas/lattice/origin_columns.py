@@ -1,0 +1,70 @@
+"""The schema that a shard counts with when its target has origin columns. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from shardmerge.schemas.model.origin import Origin, OriginColumn, OriginPart, origin_part
+from shardmerge.schemas.model.shard_columns import ShardColumn
+from shardmerge.schemas.model.tables import Column, Index, IndexKind, IndexPart, TableSchema
+from shardmerge.schemas.model.types import ColumnType
+
+from .joined import ShardSchema
+
+
+def with_origin(schema: ShardSchema, origin: Origin) -> ShardSchema:
+    """The schema with the origin columns that it lacks, and, if wanted, with them in its keys.
+
+    The position is the primary key of a schema without one; others do not get it. A column whose
+    name the shard has for one of its own is left out: such a schema cannot be joined
+    (``moves.join_target``).
+    """
+    table = schema.schema
+    wanted = origin.columns if table.primary_key is None else origin.of_shard
+    missing = [
+        column
+        for column in wanted
+        if column.part.column_id not in schema.ids and table.column(column.name) is None
+    ]
+    if not missing:
+        return schema
+    shard = [IndexPart(c.name) for c in missing if c.part is not OriginPart.POSITION]
+    indexes = [_extended(index, shard if origin.in_keys else ()) for index in table.indexes]
+    place = [IndexPart(c.name) for c in missing if c.part is OriginPart.POSITION]
+    if place:
+        indexes.insert(0, Index("PRIMARY", IndexKind.PRIMARY, tuple(place)))
+    table = replace(table, columns=(*table.columns, *map(_column, missing)), indexes=tuple(indexes))
+    return ShardSchema(table, (*schema.ids, *(c.part.column_id for c in missing)))
+
+
+def own_schema(schema: ShardSchema) -> TableSchema:
+    """What the shard itself has of a schema that it counts with."""
+    foreign = {c.column.name.lower() for c in schema.columns if origin_part(c.id) is not None}
+    if not foreign:
+        return schema.schema
+    table = schema.schema
+    shortened = [
+        replace(index, parts=tuple(p for p in index.parts if p.column.lower() not in foreign))
+        for index in table.indexes
+    ]
+    return replace(
+        table,
+        columns=tuple(c for c in table.columns if c.name.lower() not in foreign),
+        indexes=tuple(index for index in shortened if index.parts),
+    )
+
+
+def of_shard(columns: tuple[ShardColumn, ...]) -> tuple[ShardColumn, ...]:
+    """The columns that the shard itself has."""
+    return tuple(column for column in columns if origin_part(column.id) is None)
+
+
+def _extended(index: Index, parts: Sequence[IndexPart]) -> Index:
+    return replace(index, parts=(*index.parts, *parts)) if index.is_unique else index
+
+
+def _column(column: OriginColumn) -> Column:
+    # Compared byte by byte: tables `t` and `T` are two.
+    kind = ColumnType("varchar", column.part.characters, charset="utf8mb4", collation="utf8mb4_bin")
+    return Column(column.name, kind, nullable=False)

@@ -1,0 +1,100 @@
+"""Equal schemas, and equal parts of different schemas, are one object.
+
+A hundred thousand shards share few schemas, and those that differ share most of their columns. The
+pool counts who uses what, so what nobody uses any more is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from immutables import Map
+
+from shardmerge.schemas.model.tables import TableSchema
+
+from .joined import ShardSchema, name_at_birth
+
+_REST = tuple(f.name for f in fields(TableSchema) if f.name != "columns")
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaPool:
+    """Schemas by value with how many uses each has. A value; a changed pool is a new one.
+
+    Attributes:
+        renamed: How many of the schemas call a column otherwise than at its birth.
+    """
+
+    renamed: int = 0
+    _schemas: Map[ShardSchema, tuple[ShardSchema, int]] = field(default_factory=Map)
+    _parts: Map[Any, tuple[Any, int]] = field(default_factory=Map)
+
+    def __contains__(self, schema: object) -> bool:
+        return schema in self._schemas
+
+    def __len__(self) -> int:
+        return len(self._schemas)
+
+    def one(self, schema: ShardSchema) -> ShardSchema:
+        """The one object that is equal to a schema of the pool."""
+        return self._schemas[schema][0]
+
+    def counts(self) -> dict[ShardSchema, int]:
+        """How many uses each schema has."""
+        return dict(self._schemas.values())
+
+    def exchanged(self, minus: Iterable[ShardSchema], plus: Iterable[ShardSchema]) -> SchemaPool:
+        """The pool after some uses ended and others began.
+
+        Args:
+            minus: In the pool, as often as in ``minus``.
+            plus: Any; a schema may be in both.
+        """
+        schemas, parts = self._schemas.mutate(), self._parts.mutate()
+        renamed = self.renamed
+        for schema in plus:
+            known = schemas.get(schema)
+            if known is not None:
+                schemas[known[0]] = (known[0], known[1] + 1)
+                continue
+            shared = _rebuilt(schema, [_taken(parts, part) for part in _parts_of(schema)])
+            schemas[shared] = (shared, 1)
+            renamed += _is_renamed(shared)
+        for schema in minus:
+            one, uses = schemas[schema]
+            if uses > 1:
+                schemas[one] = (one, uses - 1)
+                continue
+            del schemas[schema]
+            renamed -= _is_renamed(one)
+            for part in _parts_of(one):
+                kept, count = parts[part]
+                if count > 1:
+                    parts[kept] = (kept, count - 1)
+                else:
+                    del parts[part]
+        return SchemaPool(renamed, schemas.finish(), parts.finish())
+
+
+def _is_renamed(schema: ShardSchema) -> bool:
+    pairs = zip(schema.ids, schema.schema.columns, strict=True)
+    return any(name_at_birth(i) not in ("", column.name) for i, column in pairs)
+
+
+def _taken(parts: Any, part: Any) -> Any:
+    known, count = parts.get(part, (part, 0))
+    parts[known] = (known, count + 1)
+    return known
+
+
+def _parts_of(schema: ShardSchema) -> list[Any]:
+    """What schemas share: the columns, the identities, then everything else of a table."""
+    table = schema.schema
+    return [*table.columns, schema.ids, *(getattr(table, name) for name in _REST)]
+
+
+def _rebuilt(schema: ShardSchema, parts: list[Any]) -> ShardSchema:
+    columns, (ids, *rest) = tuple(parts[: len(schema.ids)]), parts[len(schema.ids) :]
+    return ShardSchema(TableSchema(columns, **dict(zip(_REST, rest, strict=True))), ids)

@@ -1,0 +1,94 @@
+"""What the parser must know of the server that a statement comes from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from .charsets import default_collation
+
+
+@dataclass(frozen=True, slots=True)
+class ServerContext:
+    """The server's side of the meaning of a statement.
+
+    Attributes:
+        flavour: ``mysql`` or ``mariadb``.
+        version: Numbers of the version, one to three. Where the patch number is missing, the
+            newest of the series is meant.
+        sql_mode: Upper-case modes. ``ANSI`` counts as ANSI_QUOTES and the rest of its parts.
+        charset: Default character set for what states none: the server's, or that of the
+            database whose table the statement is about.
+        collation: Its collation; "" is the charset's default.
+        default_database: Database of unqualified table names.
+        explicit_timestamps: ``explicit_defaults_for_timestamp``; None is the version's default.
+        default_collations: Charset → default collation, canonical names, as the server itself told
+            them; what is missing is the version's.
+    """
+
+    flavour: str = "mysql"
+    version: tuple[int, ...] = (8, 0)
+    sql_mode: frozenset[str] = field(default=frozenset())
+    charset: str = "utf8mb4"
+    collation: str = ""
+    default_database: str = ""
+    explicit_timestamps: bool | None = None
+    default_collations: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def is_mariadb(self) -> bool:
+        """Whether it is MariaDB; everything else counts as MySQL."""
+        return self.flavour == "mariadb"
+
+    def default_collation(self, charset: str) -> str:
+        """The collation that a character set has when none is given."""
+        for name, collation in self.default_collations:
+            if name == charset:
+                return collation
+        return default_collation(charset, self.version_number, mariadb=self.is_mariadb)
+
+    @property
+    def version_number(self) -> int:
+        """The version as version comments write it: 80036 for 8.0.36, 101100 for 10.11.0."""
+        parts = (*self.version, 99, 99, 99)
+        minor = parts[1] if len(self.version) > 1 else 99
+        return parts[0] * 10000 + minor * 100 + parts[2]
+
+    def at_least(self, mysql: int | None, mariadb: int | None) -> bool:
+        """Whether the server is at least that version of its flavour; None is "never"."""
+        wanted = mariadb if self.is_mariadb else mysql
+        return wanted is not None and self.version_number >= wanted
+
+    @property
+    def ansi_quotes(self) -> bool:
+        """Whether double quotes stand around names."""
+        return bool(self.sql_mode & {"ANSI_QUOTES", "ANSI"})
+
+    @property
+    def backslash_escapes(self) -> bool:
+        """Whether a backslash in a string begins an escape."""
+        return "NO_BACKSLASH_ESCAPES" not in self.sql_mode
+
+    @property
+    def pipes_as_concat(self) -> bool:
+        """Whether ``||`` joins strings."""
+        return bool(self.sql_mode & {"PIPES_AS_CONCAT", "ANSI"})
+
+    @property
+    def real_as_float(self) -> bool:
+        """Whether REAL is FLOAT."""
+        return bool(self.sql_mode & {"REAL_AS_FLOAT", "ANSI"})
+
+    @property
+    def has_explicit_timestamps(self) -> bool:
+        """Whether TIMESTAMP columns are nullable and have no default unless they say so.
+
+        Source: MySQL 8.0.2 and MariaDB 10.10 changed the default to ON.
+        """
+        if self.explicit_timestamps is not None:
+            return self.explicit_timestamps
+        return self.at_least(80002, 101000)
+
+    @property
+    def stores_checks(self) -> bool:
+        """Whether CHECK constraints are kept (MySQL before 8.0.16 parses and forgets them)."""
+        return self.at_least(80016, 100201)

@@ -1,0 +1,436 @@
+"""The pipeline file: sources, routing rules, target and Kafka, as one frozen value.
+
+TOML, see ``docker/pipeline.toml`` for an example. Unknown keys are errors. ``${NAME}`` inside
+a string is replaced by an environment variable, so that passwords need not stand in the file.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields, replace
+from typing import Any, TypeVar
+
+from shardmerge.schemas.model.errors import ConfigError
+from shardmerge.schemas.model.origin import MAX_NAME, OriginPart
+from shardmerge.schemas.model.policies import Mode
+
+from .routes import check_keys, check_routes, one_of, routing_rule
+from .routing import RoutingRule
+from .spark_catalog import SparkCatalog, parse_catalog
+
+T = TypeVar("T")
+TARGETS = {
+    "mysql": ((5, 7), 9),
+    "mariadb": ((10, 2), 12),
+    "tidb": ((6,), 9),
+    "iceberg": ((1, 9), 1),
+}
+"""Kinds of target: the oldest version and the newest major version that their DDL is known of."""
+MAX_EPOCH = 999_999
+MAX_SHARED_SOURCE = 128
+"""Characters of a source's name where rows of several sources share a topic: part of a key."""
+CCOMPAT = "/apis/ccompat/"
+"""In the address of Apicurio's interface that is Confluent's."""
+ROW_FORMATS = ("json", "json-schemas", "avro")
+RECORD_FORMATS = ("avro", "json", "avro-registry")
+"""Connect's JSON without and with embedded schemas; Avro with a schema registry."""
+ICEBERG_VERSION = "1.12.0"
+"""The default of ``[target] version`` of kind ``iceberg``: what the tests run on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One MySQL server and the connector that reads it.
+
+    Attributes:
+        name: The connector's ``topic.prefix``: letters, digits, ``_`` and ``-``.
+        databases, tables: Regular expressions of what is captured (``tables`` matches
+            ``database.table``; "" is every table of the databases).
+        server_id: The connector's own replication server id, unique among all replicas.
+        flavour: ``mysql`` or ``mariadb``; with ``version`` and ``sql_mode`` it tells the DDL
+            grammar how the server reads a statement.
+        snapshot_mode: Debezium's ``snapshot.mode``.
+        epoch: Raised by one whenever the connector is pointed to another server, or the server's
+            binlog is begun anew: positions of two binlogs have no order of their own.
+    """
+
+    name: str
+    host: str
+    port: int
+    user: str
+    password: str
+    server_id: int
+    databases: str = ".*"
+    tables: str = ""
+    flavour: str = "mysql"
+    version: str = "8.0"
+    sql_mode: str = ""
+    charset: str = "utf8mb4"
+    snapshot_mode: str = "initial"
+    epoch: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.epoch <= MAX_EPOCH:
+            raise ConfigError(
+                f"source {self.name}: epoch must be 0 to {MAX_EPOCH}, not {self.epoch}"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The server of the target tables.
+
+    Attributes:
+        control_database: Where the sink keeps offsets, DDL journal and holds; made if missing.
+        kind: ``mysql``, ``mariadb``, ``tidb`` or ``iceberg``; with ``version`` it tells which DDL
+            the target takes: what it lacks is rendered otherwise, left out, or refused with the
+            reason.
+        version: One to three numbers, as ``SELECT VERSION()`` begins. The default is the oldest
+            MySQL that the tests run on; a newer one keeps more, CHECK constraints from 8.0.16 on.
+            Of Iceberg it is the library's.
+        catalog: Where Iceberg's tables are; they have no host, port, user and password.
+    """
+
+    host: str
+    port: int
+    user: str
+    password: str
+    control_database: str = "shardmerge"
+    kind: str = "mysql"
+    version: str = "8.0.15"
+    catalog: SparkCatalog | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Kafka:
+    """Broker addresses and how our own topics are made.
+
+    Attributes:
+        log_partitions: Partitions of schema-log; each target has one total order.
+        replication: Replication factor of our topics.
+        row_format: How the connectors write rows and schema changes: one of ``ROW_FORMATS``.
+        record_format: How our own records are written: one of ``RECORD_FORMATS``.
+        schema_registry: Where one of the formats needs it: the root of the registry's Confluent
+            interface.
+        avro_converter: Connect's converter: ``apicurio`` or ``confluent``. By default Apicurio's
+            where the registry's address has ``/apis/ccompat/`` in it, else Confluent's.
+        schema_registry_user, schema_registry_password: Of HTTP's basic authentication; no user:
+            none.
+    """
+
+    bootstrap_servers: str
+    log_partitions: int = 4
+    replication: int = 1
+    row_format: str = "json"
+    record_format: str = "avro"
+    schema_registry: str = ""
+    avro_converter: str = ""
+    schema_registry_user: str = ""
+    schema_registry_password: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Connect:
+    """Kafka Connect's REST address.
+
+    Attributes:
+        row_partitions: Partitions of the row topics that Connect makes.
+        replication: Their replication factor.
+        exact_values: Whether its workers have the converter of ``connectors/java``, which gives
+            values that Debezium does not give as they are.
+    """
+
+    url: str
+    row_partitions: int = 1
+    replication: int = 1
+    exact_values: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Sink:
+    """How the sink batches.
+
+    Attributes:
+        max_batch_records: Most row records of one micro-batch, over all partitions.
+        max_batch_mb, max_batch_s: Size of a batch's records and the time that it may take, about:
+            the batches before it tell how many records that is.
+        spark_min_records: A batch below this runs in the driver: a Spark job would cost more
+            processor time than it saves.
+        poll_interval_ms: Pause after a batch that found nothing to do.
+        gather_ms: Most time that rows wait for others, so that batches get larger, while many
+            come; few never wait. 0: none ever does.
+        retry_interval_s: Pause before a statement that the target refused is tried again.
+        lock_wait_timeout_s: Bound of a DDL statement's wait for metadata locks.
+        online_ddl: Whether the target's DDL must not lock out its readers and writers: what the
+            server cannot do so is refused.
+    """
+
+    max_batch_records: int = 500_000
+    max_batch_mb: int = 1_024
+    max_batch_s: int = 20
+    spark_min_records: int = 20_000
+    poll_interval_ms: int = 50
+    gather_ms: int = 200
+    retry_interval_s: int = 10
+    lock_wait_timeout_s: int = 30
+    online_ddl: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("max_batch_records", "max_batch_mb", "max_batch_s", "retry_interval_s"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"[sink]: {name} must be 1 or more, not {getattr(self, name)}")
+        if self.gather_ms < 0:
+            raise ConfigError(f"[sink]: gather_ms must be 0 or more, not {self.gather_ms}")
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """Everything that both runtimes must agree on.
+
+    Attributes:
+        name: Prefix of our own topics and key of the sink's control tables.
+        routes: Each with its mode: its own, or that of the ``[pipeline]`` table.
+    """
+
+    name: str
+    kafka: Kafka
+    connect: Connect
+    sources: tuple[Source, ...]
+    routes: tuple[RoutingRule, ...]
+    target: Target
+    sink: Sink = field(default_factory=Sink)
+
+    def source(self, name: str) -> Source:
+        """The source of that name; raises ``ConfigError`` when there is none."""
+        for source in self.sources:
+            if source.name == name:
+                return source
+        raise ConfigError(f"no source {name!r} in pipeline {self.name!r}")
+
+
+def parse_pipeline(text: str, env: Mapping[str, str]) -> Pipeline:
+    """Read a pipeline file.
+
+    Args:
+        text: TOML.
+        env: Values for ``${NAME}``.
+
+    Raises:
+        ConfigError: Not TOML; a key is unknown, missing or of the wrong type; an environment
+            variable is missing; two sources share a name or a server id.
+    """
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"pipeline file: {error}") from None
+    document = _substitute(document, env, "pipeline file")
+    known = {"pipeline", "kafka", "connect", "sources", "routes", "target", "sink"}
+    if unknown := sorted(set(document) - known):
+        raise ConfigError(
+            f"pipeline file: unknown table {unknown[0]!r}",
+            hint=f"known: {', '.join(sorted(known))}",
+        )
+    head = _table(document, "pipeline")
+    check_keys(head, ("mode", "name"), "[pipeline]")
+    mode = one_of(Mode, "mode", head.get("mode", Mode.OPTIMISTIC), "[pipeline]")
+    pipeline = Pipeline(
+        name=_name(head.get("name"), "[pipeline] name"),
+        kafka=_kafka(_build(Kafka, _table(document, "kafka"), "[kafka]")),
+        connect=_build(Connect, _table(document, "connect"), "[connect]"),
+        target=_target(_table(document, "target")),
+        sink=_build(Sink, document.get("sink", {}), "[sink]"),
+        sources=tuple(
+            _build(Source, entry, f"[[sources]] {i + 1}")
+            for i, entry in enumerate(_list(document, "sources"))
+        ),
+        routes=tuple(
+            routing_rule(entry, f"[[routes]] {i + 1}", mode)
+            for i, entry in enumerate(_list(document, "routes"))
+        ),
+    )
+    _validate(pipeline)
+    return pipeline
+
+
+def _validate(pipeline: Pipeline) -> None:
+    for what, values in (
+        ("name", [s.name for s in pipeline.sources]),
+        ("server_id", [s.server_id for s in pipeline.sources]),
+    ):
+        if len(set(values)) != len(values):
+            raise ConfigError(f"[[sources]]: two sources have the same {what}")
+    check_routes(pipeline.routes)
+    for name in sorted({rule.row_topic for rule in pipeline.routes if rule.row_topic}):
+        _row_topic(pipeline, name)
+    for source in pipeline.sources:
+        _name(source.name, "[[sources]] name")
+        if len(source.name) > MAX_NAME and any(
+            column.part in (OriginPart.SOURCE, OriginPart.SHARD, OriginPart.POSITION)
+            for rule in pipeline.routes
+            for column in rule.origin.columns
+        ):
+            raise ConfigError(
+                f"source {source.name}: an origin column cannot hold the name, it is longer than "
+                f"{MAX_NAME} characters"
+            )
+        if source.flavour not in ("mysql", "mariadb"):
+            raise ConfigError(
+                f"source {source.name}: flavour {source.flavour!r} is not mysql or mariadb"
+            )
+
+
+def _row_topic(pipeline: Pipeline, name: str) -> None:
+    """A topic of several shards must not be one that somebody else writes."""
+    for owner in (pipeline.name, *(source.name for source in pipeline.sources)):
+        if name == owner or name.startswith(f"{owner}."):
+            raise ConfigError(
+                f"[[routes]]: row_topic {name!r} is a name that topics of {owner!r} have",
+                hint="choose one that begins otherwise, such as the target's, if that does",
+            )
+    for source in pipeline.sources:
+        if len(source.name) > MAX_SHARED_SOURCE:
+            raise ConfigError(
+                f"source {source.name}: with a row_topic its name must not be longer than "
+                f"{MAX_SHARED_SOURCE} characters"
+            )
+
+
+def _kafka(kafka: Kafka) -> Kafka:
+    if kafka.row_format not in ROW_FORMATS:
+        raise ConfigError(
+            f"[kafka]: row_format {kafka.row_format!r} is not known",
+            hint=f"known: {', '.join(ROW_FORMATS)}",
+        )
+    if kafka.record_format not in RECORD_FORMATS:
+        raise ConfigError(
+            f"[kafka]: record_format {kafka.record_format!r} is not known",
+            hint=f"known: {', '.join(RECORD_FORMATS)}",
+        )
+    needing = ["row_format 'avro'"] if kafka.row_format == "avro" else []
+    needing += ["record_format 'avro-registry'"] if kafka.record_format == "avro-registry" else []
+    if needing and not re.fullmatch(r"https?://[^/?#@\s]+(/[^?#\s]*)?", kafka.schema_registry):
+        raise ConfigError(
+            f"[kafka]: {needing[0]} needs schema_registry, an address that begins with "
+            f"http:// or https:// and holds no user, not {kafka.schema_registry!r}",
+            hint="http://HOST:8081, or Apicurio's http://HOST:8080/apis/ccompat/v7",
+        )
+    if kafka.schema_registry and not needing:
+        raise ConfigError(
+            f"[kafka]: row_format {kafka.row_format!r} and record_format {kafka.record_format!r} "
+            "have no schema_registry"
+        )
+    if kafka.row_format == "avro":
+        by_address = "apicurio" if CCOMPAT in kafka.schema_registry else "confluent"
+        kafka = replace(kafka, avro_converter=kafka.avro_converter or by_address)
+        if kafka.avro_converter not in ("apicurio", "confluent"):
+            raise ConfigError(f"[kafka]: avro_converter {kafka.avro_converter!r} is not known")
+        if kafka.avro_converter == "apicurio" and CCOMPAT not in kafka.schema_registry:
+            raise ConfigError(
+                f"[kafka]: avro_converter 'apicurio' needs a schema_registry with {CCOMPAT} in it"
+            )
+    elif kafka.avro_converter:
+        raise ConfigError(f"[kafka]: row_format {kafka.row_format!r} has no avro_converter")
+    if bool(kafka.schema_registry_user) != bool(kafka.schema_registry_password):
+        raise ConfigError("[kafka]: schema_registry_user and schema_registry_password go together")
+    if ":" in kafka.schema_registry_user:
+        # RFC 7617: what is behind the first colon is the password.
+        raise ConfigError(
+            f"[kafka]: schema_registry_user {kafka.schema_registry_user!r} has a colon"
+        )
+    if kafka.schema_registry_user and not kafka.schema_registry:
+        raise ConfigError("[kafka]: schema_registry_user without schema_registry")
+    return kafka
+
+
+def _target(entry: Mapping[str, Any]) -> Target:
+    if entry.get("kind") == "iceberg":
+        target = _iceberg(entry)
+    elif "catalog" in entry:
+        raise ConfigError("[target]: only kind 'iceberg' has a catalog")
+    else:
+        target = _build(Target, entry, "[target]")
+    if target.kind not in TARGETS:
+        raise ConfigError(
+            f"[target]: kind {target.kind!r} is not known", hint=f"known: {', '.join(TARGETS)}"
+        )
+    oldest, newest = TARGETS[target.kind]
+    if target.kind not in ("mysql", "iceberg") and "version" not in entry:
+        raise ConfigError(
+            f"[target]: key 'version' is missing, kind {target.kind!r} has no default",
+            hint="the numbers that SELECT VERSION() begins with",
+        )
+    if not re.fullmatch(r"\d{1,2}(\.\d{1,2}){0,2}", target.version):
+        raise ConfigError(
+            f"[target]: version must be one to three numbers with dots, not {target.version!r}",
+            hint="the numbers that SELECT VERSION() begins with",
+        )
+    numbers = tuple(int(number) for number in target.version.split("."))
+    if not oldest <= numbers < (newest + 1,):
+        raise ConfigError(
+            f"[target]: version {target.version} of {target.kind} is not supported",
+            hint=f"from {'.'.join(map(str, oldest))} to {newest}.x",
+        )
+    return target
+
+
+def _iceberg(entry: Mapping[str, Any]) -> Target:
+    if unneeded := sorted({"host", "port", "user", "password"} & set(entry)):
+        raise ConfigError(
+            f"[target]: kind 'iceberg' has no {unneeded[0]}", hint="it has a [target.catalog]"
+        )
+    given = {key: value for key, value in entry.items() if key != "catalog"}
+    nowhere = {"host": "", "port": 0, "user": "", "password": "", "version": ICEBERG_VERSION}
+    target = _build(Target, nowhere | given, "[target]")
+    return replace(target, catalog=parse_catalog(entry.get("catalog")))
+
+
+def _name(value: object, where: str) -> str:
+    if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z0-9_-]+", value):
+        raise ConfigError(f"{where} must be letters, digits, '_' or '-', not {value!r}")
+    return value
+
+
+def _table(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    if name not in document:
+        raise ConfigError(f"pipeline file: table [{name}] is missing")
+    if not isinstance(document[name], dict):
+        raise ConfigError(f"pipeline file: {name!r} must be a table")
+    return document[name]  # type: ignore[no-any-return]
+
+
+def _list(document: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+    entries = document.get(name)
+    if not isinstance(entries, list) or not entries:
+        raise ConfigError(f"pipeline file: at least one [[{name}]] is needed")
+    return entries
+
+
+def _build(cls: type[T], entry: Mapping[str, Any], where: str) -> T:
+    specs = {f.name: f for f in fields(cls)}  # type: ignore[arg-type]
+    check_keys(entry, sorted(specs), where)
+    for name, spec in specs.items():
+        if name not in entry:
+            if spec.default is MISSING and spec.default_factory is MISSING:
+                raise ConfigError(f"{where}: key {name!r} is missing")
+            continue
+        if type(entry[name]).__name__ != str(spec.type):
+            raise ConfigError(f"{where}: {name} must be of type {spec.type}, not {entry[name]!r}")
+    return cls(**entry)
+
+
+def _substitute(value: Any, env: Mapping[str, str], where: str) -> Any:
+    if isinstance(value, dict):
+        return {k: _substitute(v, env, f"{where}: {k}") for k, v in value.items()}
+    if isinstance(value, list):
+        return [_substitute(v, env, where) for v in value]
+    if isinstance(value, str):
+
+        def variable(match: re.Match[str]) -> str:
+            if match.group(1) not in env:
+                raise ConfigError(f"{where}: environment variable {match.group(1)} is not set")
+            return env[match.group(1)]
+
+        return re.sub(r"\$\{(\w+)\}", variable, value)
+    return value

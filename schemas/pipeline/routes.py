@@ -1,0 +1,194 @@
+"""The ``[[routes]]`` entries of the pipeline file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Any, TypeVar
+
+from shardmerge.schemas.model.errors import ConfigError
+from shardmerge.schemas.model.origin import MAX_NAME, Origin, OriginColumn, OriginPart
+from shardmerge.schemas.model.policies import (
+    ExistingRows,
+    Keyless,
+    Mode,
+    RenamePolicy,
+    RowsPolicy,
+    TypePolicy,
+)
+
+from .routing import TOOLS_TABLES, RoutingRule
+from .row_conditions import check_condition
+
+E = TypeVar("E", bound=StrEnum)
+
+_REQUIRED = ("database", "table", "target")
+_KEYS = (
+    "source", *_REQUIRED, "mode", "renames", "skip", "where", "leave_out", "origin", "on_truncate",
+    "on_drop", "existing_rows", "keyless", "types", "row_topic",
+)  # fmt: skip
+_IN_KEYS = "in_keys"
+_MAX_TOPIC = 249
+"""Of a topic's name, in Kafka."""
+
+
+def routing_rule(entry: Mapping[str, Any], where: str, mode: Mode) -> RoutingRule:
+    """Read one entry.
+
+    Args:
+        entry: A table of the pipeline file.
+        where: What errors call it.
+        mode: Of the pipeline, for a route that has none of its own.
+
+    Raises:
+        ConfigError: A key is unknown, missing or of the wrong type.
+    """
+    check_keys(entry, _KEYS, where)
+    for key in _REQUIRED:
+        if key not in entry:
+            raise ConfigError(f"{where}: {key} is missing")
+    target = _text(entry, "target", "", where)
+    if target.count(".") != 1:
+        raise ConfigError(f"{where}: target must be 'database.table', not {target!r}")
+    database, table = target.split(".")
+    origin = _origin(entry.get("origin", {}), f"{where} origin")
+    on_drop = one_of(RowsPolicy, "on_drop", entry.get("on_drop", RowsPolicy.KEEP), where)
+    if on_drop is RowsPolicy.DELETE and not origin.tells_shards_apart:
+        raise ConfigError(
+            f"{where}: on_drop = 'delete' needs origin columns that tell every shard from every "
+            "other",
+            hint="origin = { shard = 'a_name' }, or source, database and table, all three",
+        )
+    keyless = one_of(Keyless, "keyless", entry.get("keyless", Keyless.COUNT), where)
+    if keyless is Keyless.REFUSE and origin.position is not None:
+        raise ConfigError(
+            f"{where}: keyless = 'refuse' keeps rows out that origin's position is the key of",
+            hint="leave one of them out",
+        )
+    return RoutingRule(
+        source=_text(entry, "source", ".*", where),
+        database=_text(entry, "database", "", where),
+        table=_text(entry, "table", "", where),
+        target_database=database,
+        target_table=table,
+        mode=one_of(Mode, "mode", entry.get("mode", mode), where),
+        renames=one_of(RenamePolicy, "renames", entry.get("renames", RenamePolicy.MAP), where),
+        skip=_text(entry, "skip", TOOLS_TABLES, where),
+        where=_condition(entry, where),
+        leave_out=_text(entry, "leave_out", "", where),
+        origin=origin,
+        on_truncate=one_of(
+            RowsPolicy, "on_truncate", entry.get("on_truncate", RowsPolicy.DELETE), where
+        ),
+        on_drop=on_drop,
+        existing_rows=one_of(
+            ExistingRows,
+            "existing_rows",
+            entry.get("existing_rows", ExistingRows.REREAD),
+            where,
+        ),
+        keyless=keyless,
+        types=one_of(TypePolicy, "types", entry.get("types", TypePolicy.WIDE), where),
+        row_topic=_row_topic(entry, target, where),
+    )
+
+
+def check_routes(rules: Sequence[RoutingRule]) -> None:
+    """Raise ``ConfigError`` when routes of one target, or one topic, contradict each other."""
+    known: dict[tuple[str, str], RoutingRule] = {}
+    topics: dict[str, tuple[str, str]] = {}
+    for rule in rules:
+        target = (rule.target_database, rule.target_table)
+        if any("\\g<" in name for name in target):
+            continue  # what it expands to is known only with the shards
+        if rule.row_topic and (other := topics.setdefault(rule.row_topic, target)) != target:
+            raise ConfigError(
+                f"[[routes]]: row_topic {rule.row_topic!r} is that of {'.'.join(other)} and of "
+                f"{'.'.join(target)}",
+                hint="a topic of several shards holds the rows of one target",
+            )
+        first = known.setdefault(target, rule)
+        if first.mode is not rule.mode:
+            raise ConfigError(
+                f"[[routes]]: {'.'.join(target)} has two modes", hint="a target moves in one mode"
+            )
+        if first.types is not rule.types:
+            raise ConfigError(
+                f"[[routes]]: {'.'.join(target)} has two values of types",
+                hint="the columns of a target are joined in one order",
+            )
+        if first.origin != rule.origin:
+            raise ConfigError(
+                f"[[routes]]: {'.'.join(target)} has two origins: {first.origin}; {rule.origin}",
+                hint="all routes to a target give it the same origin columns",
+            )
+
+
+def one_of(kind: type[E], key: str, value: object, where: str) -> E:
+    """The member that a value names; raises ``ConfigError`` when it names none."""
+    if not isinstance(value, str) or value not in tuple(kind):
+        raise ConfigError(
+            f"{where}: {key} {value!r} is not known", hint=f"known: {', '.join(kind)}"
+        )
+    return kind(value)
+
+
+def _condition(entry: Mapping[str, Any], where: str) -> str:
+    text = _text(entry, "where", "", where)
+    if text:
+        check_condition(text, where)
+    return text
+
+
+def _row_topic(entry: Mapping[str, Any], target: str, where: str) -> str:
+    name = _text(entry, "row_topic", "", where)
+    if not name:
+        return ""
+    if not re.fullmatch(r"(?!__)[A-Za-z0-9._-]+", name) or len(name) > _MAX_TOPIC:
+        raise ConfigError(
+            f"{where}: row_topic must be letters, digits, '.', '_' or '-', {_MAX_TOPIC} at most, "
+            f"and not begin with '__', not {name!r}"
+        )
+    if "\\g<" in target:
+        raise ConfigError(
+            f"{where}: row_topic is one topic, and target {target!r} stands for many",
+            hint="write a route, with a topic, for each of these targets",
+        )
+    return name
+
+
+def _origin(entry: object, where: str) -> Origin:
+    if not isinstance(entry, dict):
+        raise ConfigError(f"{where} must be a table, not {entry!r}")
+    check_keys(entry, (*OriginPart, _IN_KEYS), where)
+    in_keys = entry.get(_IN_KEYS, False)
+    if not isinstance(in_keys, bool):
+        raise ConfigError(f"{where}: {_IN_KEYS} must be true or false, not {in_keys!r}")
+    columns = []
+    for key in entry:
+        if key == _IN_KEYS:
+            continue
+        name = _text(entry, key, "", where)
+        if not 0 < len(name) <= MAX_NAME:
+            raise ConfigError(f"{where}: {key} must name a column, not {name!r}")
+        columns.append(OriginColumn(OriginPart(key), name))
+    if len({column.name.lower() for column in columns}) < len(columns):
+        raise ConfigError(f"{where}: two columns have the same name")
+    origin = Origin(tuple(columns), in_keys)
+    if in_keys and not origin.of_shard:
+        raise ConfigError(f"{where}: {_IN_KEYS} without a column that names the shard")
+    return origin
+
+
+def check_keys(entry: Mapping[str, Any], known: Sequence[str], where: str) -> None:
+    """Raise ``ConfigError`` when a table of the pipeline file has a key that is not known."""
+    if unknown := sorted(set(entry) - set(known)):
+        raise ConfigError(f"{where}: unknown key {unknown[0]!r}", hint=f"known: {', '.join(known)}")
+
+
+def _text(entry: Mapping[str, Any], key: str, default: str, where: str) -> str:
+    value = entry.get(key, default)
+    if not isinstance(value, str):
+        raise ConfigError(f"{where}: {key} must be of type str, not {value!r}")
+    return value

@@ -1,0 +1,136 @@
+"""Routing rules: which source table is a shard of which target."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from shardmerge.schemas.model.errors import ConfigError
+from shardmerge.schemas.model.names import (
+    SIGNAL_DATABASE_PREFIX,
+    SIGNAL_TABLE,
+    ShardId,
+    TargetTable,
+)
+from shardmerge.schemas.model.origin import NO_ORIGIN, Origin
+from shardmerge.schemas.model.policies import (
+    ExistingRows,
+    Keyless,
+    Mode,
+    RenamePolicy,
+    RowsPolicy,
+    TypePolicy,
+)
+
+TOOLS_TABLES = r"_.+_(?:gho|ghc|ghr|del|new|old)"
+"""Tables that gh-ost and pt-online-schema-change make beside a table: copies of it under way, what
+a cut-over leaves behind, gh-ost's log. Their rows are the table's own, once more.
+
+Source: gh-ost, "Cheat sheet" (names of its tables); pt-online-schema-change, ``--new-table-name``.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class RoutingRule:
+    r"""Maps the tables that match three regular expressions to one target.
+
+    Each expression must match the whole name (``re.fullmatch``). ``target_database`` and
+    ``target_table`` may use named groups of all three as ``\g<name>``; a group name may stand
+    in only one of them.
+
+    Attributes:
+        source, database, table: Regular expressions.
+        mode: How the shards of the target move.
+        renames: See ``RenamePolicy``.
+        skip: Regular expression of tables that are no shards although ``table`` matches; by default
+            those that online schema change tools make. "" is none.
+        where: Condition in SQL; only rows for which it is true are merged. "" is all.
+        leave_out: Regular expression of columns that are not merged, case aside; "" is none. The
+            connectors do not read their values.
+        origin: Columns of the target that say which shard a row came from.
+        on_truncate: What becomes of the rows of a truncated shard. Where they cannot be deleted,
+            since nobody knows which ones they are, the shard is paused.
+        on_drop: What becomes of the rows of a shard whose table is dropped, or renamed so that it
+            is a shard no longer.
+        existing_rows: What becomes of rows that DDL changed without row events.
+        keyless: What becomes of shards without a primary key.
+        types: Which types of one column go together.
+        row_topic: The one topic that the rows of all of its shards come in; "" when each shard has
+            its own. See ``topics.RowTopics``.
+    """
+
+    source: str
+    database: str
+    table: str
+    target_database: str
+    target_table: str
+    mode: Mode = Mode.OPTIMISTIC
+    renames: RenamePolicy = RenamePolicy.MAP
+    skip: str = TOOLS_TABLES
+    where: str = ""
+    leave_out: str = ""
+    origin: Origin = NO_ORIGIN
+    on_truncate: RowsPolicy = RowsPolicy.DELETE
+    on_drop: RowsPolicy = RowsPolicy.KEEP
+    existing_rows: ExistingRows = ExistingRows.REREAD
+    keyless: Keyless = Keyless.COUNT
+    types: TypePolicy = TypePolicy.WIDE
+    row_topic: str = ""
+
+    def __post_init__(self) -> None:
+        for field in ("source", "database", "table", "skip", "leave_out"):
+            pattern = getattr(self, field)
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                raise ConfigError(
+                    f"routing rule: {field} {pattern!r} is not a regular expression: {error}"
+                ) from None
+
+    def match(self, shard: ShardId) -> TargetTable | None:
+        """The target of a shard, or None when the rule does not match."""
+        if self.skip and re.fullmatch(self.skip, shard.table):
+            return None
+        groups: dict[str, str] = {}
+        for pattern, name in (
+            (self.source, shard.source),
+            (self.database, shard.database),
+            (self.table, shard.table),
+        ):
+            found = re.fullmatch(pattern, name)
+            if found is None:
+                return None
+            groups.update({k: v or "" for k, v in found.groupdict().items()})
+        return TargetTable(
+            _expand(self.target_database, groups), _expand(self.target_table, groups)
+        )
+
+
+def route(rules: Sequence[RoutingRule], shard: ShardId) -> tuple[TargetTable, ...]:
+    """Every distinct target that the rules give a shard, in rule order.
+
+    Empty: the table is not routed; a connector's signal table never is. More than one: the rules
+    contradict each other, and the shard must be held.
+    """
+    if shard.table == SIGNAL_TABLE and shard.database.startswith(SIGNAL_DATABASE_PREFIX):
+        return ()
+    targets = (rule.match(shard) for rule in rules)
+    return tuple(dict.fromkeys(t for t in targets if t is not None))
+
+
+def rule_of(rules: Sequence[RoutingRule], shard: ShardId) -> RoutingRule | None:
+    """The first rule that matches a shard; None when none does."""
+    return next((rule for rule in rules if rule.match(shard) is not None), None)
+
+
+def _expand(template: str, groups: dict[str, str]) -> str:
+    def value(match: re.Match[str]) -> str:
+        name = match.group(1)
+        if name not in groups:
+            raise ConfigError(
+                f"routing rule: target {template!r} names group {name!r}, which no pattern has"
+            )
+        return groups[name]
+
+    return re.sub(r"\\g<(\w+)>", value, template)

@@ -1,0 +1,77 @@
+"""A pipeline as the text of a pipeline file: ``parse_pipeline`` reads the same value back."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from .file import Pipeline, Target
+from .routing import RoutingRule
+
+
+def pipeline_text(pipeline: Pipeline) -> str:
+    """TOML of a pipeline; defaults are written out, so that the file tells all there is to set."""
+    blocks = [
+        _block("[pipeline]", {"name": pipeline.name}),
+        _block("[kafka]", _values(pipeline.kafka)),
+        _block("[connect]", _values(pipeline.connect)),
+        *(_block("[[sources]]", _values(source)) for source in pipeline.sources),
+        *(_block("[[routes]]", _rule(rule)) for rule in pipeline.routes),
+        *_target(pipeline.target),
+        _block("[sink]", _values(pipeline.sink)),
+    ]
+    return "\n".join(blocks)
+
+
+def _target(target: Target) -> list[str]:
+    values = _values(target)
+    catalog = values.pop("catalog")
+    if catalog is None:
+        return [_block("[target]", values)]
+    for nowhere in ("host", "port", "user", "password"):
+        del values[nowhere]
+    properties = {f'"{key}"': value for key, value in catalog.properties}
+    named = _block("[target.catalog]", {"name": catalog.name, **properties})
+    return [_block("[target]", values), named]
+
+
+def _rule(rule: RoutingRule) -> dict[str, Any]:
+    return {
+        "source": rule.source,
+        "database": rule.database,
+        "table": rule.table,
+        "target": f"{rule.target_database}.{rule.target_table}",
+        "mode": rule.mode,
+        "renames": rule.renames,
+        "skip": rule.skip,
+        "where": rule.where,
+        "leave_out": rule.leave_out,
+        "origin": {column.part.value: column.name for column in rule.origin.columns}
+        | ({"in_keys": True} if rule.origin.in_keys else {}),
+        "on_truncate": rule.on_truncate,
+        "on_drop": rule.on_drop,
+        "existing_rows": rule.existing_rows,
+        "keyless": rule.keyless,
+        "types": rule.types,
+        "row_topic": rule.row_topic,
+    }
+
+
+def _values(record: Any) -> dict[str, Any]:
+    return {field.name: getattr(record, field.name) for field in fields(record)}
+
+
+def _block(head: str, values: dict[str, Any]) -> str:
+    lines = [f"{name} = {_toml(value)}" for name, value in values.items()]
+    return "\n".join([head, *lines, ""])
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{name} = {_toml(item)}" for name, item in value.items()) + "}"
+    escaped = str(value).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

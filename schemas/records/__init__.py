@@ -1,0 +1,1 @@
+"""The records of our own topics as frozen values, and their bytes. Pure."""

@@ -1,0 +1,206 @@
+"""Records of our topics ⇄ bytes: Avro single-object encoding.
+
+The two marker bytes ``C3 01``, the CRC-64-AVRO fingerprint of the writer's schema (8 bytes,
+little-endian), then Avro binary. The contract is ``avro/*.avsc``, one self-contained file per
+record; a record is read with the schema that its fingerprint names: the contract of now, or one of
+``avro/earlier.json``, whose records take the default for each field that they do not have.
+
+``avro`` reads the contract and makes the fingerprints; ``fastavro``, which is compiled, makes and
+reads the bytes. That both write the same bytes is tested.
+
+Source: Apache Avro specification, "Single-object encoding".
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import types
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
+from enum import Enum
+from functools import cache
+from importlib import resources
+from operator import attrgetter
+from typing import Any, TypeAlias, Union, get_args, get_origin, get_type_hints
+
+import avro.schema
+import fastavro
+
+from shardmerge.schemas.model.errors import ContractError, UnknownSchemaVersion
+
+from .events import Decision, JoinedSchema, OperatorCommand, SchemaChange, SinkProgress
+from .plain import from_plain
+
+Record: TypeAlias = SchemaChange | OperatorCommand | Decision | JoinedSchema | SinkProgress
+
+RECORDS: dict[str, type[Record]] = {
+    "schema_change": SchemaChange,
+    "operator_command": OperatorCommand,
+    "decision": Decision,
+    "joined_schema": JoinedSchema,
+    "sink_progress": SinkProgress,
+}
+"""Every record type by the name of its schema file."""
+
+MARKER = b"\xc3\x01"
+HEADER_BYTES = 10
+"""The marker and the fingerprint."""
+_NAMESPACE = "shardmerge"
+_PRIMITIVES = {str: "string", bool: "boolean", int: "long"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Contract:
+    """One record type's schema, of now or of an earlier version.
+
+    Attributes:
+        header: Marker and fingerprint, with which every record of this schema begins.
+        text: The schema as JSON.
+        compiled: The schema as ``fastavro`` wants it.
+        datum: A record as ``fastavro`` wants it.
+    """
+
+    record_type: type[Record]
+    header: bytes
+    text: str
+    compiled: Any
+    datum: Callable[[Any], Any]
+
+
+def encode(record: Record) -> bytes:
+    """The bytes of a record; equal records give equal bytes."""
+    record_type: Any = type(record)
+    contract = _current()[record_type]
+    buffer = io.BytesIO()
+    buffer.write(contract.header)
+    fastavro.schemaless_writer(buffer, contract.compiled, contract.datum(record))
+    return buffer.getvalue()
+
+
+def decode(data: bytes) -> Record:
+    """Read a record of any of our topics.
+
+    Raises:
+        UnknownSchemaVersion: The fingerprint is of no contract that this version knows.
+        ContractError: Not in this framing, or not readable with its schema.
+    """
+    if data[:2] != MARKER or len(data) < HEADER_BYTES:
+        raise ContractError(
+            f"not an Avro single-object record: it begins with {data[:4].hex() or 'nothing'}",
+            hint="the topic holds a record that shardmerge did not write",
+        )
+    contract = _readers().get(data[:HEADER_BYTES])
+    if contract is None:
+        raise UnknownSchemaVersion(
+            f"a record has the unknown schema fingerprint {data[2:HEADER_BYTES].hex()}",
+            hint="it was written by another version of shardmerge: run that version or a newer one",
+        )
+    body = io.BytesIO(data[HEADER_BYTES:])
+    try:
+        plain = fastavro.schemaless_reader(body, contract.compiled, None)
+    except (EOFError, IndexError, ValueError, OverflowError, MemoryError) as error:
+        raise _damaged(contract, f"{type(error).__name__} {error}".strip()) from error
+    if left := len(data) - HEADER_BYTES - body.tell():
+        raise _damaged(contract, f"{left} bytes are left over")
+    return from_plain(contract.record_type, plain)
+
+
+def contracts() -> tuple[tuple[str, bytes, str], ...]:
+    """Every contract that can be read, of each record the oldest first.
+
+    Returns:
+        The record's full name, the header of its records, the schema as JSON.
+    """
+    return tuple(
+        (f"{_NAMESPACE}.{contract.record_type.__name__}", header, contract.text)
+        for header, contract in _readers().items()
+    )
+
+
+def _damaged(contract: _Contract, what: str) -> ContractError:
+    return ContractError(
+        f"a {contract.record_type.__name__} record is damaged: {what}",
+        hint="shardmerge did not write these bytes: see which program wrote into the topic",
+    )
+
+
+@cache
+def _datum(kind: Any) -> Callable[[Any], Any] | None:
+    """How a field's value is given to the writer; None: as it is.
+
+    As its plain form, but the value of a union comes with its branch's name: the writer would try
+    the branches out otherwise, which costs more than the encoding.
+    """
+    origin = get_origin(kind)
+    if origin in (Union, types.UnionType):
+        (member,) = (m for m in get_args(kind) if m is not type(None))
+        return _branched(_branch(member), _datum(member))
+    if origin is tuple:
+        item = _datum(get_args(kind)[0])
+        return list if item is None else lambda values: [item(value) for value in values]
+    if is_dataclass(kind):
+        return _record_datum(kind)
+    if issubclass(kind, Enum):
+        return attrgetter("value")
+    if kind in _PRIMITIVES:
+        return None
+    raise TypeError(f"{kind} is not in the contract")
+
+
+def _branched(name: str, inner: Callable[[Any], Any] | None) -> Callable[[Any], Any]:
+    if inner is None:
+        return lambda value: None if value is None else (name, value)
+    return lambda value: None if value is None else (name, inner(value))
+
+
+def _record_datum(cls: Any) -> Callable[[Any], Any]:
+    hints = get_type_hints(cls)
+    names = tuple(f.name for f in fields(cls))
+    # For a single name attrgetter gives no tuple.
+    values = attrgetter(*names) if len(names) > 1 else lambda value: (getattr(value, names[0]),)
+    changed = [(name, of) for name in names if (of := _datum(hints[name])) is not None]
+
+    def datum(value: Any) -> Any:
+        plain = dict(zip(names, values(value), strict=True))
+        for name, of in changed:
+            plain[name] = of(plain[name])
+        return plain
+
+    return datum
+
+
+def _branch(kind: Any) -> str:
+    if is_dataclass(kind):
+        return f"{_NAMESPACE}.{kind.__name__}"  # type: ignore[union-attr]
+    return "string" if issubclass(kind, Enum) else _PRIMITIVES[kind]
+
+
+@cache
+def _current() -> dict[type[Record], _Contract]:
+    """The contract of now, by record type."""
+    folder = resources.files(__package__).joinpath("avro")
+    return {
+        record_type: _contract(
+            record_type, folder.joinpath(f"{name}.avsc").read_text(encoding="utf-8")
+        )
+        for name, record_type in RECORDS.items()
+    }
+
+
+@cache
+def _readers() -> dict[bytes, _Contract]:
+    """Every contract that can be read, by the first bytes of its records."""
+    text = resources.files(__package__).joinpath("avro", "earlier.json").read_text(encoding="utf-8")
+    earlier = (
+        _contract(RECORDS[name], json.dumps(schema))
+        for name, schemas in json.loads(text).items()
+        for schema in schemas
+    )
+    return {contract.header: contract for contract in (*earlier, *_current().values())}
+
+
+def _contract(record_type: type[Record], text: str) -> _Contract:
+    fingerprint: bytes = avro.schema.parse(text).fingerprint()
+    compiled = fastavro.parse_schema(json.loads(text))
+    return _Contract(record_type, MARKER + fingerprint, text, compiled, _record_datum(record_type))

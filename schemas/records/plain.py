@@ -1,0 +1,130 @@
+"""Frozen dataclasses ⇄ plain values (dict, list, str, int, bool, None) and canonical JSON.
+
+One converter serves state in RocksDB, exports and the Avro codec. The field's type decides how a
+plain value is read back; there are no class names inside the data.
+"""
+
+from __future__ import annotations
+
+import json
+import types
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from functools import cache
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from shardmerge.schemas.model.errors import ContractError
+
+T = TypeVar("T")
+
+
+def to_plain(value: Any) -> Any:
+    """The plain form of a value: records become dicts with every field, tuples lists."""
+    if value is None or isinstance(value, (bool, int)):
+        return value
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (tuple, list)):
+        return [to_plain(item) for item in value]
+    if isinstance(value, Mapping):
+        return {key: to_plain(item) for key, item in value.items()}
+    if is_dataclass(value):
+        kind: Any = type(value)
+        return {name: to_plain(getattr(value, name)) for name in _field_names(kind)}
+    raise TypeError(f"{type(value).__name__} has no plain form")
+
+
+def from_plain(cls: type[T], plain: Any) -> T:
+    """Read a value of type ``cls`` back.
+
+    Fields that the plain form lacks take their default, so that older data stays readable.
+
+    Raises:
+        ContractError: The data does not fit the type.
+    """
+    kind: Any = cls
+    try:
+        return _reader(kind)(plain)  # type: ignore[no-any-return]
+    except (TypeError, KeyError, ValueError, AttributeError) as error:
+        raise ContractError(f"not a {cls.__name__}: {error}") from error
+
+
+def dump(value: Any) -> bytes:
+    """Canonical JSON of a value: equal values give equal bytes."""
+    return json.dumps(
+        to_plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False
+    ).encode()
+
+
+def load(cls: type[T], data: bytes) -> T:
+    """Read what ``dump`` wrote.
+
+    Raises:
+        ContractError: Not JSON, or not of that type.
+    """
+    try:
+        plain = json.loads(data)
+    except ValueError as error:
+        raise ContractError(f"not a {cls.__name__}: {error}") from error
+    return from_plain(cls, plain)
+
+
+@cache
+def _field_names(cls: type) -> tuple[str, ...]:
+    return tuple(f.name for f in fields(cls))
+
+
+@cache
+def _reader(kind: Any) -> Callable[[Any], Any]:
+    origin = get_origin(kind)
+    if origin in (Union, types.UnionType):
+        members = [m for m in get_args(kind) if m is not type(None)]
+        if len(members) != 1:
+            raise TypeError(f"{kind} is ambiguous in plain form")
+        inner = _reader(members[0])
+        return lambda plain: None if plain is None else inner(plain)
+    if origin is tuple:
+        arguments = get_args(kind)
+        if len(arguments) == 2 and arguments[1] is Ellipsis:
+            item = _reader(arguments[0])
+            return lambda plain: tuple([item(p) for p in plain])
+        items = [_reader(a) for a in arguments]
+        return lambda plain: tuple([read(p) for read, p in zip(items, plain, strict=True)])
+    if origin is not None and issubclass(origin, Mapping):
+        item = _reader(get_args(kind)[1])
+        return lambda plain: {key: item(p) for key, p in plain.items()}
+    if is_dataclass(kind):
+        return _record_reader(kind)
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return kind
+    if kind in (str, int, bool):
+        return _exactly(kind)
+    raise TypeError(f"{kind} has no plain form")
+
+
+def _record_reader(cls: Any) -> Callable[[Any], Any]:
+    readers: dict[str, Callable[[Any], Any]] = {}
+
+    def read(plain: Any) -> Any:
+        if not readers:  # on first use: a record may hold itself
+            hints = get_type_hints(cls)
+            readers.update({name: _reader(hints[name]) for name in _field_names(cls)})
+        if not isinstance(plain, dict):
+            raise TypeError(f"{cls.__name__} must be a record, not {type(plain).__name__}")
+        if unknown := plain.keys() - readers.keys():
+            raise TypeError(f"{cls.__name__} has no field {min(unknown)!r}")
+        return cls(**{name: readers[name](item) for name, item in plain.items()})
+
+    return read
+
+
+def _exactly(kind: type) -> Callable[[Any], Any]:
+    def read(plain: Any) -> Any:
+        if type(plain) is not kind:
+            raise TypeError(f"expected {kind.__name__}, not {plain!r}")
+        return plain
+
+    return read

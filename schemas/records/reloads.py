@@ -1,0 +1,51 @@
+"""Shards whose rows the target gives up because all of them come again. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from shardmerge.schemas.model.errors import ContractError
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.model.position import SourcePosition
+
+from .plain import dump, from_plain
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Reload:
+    """A shard whose rows are taken out of the target, and come again.
+
+    Attributes:
+        shard: Whose.
+        position: Rows that stand before it do not count any more: those that are applied are taken
+            out, the others are passed over.
+        began_ms: Rows that were read as a whole stand exactly at ``position``, and were read from
+            this time on, by the connector's clock. 0 where they come by an incremental snapshot,
+            which stands among the rows of the binlog.
+    """
+
+    shard: ShardId
+    position: SourcePosition
+    began_ms: int = 0
+
+
+def reloads_text(reloads: Iterable[Reload]) -> str:
+    """The argument of the command ``reloaded``: equal readings give equal text."""
+    return dump(tuple(sorted(reloads))).decode()
+
+
+def reloads_in(text: str) -> tuple[Reload, ...]:
+    """Read what ``reloads_text`` wrote.
+
+    Raises:
+        ContractError: It is something else.
+    """
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise ContractError(f"not a list of readings: {error}") from error
+    if not isinstance(found, list) or not found:
+        raise ContractError("not a list of readings")
+    return tuple(sorted(from_plain(Reload, item) for item in found))

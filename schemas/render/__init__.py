@@ -1,1 +1,0 @@
-"""Definitions and statements as text, one module per kind of target."""

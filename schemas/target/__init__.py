@@ -1,0 +1,1 @@
+"""The target's table for a join, and the DDL that brings the target there. Pure."""

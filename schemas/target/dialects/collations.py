@@ -1,0 +1,110 @@
+"""The nearest collation of a server that lacks the one that a shard has.
+
+A finer order (one that tells more values apart) accepts every row, so it may stand under a key;
+a coarser one could call two rows of a key the same, and may not.
+
+Source: MySQL Reference Manual, "Unicode Character Sets"; MariaDB, "Supported Character Sets and
+Collations" (``nopad`` collations tell trailing spaces apart, as MySQL's 0900 ones do).
+"""
+
+from __future__ import annotations
+
+import re
+
+from shardmerge.schemas.model.charsets import charset_of
+from shardmerge.schemas.model.server_context import ServerContext
+
+from .dialect import CannotRender
+from .features import COLLATION_0900_BIN, COLLATIONS_0900, COLLATIONS_UCA1400
+
+_UCA_0900 = re.compile(
+    r"utf8mb4_(?:(?P<language>[a-z_]+?)_)?0900_(?P<rest>ai_ci|as_ci|as_cs|bin)\Z"
+)
+_UCA_1400 = re.compile(
+    r"(?P<charset>[a-z0-9]+)_uca1400_(?:(?P<language>[a-z_]+?)_)??(?P<nopad>nopad_)?"
+    r"(?P<rest>ai_ci|as_ci|as_cs|ai_cs)\Z"
+)
+
+
+def fit_collation(
+    collation: str, column: str, *, in_key: bool, server: ServerContext
+) -> tuple[str, str] | CannotRender:
+    """The collation to use, and what differs ("" when nothing does).
+
+    Args:
+        collation: Canonical name; never "".
+        column: The column's name, for messages.
+        in_key: Whether a primary key or a unique index names the column.
+        server: The target.
+    """
+    if found := _UCA_0900.match(collation):
+        feature = COLLATION_0900_BIN if found["rest"] == "bin" else COLLATIONS_0900
+        if feature.is_in(server):
+            return collation, ""
+        return _without_0900(collation, found, column, in_key=in_key, server=server)
+    if not server.is_mariadb and ("uca1400" in collation or "nopad" in collation):
+        return _without_nopad(collation, column, in_key=in_key)
+    if server.is_mariadb and "uca1400" in collation and not COLLATIONS_UCA1400.is_in(server):
+        return _refused(collation, column, server)
+    return collation, ""
+
+
+def _without_0900(
+    collation: str, found: re.Match[str], column: str, *, in_key: bool, server: ServerContext
+) -> tuple[str, str] | CannotRender:
+    rest, language = found["rest"], found["language"]
+    if not server.is_mariadb:
+        # Its other collations ignore trailing spaces, so none is as fine.
+        if in_key:
+            return _padded(collation, column, server)
+        near = "utf8mb4_unicode_520_ci" if rest == "ai_ci" else "utf8mb4_bin"
+        return near, f"{collation} becomes {near}, which orders otherwise"
+    if rest == "bin":
+        return "utf8mb4_nopad_bin", f"{collation} is called utf8mb4_nopad_bin"
+    if language and in_key:
+        return _refused(collation, column, server)
+    if COLLATIONS_UCA1400.is_in(server):
+        near = f"utf8mb4_uca1400_nopad_{rest}"
+        return near, f"{collation} becomes {near}, a newer version of the Unicode order"
+    if rest == "ai_ci" and not in_key:
+        near = "utf8mb4_unicode_520_nopad_ci"
+        return near, f"{collation} becomes {near}, an older version of the Unicode order"
+    return "utf8mb4_nopad_bin", f"{collation} becomes utf8mb4_nopad_bin, which tells more apart"
+
+
+def _without_nopad(collation: str, column: str, *, in_key: bool) -> tuple[str, str] | CannotRender:
+    found = _UCA_1400.match(collation)
+    server = ServerContext()
+    if found and found["charset"] == "utf8mb4" and found["rest"] != "ai_cs":
+        if found["language"] and in_key:
+            return _refused(collation, column, server)
+        near = f"utf8mb4_0900_{found['rest']}"
+        return near, f"{collation} becomes {near}, an older version of the Unicode order"
+    if collation == "utf8mb4_nopad_bin":
+        return "utf8mb4_0900_bin", f"{collation} is called utf8mb4_0900_bin"
+    charset = charset_of(collation)
+    if collation == f"{charset}_nopad_bin":
+        if in_key:
+            return _padded(collation, column, server)
+        return f"{charset}_bin", f"{collation} becomes {charset}_bin, which ignores trailing spaces"
+    return _refused(collation, column, server)
+
+
+def _padded(collation: str, column: str, server: ServerContext) -> CannotRender:
+    """No collation of the target tells keys apart that differ in the spaces at their end alone."""
+    kind = "MariaDB" if server.is_mariadb else "MySQL"
+    return CannotRender(
+        f"{column} is in a key and needs the collation {collation}, which {kind} as the target's "
+        "version has it lacks: under its others, keys that differ in trailing spaces alone collide",
+        f"give {column} one collation on every shard, take it out of the key, or use a newer "
+        "target",
+    )
+
+
+def _refused(collation: str, column: str, server: ServerContext) -> CannotRender:
+    kind = "MariaDB" if server.is_mariadb else "MySQL"
+    return CannotRender(
+        f"{kind} as the target's version has it lacks the collation {collation} of {column}, and "
+        "every near one could call different keys the same",
+        f"give {column} a collation that the target has on every shard, or use a newer target",
+    )

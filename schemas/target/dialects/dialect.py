@@ -1,0 +1,185 @@
+"""What a kind of target server can be told: the interface behind ``diff``.
+
+A dialect answers two questions. *Fitting*: what of a joined schema can the target have at all
+(``fit_column``, ``fit_index``, ``fit_check``, ``zero_value``)? What it cannot have is left out or
+replaced where the target then accepts at least the same rows, and the note says so; else the
+schema cannot be rendered. *Text*: the canonical statements of one step. Dialects are frozen
+values without I/O: equal dialects and equal arguments give equal bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.model.tables import Check, Column, Default, Index, TableSchema
+from shardmerge.schemas.model.types import ColumnType
+
+
+@dataclass(frozen=True, slots=True)
+class CannotRender:
+    """The target cannot be brought to a schema. ``hint``: what the operator can do."""
+
+    reason: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """The target does without an index or a check, and accepts more: why."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class FittedColumn:
+    """A column as the target can have it.
+
+    Attributes:
+        notes: What differs from the shards' definition, as parts of a sentence.
+    """
+
+    column: Column
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in the table a column to be fitted stands.
+
+    Attributes:
+        key: ``primary`` when the primary key names it, ``unique`` when only unique indexes do,
+            else "".
+        optional: Whether rows may leave the column out.
+        previous: The column as the target has it; None for a new one.
+        is_new_table: Whether the target's table does not exist yet.
+    """
+
+    key: str = ""
+    optional: bool = False
+    previous: Column | None = None
+    is_new_table: bool = False
+
+
+Texts: TypeAlias = tuple[str, ...] | CannotRender
+"""Statements in execution order, none when there is nothing to do; or why there are none."""
+
+
+class Dialect(Protocol):
+    """One kind and version of target server.
+
+    A kind inherits what most kinds answer.
+    """
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        """Kind and version, as people write them."""
+        ...
+
+    def zero_value(self, kind: ColumnType) -> Default | None:
+        """The type's zero value as a default; None when the server takes none for it."""
+        ...
+
+    def fit_column(self, column: Column, place: Place) -> FittedColumn | CannotRender:
+        """The column as the target can have it."""
+        ...
+
+    def fit_index(self, index: Index, schema: TableSchema) -> Index | LeftOut:
+        """The index as the target can have it; ``schema`` holds the fitted columns."""
+        ...
+
+    def fit_check(self, check: Check) -> Check | LeftOut:
+        """The check as the target can have it."""
+        ...
+
+    def refusal(self, schema: TableSchema, *, has_key: bool) -> CannotRender | None:
+        """Why the target cannot have the table, all of whose parts it can have; None if it can.
+
+        Args:
+            schema: The table as it would be.
+            has_key: Whether the shards have a primary key.
+        """
+        ...
+
+    def row_value(self, fill: str, column: Column) -> str | None:
+        """The SQL literal of a fill (``row_fills.fill_text``) in a column of the target.
+
+        None where SQL may not find it again.
+        """
+        ...
+
+    def has_value(self, column: Column, literal: str) -> str:
+        """The condition that a row has a literal (``row_value``) already, to the byte."""
+        ...
+
+    def create_table(self, table: TargetTable, schema: TableSchema) -> Texts:
+        """Create the table with everything in it."""
+        ...
+
+    @property
+    def fixes_named_columns(self) -> bool:
+        """Whether a computed column, and what it names, is only changed by dropping it first."""
+        return False
+
+    def needs_no_index(self, before: ColumnType, after: ColumnType) -> bool:
+        """Whether a column changes its type only while no secondary index names it."""
+        return False
+
+    def set_default_charset(
+        self, table: TargetTable, charset: str, collation: str, *, before: str = ""
+    ) -> Texts:
+        """Change the charset of columns that say none; empty where the server cannot.
+
+        ``before``: the table's charset by now.
+        """
+        ...
+
+    def add_column(self, table: TargetTable, column: Column) -> Texts:
+        """Add one column at the end."""
+        ...
+
+    def drop_column(self, table: TargetTable, column: Column) -> Texts:
+        """Drop one column, under its name by now."""
+        ...
+
+    def rename_column(self, table: TargetTable, column: Column, to: str) -> Texts:
+        """Rename one column; ``column`` is its whole definition by now."""
+        ...
+
+    def change_column(
+        self, table: TargetTable, before: Column, after: Column, *, in_key: bool
+    ) -> Texts:
+        """Change a definition; both have the name by now.
+
+        Args:
+            table: The target.
+            before: The definition by now.
+            after: The one to have.
+            in_key: Whether the primary key names the column.
+        """
+        ...
+
+    def add_index(self, table: TargetTable, index: Index) -> Texts:
+        """Add one secondary index."""
+        ...
+
+    def drop_index(self, table: TargetTable, index: Index) -> Texts:
+        """Drop one secondary index."""
+        ...
+
+    def add_check(self, table: TargetTable, check: Check) -> Texts:
+        """Add one check."""
+        ...
+
+    def drop_check(self, table: TargetTable, check: Check) -> Texts:
+        """Drop one check."""
+        ...
+
+    def change_primary_key(
+        self, table: TargetTable, before: Index | None, after: Index | None
+    ) -> Texts:
+        """Put another primary key in the place of the one there is."""
+        ...

@@ -1,0 +1,185 @@
+"""Iceberg tables in Spark SQL as targets.
+
+Iceberg evolves a schema in its metadata alone, so it only lets a column accept more: int to
+bigint, float to double, more digits of a decimal, NULL. What it cannot take back stays as it is:
+the target then accepts more than the join, which refuses no row. Defaults on added columns are
+not there in Spark 4.1, so a column that rows may leave out is nullable.
+
+Source: Iceberg documentation, "Spark DDL" and "Schema Evolution"; measured (ADD, DROP, RENAME
+COLUMN, int to bigint, precision of decimals work; narrowing, SET NOT NULL, DEFAULT do not).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from shardmerge.schemas.model.names import TargetTable, quote_identifier
+from shardmerge.schemas.model.tables import Check, Column, Default, DefaultKind, Index, TableSchema
+from shardmerge.schemas.model.types import ColumnType
+
+from .dialect import CannotRender, Dialect, FittedColumn, LeftOut, Place, Texts
+from .spark_rows import has_value, row_value, string_literal
+from .spark_types import can_widen, has_zero_dates, spark_type, type_notes
+from .sql_translation import to_spark
+
+NULL_DEFAULT = Default(DefaultKind.NULL)
+
+
+@dataclass(frozen=True, slots=True)
+class SparkDialect(Dialect):
+    """Iceberg tables, version 2 of the format, through Spark SQL."""
+
+    @property
+    def name(self) -> str:
+        """Kind, as people write it."""
+        return "Iceberg in Spark SQL"
+
+    def zero_value(self, kind: ColumnType) -> Default | None:
+        """None: there are no defaults."""
+        return None
+
+    def fit_column(self, column: Column, place: Place) -> FittedColumn | CannotRender:
+        """The column as an Iceberg table can have it: ordinary, without a default."""
+        notes = list(type_notes(column.type))
+        if column.generated is not None:
+            notes.append(_computed(column.generated.expression))
+            column = replace(column, generated=None, nullable=True)
+        kind, previous = column.type, place.previous
+        if previous is not None and can_widen(spark_type(kind), spark_type(previous.type)):
+            notes.append(f"it stays {spark_type(previous.type)}, Iceberg narrows no type")
+            kind = previous.type
+        nullable = column.nullable
+        if not nullable and place.optional:
+            notes.append("rows without it get NULL, Iceberg takes no default in Spark")
+            nullable = True
+        elif not nullable and has_zero_dates(kind) and place.key != "primary":
+            nullable = True
+        elif not nullable and not place.is_new_table and (previous is None or previous.nullable):
+            notes.append("it stays nullable, Iceberg adds no NOT NULL to a table that is there")
+            nullable = True
+        return FittedColumn(
+            Column(
+                column.name,
+                kind,
+                nullable,
+                NULL_DEFAULT if nullable else None,
+                comment=column.comment,
+            ),
+            tuple(notes),
+        )
+
+    def fit_index(self, index: Index, schema: TableSchema) -> LeftOut:
+        """Neither keys nor indexes: whoever writes rows knows their key from the decision."""
+        return LeftOut("an Iceberg table has neither keys nor indexes")
+
+    def fit_check(self, check: Check) -> LeftOut:
+        """No checks."""
+        return LeftOut("an Iceberg table has no checks, the shards have checked the rows")
+
+    def refusal(self, schema: TableSchema, *, has_key: bool) -> CannotRender | None:
+        """MERGE finds a row by its key."""
+        if has_key:
+            return None
+        return CannotRender(
+            "the shards have no primary key in common, and an Iceberg target finds a row by it",
+            "give every shard the same primary key, or leave the table out of the routes",
+        )
+
+    def row_value(self, fill: str, column: Column) -> str | None:
+        """The literal of a fill."""
+        return row_value(fill, column)
+
+    def has_value(self, column: Column, literal: str) -> str:
+        """The condition that a row has it already."""
+        return has_value(column, literal)
+
+    def create_table(self, table: TargetTable, schema: TableSchema) -> Texts:
+        """CREATE TABLE … USING iceberg."""
+        columns = ", ".join(map(_definition, schema.columns))
+        comment = f" COMMENT {string_literal(schema.comment)}" if schema.comment else ""
+        return (f"CREATE TABLE {table.sql} ({columns}) USING iceberg{comment}",)
+
+    def set_default_charset(
+        self, table: TargetTable, charset: str, collation: str, *, before: str = ""
+    ) -> Texts:
+        """Nothing: text is UTF-8."""
+        return ()
+
+    def add_column(self, table: TargetTable, column: Column) -> Texts:
+        """ADD COLUMN."""
+        if not column.nullable:
+            return CannotRender(
+                f"Iceberg adds no NOT NULL column {column.name} to a table that is there",
+                f"make {column.name} nullable on one shard",
+            )
+        return (f"ALTER TABLE {table.sql} ADD COLUMN {_definition(column)}",)
+
+    def drop_column(self, table: TargetTable, column: Column) -> Texts:
+        """DROP COLUMN."""
+        return (f"ALTER TABLE {table.sql} DROP COLUMN {quote_identifier(column.name)}",)
+
+    def rename_column(self, table: TargetTable, column: Column, to: str) -> Texts:
+        """RENAME COLUMN."""
+        names = f"{quote_identifier(column.name)} TO {quote_identifier(to)}"
+        return (f"ALTER TABLE {table.sql} RENAME COLUMN {names}",)
+
+    def change_column(
+        self, table: TargetTable, before: Column, after: Column, *, in_key: bool
+    ) -> Texts:
+        """ALTER COLUMN, one property each; nothing where both are one to Spark."""
+        head = f"ALTER TABLE {table.sql} ALTER COLUMN {quote_identifier(after.name)}"
+        texts = []
+        old, new = spark_type(before.type), spark_type(after.type)
+        if old != new:
+            if not can_widen(old, new):
+                return CannotRender(
+                    f"Iceberg does not change {after.name} from {old} to {new}: it only widens "
+                    "int to bigint, float to double, and the digits of a decimal",
+                    f"add a new column of the new type on every shard, and drop {after.name}",
+                )
+            texts.append(f"{head} TYPE {new}")
+        if before.nullable and not after.nullable:
+            return CannotRender(
+                f"Iceberg does not make the nullable column {after.name} NOT NULL",
+                f"make {after.name} nullable on one shard",
+            )
+        if after.nullable and not before.nullable:
+            texts.append(f"{head} DROP NOT NULL")
+        if after.comment != before.comment:
+            texts.append(f"{head} COMMENT {string_literal(after.comment)}")
+        return tuple(texts)
+
+    def add_index(self, table: TargetTable, index: Index) -> Texts:
+        """Nothing: ``fit_index`` leaves all of them out."""
+        return ()
+
+    def drop_index(self, table: TargetTable, index: Index) -> Texts:
+        """Nothing, see ``add_index``."""
+        return ()
+
+    def add_check(self, table: TargetTable, check: Check) -> Texts:
+        """Nothing: ``fit_check`` leaves all of them out."""
+        return ()
+
+    def drop_check(self, table: TargetTable, check: Check) -> Texts:
+        """Nothing, see ``add_check``."""
+        return ()
+
+    def change_primary_key(
+        self, table: TargetTable, before: Index | None, after: Index | None
+    ) -> Texts:
+        """Nothing, see ``add_index``."""
+        return ()
+
+
+def _definition(column: Column) -> str:
+    text = f"{quote_identifier(column.name)} {spark_type(column.type)}"
+    if not column.nullable:
+        text += " NOT NULL"
+    return text + (f" COMMENT {string_literal(column.comment)}" if column.comment else "")
+
+
+def _computed(expression: str) -> str:
+    found = to_spark(expression, as_value=True)
+    how = f", as {found} in Spark" if isinstance(found, str) else ""
+    return f"the shards compute it ({expression}){how}; the target keeps their values"

@@ -1,0 +1,78 @@
+"""MySQL's types in Iceberg tables, as Spark SQL names them.
+
+Each type holds every value of the MySQL type, or a note says which values it does not hold.
+
+Source: Iceberg specification, "Primitive Types" and "Schema Evolution"; Spark SQL Reference,
+"Data Types"; MySQL Reference Manual, "Data Types" (value ranges).
+"""
+
+from __future__ import annotations
+
+import re
+
+from shardmerge.schemas.model.types import SPATIAL_NAMES, ColumnType
+
+_MAX_DIGITS = 38
+"""Digits of Spark's and Iceberg's longest decimal."""
+_INTEGERS = {
+    ("tinyint", False): "int", ("tinyint", True): "int", ("smallint", False): "int",
+    ("smallint", True): "int", ("mediumint", False): "int", ("mediumint", True): "int",
+    ("int", False): "int", ("int", True): "bigint", ("bigint", False): "bigint",
+    ("bigint", True): "decimal(20,0)",
+}  # fmt: skip
+"""By name and sign; Iceberg has integers of four and eight bytes only."""
+_PLAIN = {
+    "float": "float", "double": "double", "year": "int", "date": "date", "time": "bigint",
+    "datetime": "timestamp_ntz", "timestamp": "timestamp", "enum": "string", "set": "string",
+    "json": "string", "uuid": "string", "inet4": "string", "inet6": "string", "vector": "binary",
+}  # fmt: skip
+_ZERO_DATES = frozenset({"date", "datetime", "timestamp"})
+_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)\Z")
+_LAST_BIT_OF_LONG = 63
+
+
+def spark_type(kind: ColumnType) -> str:
+    """The type that holds a MySQL type's values.
+
+    * time is a bigint of microseconds: it goes from -838:59:59 to 838:59:59, and sorts.
+    * bit is its unsigned number.
+    * timestamp is an instant, datetime has no time zone.
+    """
+    if kind.is_integer:
+        return _INTEGERS[kind.name, kind.unsigned]
+    if kind.is_string:
+        return "string"
+    if kind.is_binary or kind.name in SPATIAL_NAMES:
+        return "binary"
+    if kind.name == "bit":
+        return "bigint" if (kind.length or 1) <= _LAST_BIT_OF_LONG else "decimal(20,0)"
+    if kind.name == "decimal":
+        digits, scale = kind.length or 10, kind.scale or 0
+        return f"decimal({digits},{scale})" if digits <= _MAX_DIGITS else "string"
+    return _PLAIN[kind.name]
+
+
+def has_zero_dates(kind: ColumnType) -> bool:
+    """Whether MySQL may hold dates of month or day 0, which Spark has no value for."""
+    return kind.name in _ZERO_DATES
+
+
+def type_notes(kind: ColumnType) -> tuple[str, ...]:
+    """What is to be told about a type's values in the target."""
+    if has_zero_dates(kind):
+        return ("a date with month or day 0 has no value there and becomes NULL",)
+    if kind.name == "decimal" and (kind.length or 10) > _MAX_DIGITS:
+        return (f"{kind.length} digits are more than a decimal's {_MAX_DIGITS}, it is text",)
+    if kind.name == "time":
+        return ("a time is a number of microseconds",)
+    if kind.name in SPATIAL_NAMES:
+        return ("a geometry is its bytes, as MySQL stores it",)
+    return ()
+
+
+def can_widen(before: str, after: str) -> bool:
+    """Whether Iceberg changes one Spark type to another in place, without writing rows anew."""
+    if (before, after) in (("int", "bigint"), ("float", "double")):
+        return True
+    a, b = _DECIMAL.match(before), _DECIMAL.match(after)
+    return bool(a and b and a[2] == b[2] and int(a[1]) < int(b[1]))

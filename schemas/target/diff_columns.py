@@ -1,0 +1,339 @@
+"""How one column of the target moves from its definition before to the one after."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from shardmerge.schemas.lattice.column_join import fitted_default, same_value
+from shardmerge.schemas.lattice.type_join import WIDE, TypeRules, joined_type, value_type
+from shardmerge.schemas.model.tables import Column, Default, DefaultKind
+from shardmerge.schemas.model.types import WITHOUT_LITERAL_DEFAULT
+from shardmerge.schemas.records.events import StatementKind
+from shardmerge.schemas.target.dialects.dialect import CannotRender, Dialect, Place
+
+NULL_DEFAULT = Default(DefaultKind.NULL)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One change of a definition.
+
+    Attributes:
+        before, after: Under the name after renames.
+    """
+
+    before: Column
+    after: Column
+    kind: StatementKind
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnMove:
+    """The steps of one column: up and switches first, down later.
+
+    Attributes:
+        first: What comes before all others, under the name before renames.
+        rebuild: The column is generated and must be dropped and added again.
+        anew: The column is dropped with its values, which no shard has, and added again.
+    """
+
+    up: tuple[Step, ...] = field(default=())
+    down: tuple[Step, ...] = field(default=())
+    rebuild: bool = False
+    anew: bool = False
+    first: tuple[Step, ...] = field(default=())
+
+    @property
+    def switches(self) -> bool:
+        """Whether the column takes other values afterwards, not just more or fewer ones."""
+        return any(step.kind is StatementKind.SWITCHING for step in self.up)
+
+
+def redefines(step: Step) -> bool:
+    """Whether a step changes more than a default that is a literal."""
+    before, after = step.before, step.after
+    is_literal = after.default is None or after.default.kind is DefaultKind.LITERAL
+    return not is_literal or replace(before, default=None) != replace(after, default=None)
+
+
+def column_steps(
+    before: Column,
+    after: Column,
+    *,
+    ours: bool,
+    dialect: Dialect,
+    types: TypeRules = WIDE,
+) -> ColumnMove | CannotRender:
+    """The steps from one definition to another.
+
+    Args:
+        before: The target's definition now.
+        after: The one it must have; the name may be another one.
+        ours: Whether the default after is a zero value that no shard has.
+        dialect: The target's, for its zero values.
+        types: Between which types there is one that holds the values of both.
+    """
+    if before == after:
+        return ColumnMove()
+    if replace(before, name=after.name, comment=after.comment) == after:
+        if before.comment == after.comment:
+            return ColumnMove()
+        reason = f"a shard gave {after.name} another comment, which touches no row"
+        step = Step(replace(before, name=after.name), after, StatementKind.EXPANDING, reason)
+        return ColumnMove(up=(step,))
+    if before.generated is not None or after.generated is not None:
+        return _generated_steps(before, after)
+    before = replace(before, name=after.name)
+    # A default that is the zero value and is not there any more was ours, or as good as ours: two
+    # different defaults of shards conflict, so no shard's rows can have counted on it.
+    is_zero = same_value(before.default, dialect.zero_value(before.type), before.type)
+    low = _Value.of(before, ours=is_zero)
+    high = _Value.of(after, ours=ours)
+    top = low.join(high, types, dialect)
+    name = after.name
+    if top is None:
+        reason = f"{name} accepts other values than before"
+        if before.type == after.type and before.nullable == after.nullable:
+            reason = f"the shards' default of {name} is another one"
+        return ColumnMove(up=(Step(before, after, StatementKind.SWITCHING, reason),))
+    if top == high:
+        return _opened(before, after, ours=ours)
+    if top == low:
+        reason = _reason_down(before, after)
+        return ColumnMove(down=(Step(before, after, StatementKind.CONTRACTING, reason),))
+    middle = top.column(after, dialect)
+    up = Step(before, middle, StatementKind.EXPANDING, _reason_up(before, middle, ours=False))
+    down = Step(middle, after, StatementKind.CONTRACTING, _reason_down(middle, after))
+    return ColumnMove(up=(up,), down=(down,))
+
+
+def _opened(before: Column, after: Column, *, ours: bool) -> ColumnMove:
+    """The move to a definition that accepts more.
+
+    A default for rows that could leave the column out before is a debt: rows of before their shard
+    had the column are still on the way, and hold what the column was added with.
+    """
+    reason = _reason_up(before, after, ours=ours)
+    optional = before.nullable or before.default is not None
+    kept = before.default or NULL_DEFAULT
+    fits = kept == NULL_DEFAULT or after.type.name not in WITHOUT_LITERAL_DEFAULT
+    if after.default in (None, NULL_DEFAULT) or not (optional and fits):
+        return ColumnMove(up=(Step(before, after, StatementKind.EXPANDING, reason),))
+    if kept != NULL_DEFAULT:
+        kept = fitted_default(kept, after.type)
+    middle = replace(after, default=kept)
+    default = f"{after.name} takes the default that the shards agree on"
+    down = Step(middle, after, StatementKind.CONTRACTING, default)
+    if replace(before, comment=after.comment) == middle:
+        return ColumnMove(down=(replace(down, before=before),))
+    up = Step(before, middle, StatementKind.EXPANDING, reason)
+    return ColumnMove(up=(up,), down=(down,) if middle != after else ())
+
+
+def opened_steps(
+    before: Column,
+    after: Column,
+    *,
+    ours: bool,
+    dialect: Dialect,
+    types: TypeRules = WIDE,
+) -> ColumnMove | CannotRender:
+    """The steps of a column that is renamed by copying; see ``copied_columns``.
+
+    It loses its default first: the column that is added under the old name is filled by rows
+    that leave this one out, and its NULL means NULL. It takes what it took. Rows that say nothing
+    of it can be of a shard that has it, written before it had: what they hold is what the column
+    was added with, so the default stays until they are applied, and the rename with it.
+
+    Args:
+        before: The target's definition now.
+        after: The one that it must have.
+        ours: Whether the default after is a zero value that no shard has.
+        dialect: The target's, for its zero values.
+        types: As for ``column_steps``.
+    """
+    has_default = before.default not in (None, NULL_DEFAULT)
+    if not (after.nullable and has_default and before.generated is None):
+        return column_steps(before, after, ours=ours, dialect=dialect, types=types)
+    free = replace(before, name=after.name, nullable=True, default=NULL_DEFAULT)
+    reason = f"{after.name} is to be NULL in rows that have its old name"
+    step = Step(replace(before, name=after.name), free, StatementKind.SWITCHING, reason)
+    free_before = replace(free, name=before.name)
+    move = column_steps(free_before, after, ours=ours, dialect=dialect, types=types)
+    return move if isinstance(move, CannotRender) else replace(move, first=(step,))
+
+
+def merged_steps(
+    before: Column, after: Column, *, dialect: Dialect, types: TypeRules = WIDE
+) -> ColumnMove | CannotRender:
+    """The steps of a column that a rename by copying ends with; see ``copied_columns``.
+
+    Until the values are copied, what is left out must stay NULL: the default that the shards give
+    it comes after that, and no row waits for it.
+
+    Args:
+        before: The target's definition now.
+        after: The one that it must have.
+        dialect: The target's, for its zero values.
+        types: As for ``column_steps``.
+    """
+    nullable = before.nullable or after.nullable
+    default = before.default
+    if not nullable and default is not None:
+        default = fitted_default(default, after.type)
+    elif nullable:
+        default = before.default if before.nullable else NULL_DEFAULT
+    middle = replace(after, nullable=nullable, default=default)
+    first = column_steps(before, middle, ours=False, dialect=dialect, types=types)
+    last = column_steps(middle, after, ours=False, dialect=dialect, types=types)
+    if isinstance(first, CannotRender) or isinstance(last, CannotRender):
+        return first if isinstance(first, CannotRender) else last
+    later = (replace(s, kind=StatementKind.CONTRACTING) for s in (*last.up, *last.down))
+    return replace(first, down=(*first.down, *later))
+
+
+def without_nulls(step: Step) -> tuple[tuple[Step, ...], Step] | None:
+    """A step of a partial column to NOT NULL, in parts; None for any other step.
+
+    Rows of shards that lack the column hold NULL in it, as they came. First it gets the default
+    that their later rows take, then the rows that are there get it too, then it is NOT NULL.
+
+    Returns:
+        What comes before the rows are filled, and what after that.
+    """
+    before, after = step.before, step.after
+    narrows = step.kind is StatementKind.CONTRACTING and before.nullable and not after.nullable
+    if not narrows or before.generated is not None or after.default in (None, NULL_DEFAULT):
+        return None
+    middle = replace(after, nullable=True)
+    optional = step.reason
+    if before.type == after.type:
+        optional = f"rows without {after.name} get a default instead of NULL"
+    first = () if middle == before else (replace(step, after=middle, reason=optional),)
+    reason = f"{after.name} is NOT NULL on every shard that has it"
+    return first, replace(step, before=middle, reason=reason)
+
+
+def first_steps(after: Column, dialect: Dialect) -> tuple[Column, tuple[Step, ...]]:
+    """How a new column comes: its definition when it is added, and the steps from there.
+
+    Rows that were written before their shard had the column can still be on the way, so a column
+    that needs a value comes with a default, which goes when they have passed.
+    """
+    if not after.is_required or after.generated is not None:
+        return after, ()
+    optional = _Value(_Value.of(after, ours=False).definition, True).column(after, dialect)
+    step = Step(optional, after, StatementKind.CONTRACTING, _reason_down(optional, after))
+    return optional, (step,)
+
+
+def _generated_steps(before: Column, after: Column) -> ColumnMove | CannotRender:
+    """Moves of a column that is generated on one side at least.
+
+    Source: MySQL Reference Manual, "ALTER TABLE and Generated Columns".
+    """
+    name = after.name
+    if before.generated is None:
+        assert after.generated is not None
+        reason = f"every shard computes {name} now"
+        if after.generated.stored:
+            step = Step(replace(before, name=name), after, StatementKind.CONTRACTING, reason)
+            return ColumnMove(down=(step,))
+        return ColumnMove(rebuild=True)
+    if after.generated is None:
+        if before.generated.stored:
+            reason = f"a shard gives {name} values of its own"
+            step = Step(replace(before, name=name), after, StatementKind.EXPANDING, reason)
+            return ColumnMove(up=(step,))
+        return CannotRender(
+            f"MySQL does not turn the VIRTUAL column {name} into an ordinary one",
+            f"drop {name} on every shard and add it again, or make it STORED first",
+        )
+    same_storage = before.generated.stored == after.generated.stored
+    if before.name == name and same_storage:
+        step = Step(before, after, StatementKind.SWITCHING, f"{name} is computed otherwise")
+        return ColumnMove(up=(step,))
+    return ColumnMove(rebuild=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """A target column's value in the semilattice; ``column.default`` None is unset."""
+
+    definition: Column
+    optional: bool
+
+    @classmethod
+    def of(cls, column: Column, *, ours: bool) -> _Value:
+        default = column.default
+        optional = column.nullable or default is not None
+        if default is not None and (ours or default.kind is DefaultKind.NULL):
+            default = None
+        return cls(
+            Column("", value_type(column.type), column.nullable, default, column.on_update),
+            optional,
+        )
+
+    def join(self, other: _Value, types: TypeRules, dialect: Dialect) -> _Value | None:
+        """The least upper bound; None when there is none."""
+        a, b = self.definition, other.definition
+        kind = joined_type((a.type, b.type), types)
+        if isinstance(kind, str):
+            return None
+        if kind not in (a.type, b.type):
+            fitted = dialect.fit_column(Column("c", kind), Place())
+            if isinstance(fitted, CannotRender):
+                return None
+            kind = fitted.column.type
+        if a.default and b.default and not same_value(a.default, b.default, kind):
+            return None
+        default = b.default or a.default
+        if default is not None:
+            default = fitted_default(default, kind)
+            if default.kind is DefaultKind.LITERAL and kind.name in WITHOUT_LITERAL_DEFAULT:
+                # Text takes it as an expression, and on older servers not at all.
+                whole = Column("c", kind, default=default)
+                fitted = dialect.fit_column(whole, Place(optional=True))
+                if isinstance(fitted, CannotRender) or fitted.column.default == NULL_DEFAULT:
+                    return None
+                default = fitted.column.default
+        joined = Column(
+            "",
+            value_type(kind),
+            nullable=a.nullable or b.nullable,
+            default=default,
+            on_update=a.on_update if a.on_update == b.on_update else "",
+        )
+        return _Value(joined, self.optional or other.optional)
+
+    def column(self, like: Column, dialect: Dialect) -> Column:
+        """The value as a definition that the target can have."""
+        joined = replace(self.definition, name=like.name, comment=like.comment)
+        if joined.default is not None:
+            return joined
+        zero = dialect.zero_value(joined.type) if self.optional and not joined.nullable else None
+        if zero is not None:
+            return replace(joined, default=zero)
+        nullable = joined.nullable or self.optional
+        return replace(joined, nullable=nullable, default=NULL_DEFAULT if nullable else None)
+
+
+def _reason_up(before: Column, after: Column, *, ours: bool) -> str:
+    name = after.name
+    if before.type != after.type:
+        return f"{name} holds the values of every shard's type"
+    if after.nullable and not before.nullable:
+        return f"{name} may be NULL on a shard"
+    if ours or before.default is None:
+        return f"a shard leaves {name} out"
+    return f"{name} takes the default that the shards agree on"
+
+
+def _reason_down(before: Column, after: Column) -> str:
+    name = after.name
+    if before.type != after.type:
+        return f"every shard has the narrower type of {name}"
+    if before.nullable and not after.nullable:
+        return f"{name} is NOT NULL on every shard"
+    return f"every shard gives {name} a value, so its default goes"

@@ -1,0 +1,278 @@
+"""Target statements with their kind, reason, subjects and bindings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from shardmerge.schemas.ddl.expressions import column_names
+from shardmerge.schemas.lattice.copied_columns import Merge
+from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.model.tables import Check, Column, Index
+from shardmerge.schemas.records.events import Binding, StatementKind, TargetStatement
+from shardmerge.schemas.target.dialects.dialect import CannotRender, Dialect, Texts
+
+from .diff_columns import NULL_DEFAULT, Step
+from .row_statements import copying, defaulting
+from .target_table import TargetSchema
+
+_EXPANDING = StatementKind.EXPANDING
+_CONTRACTING = StatementKind.CONTRACTING
+_SWITCHING = StatementKind.SWITCHING
+
+
+class StatementWriter:
+    """Collects the statements of one ``diff`` in execution order.
+
+    Attributes:
+        refusal: The first step that the dialect cannot take; None while there is none.
+    """
+
+    def __init__(self, target: TargetTable, to: TargetSchema, dialect: Dialect) -> None:
+        self._table, self._to, self._dialect = target, to, dialect
+        self._statements: list[TargetStatement] = []
+        self.refusal = to.refusal
+
+    @property
+    def result(self) -> tuple[TargetStatement, ...] | CannotRender:
+        """What was written so far, or why it cannot be."""
+        return self.refusal or tuple(self._statements)
+
+    def create(self) -> None:
+        """The whole table, with all that is to be told about it."""
+        to = self._to
+        binds = tuple(_bound(c.id, c.column) for c in to.columns)
+        reason = "; ".join(["the target is new", *to.sentences])
+        texts = self._dialect.create_table(self._table, to.schema)
+        self._add(texts, _EXPANDING, reason, ("table",), binds)
+
+    def add(self, column_id: str, column: Column, *, ours: bool, copied: bool = False) -> None:
+        """Add a column; a generated one is a debt, since it takes values that rows bring.
+
+        Args:
+            column_id: Its identity.
+            column: Its definition.
+            ours: Whether its default is a zero value that no shard has.
+            copied: Whether it was renamed just now, and is added again under its old name.
+        """
+        kind, reason = _EXPANDING, f"column {column.name} is new"
+        if copied:
+            reason = f"not every shard has renamed {column.name}"
+        if column.generated is not None:
+            kind, reason = _CONTRACTING, f"every shard computes {column.name}"
+        elif ours and column.default != NULL_DEFAULT:
+            reason += "; rows without it get its zero value"
+        self._add(
+            self._dialect.add_column(self._table, column), kind, self._noted(reason, column.name),
+            _subjects(column), (_bound(column_id, column),),
+        )  # fmt: skip
+
+    def drop(self, column_id: str, column: Column, *, returns: bool = False) -> None:
+        """Drop a column, ``column`` with the name that it has by now.
+
+        A generated column is dropped at once: the target then accepts what it accepted, while
+        an ordinary one must wait for the rows that still bring a value.
+
+        Args:
+            column_id: Its identity.
+            column: Its definition by now.
+            returns: Whether it is added again as a computed column.
+        """
+        name = column.name
+        generated = column.generated is not None
+        reason = (
+            f"a shard no longer computes {name}" if generated else f"no shard has {name} any more"
+        )
+        if returns:
+            reason = f"{name} is added again, computed otherwise or from a renamed column"
+        self._add(
+            self._dialect.drop_column(self._table, column),
+            _EXPANDING if generated else _CONTRACTING,
+            reason,
+            (_column(name),),
+            (Binding(column_id, ""),),
+        )
+
+    def drop_values(self, column_id: str, column: Column) -> None:
+        """Drop a column that is added again, since its values are none of the shards' any more.
+
+        The rows of before must have come, and those of after must not.
+
+        Args:
+            column_id: Its identity.
+            column: Its definition by now.
+        """
+        name = column.name
+        reason = f"the shards have {name} anew, for values that the target's cannot become"
+        texts = self._dialect.drop_column(self._table, column)
+        self._add(texts, _SWITCHING, reason, (_column(name),), (Binding(column_id, ""),))
+
+    def make_optional(self, column: Column, *, in_key: bool) -> Column:
+        """Give a column that will be dropped a default, if rows could not leave it out.
+
+        Rows without the column arrive before the drop is executed, which waits for all shards.
+
+        Returns:
+            The column as it is then.
+        """
+        if not column.is_required:
+            return column
+        zero = self._dialect.zero_value(column.type)
+        nullable = replace(column, nullable=True, default=NULL_DEFAULT)
+        optional = replace(column, default=zero) if zero else nullable
+        texts = self._dialect.change_column(self._table, column, optional, in_key=in_key)
+        reason = f"rows leave {column.name} out before it is dropped"
+        self._add(texts, _EXPANDING, reason, (_column(column.name),))
+        return optional
+
+    def rename(
+        self,
+        column_id: str,
+        column: Column,
+        to: str,
+        *,
+        former: str | None = None,
+        again: bool = False,
+    ) -> None:
+        """Rename a column; rows of all shards go to the new name from then on.
+
+        Args:
+            column_id: Its identity.
+            column: Its definition by now.
+            to: Its new name.
+            former: The identity that it has in rows of before the rename; None: the same one.
+            again: Whether it is added again under its old name, for the others' rows.
+        """
+        name = column.name
+        reason = f"a shard renamed {name} to {to}; the others' rows go to {to} as well"
+        if again:
+            reason = f"a shard renamed {name} to {to}; the others' values are copied at the end"
+        ids = (column_id,) if former is None else (column_id, former)
+        self._add(
+            self._dialect.rename_column(self._table, column, to),
+            _EXPANDING,
+            reason,
+            (_column(name), _column(to)),
+            tuple(Binding(each, to, column.generated is None) for each in ids),
+        )
+
+    def make_null_when_left_out(self, column: Column) -> Column:
+        """Let a column that goes be NULL in rows that leave it out; the column as it is then."""
+        if column.nullable:
+            return column
+        nullable = replace(column, nullable=True, default=NULL_DEFAULT)
+        texts = self._dialect.change_column(self._table, column, nullable, in_key=False)
+        reason = f"rows leave {column.name} out before it is dropped"
+        self._add(texts, _EXPANDING, reason, (_column(column.name),))
+        return nullable
+
+    def copy_values(
+        self, merge: Merge, gone: Column, kept: Column, others: Sequence[Column]
+    ) -> None:
+        """Move the values of a column that goes to the one that stays (``copied_columns``).
+
+        Args:
+            merge: Which end of a rename it is.
+            gone: The column that goes, with the name that it has by now.
+            kept: The one that stays, likewise.
+            others: The target's other columns.
+        """
+        self._statements.append(copying(self._table, gone, kept, others, overwrites=merge.forward))
+
+    def fill_nulls(self, column: Column, others: Sequence[Column]) -> None:
+        """Give a column's default to the rows that hold NULL, before it becomes NOT NULL.
+
+        Args:
+            column: Its definition by now.
+            others: The target's other columns.
+        """
+        self._statements.append(defaulting(self._table, column, others))
+
+    def move(self, column_id: str, step: Step, *, in_key: bool) -> None:
+        """One step of a column's definition."""
+        before, after = step.before, step.after
+        binds: tuple[Binding, ...] = ()
+        if (before.generated is None) != (after.generated is None):
+            binds = (_bound(column_id, after),)
+        texts = self._dialect.change_column(self._table, before, after, in_key=in_key)
+        reason = self._noted(step.reason, after.name)
+        self._add(texts, step.kind, reason, _subjects(after), binds)
+
+    def drop_index(self, index: Index, *, returns: bool = False) -> None:
+        """Drop an index that some shard lacks, or that ``returns`` with its columns."""
+        reason = f"not every shard has index {index.name}"
+        if returns:
+            reason = f"index {index.name} is made again with what it is of"
+        texts = self._dialect.drop_index(self._table, index)
+        self._add(texts, _EXPANDING, reason, (f"index:{index.name.lower()}",))
+
+    def add_index(self, index: Index, columns: Iterable[str]) -> None:
+        """Add an index; also a plain one is a debt, since no row should wait for its making."""
+        self._add(
+            self._dialect.add_index(self._table, index),
+            _CONTRACTING,
+            f"every shard has index {index.name}",
+            (f"index:{index.name.lower()}", *dict.fromkeys(_column(name) for name in columns)),
+        )
+
+    def drop_check(self, check: Check) -> None:
+        """Drop a check that some shard lacks, or that names a renamed column."""
+        texts = self._dialect.drop_check(self._table, check)
+        reason = f"not every shard has check {check.name}"
+        self._add(texts, _EXPANDING, reason, (f"check:{check.name.lower()}",))
+
+    def add_check(self, check: Check, columns: Iterable[str]) -> None:
+        """Add a check that every shard has; rows of before it must have been applied."""
+        self._add(
+            self._dialect.add_check(self._table, check),
+            _CONTRACTING,
+            f"every shard has check {check.name}",
+            (f"check:{check.name.lower()}", *dict.fromkeys(_column(name) for name in columns)),
+        )
+
+    def set_default_charset(self, before: str) -> None:
+        """The default for columns to come, as most clients show it; every column says its own."""
+        to = self._to.schema
+        texts = self._dialect.set_default_charset(
+            self._table, to.charset, to.collation, before=before
+        )
+        self._add(texts, _EXPANDING, "the shards' default charset is another one", ("charset",))
+
+    def switch_primary_key(self, before: Index | None, after: Index | None) -> None:
+        """Put another primary key in the place of the one there is."""
+        reason = "the shards' primary key is another one"
+        texts = self._dialect.change_primary_key(self._table, before, after)
+        self._add(texts, _SWITCHING, reason, ("table",))
+
+    def _noted(self, reason: str, column: str) -> str:
+        return "; ".join([reason, *self._to.notes_on(_column(column))])
+
+    def _add(
+        self,
+        texts: Texts,
+        kind: StatementKind,
+        reason: str,
+        subjects: tuple[str, ...],
+        binds: tuple[Binding, ...] = (),
+    ) -> None:
+        if isinstance(texts, CannotRender):
+            self.refusal = self.refusal or texts
+            return
+        for place, sql in enumerate(texts, 1):
+            # What binds is true when the last one is executed.
+            bound = binds if place == len(texts) else ()
+            self._statements.append(TargetStatement(sql, kind, reason, subjects, bound))
+
+
+def _bound(column_id: str, column: Column) -> Binding:
+    return Binding(column_id, column.name, column.generated is None)
+
+
+def _column(name: str) -> str:
+    return f"column:{name.lower()}"
+
+
+def _subjects(column: Column) -> tuple[str, ...]:
+    """The column, and those that its expression names."""
+    named = column_names(column.generated.expression) if column.generated else ()
+    return tuple(dict.fromkeys(_column(name) for name in (column.name, *named)))

@@ -1,0 +1,117 @@
+"""Statements that change rows in the target, where no row event does. Pure.
+
+Of one shard, or of all: then the statement waits as a debt, and no row waits for it.
+
+The sink may repeat such a statement, with a LIMIT, until it changes no row any more: each one has
+to find fewer rows the next time, and to be right when it is begun anew after a crash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from shardmerge.schemas.model.names import ShardId, TargetTable, quote_identifier
+from shardmerge.schemas.model.origin import Origin
+from shardmerge.schemas.model.tables import Column
+from shardmerge.schemas.records.events import StatementKind, TargetStatement
+from shardmerge.schemas.target.dialects.dialect import Dialect
+
+
+def removal(target: TargetTable, shard: ShardId, origin: Origin, reason: str) -> TargetStatement:
+    """Deletes the rows of a shard, which the origin columns tell from those of others."""
+    sql = deletion(target, (shard,), origin)
+    return TargetStatement(sql, StatementKind.ROWS, reason, (_subject(shard),), shard=shard)
+
+
+def deletion(target: TargetTable, shards: Iterable[ShardId], origin: Origin) -> str:
+    """The SQL that deletes the rows of some shards."""
+    found = [origin.condition(shard) for shard in shards]
+    condition = found[0] if len(found) == 1 else " OR ".join(f"({text})" for text in found)
+    return f"DELETE FROM {target.sql} WHERE {condition}"
+
+
+def filling(
+    target: TargetTable,
+    shard: ShardId,
+    origin: Origin,
+    values: Sequence[tuple[Column, str]],
+    reason: str,
+    *,
+    dialect: Dialect,
+    columns: Sequence[Column] = (),
+) -> TargetStatement:
+    """Gives the rows of a shard one value per column.
+
+    Args:
+        target: The merged table.
+        shard: Whose rows.
+        origin: The target's origin columns; they tell shards apart.
+        values: Columns of the target, one at least, and their SQL literals (``Dialect.row_value``).
+        reason: For people.
+        dialect: The target's kind and version.
+        columns: All of the target's; the others do not change.
+    """
+    given = {column.name for column, _ in values}
+    names = [quote_identifier(column.name) for column, _ in values]
+    there = " AND ".join(dialect.has_value(column, literal) for column, literal in values)
+    changes = [f"{name} = {literal}" for name, (_, literal) in zip(names, values, strict=True)]
+    changes += _unchanged([column for column in columns if column.name not in given])
+    sql = (
+        f"UPDATE {target.sql} SET {', '.join(changes)} WHERE {origin.condition(shard)} "
+        f"AND NOT ({there})"
+    )
+    subjects = (*(f"column:{column.name.lower()}" for column, _ in values), _subject(shard))
+    return TargetStatement(sql, StatementKind.ROWS, reason, subjects, shard=shard)
+
+
+def copying(
+    target: TargetTable, gone: Column, kept: Column, others: Sequence[Column], *, overwrites: bool
+) -> TargetStatement:
+    """Moves the values of a column that goes to the one that stays, in the rows of all shards.
+
+    Args:
+        target: The merged table.
+        gone: Holds NULL where a row has no value to move, and gives its values away.
+        kept: Gets them.
+        others: The target's other columns; none changes.
+        overwrites: Whether also rows that have a value in ``kept`` get the other one. Then the
+            value is taken out of ``gone``, so that the next part of the rows is another one.
+    """
+    from_name, to_name = quote_identifier(gone.name), quote_identifier(kept.name)
+    changes, where = [f"{to_name} = {from_name}"], f"{from_name} IS NOT NULL"
+    if overwrites:
+        changes.append(f"{from_name} = NULL")
+        reason = f"no shard has {gone.name} any more: its values go to {kept.name}"
+    else:
+        where = f"{to_name} IS NULL AND {where}"
+        reason = f"no shard calls {kept.name} {gone.name} any more: its values come back"
+    changes += _unchanged(others)
+    sql = f"UPDATE {target.sql} SET {', '.join(changes)} WHERE {where}"
+    subjects = tuple(f"column:{column.name.lower()}" for column in (gone, kept))
+    return TargetStatement(sql, StatementKind.ROWS, reason, subjects)
+
+
+def defaulting(target: TargetTable, column: Column, others: Sequence[Column]) -> TargetStatement:
+    """Gives a column's default to the rows, of all shards, that hold NULL in it.
+
+    Args:
+        target: The merged table.
+        column: Nullable, with a default that is not NULL.
+        others: The target's other columns; none changes.
+    """
+    name = quote_identifier(column.name)
+    changes = [f"{name} = DEFAULT", *_unchanged(others)]
+    sql = f"UPDATE {target.sql} SET {', '.join(changes)} WHERE {name} IS NULL"
+    reason = f"no shard that has {column.name} has NULL in it: rows of the others get its default"
+    subjects = (f"column:{column.name.lower()}",)
+    return TargetStatement(sql, StatementKind.ROWS, reason, subjects)
+
+
+def _unchanged(columns: Sequence[Column]) -> list[str]:
+    """What keeps ON UPDATE CURRENT_TIMESTAMP from taking the statement for a row's change."""
+    names = [quote_identifier(column.name) for column in columns if column.on_update]
+    return [f"{name} = {name}" for name in names]
+
+
+def _subject(shard: ShardId) -> str:
+    return f"rows:{shard}"

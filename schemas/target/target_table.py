@@ -1,0 +1,244 @@
+"""From a join to the schema that the target's table must have."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from shardmerge.schemas.lattice.joined import JoinedColumn, JoinedTable
+from shardmerge.schemas.model.shard_columns import ShardColumn
+from shardmerge.schemas.model.tables import (
+    Check,
+    Column,
+    Default,
+    DefaultKind,
+    Index,
+    IndexKind,
+    IndexPart,
+    TableSchema,
+)
+from shardmerge.schemas.records.events import TargetStatement
+from shardmerge.schemas.target.dialects.dialect import CannotRender, Dialect, LeftOut, Place
+from shardmerge.schemas.target.dialects.mysql_dialect import MYSQL_8
+
+NULL_DEFAULT = Default(DefaultKind.NULL)
+_MAX_TABLE_CHARACTERS = 64 - len("_chk_4294967295")
+
+
+@dataclass(frozen=True, slots=True)
+class TargetSchema:
+    """What the target's table must look like.
+
+    Attributes:
+        schema: The table; its columns are those of ``columns``.
+        columns: With identities, in the target's order.
+        ours: Identities whose default is a zero value that no shard has.
+        notes: What the target has otherwise than the join, or does without: subject
+            (``column:<name>``, ``index:<name>``, ``check:<name>``, lower-case; a check without a
+            name has its expression) and sentence.
+        refusal: Why this kind of target cannot have such a table at all; ``diff`` returns it.
+        partial: Identities that a shard lacks.
+    """
+
+    schema: TableSchema
+    columns: tuple[ShardColumn, ...]
+    ours: frozenset[str] = field(default=frozenset())
+    notes: tuple[tuple[str, str], ...] = field(default=())
+    refusal: CannotRender | None = None
+    partial: frozenset[str] = field(default=frozenset())
+
+    def notes_on(self, subject: str) -> tuple[str, ...]:
+        """The sentences on one subject."""
+        return tuple(text for name, text in self.notes if name == subject)
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """The notes as people read them, each once."""
+        return tuple(dict.fromkeys(f"{_told_subject(name)}{text}" for name, text in self.notes))
+
+    def untold_notes(
+        self, told: Collection[str], statements: Sequence[TargetStatement]
+    ) -> tuple[str, ...]:
+        """What a decision has to tell beside its statements.
+
+        An index that the target does without brings no statement that could tell of it.
+
+        Args:
+            told: ``sentences`` of the target before the decision.
+            statements: Of the decision; their reasons tell of the columns that they touch.
+        """
+        reasons = {text for statement in statements for text in statement.reason.split("; ")}
+        found = (
+            sentence
+            for name, text in self.notes
+            for sentence in (f"{_told_subject(name)}{text}",)
+            if sentence not in told and text not in reasons and sentence not in reasons
+        )
+        return tuple(dict.fromkeys(found))
+
+
+def target_schema(
+    joined: JoinedTable,
+    previous: Sequence[ShardColumn] = (),
+    table: str = "",
+    *,
+    dialect: Dialect = MYSQL_8,
+    comments: Mapping[str, str] | None = None,
+) -> TargetSchema:
+    """The schema that the target's table must have for a join.
+
+    * A NOT NULL column that a row may leave out gets its type's zero value as default; where the
+      target takes no such default it is nullable until every shard has it.
+    * The target never makes up ids: AUTO_INCREMENT is dropped, rows bring their own.
+    * Foreign keys are left out: they name tables of a source, and rows of two targets arrive in
+      no common order.
+    * A check whose name the servers made up is named by its text, so that it keeps its name
+      whichever shards come and go.
+    * What the target cannot have is replaced or left out as ``dialect`` says.
+
+    Args:
+        joined: See ``lattice.join_all``.
+        previous: The target's columns before, in the table's order; they keep their places, new
+            columns follow in the order in which the first shard has them.
+        table: The target table's name, part of made-up check names (they are unique in a
+            database).
+        dialect: The target's kind and version.
+        comments: Comments of columns that a shard's change set, by identity; the other columns
+            keep those they have.
+    """
+    columns = {c.id: c for c in joined.columns if c.is_in_target}
+    before = {c.id: c.column for c in previous}
+    kept = [c.id for c in previous if c.id in columns]
+    added = [i for i in joined.order if i in columns and i not in set(kept)]
+    fitting = _Fitting(joined, before, dialect, dict(comments or {}), is_new=not previous)
+    placed = tuple(ShardColumn(i, fitting.column(columns[i])) for i in (*kept, *added))
+    schema = TableSchema(
+        columns=tuple(c.column for c in placed),
+        charset=joined.charset,
+        collation=joined.collation,
+    )
+    key = tuple(IndexPart(columns[i].column.name, length=n or None) for i, n in joined.key)
+    primary = Index("PRIMARY", IndexKind.PRIMARY, key)
+    schema = replace(
+        schema,
+        indexes=fitting.indexes([primary] if key else [], schema),
+        checks=fitting.checks(table),
+    )
+    fitting.refusal = fitting.refusal or dialect.refusal(schema, has_key=bool(key))
+    ours = frozenset(c.id for c in columns.values() if c.needs_zero_value)
+    partial = frozenset(c.id for c in columns.values() if c.partial)
+    return TargetSchema(schema, placed, ours, tuple(fitting.notes), fitting.refusal, partial)
+
+
+def _subject_of(check: Check) -> str:
+    return f"check:{(check.name or check.expression).lower()}"
+
+
+def _told_subject(subject: str) -> str:
+    """The beginning of a sentence about a column; notes on others name their subject."""
+    what, _, name = subject.partition(":")
+    return f"{name}: " if what == "column" else ""
+
+
+def changed_comments(before: Sequence[ShardColumn], after: Sequence[ShardColumn]) -> dict[str, str]:
+    """Comments of columns that a shard's change set, by identity: see ``target_schema``.
+
+    Comments are no part of a join, so the last one that anybody gave counts.
+
+    Args:
+        before: The shard's columns before the change; empty for a new shard.
+        after: Its columns after it.
+    """
+    known = {item.id: item.column.comment for item in before}
+    return {
+        item.id: item.column.comment
+        for item in after
+        if item.column.comment != known.get(item.id, "")
+    }
+
+
+class _Fitting:
+    """One run of ``target_schema``: asks the dialect, and keeps what it answers."""
+
+    def __init__(
+        self,
+        joined: JoinedTable,
+        before: Mapping[str, Column],
+        dialect: Dialect,
+        comments: Mapping[str, str],
+        *,
+        is_new: bool,
+    ) -> None:
+        self._joined, self._before, self._dialect = joined, before, dialect
+        self._comments, self._is_new = comments, is_new
+        self._primary = {column_id for column_id, _ in joined.key}
+        self._unique = {n.lower() for i in joined.indexes if i.is_unique for n in i.columns}
+        self.notes: list[tuple[str, str]] = []
+        self.refusal: CannotRender | None = None
+
+    def column(self, joined: JoinedColumn) -> Column:
+        """The column as the target has it."""
+        column = joined.column
+        previous = self._before.get(joined.id)
+        kept = previous.comment if previous else ""
+        comment = self._comments.get(joined.id, kept)
+        if comment != column.comment:
+            column = replace(column, comment=comment)
+        if joined.needs_zero_value:
+            # With one, the dialect sees that rows leave the column out.
+            column = replace(column, default=self._dialect.zero_value(column.type))
+        elif column.nullable and column.default is None and column.generated is None:
+            column = replace(column, default=NULL_DEFAULT)
+        unique = "unique" if column.name.lower() in self._unique else ""
+        place = Place(
+            key="primary" if joined.id in self._primary else unique,
+            optional=joined.partial or joined.derived,
+            previous=previous,
+            is_new_table=self._is_new,
+        )
+        fitted = self._dialect.fit_column(column, place)
+        if isinstance(fitted, CannotRender):
+            self.refusal = self.refusal or fitted
+            return column
+        notes = fitted.notes
+        found = fitted.column
+        if joined.needs_zero_value and found.is_required:
+            found = replace(found, nullable=True, default=NULL_DEFAULT)
+            notes += ("the target takes no default for it, rows without it get NULL",)
+        self.notes += [(f"column:{column.name.lower()}", text) for text in notes]
+        return found
+
+    def indexes(self, primary: list[Index], schema: TableSchema) -> tuple[Index, ...]:
+        """The primary key and the indexes that the target has."""
+        found = []
+        for index in (*primary, *self._joined.indexes):
+            fitted = self._dialect.fit_index(index, schema)
+            if isinstance(fitted, LeftOut):
+                what = "the primary key" if index in primary else f"index {index.name}"
+                subject = f"index:{index.name.lower()}"
+                self.notes.append((subject, f"{what} is left out: {fitted.reason}"))
+            else:
+                found.append(fitted)
+        return tuple(found)
+
+    def checks(self, table: str) -> tuple[Check, ...]:
+        """The checks that the target has."""
+        found = []
+        for check in self._joined.checks:
+            named = _named(check, table)
+            fitted = self._dialect.fit_check(named)
+            if isinstance(fitted, LeftOut):
+                text = f"check ({check.expression}) is left out: {fitted.reason}"
+                self.notes.append((_subject_of(check), text))
+            else:
+                found.append(fitted)
+        return tuple(found)
+
+
+def _named(check: Check, table: str) -> Check:
+    if check.name:
+        return check
+    # The form of MySQL's own made-up names, so that it counts as one of them when read back.
+    number = zlib.crc32(check.expression.encode())
+    return replace(check, name=f"{table[:_MAX_TABLE_CHARACTERS] or 't'}_chk_{number}")

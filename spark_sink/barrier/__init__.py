@@ -1,0 +1,1 @@
+"""What may be done now: decisions, gates, debts, statements that are due. Pure."""

@@ -1,0 +1,224 @@
+"""How far rows are applied, and the proof that none is left before a place. Pure values."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.model.position import BEGINNING, SourcePosition
+from shardmerge.schemas.pipeline.topics import RowTopics, row_topic
+
+from .decisions import Decisions
+from .partitions import Partition, Stream, partitions_of, stream_of
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """Where a row partition stands.
+
+    Attributes:
+        offset: Every row before it is applied, none from it on.
+        next_position: Position of the row at ``offset``, when a task looked at it and stopped
+            there; None when that is not known. Rows of a partition come in position order.
+    """
+
+    offset: int
+    next_position: SourcePosition | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Watermarks:
+    """High watermarks of all row partitions, and when they were read.
+
+    Attributes:
+        seen: ``Decisions.seen`` *before* the topics were listed and their watermarks asked for.
+        number: Of the reading: later ones have higher numbers.
+        partitions: Row topic → number of its partitions; a topic that is not listed had no row.
+        ends: Whole partition → high watermark (read uncommitted, exclusive), of all of them.
+        topics: Where the shards' rows are.
+        unread: Streams that are not read any more: their shards are gone with their source.
+        strays: Shards that have rows elsewhere than in their topic: nothing of them is read.
+    """
+
+    seen: int = -1
+    partitions: Mapping[str, int] = field(default_factory=dict)
+    ends: Mapping[Partition, int] = field(default_factory=dict)
+    topics: RowTopics = field(default_factory=RowTopics)
+    unread: Collection[Stream] = ()
+    strays: Collection[ShardId] = ()
+    number: int = 0
+
+    def partitions_of(self, shard: ShardId) -> list[Partition]:
+        """The partitions of a shard's rows, as far as known."""
+        stream = stream_of(shard, self.topics)
+        if stream in self.unread:
+            return []
+        return partitions_of(stream, self.partitions.get(stream.topic, 0))
+
+    def end(self, partition: Partition) -> int:
+        """The high watermark of a partition, or of the one that it is part of."""
+        return self.ends[partition.whole]
+
+
+@dataclass(frozen=True, slots=True)
+class RowProgress:
+    """Everything known of how far rows are applied.
+
+    Attributes:
+        applied: Row partition → where it stands; one that is not listed stands at offset 0.
+        watermarks: The latest reading.
+        caught_up: See ``CatchUp``.
+        scans: Source and ``database.table`` → for each time that its connector told that it has
+            read the table again, in order, the number of the first reading after that.
+    """
+
+    applied: Mapping[Partition, Applied] = field(default_factory=dict)
+    watermarks: Watermarks = field(default_factory=Watermarks)
+    caught_up: Mapping[Partition, Reached] = field(default_factory=dict)
+    scans: Mapping[tuple[str, str], Sequence[int]] = field(default_factory=dict)
+
+    def at(self, partition: Partition) -> Applied:
+        """Where a partition stands."""
+        return self.applied.get(partition, _UNTOUCHED)
+
+    def partitions_of(self, shard: ShardId) -> list[Partition]:
+        """The partitions of a shard's row topic, as far as known."""
+        return self.watermarks.partitions_of(shard)
+
+    def is_parked(self, shard: ShardId) -> bool:
+        """Whether the shard has rows that are not applied, by the latest reading."""
+        return self.parked(shard) > 0
+
+    def parked(self, shard: ShardId) -> int:
+        """How many offsets its row topic has beyond what is applied, by the latest reading."""
+        end = self.watermarks.end
+        return sum(max(end(p) - self.at(p).offset, 0) for p in self.partitions_of(shard))
+
+
+_UNTOUCHED = Applied(0)
+
+
+class Reached(NamedTuple):
+    """A reading of watermarks: see there."""
+
+    seen: int
+    number: int
+
+
+class CatchUp:
+    """Remembers which high watermark the rows of each partition have reached.
+
+    Where more comes all the time, of whichever shard, the latest one is never reached; an earlier
+    one is, and proves as much as it did when it was read.
+
+    Attributes:
+        caught_up: Partition → the reading whose high watermark it has reached.
+    """
+
+    def __init__(self) -> None:
+        self.caught_up: dict[Partition, Reached] = {}
+        self._awaited: dict[Partition, tuple[Reached, int]] = {}
+
+    def look(
+        self,
+        partitions: Iterable[Partition],
+        watermarks: Watermarks,
+        applied: Mapping[Partition, Applied],
+    ) -> None:
+        """Take a reading. The one before is kept for a partition until it is reached."""
+        latest = Reached(watermarks.seen, watermarks.number)
+        for partition in partitions:
+            awaited = self._awaited.get(partition)
+            if awaited is None:
+                awaited = self._awaited[partition] = (latest, watermarks.end(partition))
+            if applied.get(partition, _UNTOUCHED).offset >= awaited[1]:
+                self.caught_up[partition] = awaited[0]
+                del self._awaited[partition]
+
+    def forget(self, partition: Partition) -> None:
+        """Rows of a partition are applied once more."""
+        self.caught_up.pop(partition, None)
+        self._awaited.pop(partition, None)
+
+
+def moved_streams(
+    applied: Iterable[Partition], decisions: Decisions
+) -> tuple[ShardId, str, str] | None:
+    """A shard whose rows were applied from another topic than its route says: that, and this one.
+
+    None when there is none.
+    """
+    topics, streams = decisions.topics, decisions.streams
+    own = {row_topic(stream.shard): stream.shard for stream in streams if stream.shard is not None}
+    for partition in applied:
+        shard = partition.shard
+        if shard is None and partition.stream not in streams:
+            shard = own.get(partition.topic)
+        if shard is not None and stream_of(shard, topics).topic != partition.topic:
+            return shard, partition.topic, topics.topic_of(shard)
+    return None
+
+
+def is_applied_up_to(shard: ShardId, reading: int, rows: RowProgress) -> bool:
+    """Whether everything is applied that a shard's row topic held at a reading of watermarks.
+
+    Args:
+        shard: Any.
+        reading: Its number; a later one proves as much.
+        rows: How far rows are applied.
+    """
+    watermarks = rows.watermarks
+    current = watermarks.number >= reading
+    partitions = watermarks.partitions_of(shard)
+    if not partitions:
+        return current
+    for partition in partitions:
+        reached = rows.caught_up.get(partition)
+        if reached is not None and reached.number >= reading:
+            continue
+        if not current or rows.at(partition).offset < watermarks.end(partition):
+            return False
+    return True
+
+
+def unapplied_before(
+    shard: ShardId, place: SourcePosition, seen: int, rows: RowProgress, *, reading: int = 0
+) -> str:
+    """Whether rows of a shard before a place may still have to be applied.
+
+    Proven otherwise by one of two facts, for each partition of the row topic: the next row that
+    is not applied stands at or beyond the place; or everything is applied up to a high watermark
+    that was read after the record that stands at the place was seen, so that it covers every row
+    that precedes it. It is the latest one, or one that was kept (``CatchUp``).
+
+    Args:
+        shard: Any.
+        place: A gate's, say.
+        seen: ``Decisions.seen`` when that record was seen: a reading made then or later counts.
+        rows: How far rows are applied.
+        reading: Number of the first reading that counts: of a place that no decision tells of.
+
+    Returns:
+        "" when none is left, else what is waited for, as text for people.
+    """
+    if place == BEGINNING:
+        return ""
+    watermarks = rows.watermarks
+    current = watermarks.seen >= seen
+    partitions = watermarks.partitions_of(shard)
+    if not partitions and not current:
+        return f"the high watermark of {watermarks.topics.topic_of(shard)}"
+    for partition in partitions:
+        state = rows.at(partition)
+        if state.next_position is not None and state.next_position >= place:
+            continue
+        reached = rows.caught_up.get(partition)
+        if reached is not None and reached.seen >= seen and reached.number >= reading:
+            continue
+        if not current:
+            return f"the high watermark of {partition}"
+        if state.offset < watermarks.end(partition):
+            return f"rows of {shard} before {place} ({partition}@{state.offset})"
+    return ""

@@ -1,0 +1,220 @@
+"""The offset barrier: which row offsets have every earlier schema change decided. Pure.
+
+Theory of operation, per source:
+
+1. The end offsets of its row partitions are read (read committed). Where several sources' rows
+   share a topic, each shard has its part of a partition, whose end is taken by its own source.
+2. After that the high watermark of its schema-change topic is read (read uncommitted): the
+   barrier. With an exactly-once source it covers every DDL that precedes a row below the ends.
+3. The schema-change topic is read up to the barrier; which offsets hold records is known only
+   then, because commit markers leave gaps.
+4. When each of these records has all its decisions, and the ddl topic is read up to the high
+   watermark that it had after step 1, the ends are *safe*: rows below them may be planned, now and
+   for ever. The ddl topic, because a decision about another source's change can have this source's
+   rows read again. That is asked for when the decision is acknowledged, so the watermark covers the
+   decision when such rows are below the ends.
+
+The pair of ends and barrier is kept until it is settled; only then a new one is taken. A
+barrier that moved with the topic would never be reached while schema changes keep coming.
+
+Source: DESIGN of the offset barrier; KIP-618 (exactly-once source connectors); measured with
+three brokers under kills: the high watermark was never violated, the last stable offset was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from shardmerge.schemas.model.errors import BarrierRegressed, ContractError
+
+from .decisions import Decisions
+from .partitions import Partition
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """End offsets of a source's row partitions, and the watermark that was read after them.
+
+    Attributes:
+        watermark: High watermark (read uncommitted, exclusive) of the schema-change topic.
+        ends: Row partition → end offset (read committed, exclusive).
+        ddl_watermark: High watermark (exclusive) of the ddl topic.
+    """
+
+    source: str
+    watermark: int
+    ends: Mapping[Partition, int]
+    ddl_watermark: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """Why a barrier is not settled yet.
+
+    Attributes:
+        topic: The source's schema-change topic, which has its name, or the ddl topic.
+        watermark: The topic's, as the barrier has it.
+        unread_from: Offset up to which the topic is read, if that is below the watermark; else
+            None.
+        undecided: Offsets of schema changes below the watermark without all their decisions.
+    """
+
+    topic: str
+    watermark: int
+    unread_from: int | None
+    undecided: tuple[int, ...]
+
+    def __str__(self) -> str:
+        if self.undecided:
+            first, count = self.undecided[0], len(self.undecided)
+            more = f" and {count - 1} more" if count > 1 else ""
+            return f"the decisions of schema change {self.topic}@{first}{more}"
+        return (
+            f"{self.topic} to be readable from {self.unread_from} to {self.watermark}"
+            " (if that lasts, a transaction is open there)"
+        )
+
+
+@dataclass(slots=True)
+class SchemaChangeTail:
+    """What was read of one schema-change topic.
+
+    Attributes:
+        read_to: Everything below this offset was read (the end-of-partition event says so).
+        undecided: Offsets that hold a record and whose decisions were not all there yet.
+    """
+
+    source: str
+    read_to: int = 0
+    undecided: list[int] = field(default_factory=list)
+
+    def record(self, offset: int) -> None:
+        """A record was read; offsets come in ascending order, each once."""
+        self.undecided.append(offset)
+        self.read_to = offset + 1
+
+    def reached(self, offset: int) -> None:
+        """The end of the partition was seen at ``offset``: what lies below was read."""
+        self.read_to = max(self.read_to, offset)
+
+    def settle(self, decisions: Decisions) -> None:
+        """Forget the schema changes that are decided by now."""
+        if self.undecided:
+            self.undecided = [o for o in self.undecided if not decisions.is_decided(self.source, o)]
+
+
+def open_transaction(partition: Partition, offset: int) -> str:
+    """What the rows of a partition wait for, where nothing can be read from the offset on."""
+    return f"the end of the transaction that is open at {partition}@{offset}"
+
+
+def missing(
+    barrier: Barrier, tail: SchemaChangeTail, decisions: Decisions, ddl_read_to: int
+) -> Missing | None:
+    """What is missing before the barrier's ends are safe; None when nothing is.
+
+    Args:
+        barrier: Of a source.
+        tail: What was read of that source's schema-change topic.
+        decisions: What was read of the ddl topic.
+        ddl_read_to: Up to which offset (exclusive).
+    """
+    tail.settle(decisions)
+    unread_from = tail.read_to if tail.read_to < barrier.watermark else None
+    undecided = tuple(o for o in tail.undecided if o < barrier.watermark)
+    if unread_from is not None or undecided:
+        return Missing(barrier.source, barrier.watermark, unread_from, undecided)
+    if ddl_read_to < barrier.ddl_watermark:
+        return Missing("the ddl topic", barrier.ddl_watermark, ddl_read_to, ())
+    return None
+
+
+class Barriers:
+    """The barriers of all sources: takes ends and watermarks, says which ends are safe.
+
+    Args:
+        sources: Names of the pipeline's sources.
+
+    Attributes:
+        tails: Source → what was read of its schema-change topic.
+        safe_ends: Row partition → end offset (exclusive) that is safe.
+        missing: Source → what its barrier waits for, where it does.
+    """
+
+    def __init__(self, sources: Iterable[str]) -> None:
+        self.tails = {source: SchemaChangeTail(source) for source in sources}
+        self.safe_ends: dict[Partition, int] = {}
+        self.missing: dict[str, Missing] = {}
+        self._pending: dict[str, Barrier] = {}
+        self._watermarks: dict[Partition, int] = {}
+
+    def check(self, watermarks: Mapping[Partition, int]) -> None:
+        """Take new high watermarks of whole partitions of any topics.
+
+        Raises:
+            BarrierRegressed: One is lower than before.
+        """
+        for partition, watermark in watermarks.items():
+            before = self._watermarks.get(partition, 0)
+            if watermark < before:
+                raise BarrierRegressed(
+                    f"the high watermark of {partition} went back from {before} to {watermark}",
+                    hint="the topic was deleted and made anew, or the cluster lost data: what was "
+                    "applied is not known any more; merge the source again from a snapshot",
+                )
+            self._watermarks[partition] = watermark
+
+    def wanting(self, partitions: Mapping[Partition, str]) -> tuple[Partition, ...]:
+        """The partitions whose ends should be read for a new barrier.
+
+        Those that have grown beyond their safe ends, of sources without a barrier to settle.
+
+        Args:
+            partitions: Row partition → its source; their watermarks were taken by ``check``.
+        """
+        return tuple(
+            partition
+            for partition, source in partitions.items()
+            if source not in self._pending
+            and self._watermarks.get(partition.whole, 0) > self.safe_ends.get(partition, 0)
+        )
+
+    def grown(self, ends: Mapping[Partition, int]) -> tuple[Partition, ...]:
+        """Those of the ends that lie beyond what is safe: worth a barrier."""
+        return tuple(p for p, end in ends.items() if end > self.safe_ends.get(p, 0))
+
+    def take(self, barrier: Barrier) -> None:
+        """Begin to settle a barrier. Its watermark was read after its ends.
+
+        Raises:
+            BarrierRegressed: The watermark is lower than before.
+        """
+        self.check({Partition(barrier.source, 0): barrier.watermark})
+        self._pending[barrier.source] = barrier
+
+    def settle(self, decisions: Decisions, ddl_read_to: int) -> None:
+        """Make the ends safe of every barrier whose schema changes are all decided.
+
+        Args:
+            decisions: What was read of the ddl topic.
+            ddl_read_to: Up to which offset (exclusive).
+
+        Raises:
+            ContractError: A decision names a source that the pipeline does not have.
+        """
+        self.missing.clear()
+        for source, barrier in list(self._pending.items()):
+            tail = self.tails.get(source)
+            if tail is None:
+                raise ContractError(
+                    f"decisions name source {source!r}, which the pipeline file does not have",
+                    hint="add it to the pipeline file again, since its shards are part of the "
+                    "target; `shardmerge command leave` takes them out",
+                )
+            lacking = missing(barrier, tail, decisions, ddl_read_to)
+            if lacking is None:
+                self.safe_ends.update(barrier.ends)
+                del self._pending[source]
+            else:
+                self.missing[source] = lacking

@@ -1,0 +1,444 @@
+"""The fold of the ddl topic: per target its decisions, per shard its gates. Pure.
+
+The topic is written at least once and compacted, so a decision can stand there twice, and the
+second copy can be the one that compaction keeps: behind decisions of higher versions. The fold
+therefore shows a target's decisions only as far as their versions have no gap; what lies beyond
+waits inside. A schema change counts as decided when all its decisions are shown.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from shardmerge.schemas.model.errors import ContractError
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.origin import origin_part
+from shardmerge.schemas.model.position import BEGINNING, SourcePosition
+from shardmerge.schemas.model.shard_columns import ShardColumn
+from shardmerge.schemas.pipeline.topics import RowTopics, decision_key
+from shardmerge.schemas.records.events import Decision, FixupKind, Outcome, Release, TargetStatement
+from shardmerge.schemas.records.reloads import Reload
+
+from .collation_keys import is_loose
+from .partitions import Stream, stream_of
+
+_NEVER = 1 << 62
+"""The effective version of a held gate, for ordering."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Where a decision stands in its shard's row stream.
+
+    Attributes:
+        version: Of the decision.
+        position: Rows from here on (inclusive) lie behind the gate.
+        outcome, columns, key, live, reason, hint, renewed: Of the decision.
+        seen: How many decisions the fold had shown when it showed this one, itself included: a
+            reading made when ``seen`` or more were shown was made after this decision was seen.
+        released_by: Version that opened a held gate; None while it is held, and for every other
+            gate.
+        left_out: Identities of columns whose values behind a held gate do not count: of its
+            release.
+        passed_over: Whether the rows behind a held gate do not count at all: its shard was taken
+            out while it was held.
+        began_ms: Of a gate at which a snapshot begins, by whose rows those of before go: when
+            the connector began it, by its clock; 0 at every other gate.
+        reloads: Whether a decision says that what the target has of the shard's rows before the
+            gate goes (``Decision.reloads``).
+    """
+
+    version: int
+    position: SourcePosition
+    outcome: Outcome
+    columns: tuple[ShardColumn, ...]
+    key: tuple[str, ...]
+    live: bool
+    seen: int
+    reason: str = ""
+    hint: str = ""
+    renewed: tuple[str, ...] = ()
+    released_by: int | None = None
+    left_out: tuple[str, ...] = ()
+    passed_over: bool = False
+    began_ms: int = 0
+    reloads: bool = False
+
+    @property
+    def begins_anew(self) -> bool:
+        """Whether the rows before the gate go."""
+        return self.reloads or self.began_ms > 0
+
+    @property
+    def effective_version(self) -> int | None:
+        """The version that the target must have reached for rows to pass; None while held."""
+        return self.released_by if self.outcome is Outcome.HOLD else self.version
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class StatementKey:
+    """A statement of a target: its decision's version and its place there, from 0."""
+
+    version: int
+    ordinal: int
+
+
+@dataclass(slots=True)
+class ShardGates:
+    """The gates of one shard in one target, in position order, which is version order too.
+
+    Attributes:
+        key_changes: Indices of the gates behind which rows have other message keys than before: the
+            primary key's columns have other names or types. So they can be in another partition
+            than earlier rows of the same key, and nothing orders the two but the gate.
+        restarts: Indices of the gates whose rows of before go: a snapshot that began again
+            describes the shard anew there, or a decision reloads it (``restarts``).
+        is_loose: Whether rows that have to keep their order can be in several partitions: there is
+            no primary key, or a loose one (``loose_keys``), at any gate.
+    """
+
+    shard: ShardId
+    gates: list[Gate] = field(default_factory=list)
+    key_changes: list[int] = field(default_factory=list)
+    restarts: list[int] = field(default_factory=list)
+    is_loose: bool = False
+    _versions: list[int] = field(default_factory=list)
+    _reached: list[int] = field(default_factory=list)  # greatest effective version so far
+    _key: tuple[object, ...] | None = None
+
+    def append(self, gate: Gate) -> None:
+        """Add the gate of the shard's next decision."""
+        if gate.begins_anew:
+            self.restarts.append(len(self.gates))
+        if gate.live and not gate.reloads:
+            key = _key_columns(gate)
+            if self.gates and (key is None or key != self._key):
+                self.key_changes.append(len(self.gates))
+            self._key = key
+            self.is_loose |= _is_loose(gate)
+        self.gates.append(gate)
+        self._versions.append(gate.version)
+        self._reach(gate)
+
+    @property
+    def ids_by_name(self) -> dict[str, str]:
+        """The names of its columns behind its last gate → their identities."""
+        return {item.column.name: item.id for item in self.gates[-1].columns}
+
+    @property
+    def first_held(self) -> Gate | None:
+        """The first gate that is held and not opened; None when there is none."""
+        index = self.first_blocked(_NEVER)
+        return self.gates[index] if index < len(self.gates) else None
+
+    def upto(self, version: int) -> int:
+        """How many of the gates have a version of at most ``version``."""
+        return bisect_right(self._versions, version)
+
+    def first_blocked(self, version: int) -> int:
+        """Index of the first gate that may not be passed before ``version`` is reached.
+
+        That is the first one that is held or whose effective version is at least ``version``;
+        the number of gates when there is none. Thousands of gates cost a binary search.
+        """
+        return min(bisect_left(self._reached, version), len(self.gates))
+
+    def release(self, version: int, release: Release, *, passed_over: bool = False) -> None:
+        """Open held gates, as of ``version``; see ``Gate.passed_over``."""
+        first = bisect_left(self._reached, _NEVER)
+        for index in range(first, len(self.gates)):
+            gate = self.gates[index]
+            if gate.version > release.through:
+                break
+            if gate.outcome is Outcome.HOLD and gate.released_by is None:
+                self.gates[index] = replace(
+                    gate,
+                    released_by=version,
+                    left_out=release.left_out,
+                    passed_over=passed_over,
+                )
+        del self._reached[first:]
+        for gate in self.gates[first:]:
+            self._reach(gate)
+
+    def _reach(self, gate: Gate) -> None:
+        effective = gate.effective_version
+        reached = _NEVER if effective is None else effective
+        self._reached.append(max(reached, self._reached[-1]) if self._reached else reached)
+
+
+def _key_columns(gate: Gate) -> tuple[object, ...] | None:
+    """The columns that message keys are made of; None when they are not known."""
+    if not gate.columns:
+        return None
+    columns = {item.column.name: item.column for item in gate.columns}
+    return tuple((name, columns[name].type) for name in gate.key)
+
+
+def _is_loose(gate: Gate) -> bool:
+    if not gate.columns:
+        return False
+    key = [c for c in gate.columns if c.column.name in gate.key and origin_part(c.id) is None]
+    return not key or any(is_loose(c.column.type) for c in key)
+
+
+@dataclass(frozen=True, slots=True)
+class Reread:
+    """That a shard's table is to be read again.
+
+    Attributes:
+        version: Of the decision that asks for it.
+        columns: Identities of the columns in which its rows may differ until then; None where one
+            of them is a column that the shard has no more.
+    """
+
+    version: int
+    columns: frozenset[str] | None
+
+    def is_about(self, columns: frozenset[str]) -> bool:
+        """Whether it may bring other values in one of these columns."""
+        return self.columns is None or not self.columns.isdisjoint(columns)
+
+
+@dataclass(slots=True)
+class TargetDecisions:
+    """What is decided for one target, as far as the versions have no gap.
+
+    Attributes:
+        version: Of the latest decision shown; 0 when there is none.
+        statements: Every statement in execution order.
+        shards: Every shard that a decision names, whether it still lives or not.
+        paused: Shards whose rows wait because an operator, or their route, said so.
+        left: Shards that an operator took out, and that have had no schema change since.
+        fixups: Version of a decision with fix-ups → the shards that they are about.
+        read_again: All of those shards: rows of theirs may come again by a snapshot.
+        rereads: Shard → what was asked of it since it came, in order.
+        restarted: Shards with a gate whose rows of before go, by the first one.
+        reloads: Version of a decision that reloads shards → these, sorted.
+        awaited: Shards whose tables are to be read as a whole, which no decision has told yet →
+            the version that asked for it.
+    """
+
+    target: TargetTable
+    version: int = 0
+    statements: dict[StatementKey, TargetStatement] = field(default_factory=dict)
+    shards: dict[ShardId, ShardGates] = field(default_factory=dict)
+    paused: set[ShardId] = field(default_factory=set)
+    left: set[ShardId] = field(default_factory=set)
+    fixups: dict[int, tuple[ShardId, ...]] = field(default_factory=dict)
+    read_again: set[ShardId] = field(default_factory=set)
+    rereads: dict[ShardId, list[Reread]] = field(default_factory=dict)
+    restarted: list[ShardId] = field(default_factory=list)
+    reloads: dict[int, tuple[ShardId, ...]] = field(default_factory=dict)
+    awaited: dict[ShardId, int] = field(default_factory=dict)
+
+    def lives(self, shard: ShardId) -> bool:
+        """Whether the shard still counts."""
+        return shard not in self.left and self.shards[shard].gates[-1].live
+
+
+class Decisions:
+    """Folds decisions and answers what the planning asks. The work is O(new decisions).
+
+    Args:
+        topics: Where the shards' rows are; by default each has a topic of its own.
+
+    Attributes:
+        seen: How many decisions are shown, ignored ones included.
+        topics: Of the arguments.
+    """
+
+    def __init__(self, topics: RowTopics | None = None) -> None:
+        self.seen = 0
+        self.topics = topics if topics is not None else RowTopics()
+        self._targets: dict[TargetTable, TargetDecisions] = {}
+        self._early: dict[TargetTable, dict[int, Decision]] = {}
+        self._records: dict[str, Decision] = {}
+        self._undecided: dict[tuple[str, int], set[int]] = {}
+        self._decided: dict[str, set[int]] = {}
+        self._streams: dict[Stream, list[tuple[TargetTable, ShardId]]] = {}
+        self._loose: set[Stream] = set()
+
+    @property
+    def targets(self) -> Mapping[TargetTable, TargetDecisions]:
+        """Every target that a decision names."""
+        return self._targets
+
+    @property
+    def streams(self) -> Mapping[Stream, Sequence[tuple[TargetTable, ShardId]]]:
+        """Stream → the shard whose rows it holds; more than one is a contradiction."""
+        return self._streams
+
+    @property
+    def loose_streams(self) -> Collection[Stream]:
+        """Those whose rows have to keep their order over all partitions: see ``ShardGates``."""
+        return self._loose
+
+    def unread(self, sources: Collection[str]) -> frozenset[Stream]:
+        """The streams of sources that are not there any more, and whose shards are all gone."""
+        return frozenset(
+            stream
+            for stream, owners in self._streams.items()
+            if owners[0][1].source not in sources
+            and not any(self._targets[target].lives(shard) for target, shard in owners)
+        )
+
+    def is_decided(self, source: str, offset: int) -> bool:
+        """Whether every decision of the schema-change event at ``offset`` is shown."""
+        return offset in self._decided.get(source, ())
+
+    def add(self, decision: Decision) -> bool:
+        """Fold one record of the topic.
+
+        Returns:
+            Whether anything new is shown now.
+
+        Raises:
+            ContractError: The key was there with other content, or the decision contradicts an
+                earlier one of its shard.
+        """
+        key = decision_key(decision.target, decision.version, str(decision.id))
+        known = self._records.get(key)
+        if known is not None:
+            if known != decision:
+                raise ContractError(
+                    f"the ddl topic holds two different decisions {key}: for {known.id} and "
+                    f"for {decision.id}",
+                    hint="two coordinators wrote it, or it was made anew: replay the schema-log "
+                    "into an empty ddl topic",
+                )
+            return False
+        self._records[key] = decision
+        if decision.target is None:
+            self._show(decision)
+            return True
+        early = self._early.setdefault(decision.target, {})
+        early[decision.version] = decision
+        target = self._targets.setdefault(decision.target, TargetDecisions(decision.target))
+        shown = False
+        while (following := early.pop(target.version + 1, None)) is not None:
+            self._extend(target, following)
+            self._show(following)
+            shown = True
+        return shown
+
+    def _show(self, decision: Decision) -> None:
+        self.seen += 1
+        change = decision.id
+        seen = self._undecided.setdefault((change.source, change.offset), set())
+        seen.add(change.ordinal)
+        if len(seen) == change.count:
+            del self._undecided[change.source, change.offset]
+            self._decided.setdefault(change.source, set()).add(change.offset)
+
+    def _extend(self, target: TargetDecisions, decision: Decision) -> None:
+        target.version = decision.version
+        for ordinal, statement in enumerate(decision.statements):
+            target.statements[StatementKey(decision.version, ordinal)] = statement
+        if decision.shard is not None:
+            self._set_gate(target, decision, decision.shard)
+        for release in decision.releases:
+            if release.shard in target.shards:
+                leaves = release.shard in decision.leaves
+                gates = target.shards[release.shard]
+                gates.release(decision.version, release, passed_over=leaves)
+        target.paused |= set(decision.pauses)
+        target.paused -= {*decision.resumes, *decision.leaves}
+        target.left |= set(decision.leaves)
+        if decision.fixups:
+            target.fixups[decision.version] = tuple(fixup.shard for fixup in decision.fixups)
+            target.read_again.update(target.fixups[decision.version])
+            for fixup in decision.fixups:
+                if fixup.kind.asks_for_snapshot:
+                    names = target.shards[fixup.shard].ids_by_name
+                    # All columns of a shard come anew where its rows were taken out.
+                    has_all = fixup.kind is FixupKind.SNAPSHOT
+                    has_all = has_all and names.keys() >= set(fixup.columns)
+                    columns = frozenset(names[n] for n in fixup.columns) if has_all else None
+                    asked = Reread(decision.version, columns)
+                    target.rereads.setdefault(fixup.shard, []).append(asked)
+        for fixup in decision.fixups:
+            if fixup.kind is FixupKind.WHOLE:
+                target.awaited.setdefault(fixup.shard, decision.version)
+        for reload in decision.reloads:
+            self._reload(target, decision, reload)
+        if not decision.live and decision.shard is not None:
+            target.paused.discard(decision.shard)
+            target.awaited.pop(decision.shard, None)
+        for name in decision.leaves:
+            target.awaited.pop(name, None)
+
+    def _reload(self, target: TargetDecisions, decision: Decision, reload: Reload) -> None:
+        """Set the gate whose rows of before go."""
+        shard = target.shards[reload.shard]
+        last = shard.gates[-1]
+        if reload.position < last.position:
+            raise ContractError(
+                f"decision {decision.version} of {target.target} reloads {reload.shard} at "
+                f"{reload.position}, before its gate at {last.position}",
+                hint="the ddl topic was written by another version, or by two coordinators",
+            )
+        without = set(last.left_out)
+        columns = (ShardColumn("", c.column) if c.id in without else c for c in last.columns)
+        shard.append(
+            Gate(
+                version=decision.version,
+                position=reload.position,
+                outcome=Outcome.NOOP,
+                columns=tuple(columns),
+                key=last.key,
+                live=last.live,
+                seen=self.seen + 1,
+                began_ms=reload.began_ms,
+                reloads=True,
+            )
+        )
+        target.awaited.pop(reload.shard, None)
+        known = target.reloads.get(decision.version, ())
+        target.reloads[decision.version] = tuple(sorted({*known, reload.shard}))
+        if len(shard.restarts) == 1:
+            target.restarted.append(reload.shard)
+
+    def _set_gate(self, target: TargetDecisions, decision: Decision, name: ShardId) -> None:
+        shard = target.shards.get(name)
+        if shard is None:
+            shard = target.shards[name] = ShardGates(name)
+            owners = self._streams.setdefault(stream_of(name, self.topics), [])
+            owners.append((target.target, name))
+        if name in target.left or not shard.gates or not shard.gates[-1].live:
+            target.rereads.pop(name, None)
+        target.left.discard(name)
+        position = decision.position
+        if decision.snapshot and not shard.gates:
+            # The description of a starting state: it holds for every row that there is.
+            position = BEGINNING
+        if shard.gates and position < shard.gates[-1].position:
+            raise ContractError(
+                f"decision {decision.version} of {target.target} stands at {position} in "
+                f"{name}, before the gate at {shard.gates[-1].position}",
+                hint="the source's binlog began anew: give its connector a new position epoch",
+            )
+        shard.append(
+            Gate(
+                version=decision.version,
+                position=position,
+                outcome=decision.outcome,
+                columns=decision.columns,
+                key=decision.key,
+                live=decision.live,
+                seen=self.seen + 1,
+                reason=decision.reason,
+                hint=decision.hint,
+                renewed=decision.renewed,
+                # A table that was dropped in between begins with its description.
+                began_ms=max(decision.ts_ms, 1)
+                if decision.snapshot and shard.gates and shard.gates[-1].live
+                else 0,
+            )
+        )
+        if shard.restarts == [len(shard.gates) - 1]:
+            target.restarted.append(name)
+        if shard.is_loose:
+            self._loose.add(stream_of(name, self.topics))

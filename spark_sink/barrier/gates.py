@@ -1,0 +1,66 @@
+"""For each shard the first gate that may not be passed, and why. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shardmerge.schemas.model.position import SourcePosition
+
+from .applied import RowProgress, unapplied_before
+from .decisions import Gate, ShardGates
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """A gate that may not be passed, and the reason for people.
+
+    Attributes:
+        held: Whether the decision holds the shard; else its statements are not executed yet.
+    """
+
+    gate: Gate
+    held: bool
+    reason: str
+    hint: str
+
+    @property
+    def position(self) -> SourcePosition:
+        """Where the gate stands."""
+        return self.gate.position
+
+
+def first_stop(shard: ShardGates, frontier: int, own: tuple[int, str] | None = None) -> Stop | None:
+    """The first gate that may not be passed; None when all may.
+
+    Args:
+        shard: The shard's gates.
+        frontier: Lowest version of the target whose rows must wait (``statements.frontier``).
+        own: The gate at which the shard's rows wait for something of the shard itself, by its
+            index, and for what; None when they do not.
+    """
+    index = shard.first_blocked(frontier)
+    if own is not None and own[0] < index:
+        return Stop(shard.gates[own[0]], False, own[1], "")
+    if index == len(shard.gates):
+        return None
+    gate = shard.gates[index]
+    effective = gate.effective_version
+    if effective is None:
+        return Stop(gate, True, gate.reason, gate.hint)
+    return Stop(gate, False, f"waits for the target to reach version {effective}", "")
+
+
+def key_stop(shard: ShardGates, rows: RowProgress) -> tuple[int, str] | None:
+    """The gate at which rows with other message keys wait for the shard's earlier rows.
+
+    Rows of one key are in one partition, and so in order, only as long as message keys are made of
+    the same columns.
+
+    Returns:
+        Its index and what is waited for; None when nobody waits.
+    """
+    for index in shard.key_changes:
+        gate = shard.gates[index]
+        if waits := unapplied_before(shard.shard, gate.position, gate.seen, rows):
+            return index, f"its message keys are others from here on: waits for {waits}"
+    return None

@@ -1,0 +1,421 @@
+"""Which target statements are executed, may run now, or wait, and for whom. Pure.
+
+The rules (``StatementKind``; why they are right: DESIGN of the offset barrier):
+
+* A statement waits for every earlier statement of its target with a common subject, but not for
+  a debt that the target refuses: where it changes what the debt was about, the debt is void, but
+  for NOT NULL that it has not taken back (``passed_debts``). Only
+  a column that is to go must be gone before another one of its name comes, and a debt waits for
+  one about the same thing, unless it drops that.
+* Apart from that an expanding one may run at once: it overtakes debts.
+* A contracting or switching one of version v waits until each shard has applied all rows before
+  its *limit* as of v (``limit_of``). That is every shard that a decision up to v names: shards
+  that left are asked too, since their last rows may still be on the way.
+* A debt for which none of these rows waits, directly or by a common subject (``is_waited_for``),
+  waits for the rows up to the last gate as of v instead (``debt_limit_of``): rows that the same
+  version lets through can be what it needs. A server refuses NOT NULL while the target has a NULL
+  which the shard replaced behind a held gate.
+* A debt that the target may refuse for values of rows waits for those that are read again, as long
+  as it holds nobody up (``read_again``; why no wait is circular stands there).
+* One that changes the rows of one shard waits for that shard's rows before the gate at which it
+  stands (``rows_gate``), and for nobody else's; one that changes rows of all is a debt like those.
+* Where a decision reloads shards, only expanding statements run before their rows are taken out:
+  rows are found by what the target had before, its primary key say.
+* Where a decision has a fix-up for a shard, that shard's rows wait for its statements, also where
+  the decision has no gate in their stream (``fixup_stops``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.records.events import Binding, StatementKind, TargetStatement
+
+from .applied import RowProgress, unapplied_before
+from .decisions import Gate, ShardGates, StatementKey, TargetDecisions
+from .passed_debts import carried_debts, forbids_null, without_not_null
+from .read_again import awaited_rereads, stands_held, told
+from .restarts import unsettled_reload
+
+_WAITED_FOR = (StatementKind.EXPANDING, StatementKind.SWITCHING)
+WHOLE_TABLE = "table"
+"""The subject that every other subject is part of."""
+
+
+class StatementState(StrEnum):
+    """Where a statement that is not executed stands."""
+
+    READY = "ready"
+    EXECUTING = "executing"
+    DEBT = "debt"
+    WAITING = "waiting"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenStatement:
+    """A statement that is decided and not executed.
+
+    Attributes:
+        detail: Who waits for whom, or the target's error when it was tried last.
+    """
+
+    key: StatementKey
+    statement: TargetStatement
+    state: StatementState
+    detail: str = ""
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the target refused it the last time, also while it is tried again."""
+        return self.state is StatementState.REFUSED or (
+            self.state in (StatementState.READY, StatementState.EXECUTING) and bool(self.detail)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The target refused a statement. ``resting``: it is not tried again yet."""
+
+    error: str
+    resting: bool
+
+
+def limit_of(shard: ShardGates, version: int) -> Gate | None:
+    """The gate up to which a shard's rows must be applied before a statement of ``version``.
+
+    It is the shard's last gate up to that version. But where a gate is held, or was opened by
+    this version or a later one, it is that gate: the rows behind it wait for this version
+    themselves, and before it the shard's schema counts as it was.
+
+    Returns:
+        None when the shard has no gate up to that version.
+    """
+    count = shard.upto(version)
+    if count == 0:
+        return None
+    return shard.gates[min(shard.first_blocked(version), count - 1)]
+
+
+def debt_limit_of(shard: ShardGates, version: int) -> Gate | None:
+    """The gate up to which rows must be applied before a debt of ``version`` that none waits for.
+
+    It is the shard's last gate up to that version, or the first one that only a later version
+    opens, or none yet.
+
+    Returns:
+        None when the shard has no gate up to that version.
+    """
+    count = shard.upto(version)
+    if count == 0:
+        return None
+    return shard.gates[min(shard.first_blocked(version + 1), count - 1)]
+
+
+def is_waited_for(target: TargetDecisions, key: StatementKey, statement: TargetStatement) -> bool:
+    """Whether rows that a statement's own version lets through may wait for it.
+
+    So they do for one that rows wait for, and for one before it with which it has a subject in
+    common, or which stands in a chain of such. Statements of later versions do not matter: no row
+    that the statement could ask for waits for those.
+    """
+    if statement.kind in _WAITED_FOR:
+        return True
+    subjects = set(statement.subjects)
+    later = StatementKey(key.version, key.ordinal + 1)
+    while (other := target.statements.get(later)) is not None:
+        everything = WHOLE_TABLE in subjects or WHOLE_TABLE in other.subjects
+        if everything or not subjects.isdisjoint(other.subjects):
+            if other.kind in _WAITED_FOR or other.shard is not None:
+                return True
+            subjects.update(other.subjects)
+        later = StatementKey(key.version, later.ordinal + 1)
+    return False
+
+
+def rows_gate(shard: ShardGates, version: int) -> int | None:
+    """Index of the gate at which a statement of ``version`` that changes the shard's rows stands.
+
+    It is the gate that this version opens: its own, or the first of those that were held until
+    then.
+
+    Returns:
+        None when it opens none: no row waits for the statement.
+    """
+    index = shard.first_blocked(version)
+    if index < len(shard.gates) and shard.gates[index].effective_version == version:
+        return index
+    return None
+
+
+def open_statements(
+    target: TargetDecisions,
+    executed: Collection[StatementKey],
+    refused: Mapping[StatementKey, Refused],
+    rows: RowProgress,
+) -> tuple[OpenStatement, ...]:
+    """Every statement of a target that is not executed, in execution order, with its state.
+
+    Args:
+        target: What is decided.
+        executed: Keys of the statements that are in the target.
+        refused: What the target refused when it was tried last.
+        rows: How far rows are applied.
+    """
+    found: list[OpenStatement] = []
+    earlier: dict[str, StatementKey] = {}
+    refused_of: dict[str, StatementKey] = {}
+    passed: set[str] = set()
+    void = void_debts(target, executed)
+    left = {k: s for k, s in target.statements.items() if k not in executed and k not in void}
+    if refused:
+        left |= carried_debts(target.statements, executed)
+        left = dict(sorted(left.items()))
+    for key, decided in left.items():
+        statement = decided
+        if statement.kind in _WAITED_FOR and statement.subjects[0] in passed:
+            statement = without_not_null(statement)
+        before = _earlier(statement, earlier)
+        if before is None and _may_be_passed(statement):
+            # With it executed the one before would be void, and what that is to bring lost.
+            before = refused_of.get(statement.subjects[0])
+        if before is not None:
+            detail = f"waits for statement {before.version}.{before.ordinal}"
+            found.append(OpenStatement(key, statement, StatementState.WAITING, detail))
+        elif reloaded := _reloaded_before(target, key, statement, executed):
+            detail = f"waits until the rows of {reloaded}, which are read again, are taken out"
+            found.append(OpenStatement(key, statement, StatementState.DEBT, detail))
+        else:
+            at = _at_its_turn(target, key, statement, refused.get(key), rows)
+            found.append(_waiting_for_rereads(target, at, left, refused, rows))
+        if key in refused and _may_be_passed(statement):
+            refused_of[statement.subjects[0]] = key
+            if forbids_null(statement):
+                passed.add(statement.subjects[0])
+            continue
+        for subject in statement.subjects:
+            earlier[subject] = key
+    return tuple(found)
+
+
+def _may_be_passed(statement: TargetStatement) -> bool:
+    """Whether later statements need not wait for one that is refused; some may undo it."""
+    return statement.kind is StatementKind.CONTRACTING and not _drops(statement)
+
+
+def _drops(statement: TargetStatement) -> bool:
+    return any(not binding.name for binding in statement.binds)
+
+
+def void_debts(target: TargetDecisions, executed: Collection[StatementKey]) -> set[StatementKey]:
+    """The debts that a later statement has passed by, and undone or made pointless.
+
+    A statement's first subject is what it changes; a rename changes what has the new name, too.
+    What an index or a check is made of it does not change. Of those that are here, debts to NOT
+    NULL may be open all the same (``carried_debts``).
+    """
+    changed: set[str] = set()
+    found = set()
+    for key, statement in reversed(target.statements.items()):
+        if key in executed:
+            changed.update(statement.subjects[:1])
+            changed.update(f"column:{b.name.lower()}" for b in statement.binds if b.name)
+        elif _may_be_passed(statement) and statement.subjects[0] in changed:
+            found.add(key)
+    return found
+
+
+def executing(statement: OpenStatement) -> OpenStatement:
+    """The statement as it stands while its target executes what was ready."""
+    if statement.state is StatementState.READY:
+        return replace(statement, state=StatementState.EXECUTING)
+    return statement
+
+
+def frontier(target: TargetDecisions, executed: Collection[StatementKey]) -> int:
+    """The lowest version whose rows must wait: rows pass gates of lower versions only.
+
+    It is the first version with an expanding or switching statement that is not executed, or
+    the one after the latest decision.
+    """
+    for key, statement in target.statements.items():
+        if statement.kind in _WAITED_FOR and key not in executed:
+            return key.version
+    return target.version + 1
+
+
+def rows_stops(
+    target: TargetDecisions, open_now: Iterable[OpenStatement]
+) -> dict[ShardId, tuple[int, str]]:
+    """Per shard the first gate at which its rows wait for a change of its rows, and for what.
+
+    Args:
+        target: What is decided.
+        open_now: The statements that are not executed (``open_statements``).
+    """
+    found: dict[ShardId, tuple[int, str]] = {}
+    for key, statement in ((s.key, s.statement) for s in open_now):
+        if statement.kind is not StatementKind.ROWS or statement.shard is None:
+            continue  # no row waits for it
+        shard = target.shards[statement.shard]
+        index = rows_gate(shard, key.version)
+        if index is not None and index < found.get(shard.shard, (len(shard.gates), ""))[0]:
+            what = f"waits for statement {key.version}.{key.ordinal}, which changes its rows"
+            found[shard.shard] = index, what
+    return found
+
+
+def fixup_stops(
+    target: TargetDecisions, open_now: Iterable[OpenStatement]
+) -> dict[ShardId, tuple[int, str]]:
+    """Per shard the gate at which its rows wait for the statements of a decision with a fix-up.
+
+    The fix-up is about rows of before: of what comes later nothing may be lost, so it must be
+    written into the columns that these statements make. What is read again comes when it likes;
+    rows that the binlog has newer come by themselves, and rows that are new come only so. So all
+    rows wait that are not applied when the decision is seen; whatever was applied before is older
+    than the request, and is read again. The decision need not have a gate in the shard's stream.
+    The place is the last gate before it, and not beyond: rows before that gate can be what the
+    statements wait for.
+
+    Args:
+        target: What is decided.
+        open_now: The statements that are not executed (``open_statements``).
+    """
+    found: dict[ShardId, tuple[int, str]] = {}
+    for key, statement in ((s.key, s.statement) for s in open_now):
+        if statement.kind not in _WAITED_FOR:
+            continue
+        for name in target.fixups.get(key.version, ()):
+            last = target.shards[name].upto(key.version) - 1
+            what = f"waits for statement {key.version}.{key.ordinal}, which makes its columns"
+            found.setdefault(name, (last, what))
+    return found
+
+
+def bindings(target: TargetDecisions, executed: Collection[StatementKey]) -> dict[str, Binding]:
+    """Column identity → the target's column, as the executed statements made it."""
+    bound: dict[str, Binding] = {}
+    for key, statement in target.statements.items():
+        if statement.binds and key in executed:
+            for binding in statement.binds:
+                if binding.name:
+                    bound[binding.column_id] = binding
+                else:
+                    bound.pop(binding.column_id, None)
+    return bound
+
+
+def _reloaded_before(
+    target: TargetDecisions,
+    key: StatementKey,
+    statement: TargetStatement,
+    executed: Collection[StatementKey],
+) -> str:
+    """The shards whose rows have to be taken out before a statement; "" when none have to."""
+    if statement.kind is StatementKind.EXPANDING or not target.reloads:
+        return ""
+    version = unsettled_reload(target, key.version, executed)
+    return "" if version is None else ", ".join(map(str, target.reloads[version]))
+
+
+def _at_its_turn(
+    target: TargetDecisions,
+    key: StatementKey,
+    statement: TargetStatement,
+    refusal: Refused | None,
+    rows: RowProgress,
+) -> OpenStatement:
+    """The state of a statement that waits for no earlier one."""
+    if statement.kind is not StatementKind.EXPANDING:
+        if statement.shard is not None:
+            waits = _unapplied_of(target.shards[statement.shard], key.version, rows)
+        else:
+            limit = limit_of if is_waited_for(target, key, statement) else debt_limit_of
+            waits = _unapplied(target, key.version, rows, limit)
+        if waits:
+            return OpenStatement(key, statement, StatementState.DEBT, f"waits for {waits}")
+    if refusal is None:
+        return OpenStatement(key, statement, StatementState.READY)
+    state = StatementState.REFUSED if refusal.resting else StatementState.READY
+    return OpenStatement(key, statement, state, refusal.error)
+
+
+def _waiting_for_rereads(
+    target: TargetDecisions,
+    at: OpenStatement,
+    left: Mapping[StatementKey, TargetStatement],
+    refused: Collection[StatementKey],
+    rows: RowProgress,
+) -> OpenStatement:
+    """A debt whose turn has come, as it stands while rows are read again that it needs."""
+    if at.state not in (StatementState.READY, StatementState.REFUSED):
+        return at
+    lacking = awaited_rereads(target, at.key, at.statement, rows)
+    shards = [name for name in lacking if not stands_held(target.shards[name], rows)]
+    if shards:
+        if at.key not in refused and holds_rows_up(at.key, at.statement, left):
+            return at
+        error = f"; the target refused it before: {at.detail}" if at.detail else ""
+        return replace(at, state=StatementState.DEBT, detail=f"waits for {told(shards)}{error}")
+    if lacking and at.detail:
+        behind = f"{told(lacking)} stand behind the gate at which it is held"
+        return replace(at, detail=f"{at.detail}; it is tried again: {behind}")
+    return at
+
+
+def holds_rows_up(
+    key: StatementKey, statement: TargetStatement, left: Mapping[StatementKey, TargetStatement]
+) -> bool:
+    """Whether a later statement that rows wait for waits for this one, perhaps by others."""
+    subjects = set(statement.subjects)
+    for other, later in left.items():
+        if other <= key:
+            continue
+        everything = WHOLE_TABLE in subjects or WHOLE_TABLE in later.subjects
+        if everything or not subjects.isdisjoint(later.subjects):
+            if later.kind in _WAITED_FOR or later.shard is not None:
+                return True
+            subjects.update(later.subjects)
+    return False
+
+
+def _earlier(
+    statement: TargetStatement, earlier: Mapping[str, StatementKey]
+) -> StatementKey | None:
+    """The latest open statement before this one that has a subject in common with it."""
+    if WHOLE_TABLE in statement.subjects:
+        return max(earlier.values(), default=None)
+    common = (*statement.subjects, WHOLE_TABLE)
+    return max((earlier[s] for s in common if s in earlier), default=None)
+
+
+def _unapplied(
+    target: TargetDecisions,
+    version: int,
+    rows: RowProgress,
+    limit_at: Callable[[ShardGates, int], Gate | None],
+) -> str:
+    """Whose rows a contracting or switching statement waits for; "" for nobody's."""
+    waits = []
+    for shard in target.shards.values():
+        limit = limit_at(shard, version)
+        if limit is not None and (
+            waited := unapplied_before(shard.shard, limit.position, limit.seen, rows)
+        ):
+            waits.append(waited)
+    if not waits:
+        return ""
+    return waits[0] if len(waits) == 1 else f"{waits[0]} and {len(waits) - 1} more shards"
+
+
+def _unapplied_of(shard: ShardGates, version: int, rows: RowProgress) -> str:
+    """Whether a statement that changes a shard's rows waits for some of them; "" if not."""
+    index = rows_gate(shard, version)
+    if index is None:
+        return ""
+    gate = shard.gates[index]
+    return unapplied_before(shard.shard, gate.position, gate.seen, rows)

@@ -1,0 +1,93 @@
+"""TRUNCATE TABLE of a shard: its rows in the target are deleted, wherever they came from.
+
+Debezium tells a TRUNCATE by a row event alone, in one partition of the shard's row topic. Theory of
+operation:
+
+1. The task that meets the event stops before it. The shard's other partitions go on up to its
+   position, and stop there.
+2. When every row before it is applied the shard's rows are deleted: those that the origin columns
+   tell from others' rows, or all rows of a target that has had no other shard.
+3. A partition may have been applied beyond the position before the event was met, and those rows
+   are deleted with the others. So the partition is set back to its first row from there on, before
+   anything is deleted. No contracting statement can be in between: it would have waited for the
+   event's partition. Last the event's own partition moves past it.
+
+A crash before that finds the event again, and deletes again; or, if truncated rows shall be kept
+by then, passes it: what was deleted of the rows behind the event comes again either way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.origin import Origin, OriginColumn, origin_part
+from shardmerge.schemas.model.position import SourcePosition
+from shardmerge.schemas.records.events import Binding
+from shardmerge.schemas.target.row_statements import deletion
+
+from .applied import RowProgress, unapplied_before
+from .decisions import TargetDecisions
+from .partitions import Partition
+
+
+@dataclass(frozen=True, slots=True)
+class Truncation:
+    """A TRUNCATE that was met.
+
+    Attributes:
+        partition, offset: Of its event.
+        position: Rows from there on came after it.
+        seen: ``Decisions.seen`` when it was met.
+        reading: Number of the first reading of watermarks after that.
+    """
+
+    target: TargetTable
+    shard: ShardId
+    partition: Partition
+    offset: int
+    position: SourcePosition
+    seen: int
+    reading: int = 0
+
+    def waits_for(self, rows: RowProgress) -> str:
+        """Which rows before it are not applied, as text for people; "" when all are.
+
+        Args:
+            rows: How far rows are applied.
+        """
+        return unapplied_before(self.shard, self.position, self.seen, rows, reading=self.reading)
+
+
+UNKNOWN_ROWS = (
+    "the table was truncated on the source; the target does not know which rows are this shard's"
+)
+UNKNOWN_ROWS_HINT = (
+    "delete them in the target if they shall go, then start the sink with on_truncate = 'keep' in "
+    "the shard's route; origin columns would tell them"
+)
+
+
+def emptying(
+    target: TargetDecisions, shards: Collection[ShardId], bindings: Mapping[str, Binding]
+) -> str | None:
+    """The statement that deletes the rows of shards; None when nobody knows which they are.
+
+    Args:
+        target: Everything decided for it.
+        shards: Some of its shards.
+        bindings: Identity → target column, as the executed statements made it.
+    """
+    origin = Origin(
+        tuple(
+            OriginColumn(part, binding.name)
+            for column_id, binding in sorted(bindings.items())
+            if (part := origin_part(column_id)) is not None
+        )
+    )
+    if origin.tells_shards_apart:
+        return deletion(target.target, sorted(shards), origin)
+    if target.shards.keys() == set(shards):
+        return f"DELETE FROM {target.target.sql}"
+    return None

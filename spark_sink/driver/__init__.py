@@ -1,0 +1,1 @@
+"""The loop that reads, plans, applies and tells."""

@@ -1,0 +1,228 @@
+"""Carries out what is due of snapshots that began again (``restarts``), step by step."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.policies import RowsPolicy
+from shardmerge.schemas.pipeline.file import Pipeline
+from shardmerge.schemas.pipeline.routing import rule_of
+from shardmerge.spark_sink.barrier.applied import RowProgress
+from shardmerge.spark_sink.barrier.decisions import Decisions, StatementKey, TargetDecisions
+from shardmerge.spark_sink.barrier.partitions import Partition
+from shardmerge.spark_sink.barrier.restarts import BEGUN, UNDONE, VOID, Restart, Stage, peers
+from shardmerge.spark_sink.barrier.statements import bindings
+from shardmerge.spark_sink.barrier.truncations import emptying
+from shardmerge.spark_sink.kafka.range_reader import RowReader
+from shardmerge.spark_sink.kafka.rewind import first_from, has_snapshot_row, last_operation
+from shardmerge.spark_sink.planning.ranges import RowHold
+from shardmerge.spark_sink.process.failpoints import reach
+from shardmerge.spark_sink.rows.decoding.row_envelope import READ
+from shardmerge.spark_sink.rows.decoding.row_format import RowFormat
+from shardmerge.spark_sink.rows.folding.row_refusals import UNKNOWN, UNTOLD
+from shardmerge.spark_sink.rows.folding.segment_plan import Refusal
+from shardmerge.spark_sink.targets.interface import StatementJournal
+
+from .statement_runs import StatementRunner
+
+log = logging.getLogger(__name__)
+
+WITHOUT_ROWS = frozenset(("no_data", "never", "recovery"))
+"""Values of ``snapshot.mode`` with which a snapshot describes tables and reads no rows."""
+_TEXTS = {
+    BEGUN: "-- what an interrupted snapshot brought is being taken out",
+    UNDONE: "-- what an interrupted snapshot brought was taken out",
+    VOID: "-- described anew: no row has to go for that",
+}
+_RELOAD_TEXTS = {
+    BEGUN: "-- the rows of {} are being taken out: they are read again",
+    UNDONE: "-- the rows of {} were taken out: they are read again",
+}
+_NO_SNAPSHOT = Refusal(
+    "the source described its tables anew, as for a new snapshot, and rows of the binlog came "
+    "without one of a snapshot",
+    "if no snapshot was to read rows (snapshot_mode recovery, say), or the target's rows of the "
+    "shard are right by now, start the sink with on_truncate = 'keep' in the shard's route; if a "
+    "snapshot found no row in any table of the source, delete the target's rows of the shard first",
+)
+
+
+class RestartRuns:
+    """See the module. Belongs to the driver's thread.
+
+    Args:
+        pipeline: Its sources' snapshot modes, and its routes' word on rows that nobody knows.
+        journal: Of the pipeline's target.
+        statements: Deletes rows beside the driver's loop.
+        open_reader: Of row topics; closed here.
+        rows: The records' format.
+    """
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        journal: StatementJournal,
+        statements: StatementRunner,
+        open_reader: Callable[[], RowReader],
+        rows: RowFormat,
+    ) -> None:
+        self._routes = pipeline.routes
+        self._modes: Mapping[str, str] = {s.name: s.snapshot_mode for s in pipeline.sources}
+        self._journal = journal
+        self._statements = statements
+        self._open_reader = open_reader
+        self._format = rows
+
+    def carry_out(
+        self,
+        restart: Restart,
+        decisions: Decisions,
+        executed: Mapping[TargetTable, set[StatementKey]],
+        progress: RowProgress,
+    ) -> StatementKey | RowHold | None:
+        """Do what is due.
+
+        Returns:
+            The mark that is in the journal now; why the shard stands; None when a statement was
+            begun.
+
+        Raises:
+            StackError: Kafka does not answer.
+            TargetError: The target does not, or another writer took over.
+        """
+        if restart.stage is Stage.BEGUN:
+            if restart.sql is None:
+                return self._mark(restart, UNDONE)
+            self._statements.start_removal(restart, restart.sql)
+            return None
+        found = restart.stage is Stage.FOUND
+        if not found and (not self._brings_rows(restart) or self._has_nothing(restart, progress)):
+            return self._mark(restart, VOID)
+        keeps = self._keeps(restart.shard)
+        if not found and not self._is_found(restart, decisions, progress):
+            return self._mark(restart, VOID) if keeps else _hold(restart, _NO_SNAPSHOT, progress)
+        refusal = self._unknown(restart, decisions, executed, progress)
+        if refusal is None:
+            return self._mark(restart, BEGUN)
+        return self._mark(restart, UNDONE) if keeps else _hold(restart, refusal, progress)
+
+    def ended(self, restart: Restart) -> StatementKey:
+        """Note that the rows are deleted; raises ``TargetError``."""
+        return self._mark(restart, UNDONE)
+
+    def _brings_rows(self, restart: Restart) -> bool:
+        """Whether rows may have to go for its snapshot.
+
+        Not where none was to be read; nor where another one followed, which sees to it.
+        """
+        return restart.is_last and self._modes.get(restart.shard.source, "") not in WITHOUT_ROWS
+
+    def _keeps(self, shard: ShardId) -> bool:
+        rule = rule_of(self._routes, shard)
+        return rule is not None and rule.on_truncate is RowsPolicy.KEEP
+
+    def _mark(self, restart: Restart, mark: int) -> StatementKey:
+        key = restart.key(mark)
+        reloads = restart.gate.reloads
+        texts = _RELOAD_TEXTS if reloads else _TEXTS
+        text = texts[mark].format(", ".join(map(str, restart.mates)))
+        self._journal.note(restart.target, key.version, key.ordinal, text)
+        reach("restart-noted")
+        log.info(
+            "shards reloaded" if reloads else "snapshot began again",
+            extra={
+                "shard": str(restart.shard),
+                "position": str(restart.position),
+                "state": text.removeprefix("-- "),
+            },
+        )
+        return key
+
+    def _unknown(
+        self,
+        restart: Restart,
+        decisions: Decisions,
+        executed: Mapping[TargetTable, set[StatementKey]],
+        progress: RowProgress,
+    ) -> Refusal | None:
+        """Why nobody knows which of the target's rows are the shard's; None when it is known."""
+        target = decisions.targets[restart.target]
+        if emptying(target, restart.mates, bindings(target, executed.get(target.target, ()))):
+            return None
+        reader = self._open_reader()
+        try:
+            for name in restart.mates:
+                if refusal := self._untold(target, name, restart, reader, progress):
+                    return refusal
+            return None
+        finally:
+            reader.close()
+
+    def _untold(
+        self,
+        target: TargetDecisions,
+        name: ShardId,
+        restart: Restart,
+        reader: RowReader,
+        progress: RowProgress,
+    ) -> Refusal | None:
+        """Why its row topic does not tell which of the target's rows are a shard's."""
+        shard = target.shards[name]
+        upto = shard.upto(restart.gate.version)
+        is_keyless = any(gate.live and not gate.key for gate in shard.gates[:upto])
+        unknown = UNTOLD if restart.gate.reloads else UNKNOWN
+        for partition in progress.partitions_of(name):
+            end = progress.at(partition).offset
+            if end and (low := reader.beginning(partition)):
+                return Refusal(
+                    f"the rows before offset {low} of {partition}, which have to go from the "
+                    "target, are gone from the topic: the target does not know which they are",
+                    unknown.hint,
+                )
+            if is_keyless:
+                last = last_operation(reader, partition, end, self._format)
+                if last not in (READ, None):
+                    return unknown
+        return None
+
+    def _is_found(self, restart: Restart, decisions: Decisions, progress: RowProgress) -> bool:
+        """Whether its snapshot read a row, of any shard. All that it read can be read by now."""
+        reader = self._open_reader()
+        try:
+            return any(
+                has_snapshot_row(reader, p, progress.watermarks.end(p), gate, self._format)
+                for p, (_, gate) in peers(restart, decisions, progress).items()
+            )
+        finally:
+            reader.close()
+
+    def _has_nothing(self, restart: Restart, progress: RowProgress) -> bool:
+        """Whether nothing is applied that could have to go.
+
+        That is so before the shard's first row; or where rows behind the gate are applied: an
+        earlier version did not stop there.
+        """
+        reader = self._open_reader()
+        try:
+            ends = {p: progress.at(p).offset for p in progress.partitions_of(restart.shard)}
+            return all(
+                last_operation(reader, p, end, self._format) is None for p, end in ends.items()
+            ) or any(
+                first_from(reader, p, end, restart.position, self._format) < end
+                for p, end in ends.items()
+            )
+        finally:
+            reader.close()
+
+
+def _hold(restart: Restart, refusal: Refusal, progress: RowProgress) -> RowHold:
+    partition = held_at(restart, progress)
+    offset = progress.at(partition).offset
+    return RowHold(restart.shard, restart.position, offset, refusal.reason, refusal.hint)
+
+
+def held_at(restart: Restart, progress: RowProgress) -> Partition:
+    """The partition that stands for all of a shard that is held at its restart."""
+    return progress.partitions_of(restart.shard)[0]

@@ -1,0 +1,1 @@
+"""What the sink reads from Kafka and writes to it."""

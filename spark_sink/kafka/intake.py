@@ -1,0 +1,299 @@
+"""What the sink's driver reads of Kafka: decisions, the rows' ends, and the barriers of these.
+
+Steps 1 to 3 of the offset barrier (``driver``): which ends are safe to apply up to.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Collection, Mapping
+
+from shardmerge.connectors.debezium.signals import notice
+from shardmerge.connectors.kafka.avro_wire import RegistryUnreachable
+from shardmerge.connectors.kafka.record_formats import json_of_connectors
+from shardmerge.schemas.model.errors import ContractError
+from shardmerge.schemas.pipeline import topics
+from shardmerge.schemas.pipeline.file import Pipeline
+from shardmerge.schemas.records.events import Decision
+from shardmerge.schemas.records.record_format import AVRO, RecordFormat
+from shardmerge.spark_sink.barrier.applied import Watermarks
+from shardmerge.spark_sink.barrier.barrier import Barrier, Barriers, open_transaction
+from shardmerge.spark_sink.barrier.decisions import Decisions
+from shardmerge.spark_sink.barrier.partitions import Partition, Stream
+from shardmerge.spark_sink.planning.ordered_partitions import Closure, Closures
+
+from .listing import Listing, Wanted
+from .offsets import OffsetReader, TailEnd, TailRecord, TopicTail
+from .row_topics import RowTopic
+
+log = logging.getLogger(__name__)
+
+_RELIST_S = 0.1
+"""How old a list of topics may be before it is read again without a reason."""
+_DESCRIBE_S = 5.0
+"""How old may be what is known of the topics of an unchanged list. Those whose rows are applied are
+asked for just before that: of one that is made anew between two lists only its id tells."""
+_ASK_SHARE = 20
+"""How many times as long as it takes to ask what topics are, it is not asked again without a
+reason: they may be thousands."""
+_LOUD_S = 5.0
+"""How long a missing decision is waited for before the log says so."""
+
+
+def tailed(pipeline: Pipeline) -> list[str]:
+    """The topics of one partition that the sink reads from their beginning."""
+    own = (topics.ddl(pipeline).name, topics.notifications(pipeline).name)
+    return [*own, *(source.name for source in pipeline.sources)]
+
+
+class Intake:
+    """Follows a pipeline's topics.
+
+    Args:
+        tail: Of the topics that ``tailed`` names.
+        format_: Of our own records.
+        applies_in_step: Whether streams that need it are applied in step (``in_step``).
+
+    Attributes:
+        decisions: Everything decided, as far as read.
+        barriers: Per source, with the ends that are safe.
+        watermarks: The latest reading of the row topics' ends.
+        row_topics: The row topics that there are, by the latest list; another object with each.
+        in_step: Streams that are applied in step → what is known to be complete of them.
+        scans: Tables that were read again, see ``RowProgress``.
+        unreadable: Partition as Kafka has it → where a transaction is open, behind which there are
+            rows; all before it is safe already.
+    """
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        offsets: OffsetReader,
+        tail: TopicTail,
+        format_: RecordFormat = AVRO,
+        *,
+        applies_in_step: bool = False,
+    ) -> None:
+        self.decisions = Decisions(topics.RowTopics(pipeline.routes))
+        self.barriers = Barriers(source.name for source in pipeline.sources)
+        self.watermarks = Watermarks()
+        self.row_topics: Mapping[str, RowTopic] = {}
+        self.in_step: Mapping[Stream, Closure | None] = {}
+        self.scans: dict[tuple[str, str], list[int]] = {}
+        self.unreadable: dict[Partition, int] = {}
+        self._offsets = offsets
+        self._tail = tail
+        self._format = format_
+        self._ddl_topic = topics.ddl(pipeline).name
+        self._notifications = topics.notifications(pipeline).name
+        self._notices: deque[TailRecord] = deque()
+        self._to_json = json_of_connectors(pipeline.kafka)
+        self._ddl_read_to = 0
+        self._listing = Listing()
+        self._list_at = self._describe_at = 0.0
+        self._missing_since: dict[str, float] = {}
+        self._applies_in_step = applies_in_step
+        self._closures = Closures()
+        self._collided: set[Stream] = set()
+
+    def load(self) -> None:
+        """Read the decisions that there are.
+
+        Raises:
+            StackError: Kafka cannot be read.
+            ContractError: The ddl topic contradicts itself.
+        """
+        partition = Partition(self._ddl_topic, 0)
+        end = self._offsets.high_watermarks([partition])[partition]
+        while self._ddl_read_to < end:
+            self.read(timeout_s=1.0)
+
+    def read(self, timeout_s: float) -> bool:
+        """Fold what came in the ddl topic, the schema-change topics and the notifications.
+
+        Args:
+            timeout_s: Longest wait for a first record.
+
+        Returns:
+            Whether a decision was shown.
+
+        Raises:
+            ContractError: A topic breaks its contract.
+            StackError: Kafka cannot be read.
+        """
+        shown = False
+        for event in self._tail.read(timeout_s):
+            if event.topic == self._ddl_topic:
+                shown |= self._read_ddl(event)
+            elif event.topic == self._notifications:
+                if isinstance(event, TailRecord):
+                    self._notices.append(event)
+            elif isinstance(event, TailRecord):
+                self.barriers.tails[event.topic].record(event.offset)
+            else:
+                self.barriers.tails[event.topic].reached(event.offset)
+        self._read_notices()
+        return shown
+
+    def _read_ddl(self, event: TailRecord | TailEnd) -> bool:
+        if isinstance(event, TailEnd):
+            self._ddl_read_to = max(self._ddl_read_to, event.offset)
+            return False
+        self._ddl_read_to = event.offset + 1
+        if event.value is None:
+            return False
+        record = self._format.read(event.value)
+        if not isinstance(record, Decision):
+            raise ContractError(
+                f"{event.topic}@{event.offset} is a {type(record).__name__}, not a Decision"
+            )
+        return self.decisions.add(record)
+
+    def _read_notices(self) -> None:
+        """Take what connectors told; the rest stays for later while a registry is away."""
+        while self._notices:
+            event = self._notices[0]
+            try:
+                said = notice(self._to_json(event.value))
+            except RegistryUnreachable:
+                return
+            except ContractError as error:
+                # Debts wait the longer for it, until the table is read once more.
+                facts = {"offset": event.offset, "error": str(error)}
+                log.warning("notification not read", extra=facts)
+                said = None
+            self._notices.popleft()
+            if said is not None and said.tells_scan:
+                readings = self.scans.setdefault((said.source, said.table), [])
+                readings.append(self.watermarks.number + 1)
+
+    def observe(self) -> None:
+        """Read where the row partitions end; after that the barrier of these ends.
+
+        Raises:
+            StackError: Kafka does not answer: the next call tries again.
+        """
+        self._list()
+        listing = self._listing
+        asked = self._offsets.high_watermarks({*listing.whole, *listing.own})
+        watermarks = {partition: asked[partition] for partition in listing.whole}
+        self.barriers.check(watermarks)
+        self.watermarks = Watermarks(
+            self.decisions.seen,
+            listing.counts,
+            watermarks,
+            self.decisions.topics,
+            listing.unread,
+            strays=listing.missed | {shard for own, shard in listing.own.items() if asked[own]},
+            number=self.watermarks.number + 1,
+        )
+        wanting = self.barriers.wanting(listing.partitions)
+        stable = self._offsets.stable_ends({partition.whole for partition in wanting})
+        ends = {partition: stable[partition.whole] for partition in wanting}
+        for partition in wanting:
+            if ends[partition] <= self.barriers.safe_ends.get(partition, 0):
+                self.unreadable[partition.whole] = ends[partition]
+            else:
+                self.unreadable.pop(partition.whole, None)
+        by_source: dict[str, dict[Partition, int]] = {}
+        for partition in self.barriers.grown(ends):
+            by_source.setdefault(listing.partitions[partition], {})[partition] = ends[partition]
+        if not by_source:
+            return
+        ddl = Partition(self._ddl_topic, 0)
+        asked = self._offsets.high_watermarks([ddl, *(Partition(name, 0) for name in by_source)])
+        for source, source_ends in by_source.items():
+            watermark = asked[Partition(source, 0)]
+            self.barriers.take(Barrier(source, watermark, source_ends, asked[ddl]))
+
+    @property
+    def partitions(self) -> Mapping[Partition, str]:
+        """Every partition of rows that is read → the source of its rows."""
+        return self._listing.partitions
+
+    def _list(self) -> None:
+        """Have a list of topics that is not too old, and knows all shards that were decided."""
+        now = time.monotonic()
+        if self._listing.seen != self.decisions.seen or now >= self._list_at:
+            wanted = Wanted.of(self.decisions, self.barriers.tails.keys())
+            counts = self._offsets.partitions(wanted.topics)
+            self._listing = wanted.listing(self.decisions, counts)
+            self._list_at = _ask_again(now, _RELIST_S)
+            self._describe()
+
+    def _describe(self) -> None:
+        """Know what the listed topics are: again after a while, and where their list is another."""
+        now = time.monotonic()
+        counts = {name: count for name, count in self._listing.counts.items() if count}
+        known = {name: topic.partitions for name, topic in self.row_topics.items()}
+        if known != counts or now >= self._describe_at:
+            found = self._offsets.described(counts)
+            self.row_topics = {name: found[name] for name in counts if name in found}
+            self._describe_at = _ask_again(now, _DESCRIBE_S)
+
+    def identify(self, names: Collection[str]) -> None:
+        """Know what these topics are now: rows of them are to be applied.
+
+        Raises:
+            StackError: Kafka does not answer.
+        """
+        found = self._offsets.described(names)
+        others = {name: topic for name, topic in self.row_topics.items() if name not in names}
+        if (known := {**others, **found}) != self.row_topics:
+            self.row_topics = known
+
+    def settle(self) -> bool:
+        """See which ends are safe by now: their schema changes have all their decisions.
+
+        Returns:
+            Whether more will be known soon.
+        """
+        self.barriers.settle(self.decisions, self._ddl_read_to)
+        self._report_missing()
+        if not self._applies_in_step:
+            return False
+        counts = self.watermarks.partitions
+        streams = [
+            stream
+            for stream in {*self.decisions.loose_streams, *self._collided}
+            if counts.get(stream.topic, 0) > 1
+        ]
+        hopeful = self._closures.look(streams, self.watermarks, self.barriers.safe_ends)
+        self.in_step = {stream: self._closures.found.get(stream) for stream in streams}
+        return hopeful
+
+    def bring_in_step(self, stream: Stream) -> bool:
+        """Let a stream be applied in step: a unique value may have gone to another partition.
+
+        Returns:
+            Whether that is anything new.
+        """
+        if (
+            not self._applies_in_step
+            or stream in self.in_step
+            or self.watermarks.partitions.get(stream.topic, 0) < 2
+        ):
+            return False
+        self._collided.add(stream)
+        shards = [str(shard) for _, shard in self.decisions.streams.get(stream, ())]
+        log.info("partitions go in step", extra={"shards": shards, "topic": stream.topic})
+        return True
+
+    def _report_missing(self) -> None:
+        """Say in the log who is waited for, when it takes long."""
+        now = time.monotonic()
+        lacking = {source: str(what) for source, what in self.barriers.missing.items()}
+        lacking |= {str(p): open_transaction(p, offset) for p, offset in self.unreadable.items()}
+        self._missing_since = {s: t for s, t in self._missing_since.items() if s in lacking}
+        for who, what in lacking.items():
+            if now - self._missing_since.setdefault(who, now) >= _LOUD_S:
+                log.warning("rows wait", extra={"of": who, "for": what})
+                self._missing_since[who] = now
+
+
+def _ask_again(since: float, pause_s: float) -> float:
+    """When to ask again what was asked at ``since`` and is answered now."""
+    now = time.monotonic()
+    return since + max(pause_s, _ASK_SHARE * (now - since))

@@ -1,0 +1,67 @@
+"""Publishes ``SinkProgress`` records: only changes, and not too often."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from confluent_kafka import KafkaException, Producer
+
+from shardmerge.schemas.model.errors import StackError
+from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.pipeline.topics import MAX_RECORD_BYTES
+from shardmerge.schemas.records.events import SinkProgress
+from shardmerge.schemas.records.record_format import AVRO, RecordFormat
+from shardmerge.spark_sink.planning.progress import since
+
+_PAUSE_S = 0.2
+"""Least time between two records of one target: people read them."""
+_FLUSH_S = 10.0
+
+
+class ProgressPublisher:
+    """Sends the progress of each target to a compacted topic, keyed by the target.
+
+    A record that gets lost is replaced by the next change; nothing is decided from them.
+    """
+
+    def __init__(self, bootstrap_servers: str, topic: str, format_: RecordFormat = AVRO) -> None:
+        self._topic = topic
+        self._format = format_
+        self._sent: dict[TargetTable, SinkProgress] = {}
+        self._sent_at: dict[TargetTable, float] = {}
+        self._producer = Producer(
+            {
+                "bootstrap.servers": bootstrap_servers,
+                "client.id": "shardmerge-sink-progress",
+                "acks": "all",
+                "linger.ms": 0,
+                "message.max.bytes": MAX_RECORD_BYTES,
+            }
+        )
+
+    def is_due(self, target: TargetTable) -> bool:
+        """Whether a record of this target may be sent now."""
+        sent_at = self._sent_at.get(target)
+        return sent_at is None or time.monotonic() - sent_at >= _PAUSE_S
+
+    def offer(self, record: SinkProgress) -> None:
+        """Send the record unless it equals the last one sent. Times are filled in here."""
+        self._producer.poll(0)
+        now_ms = time.time_ns() // 1_000_000
+        last = self._sent.get(record.target)
+        record = since(record, last, now_ms)
+        if last == record:
+            return
+        value = self._format.write(replace(record, ts_ms=now_ms))
+        headers = [("target", str(record.target).encode())]
+        try:
+            self._producer.produce(self._topic, value, str(record.target), headers=headers)
+        except (KafkaException, BufferError) as error:
+            raise StackError(f"the progress cannot be sent: {error}") from error
+        self._sent[record.target] = record
+        self._sent_at[record.target] = time.monotonic()
+
+    def close(self) -> None:
+        """Wait for what was sent, for a bounded time."""
+        self._producer.flush(_FLUSH_S)

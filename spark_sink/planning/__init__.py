@@ -1,0 +1,1 @@
+"""What the driver does next: offset ranges, and statements between them. Pure."""

@@ -1,0 +1,60 @@
+"""Which targets' rows could not be applied, batch after batch: for people, nothing waits. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.records.events import FailureProgress
+from shardmerge.spark_sink.barrier.partitions import Partition
+
+from .ranges import RangeTask, TaskFailure
+
+Failing = Mapping[TargetTable, FailureProgress]
+"""The targets whose latest batch did not end, with what is told of that, but for the time."""
+
+
+def after_batch(
+    before: Failing,
+    tasks: Sequence[RangeTask],
+    done: Collection[Partition],
+    failures: Sequence[TaskFailure],
+    busy: Collection[TargetTable] = (),
+) -> dict[TargetTable, FailureProgress]:
+    """What fails after a batch: a target is no longer there as soon as its tasks all ended.
+
+    Tasks that another one's failure kept from being begun did not end either, and would not as
+    long as that goes on: their target has that failure, with the name of the other target.
+
+    Args:
+        before: After the batch before.
+        tasks: Of the batch.
+        done: What it has results of.
+        failures: Of the batch.
+        busy: Targets that had no tasks because a statement runs on them: nothing is known anew.
+    """
+    found = {target: before[target] for target in busy if target in before}
+    left: dict[TargetTable, set[Partition]] = {}
+    if failures:
+        for task in tasks:
+            if task.place not in done:
+                left.setdefault(task.stream.target, set()).add(task.place.whole)
+    for target, places in left.items():
+        failure = next((f for f in failures if f.target == target), failures[0])
+        known = before.get(target)
+        found[target] = FailureProgress(
+            failure.message if failure.target in (None, target) else _others(failure),
+            failure.hint,
+            _some(places),
+            known.times + 1 if known else 1,
+        )
+    return found
+
+
+def _others(failure: TaskFailure) -> str:
+    return f"the batch ended with a failure of {failure.target}: {failure.message}"
+
+
+def _some(places: Collection[Partition]) -> str:
+    first, more = str(min(places)), len(places) - 1
+    return f"{first} and {more} more" if more else first

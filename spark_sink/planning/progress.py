@@ -1,0 +1,275 @@
+"""What the sink tells the world of a target: a ``SinkProgress`` record. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.pipeline.topics import row_topic
+from shardmerge.schemas.records.events import (
+    FailureProgress,
+    ShardProgress,
+    SinkProgress,
+    StatementProgress,
+)
+from shardmerge.spark_sink.barrier.applied import RowProgress
+from shardmerge.spark_sink.barrier.barrier import open_transaction
+from shardmerge.spark_sink.barrier.decisions import Decisions
+from shardmerge.spark_sink.barrier.gates import Stop
+from shardmerge.spark_sink.barrier.partitions import Partition, stream_of
+from shardmerge.spark_sink.barrier.statements import OpenStatement, StatementState
+from shardmerge.spark_sink.barrier.truncations import Truncation
+
+from .plan import TargetPlan
+from .ranges import RowHold
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Why shards stand, besides their gates.
+
+    Attributes:
+        holds: Rows that could not be applied, by shard.
+        missing: Source → what its barrier waits for, where it does.
+        unreadable: Partition as Kafka has it → where a transaction is open in it.
+        stage: What the target says of the statement that it executes.
+        is_busy: Whether a statement, or the removal of a truncated shard's rows, runs on the
+            target.
+        truncations: Shard → the first TRUNCATE that was met and is not carried out, in the order
+            in which those whose turn has come are.
+        failure: Why the target's latest batch did not end; None when it did.
+        overwritten: Shard → its rows that were written over others, where there are some.
+    """
+
+    holds: Mapping[ShardId, RowHold] = field(default_factory=dict)
+    missing: Mapping[str, str] = field(default_factory=dict)
+    unreadable: Mapping[Partition, int] = field(default_factory=dict)
+    stage: str = ""
+    is_busy: bool = False
+    truncations: Mapping[ShardId, Truncation] = field(default_factory=dict)
+    failure: FailureProgress | None = None
+    overwritten: Mapping[ShardId, int] = field(default_factory=dict)
+
+
+def progress_of(
+    decisions: Decisions, plan: TargetPlan, rows: RowProgress, standing: Standing, row_count: int
+) -> SinkProgress:
+    """The record of one target; equal input gives equal records, so that only changes are sent.
+
+    Args:
+        decisions: Everything decided.
+        plan: The target as it was planned last.
+        rows: How far rows are applied.
+        standing: Why shards stand, besides their gates.
+        row_count: Rows applied to the target so far.
+    """
+    shards = decisions.targets[plan.target].shards
+    running = _running(decisions, plan, rows, standing)
+    return SinkProgress(
+        target=plan.target,
+        executed_version=plan.frontier - 1,
+        rows=row_count,
+        open=tuple(_statement(s, standing.stage) for s in plan.open),
+        shards=tuple(
+            replace(
+                _shard(s, decisions, plan, rows, standing, running=running),
+                parked=rows.parked(s),
+                overwritten=standing.overwritten.get(s, 0),
+            )
+            for s in sorted(shards)
+        ),
+        failure=standing.failure,
+    )
+
+
+def since(record: SinkProgress, before: SinkProgress | None, now_ms: int) -> SinkProgress:
+    """The record with the times when each of its states was seen first.
+
+    Args:
+        record: Without times.
+        before: The last one of the target, with times; None for the first.
+        now_ms: Milliseconds since 1970.
+    """
+    known_statements = before.open if before else ()
+    statements = {(s.version, s.ordinal, s.state): s.since_ms for s in known_statements}
+    shards = {s.shard: s for s in before.shards} if before else {}
+
+    def stands_since(shard: ShardProgress) -> int:
+        if not shard.waiting:
+            return 0
+        known = shards.get(shard.shard)
+        if known is None or not known.waiting or known.position != shard.position:
+            return now_ms
+        return known.since_ms
+
+    failure = record.failure
+    if failure is not None:
+        known = before.failure if before else None
+        # A count that is not higher began anew in between.
+        goes_on = known is not None and known.times <= failure.times
+        failure = replace(failure, since_ms=known.since_ms if known and goes_on else now_ms)
+    return replace(
+        record,
+        failure=failure,
+        open=tuple(
+            replace(s, since_ms=statements.get((s.version, s.ordinal, s.state), now_ms))
+            for s in record.open
+        ),
+        shards=tuple(replace(s, since_ms=stands_since(s)) for s in record.shards),
+    )
+
+
+def _statement(open_statement: OpenStatement, stage: str) -> StatementProgress:
+    # A ready one is executed at once.
+    state = open_statement.state
+    if open_statement.is_refused:
+        state = StatementState.REFUSED
+    elif state is StatementState.READY:
+        state = StatementState.EXECUTING
+    return StatementProgress(
+        version=open_statement.key.version,
+        ordinal=open_statement.key.ordinal,
+        sql=open_statement.statement.sql,
+        kind=open_statement.statement.kind,
+        state=state.value,
+        detail=stage if state is StatementState.EXECUTING else open_statement.detail,
+    )
+
+
+def _shard(
+    shard: ShardId,
+    decisions: Decisions,
+    plan: TargetPlan,
+    rows: RowProgress,
+    standing: Standing,
+    *,
+    running: OpenStatement | Truncation | None,
+) -> ShardProgress:
+    offset = sum(rows.at(partition).offset for partition in rows.partitions_of(shard))
+    if reason := contradiction(decisions, shard):
+        hint = "write the routing rules, or name the tables, so that each topic has one shard"
+        return ShardProgress(shard, offset, reason, hint)
+    if shard in rows.watermarks.strays:
+        return ShardProgress(shard, offset, *_stray(decisions, shard))
+    if (hold := standing.holds.get(shard)) is not None:
+        return ShardProgress(shard, offset, hold.reason, hold.hint, hold.position)
+    if shard in decisions.targets[plan.target].paused:
+        return ShardProgress(
+            shard,
+            offset,
+            "paused by an operator, or by its route",
+            f"shardmerge command resume --shard {shard}",
+        )
+    stop = plan.stops.get(shard)
+    truncation = standing.truncations.get(shard)
+    if truncation is not None and (
+        stop is None or (not stop.held and truncation.position <= stop.position)
+    ):
+        what = _at_truncate(truncation, rows, running)
+        return ShardProgress(shard, offset, what, position=truncation.position)
+    if stop is not None and (stop.held or rows.is_parked(shard)):
+        reason, hint = _why(stop, plan)
+        return ShardProgress(shard, offset, reason, hint, stop.position)
+    if shard.source in standing.missing and rows.is_parked(shard):
+        return ShardProgress(shard, offset, f"waits for {standing.missing[shard.source]}")
+    for partition in rows.partitions_of(shard):
+        if partition.whole in standing.unreadable and rows.is_parked(shard):
+            what = open_transaction(partition, standing.unreadable[partition.whole])
+            return ShardProgress(shard, offset, f"waits for {what}", _OPEN_TRANSACTION_HINT)
+    if running is not None and rows.is_parked(shard):
+        return ShardProgress(shard, offset, _behind(running))
+    return ShardProgress(shard, offset)
+
+
+def _running(
+    decisions: Decisions, plan: TargetPlan, rows: RowProgress, standing: Standing
+) -> OpenStatement | Truncation | None:
+    """What runs on the target, whose rows wait for its end; None for nothing.
+
+    A statement that became ready while a truncated shard's rows are deleted counts as running.
+    """
+    if not standing.is_busy:
+        return None
+    for statement in plan.open:
+        if statement.state in (StatementState.READY, StatementState.EXECUTING):
+            return statement
+    paused = decisions.targets[plan.target].paused
+    ready = [
+        t
+        for t in standing.truncations.values()
+        if t.target == plan.target and not t.waits_for(rows)
+    ]
+    # One may have been paused since its rows began to be deleted.
+    return min(ready, key=lambda t: t.shard in paused, default=None)
+
+
+def _at_truncate(
+    truncation: Truncation, rows: RowProgress, running: OpenStatement | Truncation | None
+) -> str:
+    """Why a shard stands at its TRUNCATE."""
+    if running == truncation:
+        return "it was truncated: its rows in the target are being deleted"
+    if waits := truncation.waits_for(rows):
+        return (
+            "it was truncated: its rows are deleted when those before that are applied, waits for "
+            f"{waits}"
+        )
+    return _behind(running) if running else "it was truncated: its rows are deleted next"
+
+
+def _behind(running: OpenStatement | Truncation) -> str:
+    """What rows wait for while something runs on their target."""
+    if isinstance(running, Truncation):
+        return f"waits while the rows of the truncated shard {running.shard} are being deleted"
+    key = running.key
+    name = f"{key.version}.{key.ordinal}"
+    return f"waits for the end of statement {name}, which executes on the target"
+
+
+_OPEN_TRANSACTION_HINT = (
+    "see whether the source's connector runs; kafka-transactions.sh find-hanging tells of one that "
+    "nobody will end"
+)
+
+
+def contradiction(decisions: Decisions, shard: ShardId) -> str:
+    """Why a shard's row topic is not read at all; "" when it is."""
+    stream = stream_of(shard, decisions.topics)
+    topic, owners = stream.topic, decisions.streams[stream]
+    others = sorted({str(other) for _, other in owners if other != shard})
+    if others:
+        return f"its row topic {topic} also holds the rows of {', '.join(others)}"
+    if len(owners) > 1:
+        return f"it is routed to {' and to '.join(sorted(str(target) for target, _ in owners))}"
+    return ""
+
+
+def _stray(decisions: Decisions, shard: ShardId) -> tuple[str, str]:
+    """Reason and hint for a shard that has rows where its route says that there are none."""
+    own, topic = row_topic(shard), decisions.topics.topic_of(shard)
+    if decisions.topics.misses(shard):
+        return (
+            f"its rows are to come in {topic} by its route, but Debezium, which goes by the name "
+            f"{own}, puts them elsewhere",
+            "write the routes that have a row_topic so that they match just these tables' topics "
+            "too, deploy the connectors and take a new snapshot",
+        )
+    return (
+        f"its rows are to come in {topic} by its route's row_topic, and there are rows in {own}",
+        "a running pipeline keeps the row_topic of its routes, and its connectors are those of its "
+        f"pipeline file; if another pipeline left the rows behind, delete topic {own}",
+    )
+
+
+def _why(stop: Stop, plan: TargetPlan) -> tuple[str, str]:
+    """Reason and hint for a closed gate."""
+    if not stop.held:
+        for waiting in plan.open:
+            if waiting.is_refused and waiting.key.version == plan.frontier:
+                return (
+                    f"{stop.reason}; the target refuses {waiting.statement.sql!r}: "
+                    f"{waiting.detail}",
+                    "change what the target refuses; the statement is tried again",
+                )
+    return stop.reason, stop.hint

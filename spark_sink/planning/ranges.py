@@ -1,0 +1,241 @@
+"""What the driver hands to a task, and what the task answers: plain, picklable values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.position import SourcePosition
+from shardmerge.schemas.model.shard_columns import ShardColumn
+from shardmerge.schemas.records.events import Binding
+from shardmerge.spark_sink.barrier.partitions import Partition
+
+from .ordered_partitions import Step
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Rows of a shard from one gate to the next: they share one schema.
+
+    Attributes:
+        start: The gate's position (inclusive); a row belongs to the last segment that starts
+            at or before it.
+        columns: The shard's columns there, with identities. Every row image must have exactly
+            these names.
+        key: The shard's primary-key column names there.
+        live: False after the shard was dropped: a row here contradicts the tracked schema.
+        added: Columns that the shard had got when its held rows were released: the target may
+            need a value for them.
+        passed_over: The shard was dropped while it was held here: its rows are not applied.
+        undone: What came here was taken back: all of it comes again, and its rows are not applied.
+        began_ms: Of the gate: a snapshot's row at ``start`` that is older is of a snapshot before.
+    """
+
+    start: SourcePosition
+    columns: tuple[ShardColumn, ...]
+    key: tuple[str, ...]
+    live: bool = True
+    passed_over: bool = False
+    added: tuple[ShardColumn, ...] = ()
+    undone: bool = False
+    began_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ShardStream:
+    """How to read the rows of one shard in a batch.
+
+    Attributes:
+        segments: In position order; never empty.
+        stop: Position of the first gate that may not be passed; None when all may.
+        partitions: How many partitions the row topic has.
+        keeps_truncated: Whether rows stay in the target when the shard's table is truncated.
+        where: Condition of the rows that the target has; "" is all.
+        is_part: Whether the row topic holds other shards' rows too.
+        in_step: Whether its partitions are applied in step, see there.
+        reads_again: Whether rows that the target has already may come again by a snapshot.
+        stop_began_ms: ``began_ms`` of the gate at ``stop``.
+        undoes: Whether the rows are to be taken back instead of applied (``restarts``).
+    """
+
+    shard: ShardId
+    target: TargetTable
+    segments: tuple[Segment, ...]
+    stop: SourcePosition | None
+    partitions: int = 1
+    keeps_truncated: bool = False
+    where: str = ""
+    is_part: bool = False
+    in_step: bool = False
+    reads_again: bool = False
+    stop_began_ms: int = 0
+    undoes: bool = False
+
+    @property
+    def kept_from(self) -> SourcePosition | None:
+        """Where the rows begin that were not taken back; None when none were."""
+        kept = next((s.start for s in self.segments if not s.undone), None)
+        return kept if self.segments[0].undone else None
+
+
+@dataclass(frozen=True, slots=True)
+class RangeTask:
+    """One partition's half-open offset range ``[start_offset, end_offset)``.
+
+    Of a shared topic it is one shard's: see ``place``. Where its rows are taken back the partition
+    moves from its end to its start.
+
+    Attributes:
+        stream: None when no decision tells of the topic's shard: such a range is never planned.
+        bindings: Identity → physical target column, of the statements executed so far.
+        writer_epoch: Fences a driver that was replaced.
+        reading: Ranges of one partition of a shared topic with equal numbers are read together.
+            Of a stream in step it is negative, and all ranges of its topic with that number are.
+        step: Of the partition of a stream in step; None of any other.
+    """
+
+    topic: str
+    partition: int
+    start_offset: int
+    end_offset: int
+    stream: ShardStream
+    bindings: Mapping[str, Binding]
+    writer_epoch: int
+    reading: int = 0
+    step: Step | None = None
+
+    @property
+    def place(self) -> Partition:
+        """What it is a range of."""
+        return Partition(self.topic, self.partition, self.part)
+
+    @property
+    def part(self) -> ShardId | None:
+        """Whose part of a shared topic it is; None where the topic is the shard's own."""
+        return self.stream.shard if self.stream.is_part else None
+
+    @property
+    def stands_at(self) -> int:
+        """The offset at which the partition stands before the task."""
+        return self.end_offset if self.stream.undoes else self.start_offset
+
+
+@dataclass(frozen=True, slots=True)
+class RowHold:
+    """A row that cannot be applied: its shard stands before it until an operator acts.
+
+    Attributes:
+        collides: Another row of the target has a unique key of it.
+    """
+
+    shard: ShardId
+    position: SourcePosition
+    offset: int
+    reason: str
+    hint: str
+    collides: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RangeResult:
+    """What one task committed.
+
+    Attributes:
+        next_offset: Committed offset: every row before it is applied, none from it on.
+        next_position: Position of the row at ``next_offset`` when the task stopped at a gate or
+            was held; None when the range was read to its end.
+        rows: Row events consumed (before keeping the last change per key).
+        written, deleted: Rows sent to the target.
+        truncated: Whether the row event at ``next_offset`` says that the shard's table was emptied.
+        read_bytes: Size of the record values that were read.
+        part: Whose part of a shared topic it is about.
+        overwritten: So many rows at least took the place of others that the target had; counted
+            for all of a shard's partitions together, in one of them.
+    """
+
+    topic: str
+    partition: int
+    start_offset: int
+    next_offset: int
+    next_position: SourcePosition | None
+    rows: int
+    written: int
+    deleted: int
+    hold: RowHold | None = None
+    truncated: bool = False
+    read_bytes: int = 0
+    part: ShardId | None = None
+    overwritten: int = 0
+
+    @property
+    def place(self) -> Partition:
+        """What it is about."""
+        return Partition(self.topic, self.partition, self.part)
+
+
+@dataclass(frozen=True, slots=True)
+class Advance:
+    """A partition's move from ``start_offset`` to ``next_offset``, and what was done meanwhile."""
+
+    topic: str
+    partition: int
+    start_offset: int
+    next_offset: int
+    target: TargetTable
+    rows: int
+    written: int
+    deleted: int
+    part: ShardId | None = None
+
+    @property
+    def place(self) -> Partition:
+        """What moves."""
+        return Partition(self.topic, self.partition, self.part)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFailure:
+    """Why tasks ended before their ranges did. What they committed before counts.
+
+    Attributes:
+        final: Trying again cannot help: the sink stops, with the message.
+        target: Whose rows they were to apply; None where that cannot be told.
+    """
+
+    message: str
+    hint: str = ""
+    final: bool = False
+    target: TargetTable | None = None
+
+
+def by_reading(tasks: Iterable[RangeTask]) -> list[tuple[RangeTask, ...]]:
+    """Tasks by what is read together: those of a shared partition, any other one by itself."""
+    found: dict[tuple[str, int, int], list[RangeTask]] = {}
+    for task in tasks:
+        found.setdefault((task.topic, task.partition, task.reading), []).append(task)
+    return [tuple(group) for group in found.values()]
+
+
+def offsets_in(tasks: Sequence[RangeTask]) -> int:
+    """How many offsets the tasks read."""
+    return sum(
+        max(t.end_offset for t in group) - min(t.start_offset for t in group)
+        for group in by_reading(tasks)
+    )
+
+
+def offsets_moved(results: Iterable[RangeResult]) -> int:
+    """How many offsets were moved over, each counted once also where several shards did."""
+    by_partition: dict[tuple[str, int], list[tuple[int, int]]] = {}
+    for result in results:
+        moved = (result.start_offset, result.next_offset)
+        moved = (min(moved), max(moved))
+        by_partition.setdefault((result.topic, result.partition), []).append(moved)
+    total = 0
+    for ranges in by_partition.values():
+        reached = 0
+        for start, end in sorted(ranges):
+            total += max(0, end - max(start, reached))
+            reached = max(reached, end)
+    return total

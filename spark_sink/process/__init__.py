@@ -1,0 +1,1 @@
+"""How the sink's processes are started, and what they are told."""

@@ -1,0 +1,76 @@
+"""What the sink's process is told when it starts."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from shardmerge.connectors.failpoints import failpoint
+from shardmerge.schemas.model.errors import ConfigError
+
+from .failpoints import PLACES, SETTING
+
+MASTER = "SHARDMERGE_SPARK_MASTER"
+DRIVER_MEMORY = "SHARDMERGE_SPARK_DRIVER_MEMORY"
+UI_PORT = "SHARDMERGE_SPARK_UI_PORT"
+LOG_LEVEL = "SHARDMERGE_SINK_LOG_LEVEL"
+JARS = "SHARDMERGE_SPARK_JARS"
+
+
+@dataclass(frozen=True, slots=True)
+class SinkSettings:
+    """Settings of one sink process; what both runtimes must agree on is in the pipeline file.
+
+    Attributes:
+        pipeline_file: Path of the pipeline file.
+        master: Spark's master URL.
+        driver_memory: Heap of the driver's JVM, as Java writes it (``512m``); "": as the kind of
+            target needs it.
+        ui_port: Port of Spark's web page on 127.0.0.1; 0: no page.
+        log_level: Of our own log records.
+        jars: Paths of further jars for Spark, with commas: Iceberg's runtime where Spark is not
+            to fetch it.
+    """
+
+    pipeline_file: Path
+    master: str = "local[2]"
+    driver_memory: str = ""
+    ui_port: int = 0
+    log_level: str = "INFO"
+    jars: str = ""
+
+
+def settings_from(arguments: Sequence[str], env: Mapping[str, str]) -> SinkSettings:
+    """Read settings from the command line, and from the environment where it says nothing.
+
+    Raises:
+        ConfigError: A value is not usable.
+    """
+    parser = argparse.ArgumentParser(
+        prog="python -m shardmerge.spark_sink.job",
+        description="Applies row changes and target DDL: the sink of one pipeline.",
+    )
+    parser.add_argument("--pipeline", required=True, type=Path, help="the pipeline file")
+    parser.add_argument(
+        "--master",
+        default=env.get(MASTER, "local[2]"),
+        help=f"Spark's master URL ({MASTER}; default %(default)s)",
+    )
+    options = parser.parse_args(arguments)
+    port = env.get(UI_PORT, "0")
+    if not port.isdigit():
+        raise ConfigError(f"{UI_PORT} must be a port number, not {port!r}")
+    level = env.get(LOG_LEVEL, "INFO").upper()
+    if level not in ("DEBUG", "INFO", "WARNING", "ERROR"):
+        raise ConfigError(f"{LOG_LEVEL} {level!r} is not DEBUG, INFO, WARNING or ERROR")
+    failpoint(env.get(SETTING, ""), PLACES)
+    return SinkSettings(
+        pipeline_file=options.pipeline,
+        master=options.master,
+        driver_memory=env.get(DRIVER_MEMORY, ""),
+        ui_port=int(port),
+        log_level=level,
+        jars=env.get(JARS, ""),
+    )

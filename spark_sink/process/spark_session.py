@@ -1,0 +1,118 @@
+"""Starts Spark for the sink's process."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from shardmerge.connectors.huge_pages import HUGE_PAGES
+from shardmerge.schemas.model.errors import ConfigError
+
+from .settings import SinkSettings
+
+_DRIVER_MEMORY = "512m"
+JAVA_OPTIONS = "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=96m"
+"""Of a driver whose JVM computes. Elsewhere it only hands tasks to Python, and needs no more than
+Java's first compiler: the second one took about an eighth of what the sink used of a backlog."""
+_FIRST_COMPILER_ONLY = "-XX:TieredStopAtLevel=1"
+
+
+class SparkStart:
+    """Starts Spark in the background; ``session`` waits for it.
+
+    Args:
+        start: Starts it.
+        needs: What that needs, for people.
+    """
+
+    def __init__(self, start: Callable[[], Any], needs: str) -> None:
+        self._start = start
+        self._needs = needs
+        self._session: Any = None
+        self._failure: Exception | None = None
+        self._starter = threading.Thread(target=self._run, name="spark-start", daemon=True)
+
+    def begin(self) -> None:
+        """Begin to start it, if nobody did."""
+        if self._starter.ident is None:
+            self._starter.start()
+
+    @property
+    def is_starting(self) -> bool:
+        """Whether it is on its way."""
+        return self._starter.is_alive()
+
+    def session(self) -> Any:
+        """Spark's session.
+
+        Raises:
+            ConfigError: It does not start.
+        """
+        self.begin()
+        self._starter.join()
+        if self._failure is not None:
+            raise ConfigError(
+                f"Spark does not start: {self._failure}",
+                hint=f"see the lines before this one; it needs {self._needs}",
+            ) from self._failure
+        return self._session
+
+    def stop(self) -> None:
+        """Stop it, if it runs."""
+        if self._starter.ident is None:
+            return
+        self._starter.join()
+        if self._session is not None:
+            self._session.stop()
+
+    def _run(self) -> None:
+        try:
+            self._session = self._start()
+        except Exception as error:  # told by session, in the thread that needs it
+            self._failure = error
+
+
+def start_spark(settings: SinkSettings, conf: Mapping[str, str] | None = None) -> Any:
+    """A Spark session for local work: on 127.0.0.1 only, no web page unless asked for.
+
+    Args:
+        settings: See there.
+        conf: What a kind of target needs of Spark beside it.
+    """
+    # The workers must be this Python: the driver's values are pickled for them.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    local = settings.master.startswith("local")
+    if local:
+        os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    builder = (
+        SparkSession.builder.appName("shardmerge-sink")
+        .master(settings.master)
+        .config("spark.driver.memory", settings.driver_memory or _DRIVER_MEMORY)
+        .config("spark.ui.enabled", str(settings.ui_port > 0).lower())
+        .config("spark.ui.port", str(settings.ui_port))
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.python.worker.reuse", "true")
+        .config("spark.python.worker.memory", "256m")
+        # Over TCP each task waits 40 ms for an acknowledgement that is delayed (from Spark 4.1 on).
+        .config("spark.python.unix.domain.socket.enabled", "true")
+        .config("spark.task.maxFailures", "1")
+        .config("spark.driver.extraJavaOptions", f"{JAVA_OPTIONS} {_FIRST_COMPILER_ONLY}")
+    )
+    if local:
+        builder = builder.config("spark.driver.host", "127.0.0.1").config(
+            "spark.driver.bindAddress", "127.0.0.1"
+        )
+    for name, value in HUGE_PAGES.items():
+        if name not in os.environ:
+            builder = builder.config(f"spark.executorEnv.{name}", value)
+    for key, value in (conf or {}).items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session

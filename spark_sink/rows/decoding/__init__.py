@@ -1,0 +1,1 @@
+"""From the bytes of a record to an operation, an image and a place. Pure."""

@@ -1,0 +1,165 @@
+"""Rows of shards without a primary key: what a batch of changes leaves of each whole row. Pure.
+
+Two equal rows cannot be told apart, on the shard and in the target alike, so it does not matter
+which of them a change takes: what counts is how many there are. The changes of a batch are summed
+up per row image; a row that came and went leaves nothing, and the order in which the rest is
+written does not matter.
+
+Where the target has a column for it, each row that is added gets the place that it came from as its
+primary key (``place_of``). Which of equal rows went is not told by that either: one is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import repeat
+from typing import Any
+
+from msgspec.json import Encoder
+
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.spark_sink.rows.decoding.row_envelope import READ, RowRecord
+from shardmerge.spark_sink.rows.values.columns import Cells, Form
+
+from .row_blocks import Block, Change, block_of
+from .segment_plan import SegmentPlan
+
+
+@dataclass(frozen=True, slots=True)
+class KeylessBatch:
+    """Whole rows to take away and to add; no row is in both.
+
+    Attributes:
+        removed: Distinct rows; ``removed_counts`` says how many of each there must be, at least.
+        types: The shard's type name of each column of ``removed``.
+        added: As many times as they come.
+    """
+
+    removed: Block | None
+    removed_counts: tuple[int, ...]
+    types: tuple[str, ...]
+    added: Block | None
+
+
+@dataclass(slots=True)
+class _Sum:
+    offset: int
+    image: dict[str, Any]
+    count: int = 0
+    places: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class KeylessChanges:
+    """Sums up the changes of one segment; ``number`` is the segment's."""
+
+    number: int
+    _sums: dict[bytes, _Sum] = field(default_factory=dict)
+
+    @classmethod
+    def of_all(cls, changes: Sequence[KeylessChanges]) -> KeylessChanges:
+        """The sum of changes of one segment, one at least."""
+        total = cls(changes[0].number)
+        for some in changes:
+            for key, row in some._sums.items():
+                known = total._sums.setdefault(key, _Sum(row.offset, row.image))
+                known.count += row.count
+                known.places += row.places
+        return total
+
+    def add(
+        self,
+        offset: int,
+        before: dict[str, Any] | None,
+        after: dict[str, Any] | None,
+        place: str = "",
+    ) -> None:
+        """Take a change: the row it took away, the row it left behind, and the place of that."""
+        for image, count in ((before, -1), (after, 1)):
+            if image is not None:
+                key = _encode(image)
+                known = self._sums.setdefault(key, _Sum(offset, image))
+                known.count += count
+                if place and count > 0:
+                    known.places.append(place)
+
+    def counts(self) -> tuple[int, int]:
+        """Rows to add, rows to remove."""
+        return sum(s.count for s in self._left(1)), -sum(s.count for s in self._left(-1))
+
+    def first_offset(self) -> int:
+        """Of the first change."""
+        return min(s.offset for s in self._sums.values())
+
+    def batch(self, plan: SegmentPlan) -> KeylessBatch:
+        """What has to be written; raises ``RefusedRow`` when a value cannot be converted."""
+        self._cancel(plan)
+        removed = [self._change(s, plan, removed=True) for s in self._left(-1)]
+        added = [
+            change
+            for s in self._left(1)
+            for change in repeat(self._change(s, plan, removed=False), s.count)
+        ]
+        return KeylessBatch(
+            block_of(removed, plan.columns, plan.origin) if removed else None,
+            tuple(-s.count for s in self._left(-1)),
+            (*(column.kind for column in plan.columns), *("varchar" for _ in plan.origin)),
+            self._placed(block_of(added, plan.columns, (*plan.origin, *plan.fills)), plan.position)
+            if added
+            else None,
+        )
+
+    def _cancel(self, plan: SegmentPlan) -> None:
+        """Take rows away from those that are added where they only look otherwise in the images.
+
+        A snapshot and the binlog may write one value in two ways, of which conversion makes one.
+        """
+        removed, added = [*self._left(-1)], [*self._left(1)]
+        if not removed or not added:
+            return
+        known = dict(zip(self._rows(added, plan), added, strict=True))
+        for row, gone in zip(self._rows(removed, plan), removed, strict=True):
+            if (come := known.get(row)) is not None:
+                both = min(-gone.count, come.count)
+                gone.count += both
+                come.count -= both
+
+    def _rows(self, sums: Sequence[_Sum], plan: SegmentPlan) -> Iterator[tuple[str | None, ...]]:
+        block = block_of([self._change(s, plan, removed=True) for s in sums], plan.columns, ())
+        return zip(*block.cells, strict=True)
+
+    def _placed(self, block: Block, column: str) -> Block:
+        """The rows that are added, each with its place, if they have one in the target."""
+        if not column:
+            return block
+        places: Cells = [place for s in self._left(1) for place in s.places[-s.count :]]
+        return replace(
+            block,
+            names=(*block.names, column),
+            forms=(*block.forms, Form.TEXT),
+            cells=(*block.cells, places),
+            has_nulls=(*block.has_nulls, False),
+        )
+
+    def _change(self, row: _Sum, plan: SegmentPlan, *, removed: bool) -> Change:
+        image = plan.decoder.make(*map(row.image.__getitem__, plan.names))
+        return row.offset, self.number, image, removed
+
+    def _left(self, sign: int) -> Iterator[_Sum]:
+        return (s for s in self._sums.values() if s.count * sign > 0)
+
+
+_encode: Callable[[Any], bytes] = Encoder(order="sorted").encode
+
+
+def place_of(record: RowRecord, shard: ShardId, partition: int, offset: int) -> str:
+    """The place that a row came from, which no other row of any shard came from.
+
+    Its place in the source's binlog. All rows that a snapshot reads have the same one: they have
+    the shard's table, the partition and the offset behind it.
+    """
+    place = f"{shard.source}/{record.position}"
+    if record.op != READ:
+        return place
+    return f"{place} {shard.database}.{shard.table}:{partition}:{offset}"

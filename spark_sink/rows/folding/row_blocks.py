@@ -1,0 +1,116 @@
+"""Rows as cells, column by column, and as lines. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any, TypeAlias
+
+from msgspec.structs import astuple
+
+from shardmerge.spark_sink.rows.values.added_column_values import Fill
+from shardmerge.spark_sink.rows.values.columns import Cells, Form, UnfitValue
+
+from .segment_plan import Refusal, WrittenColumn
+
+
+class RefusedRow(Exception):
+    """The row at ``offset`` cannot be applied; the rows before it can."""
+
+    def __init__(self, offset: int, refusal: Refusal) -> None:
+        super().__init__(offset, refusal)
+        self.offset = offset
+        self.refusal = refusal
+
+
+Change: TypeAlias = tuple[int, int, Any, bool]
+"""Offset, number of the segment, image (see ``RowDecoder``), whether the row was deleted."""
+
+LinesOf: TypeAlias = Callable[[Sequence[Form], Sequence[Cells], Sequence[bool]], list[str]]
+"""Forms, cells and whether there are NULLs, by column → rows as lines that a target loads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Rows with the same target columns, column by column.
+
+    Attributes:
+        names: Target columns; ``forms`` and ``cells`` follow their order.
+        cells: One list per column, all of length ``rows``; where there are ``lines``, those of
+            the primary key only, the others are empty.
+        has_nulls: Whether there is a NULL, by column; not known of lines.
+        lines: The rows as ``LinesOf`` writes them; none where nobody asked for them, or the rows
+            are few.
+    """
+
+    names: tuple[str, ...]
+    forms: tuple[Form, ...]
+    cells: tuple[Cells, ...]
+    has_nulls: tuple[bool, ...]
+    rows: int
+    lines: Sequence[str] = ()
+
+
+def block_of(
+    rows: Sequence[Change],
+    columns: Sequence[WrittenColumn],
+    fills: Sequence[tuple[str, Fill]] = (),
+) -> Block:
+    """The cells of rows, one or more; ``fills`` are of every row.
+
+    Args:
+        rows: In the order that they are written in.
+        columns: Of the target, from the rows' images.
+        fills: Further ones.
+
+    Raises:
+        RefusedRow: A value cannot be converted; it is the one with the lowest offset.
+    """
+    cells: list[Cells] = []
+    has_nulls: list[bool] = []
+    values = tuple(zip(*(astuple(row[2]) for row in rows), strict=True))
+    for column in columns:
+        try:
+            found, has_null = column.encoder.encode_column(values[column.place])
+        except UnfitValue:
+            raise _first_refused(rows, columns) from None
+        cells.append(found)
+        has_nulls.append(has_null)
+    for _, fill in fills:
+        cells.append([fill.cell] * len(rows))
+        has_nulls.append(fill.cell is None)
+    names, forms = names_and_forms(columns, fills)
+    return Block(names, forms, tuple(cells), tuple(has_nulls), len(rows))
+
+
+def names_and_forms(
+    columns: Sequence[WrittenColumn], fills: Sequence[tuple[str, Fill]]
+) -> tuple[tuple[str, ...], tuple[Form, ...]]:
+    """Those of a block, in its order: columns, then fills."""
+    return (
+        (*(c.target for c in columns), *(name for name, _ in fills)),
+        (*(c.encoder.form for c in columns), *(fill.form for _, fill in fills)),
+    )
+
+
+def _first_refused(rows: Sequence[Change], columns: Sequence[WrittenColumn]) -> RefusedRow:
+    """The row with the lowest offset that has a value that does not fit."""
+    for offset, _, image, _ in sorted(rows, key=_first):
+        values = astuple(image)
+        for column in columns:
+            try:
+                column.encoder.encode([values[column.place]])
+            except UnfitValue as error:
+                return RefusedRow(
+                    offset,
+                    Refusal(
+                        f"column {column.image}: {error.message}",
+                        error.hint
+                        or "check the connector's value modes and the shard's tracked schema",
+                    ),
+                )
+    raise AssertionError("a column was refused, none of its values is")
+
+
+_first = itemgetter(0)

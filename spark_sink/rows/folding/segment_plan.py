@@ -1,0 +1,210 @@
+"""A segment, prepared for its rows: what their images look like, how to write them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+from shardmerge.schemas.lattice.origin_columns import of_shard
+from shardmerge.schemas.model.errors import UnsupportedDDL
+from shardmerge.schemas.model.origin import OriginPart, origin_part
+from shardmerge.schemas.model.shard_columns import ShardColumn
+from shardmerge.schemas.pipeline.row_conditions import (
+    Condition,
+    ConditionColumn,
+    column_names,
+    condition_on,
+)
+from shardmerge.schemas.records.events import Binding
+from shardmerge.spark_sink.planning.ranges import Segment, ShardStream
+from shardmerge.spark_sink.rows.decoding.row_decoder import RowDecoder
+from shardmerge.spark_sink.rows.decoding.row_format import JSON_ROWS, RowFormat
+from shardmerge.spark_sink.rows.values.added_column_values import Fill, fill_of
+from shardmerge.spark_sink.rows.values.columns import Encoder, Form, UnfitValue
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a row cannot be applied, and what the operator can do.
+
+    Attributes:
+        collides: Another row of the target has a unique key of it.
+    """
+
+    reason: str
+    hint: str
+    collides: bool = False
+
+
+class WrittenColumn(NamedTuple):
+    """A shard column that the target has too.
+
+    Attributes:
+        place: Its number among the shard's columns.
+        image: Its name in row images.
+        target: The target's column.
+        kind: The shard's type name.
+    """
+
+    place: int
+    image: str
+    target: str
+    encoder: Encoder
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentPlan:
+    """How to read rows and how to write their columns.
+
+    Attributes:
+        names: What every row image must have, in column order.
+        image: The same, as a set.
+        decoder: Of the rows' records; its ``key_of`` is None without a primary key.
+        key_names: The target's columns of the key.
+        signature: Rows of segments with equal signatures have comparable keys.
+        columns: What is written of the images.
+        origin: Target column and its value, for the origin columns that name the shard.
+        position: Target column of the row's place in its source; "" where it has none.
+        fills: The same for columns that the shard has got since.
+        matches: Values of an image → whether the target has the row; None: it has every row.
+        refusal: Why no row of the segment can be applied; None when they can.
+    """
+
+    segment: Segment
+    names: tuple[str, ...]
+    image: frozenset[str]
+    decoder: RowDecoder
+    key_names: tuple[str, ...]
+    signature: tuple[object, ...]
+    columns: tuple[WrittenColumn, ...]
+    origin: tuple[tuple[str, Fill], ...]
+    position: str
+    fills: tuple[tuple[str, Fill], ...]
+    matches: Condition | None
+    refusal: Refusal | None
+
+
+def plan_segment(
+    stream: ShardStream,
+    segment: Segment,
+    bindings: Mapping[str, Binding],
+    naming: int,
+    rows: RowFormat = JSON_ROWS,
+    *,
+    epoch: int = 0,
+) -> SegmentPlan:
+    """Prepare a segment of rows.
+
+    Args:
+        stream: Whose.
+        segment: Which of the stream's.
+        bindings: Identity → target column.
+        naming: Which spelling of names images use.
+        rows: The format of the records.
+        epoch: Of the source, of the rows.
+    """
+    shard = stream.shard
+    columns: list[WrittenColumn] = []
+    shape: list[tuple[str, frozenset[type] | None]] = []
+    bound: dict[str, str] = {}
+    origin: list[tuple[str, Fill]] = []
+    position = ""
+    refusal: Refusal | None = None
+    for shard_column in segment.columns:
+        name, kind = shard_column.column.name, shard_column.column.type
+        if (part := origin_part(shard_column.id)) is not None:
+            if (binding := bindings.get(shard_column.id)) is not None:
+                bound[name.lower()] = binding.name
+                if part is OriginPart.POSITION:
+                    position = binding.name
+                else:
+                    origin.append((binding.name, Fill(Form.TEXT, part.value_in(shard))))
+            continue
+        place, image = len(shape), rows.image_names(name)[naming]
+        accepts = None
+        binding = bindings.get(shard_column.id)
+        if binding is not None and binding.name and binding.writable:
+            bound[name.lower()] = binding.name
+            try:
+                how = rows.encoder(kind)
+            except UnfitValue as error:
+                hint = error.hint or "drop the column on the shard"
+                refusal = Refusal(f"column {name}: {error.message}", hint)
+            else:
+                if lost := rows.loses(shard_column.column):
+                    refusal = Refusal(
+                        f"column {name}: {lost}",
+                        "make the column NOT NULL or drop its default on the shard, or let "
+                        "Confluent's converter or JSON's write the rows (avro_converter, "
+                        "row_format), with a new snapshot",
+                    )
+                columns.append(WrittenColumn(place, image, binding.name, how, kind.name))
+                accepts = how.accepts
+        shape.append((image, accepts))
+    if not segment.live:
+        refusal = Refusal(
+            "the row stands after its table was dropped", "take a new snapshot of the shard"
+        )
+    elif missing := [k for k in segment.key if k.lower() not in bound]:
+        refusal = Refusal(
+            f"primary-key column {missing[0]} of the shard is not in the target",
+            "give the target a column for it",
+        )
+    own = of_shard(segment.columns)
+    matches = None
+    if stream.where and refusal is None:
+        try:
+            matches = _matcher(stream.where, own, rows)
+        except (UnsupportedDDL, UnfitValue) as error:
+            refusal = Refusal(error.message, error.hint or "change where in the shard's route")
+    by_name = {c.column.name.lower(): c for c in own}
+    keys = [by_name[k.lower()] for k in segment.key if k.lower() in by_name]
+    names = tuple(image for image, _ in shape)
+    return SegmentPlan(
+        segment,
+        names,
+        frozenset(names),
+        rows.decoder(
+            shard,
+            tuple(shape),
+            tuple(rows.image_names(c.column.name)[naming] for c in keys),
+            epoch,
+        ),
+        tuple(bound.get(k.lower(), "") for k in segment.key),
+        tuple((c.id, c.column.type.name, c.column.type.scale) for c in keys),
+        tuple(columns),
+        tuple(origin),
+        position,
+        tuple(
+            (binding.name, fill)
+            for c in segment.added
+            if (binding := bindings.get(c.id)) is not None
+            and binding.name
+            and binding.writable
+            and (fill := fill_of(c)) is not None
+        ),
+        matches,
+        refusal,
+    )
+
+
+def _matcher(where: str, columns: Sequence[ShardColumn], rows: RowFormat) -> Condition:
+    """The condition on images with these columns; raises ``UnsupportedDDL``."""
+    places = {c.column.name.lower(): n for n, c in enumerate(columns)}
+    if missing := [name for name in column_names(where) if name not in places]:
+        raise UnsupportedDDL(
+            f"where names {', '.join(missing)}, which the shard does not have here",
+            hint="let the condition of the route name columns that all of its shards have",
+        )
+    named = {}
+    for name in column_names(where):
+        kind = columns[places[name]].column.type
+        named[name] = ConditionColumn(places[name], kind, partial(_text_of, rows.encoder(kind)))
+    return condition_on(where, named)
+
+
+def _text_of(how: Encoder, value: Any) -> str | None:
+    return how.encode([value])[0]

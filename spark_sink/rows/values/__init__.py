@@ -1,0 +1,1 @@
+"""One value: from Debezium's form to the text that a target takes. Pure."""

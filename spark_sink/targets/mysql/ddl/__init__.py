@@ -1,0 +1,1 @@
+"""DDL on a MySQL target: executed once, whatever crashes when."""

@@ -1,0 +1,371 @@
+"""Executes DDL on the target so that no statement runs twice, whatever crashes when.
+
+DDL is not transactional in MySQL. Theory of operation of ``execute``:
+
+1. Take the target's DDL lock (a named lock of the server). A statement whose connection was
+   lost keeps it until the server is done with it, so nobody looks at a half-way state. A TiDB goes
+   on with a statement whose session, or whose server, is gone: there the cluster's queue tells.
+2. Look the statement up in the journal. ``done`` and it is over. Without an entry, or after the
+   target refused it: journal ``intent`` with the table's CREATE statement of now.
+3. Decide by the table's real schema. As it was at the intent: execute. As the statement makes
+   it: a crash came between executing and journalling, it is done. Anything else: somebody
+   changed the target; refused, until the table is again one of the two. A table, or a column of a
+   table, that somebody made before its statement came is taken if it accepts the rows.
+   The intents of the table's other statements are settled first in the same way: with this one
+   executed, the table would be neither of their two.
+4. After executing, read the table back and compare it with what the statement should make of
+   it; then journal ``done``.
+
+A statement that changes rows (``StatementKind.ROWS``) is repeated instead, a part of the rows
+in each transaction, until it finds none; begun anew after a crash it goes on with what is left.
+
+An error of the target is journalled as ``refused`` and returned; the next call begins anew. An
+error that tells of the server's state (lock wait timeout, deadlock, lost connection) leaves the
+intent and raises.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from shardmerge.schemas.ddl.apply.statements import apply_create
+from shardmerge.schemas.ddl.changes import AlterTable, CreateTable
+from shardmerge.schemas.ddl.grammar import ServerContext, parse
+from shardmerge.schemas.model.errors import SourceError, TargetError
+from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.model.tables import TableSchema
+from shardmerge.schemas.records.events import StatementKind, TargetStatement
+from shardmerge.spark_sink.process.failpoints import reach
+from shardmerge.spark_sink.targets.interface import JournalEntry
+from shardmerge.spark_sink.targets.mysql.control import ControlStore
+from shardmerge.spark_sink.targets.mysql.server_errors import LOCK_WAIT_TIMEOUT
+from shardmerge.spark_sink.targets.mysql.session import MySqlSession
+
+from .introspection import (
+    column_there_already,
+    difference,
+    is_same,
+    make_database,
+    misfit,
+    schema_after,
+    schema_of,
+    server_context,
+    show_create,
+    unfinished_job,
+)
+from .rows_in_the_way import rows_in_the_way
+
+_NOT_THAT_WAY = (1800, 1845, 1846)
+"""ER_UNKNOWN_ALTER_ALGORITHM, ER_ALTER_OPERATION_NOT_SUPPORTED, …_REASON."""
+_VERBS = ("CREATE TABLE", "ALTER TABLE", "UPDATE", "DELETE FROM")
+ROWS_AT_A_TIME = 10_000
+"""Of a statement that changes rows: bounds what one transaction locks, and what a crash undoes."""
+
+
+_Place: TypeAlias = tuple[str, str, str, int, int]
+"""Pipeline, database and name of the target, version, ordinal: the journal's key."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """An entry, and whether the next call begins anew: nothing was executed."""
+
+    entry: JournalEntry
+    anew: bool = False
+
+
+class Journal:
+    """The DDL executor of one pipeline.
+
+    Args:
+        session: No transaction may be open on it.
+        control: On the same session.
+        epoch: The writer epoch: an older writer executes nothing.
+        lock_wait_timeout_s: Bound of the wait for another statement on the same target.
+        online: Whether an ALTER TABLE that would lock out readers or writers is refused.
+        told_by: Names of columns that tell a row's shard; people are told them.
+    """
+
+    def __init__(
+        self,
+        session: MySqlSession,
+        control: ControlStore,
+        pipeline: str,
+        epoch: int,
+        lock_wait_timeout_s: int = 30,
+        *,
+        online: bool = False,
+        told_by: Collection[str] = (),
+    ) -> None:
+        self._session = session
+        self._told_by = told_by
+        self._control = control
+        self._pipeline = pipeline
+        self._epoch = epoch
+        self._wait_s = lock_wait_timeout_s
+        self._online = online
+        self._table = control.table("ddl_journal")
+
+    def load(self) -> dict[tuple[TargetTable, int, int], JournalEntry]:
+        """(target, version, ordinal) → entry, of every statement that was ever begun."""
+        return {
+            (TargetTable(database, table), int(version), int(ordinal)): JournalEntry(state, error)
+            for database, table, version, ordinal, state, error in self._session.query(
+                "SELECT target_database, target_table, version, ordinal, state, error"
+                f" FROM {self._table} WHERE pipeline = %s",
+                (self._pipeline,),
+            )
+        }
+
+    def execute(
+        self, target: TargetTable, version: int, ordinal: int, statement: TargetStatement
+    ) -> JournalEntry:
+        """Execute a statement, or find out that it was executed; see the module's text.
+
+        Returns:
+            ``done``, or ``refused`` with the reason.
+
+        Raises:
+            TargetError: With ``retryable``, when the target cannot execute it now; without,
+                when another writer took over.
+        """
+        place = (self._pipeline, target.database, target.table, version, ordinal)
+        with self._locked(target):
+            with self._session.transaction():
+                self._control.fence(self._epoch)
+            stored = self._session.query(
+                f"SELECT state, schema_before FROM {self._table} WHERE pipeline = %s"
+                " AND target_database = %s AND target_table = %s AND version = %s"
+                " AND ordinal = %s",
+                place,
+            )
+            if stored and stored[0][0] == "done":
+                return JournalEntry("done")
+            if statement.kind is StatementKind.ROWS:
+                entry = self._change_rows(statement.sql)
+                self._store(place, statement.sql, entry, None)
+                return entry
+            make_database(self._session, target.database)
+            self._wait_for_nothing(target)
+            real = show_create(self._session, target)
+            context = server_context(self._session, target.database)
+            self._settle_others(target, place, real, context)
+            before = stored[0][1] if stored else None
+            if before is None:
+                before = real
+                self._store(place, statement.sql, JournalEntry("intent"), before)
+            reach("statement-begun")
+            outcome = self._run(target, statement.sql, before, real, context)
+            kept = None if outcome.anew else before
+            self._store(place, statement.sql, outcome.entry, kept)
+            reach("statement-done")
+            return outcome.entry
+
+    def _wait_for_nothing(self, target: TargetTable) -> None:
+        """Be sure that the target's TiDB has no statement on the table in its queue.
+
+        Raises:
+            TargetError: It has one (``retryable``): what the table will be is not known yet.
+        """
+        if not self._session.is_tidb:
+            return
+        job = unfinished_job(self._session, target)
+        if job:
+            raise TargetError(
+                f"a statement on {target} whose session is gone is still executed: {job}",
+                retryable=True,
+                hint="it is waited for: see ADMIN SHOW DDL JOBS on the target",
+            )
+
+    def _settle_others(
+        self, target: TargetTable, place: _Place, real: str, context: ServerContext
+    ) -> None:
+        """Find out what became of the target's other statements that were begun.
+
+        What was not executed, or cannot be told from somebody's change, begins anew when it is
+        executed again.
+        """
+        for version, ordinal, state, sql, before, error in self._session.query(
+            f"SELECT version, ordinal, state, statement, schema_before, error FROM {self._table}"
+            " WHERE pipeline = %s AND target_database = %s AND target_table = %s"
+            " AND state <> 'done' AND schema_before IS NOT NULL",
+            place[:3],
+        ):
+            other = (*place[:3], int(version), int(ordinal))
+            if other == place:
+                continue
+            entry = JournalEntry(state, error)
+            if real != before and self._is_executed(target, sql, before, real, context):
+                entry = JournalEntry("done")
+            self._store(other, sql, entry, None)
+
+    def _is_executed(
+        self, target: TargetTable, sql: str, before: str, real: str, context: ServerContext
+    ) -> bool:
+        """Whether a table is what a statement makes of it."""
+        try:
+            statement = parse(sql, context)
+            expected = schema_after(schema_of(before, context), statement, target, context)
+            return is_same(expected, schema_of(real, context))
+        except SourceError:
+            return False
+
+    def note(self, target: TargetTable, version: int, ordinal: int, what: str) -> None:
+        """Store what is no statement; see ``StatementJournal``."""
+        place = (self._pipeline, target.database, target.table, version, ordinal)
+        with self._session.transaction():
+            self._control.fence(self._epoch)
+            self._store(place, what, JournalEntry("done"), None)
+
+    def stage(self, target: TargetTable) -> str:
+        """What the server's process list says of our statement on a table; "" when it has none.
+
+        Source: MySQL manual, "Accessing the Process List"; the progress in percent is MariaDB's.
+        """
+        ours = tuple(f"{verb} {target.sql}" for verb in _VERBS)
+        for row in self._session.query("SHOW FULL PROCESSLIST"):
+            seconds, state, text, *percent = row[5:]
+            if (text or "").startswith(ours):
+                done = f", {percent[0]}% of this stage" if percent and percent[0] else ""
+                return f"{state or 'running'}, for {seconds} s{done}"
+        return ""
+
+    def change_rows(self, sql: str) -> None:
+        """Repeat a statement, a part of the rows in each transaction, until it changes no row.
+
+        Raises:
+            TargetError: The target refuses it, cannot execute it now (``retryable``), or another
+                writer took over (without ``statement``).
+        """
+        changed = 1
+        while changed:
+            with self._session.transaction():
+                self._control.fence(self._epoch)
+                changed = self._session.execute(f"{sql} LIMIT {ROWS_AT_A_TIME}")
+            reach("rows-changed")
+
+    def _change_rows(self, sql: str) -> JournalEntry:
+        try:
+            self.change_rows(sql)
+        except TargetError as error:
+            if error.retryable or not error.statement:
+                raise
+            return JournalEntry("refused", error.message)
+        return JournalEntry("done")
+
+    def _run(
+        self, target: TargetTable, sql: str, before: str, real: str, context: ServerContext
+    ) -> _Outcome:
+        """Execute the statement unless the table's real schema shows that it was."""
+        try:
+            statement = parse(sql, context)
+            schema_before = schema_of(before, context)
+            now = schema_of(real, context)
+            if isinstance(statement, CreateTable) and schema_before is not None:
+                return _accept(target, apply_create(statement, context), now)
+            if real == before and isinstance(statement, AlterTable) and now is not None:
+                reason = column_there_already(now, statement, target, context)
+                if reason is not None:
+                    return _Outcome(JournalEntry("refused" if reason else "done", reason), True)
+            expected = schema_after(schema_before, statement, target, context)
+        except SourceError as error:
+            reason = f"not executed, because its effect cannot be verified: {error}"
+            return _Outcome(JournalEntry("refused", reason), anew=real == before)
+        if real != before:
+            return _compare("somebody changed the target meanwhile", expected, now)
+        try:
+            self._perform(sql)
+            reach("statement-executed")
+        except TargetError as error:
+            if error.retryable:
+                if error.number == LOCK_WAIT_TIMEOUT:
+                    error.hint = f"a transaction holds {target}: see SHOW PROCESSLIST there"
+                raise
+            message = error.message
+            if isinstance(statement, AlterTable) and now is not None:
+                found = rows_in_the_way(
+                    self._session, target, now, statement, error, told_by=self._told_by
+                )
+                message += f"; {found}" if found else ""
+            return _Outcome(JournalEntry("refused", message), anew=True)
+        try:
+            after = schema_of(show_create(self._session, target), context)
+        except SourceError as error:
+            return _Outcome(JournalEntry("refused", f"executed, but not verified: {error}"))
+        return _compare("executed, but the table is not as expected", expected, after)
+
+    def _perform(self, sql: str) -> None:
+        """Execute DDL; with ``online`` in the first way that locks nobody out.
+
+        Source: MySQL manual, "Online DDL Operations": a server refuses an ALGORITHM or a LOCK that
+        the change does not allow. INSTANT is asked for by name, because LOCK=NONE excludes it.
+        """
+        if not self._online or not sql.startswith("ALTER TABLE "):
+            self._session.execute(sql)
+            return
+        try:
+            self._session.execute(f"{sql}, ALGORITHM=INSTANT")
+        except TargetError as error:
+            if error.number not in _NOT_THAT_WAY:
+                raise
+        else:
+            return
+        try:
+            self._session.execute(f"{sql}, LOCK=NONE")
+        except TargetError as error:
+            if error.number in _NOT_THAT_WAY:
+                error.message += (
+                    "; it would lock out others: execute it by hand when that does no harm, or "
+                    "start the sink with online_ddl = false"
+                )
+            raise
+
+    def _store(self, place: _Place, sql: str, entry: JournalEntry, before: str | None) -> None:
+        self._session.execute(
+            f"REPLACE INTO {self._table} (pipeline, target_database, target_table, version,"
+            " ordinal, state, statement, schema_before, error)"
+            " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)",
+            (*place, entry.state, sql, before, entry.error),
+        )
+
+    @contextmanager
+    def _locked(self, target: TargetTable) -> Iterator[None]:
+        digest = hashlib.sha256(f"{self._pipeline} {target}".encode()).hexdigest()[:32]
+        lock = f"shardmerge-ddl-{digest}"
+        ((taken,),) = self._session.query("SELECT GET_LOCK(%s, %s)", (lock, self._wait_s))
+        if taken != 1:
+            raise TargetError(
+                f"another DDL statement of this pipeline is still running on {target}",
+                retryable=True,
+                hint="wait for it: see SHOW PROCESSLIST there",
+            )
+        try:
+            yield
+        finally:
+            # A lost connection gave the lock back when the server was done with its statement.
+            if self._session.is_open:
+                self._session.query("SELECT RELEASE_LOCK(%s)", (lock,))
+
+
+def _accept(target: TargetTable, wanted: TableSchema, there: TableSchema | None) -> _Outcome:
+    """CREATE TABLE of a table that is there: as good as executed if it accepts the same rows."""
+    reason = "it is gone again" if there is None else misfit(wanted, there)
+    if reason:
+        text = f"{target} is there already and does not fit ({reason}); change it or drop it"
+        return _Outcome(JournalEntry("refused", text), anew=True)
+    return _Outcome(JournalEntry("done"))
+
+
+def _compare(what: str, expected: TableSchema | None, real: TableSchema | None) -> _Outcome:
+    if is_same(expected, real):
+        return _Outcome(JournalEntry("done"))
+    return _Outcome(
+        JournalEntry(
+            "refused",
+            f"{what}: {difference(expected, real)}; bring the table to the expected schema",
+        )
+    )

@@ -1,0 +1,145 @@
+"""Which rows of the target keep it from taking a statement, as text for people.
+
+The server's error names one value at most. What an operator needs is the rows: their primary keys,
+and the columns that tell their shard where the target has such.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from shardmerge.schemas.ddl.changes import AddIndex, AlterTable, ChangeColumn
+from shardmerge.schemas.model.errors import TargetError
+from shardmerge.schemas.model.names import TargetTable, quote_identifier
+from shardmerge.schemas.model.tables import Index, IndexKind, TableSchema
+from shardmerge.spark_sink.targets.mysql.session import MySqlSession
+
+_DUPLICATE = frozenset({1062, 1586})
+_NULL = frozenset({1048, 1138, 1265})
+"""Among them 1265 (data truncated): what MODIFY … NOT NULL by copying the table says of a NULL."""
+_SHOWN = 3
+_SECONDS = 10
+_HINT = f"SELECT /*+ MAX_EXECUTION_TIME({_SECONDS * 1000}) */"
+"""MariaDB does not know it, and looks as long as it takes, as its ALTER did."""
+_WAY_OUT = (
+    "change these rows on their shards, or undo the change on one of them; the statement is tried "
+    "again by itself"
+)
+
+
+def rows_in_the_way(
+    session: MySqlSession,
+    target: TargetTable,
+    schema: TableSchema,
+    statement: AlterTable,
+    error: TargetError,
+    *,
+    told_by: Collection[str] = (),
+) -> str:
+    """The first rows for which a statement was refused, and what can be done; "" when not known.
+
+    Args:
+        session: Outside a transaction.
+        target: The merged table.
+        schema: As it is.
+        statement: What was refused.
+        error: How.
+        told_by: Names of columns that tell a row's shard, where the target has them.
+    """
+    key = schema.primary_key
+    names = list(key.columns) if key is not None else []
+    names += [c.name for c in schema.columns if c.name in told_by and c.name not in names]
+    if not names:
+        return ""
+    try:
+        if error.number in _DUPLICATE:
+            found = _alike(session, target, statement, names)
+        elif error.number in _NULL:
+            found = _without_value(session, target, schema, statement, names)
+        else:
+            return ""
+    except TargetError:
+        # It takes too long, or the server is away: the error itself is what is known then.
+        return ""
+    return f"{found}; {_WAY_OUT}" if found else ""
+
+
+def _without_value(
+    session: MySqlSession,
+    target: TargetTable,
+    schema: TableSchema,
+    statement: AlterTable,
+    names: Sequence[str],
+) -> str:
+    for action in statement.actions:
+        if isinstance(action, ChangeColumn) and not action.column.nullable:
+            there = schema.column(action.name)
+            if there is None or not there.nullable:
+                continue
+            rows = _rows(session, target, names, f"{quote_identifier(there.name)} IS NULL")
+            if rows:
+                return f"rows with NULL in {there.name}: {rows}"
+    return ""
+
+
+def _alike(
+    session: MySqlSession, target: TargetTable, statement: AlterTable, names: Sequence[str]
+) -> str:
+    for action in statement.actions:
+        if not isinstance(action, AddIndex) or action.index.kind is not IndexKind.UNIQUE:
+            continue
+        parts = _parts(action.index)
+        if not parts:
+            continue
+        listed = ", ".join(parts)
+        filled = " AND ".join(f"{part} IS NOT NULL" for part in parts)
+        groups = session.query(
+            f"{_HINT} {listed} FROM {target.sql} WHERE {filled} GROUP BY {listed}"
+            f" HAVING COUNT(*) > 1 LIMIT {_SHOWN}"
+        )
+        found = []
+        for values in groups:
+            same = " AND ".join(f"{part.replace('%', '%%')} = %s" for part in parts)
+            rows = _rows(session, target, names, same, values)
+            found.append(f"{', '.join(map(_shown, values))} in {rows}")
+        if found:
+            columns = ", ".join(part.column for part in action.index.parts)
+            return f"rows alike in ({columns}): {'; '.join(found)}"
+    return ""
+
+
+def _parts(index: Index) -> list[str]:
+    """What an index compares; empty where it compares an expression."""
+    if any(not part.column for part in index.parts):
+        return []
+    return [
+        f"LEFT({quote_identifier(part.column)}, {part.length})"
+        if part.length
+        else quote_identifier(part.column)
+        for part in index.parts
+    ]
+
+
+def _rows(
+    session: MySqlSession,
+    target: TargetTable,
+    names: Sequence[str],
+    where: str,
+    values: Sequence[object] = (),
+) -> str:
+    """The first rows, each as its key and what tells its shard."""
+    listed = ", ".join(map(quote_identifier, names))
+    if values:
+        listed = listed.replace("%", "%%")
+    rows = session.query(
+        f"{_HINT} {listed} FROM {target.sql} WHERE {where} LIMIT {_SHOWN + 1}", values
+    )
+    texts = [
+        "(" + ", ".join(f"{n}={_shown(v)}" for n, v in zip(names, row, strict=True)) + ")"
+        for row in rows[:_SHOWN]
+    ]
+    return " and ".join(texts) + (" and more" if len(rows) > _SHOWN else "")
+
+
+def _shown(value: object) -> str:
+    return f"0x{value.hex()}" if isinstance(value, bytes) else repr(value)

@@ -1,0 +1,1 @@
+"""Rows into a MySQL target: ranges are read, folded, written and committed."""

@@ -1,0 +1,121 @@
+"""Runs the tasks of a plan: in the driver when they are few, as a Spark job otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+
+from py4j.protocol import Py4JJavaError
+
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.spark_sink.kafka.range_reader import LARGE_FETCH_WAIT_MS
+from shardmerge.spark_sink.planning.ranges import (
+    RangeResult,
+    RangeTask,
+    TaskFailure,
+    by_reading,
+    offsets_in,
+)
+from shardmerge.spark_sink.process.python_workers import in_worker
+from shardmerge.spark_sink.process.settings import SinkSettings
+from shardmerge.spark_sink.process.spark_session import SparkStart, start_spark
+
+from .connection import ApplyConfig, close_connections
+from .task_runs import run_tasks
+
+_SLICES_PER_CORE = 4
+_SHARES_PER_WRITER = 2
+
+
+class BatchRunner:
+    """Runs batches; Spark starts in the background, since small batches do not need it.
+
+    Attributes:
+        spark: As it starts.
+    """
+
+    def __init__(self, settings: SinkSettings, config: ApplyConfig, min_records: int) -> None:
+        self._config = config
+        self._min_records = min_records
+        self.spark = SparkStart(lambda: start_spark(settings), "Java 17 and 450 MB")
+
+    def start(self) -> None:
+        """Begin to start Spark."""
+        self.spark.begin()
+
+    @property
+    def applies_in_step(self) -> bool:
+        """See ``Batches``."""
+        return True
+
+    def bound(self, records: int) -> int:
+        """At most that many records, fewer while Spark starts: they are applied in the driver."""
+        return min(records, self._min_records - 1) if self.spark.is_starting else records
+
+    def run(self, tasks: Sequence[RangeTask]) -> Iterator[RangeResult | TaskFailure]:
+        """Apply the tasks; results come in any order.
+
+        Raises:
+            ConfigError: Spark could not be started.
+        """
+        if offsets_in(tasks) < self._min_records:
+            # What is applied together is side by side: of one target, in step or not.
+            yield from run_tasks([sorted(tasks, key=_way)], self._config)
+            return
+        context = self.spark.session().sparkContext
+        cores, connections = context.defaultParallelism, self._config.connections
+        units = units_of(tasks, cores * connections)
+        # Where a worker writes by several connections, these share the units of a slice.
+        slices = min(len(units), cores * (_SLICES_PER_CORE if connections == 1 else 1))
+        # Every slice gets large and small units.
+        dealt = [unit for first in range(slices) for unit in units[first::slices]]
+        config = replace(self._config, fetch_wait_ms=LARGE_FETCH_WAIT_MS)
+        job = context.parallelize(dealt, slices).mapPartitions(
+            partial(in_worker, partial(run_tasks, config=config))
+        )
+        try:
+            results = job.collect()
+        except Py4JJavaError as error:
+            yield TaskFailure(f"Spark's job failed: {error.java_exception}", "see the log of Spark")
+            return
+        yield from results
+
+    def stop(self) -> None:
+        """Close the driver's own connections; stop Spark, if it runs."""
+        close_connections()
+        self.spark.stop()
+
+
+def units_of(tasks: Sequence[RangeTask], writers: int) -> list[tuple[RangeTask, ...]]:
+    """What is applied together when there is a lot, largest first: the partitions of a topic.
+
+    They are parts of one shard, whose rows lie side by side in the target, or of the shards of a
+    shared topic. A topic that would keep one of the writers busy while the others have nothing left
+    is cut into several units, but not what is read together, nor shards that are applied in step.
+    """
+    by_topic: dict[tuple[str, int], list[tuple[RangeTask, ...]]] = {}
+    for reading in by_reading(tasks):
+        first = reading[0]
+        by_topic.setdefault((first.topic, min(first.reading, 0)), []).append(reading)
+    share = offsets_in(tasks) / (_SHARES_PER_WRITER * writers)
+    units: list[tuple[RangeTask, ...]] = []
+    todo = list(by_topic.values())
+    while todo:
+        readings = todo.pop()
+        unit = tuple(task for reading in readings for task in reading)
+        if unit[0].step is not None:
+            units.append(tuple(sorted(unit, key=_shard)))
+        elif len(readings) > 1 and offsets_in(unit) > share:
+            todo += [readings[::2], readings[1::2]]
+        else:
+            units.append(unit)
+    return sorted(units, key=offsets_in, reverse=True)
+
+
+def _way(task: RangeTask) -> tuple[TargetTable, bool, bool]:
+    return task.stream.target, task.step is not None, task.stream.undoes
+
+
+def _shard(task: RangeTask) -> tuple[TargetTable, ShardId]:
+    return task.stream.target, task.stream.shard

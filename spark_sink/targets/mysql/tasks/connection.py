@@ -1,0 +1,178 @@
+"""What a worker process keeps open over tasks and batches: a consumer, a target session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from threading import Lock
+
+from shardmerge.connectors.kafka.registry import RegistryAddress
+from shardmerge.schemas.model.names import TargetTable
+from shardmerge.spark_sink.kafka.range_reader import SMALL_FETCH_WAIT_MS, RowReader
+from shardmerge.spark_sink.rows.decoding.row_avro import row_format
+from shardmerge.spark_sink.rows.folding.keyless import KeylessBatch
+from shardmerge.spark_sink.rows.folding.row_batches import Batch
+from shardmerge.spark_sink.targets.mysql import tidb_loads
+from shardmerge.spark_sink.targets.mysql.control import ControlStore
+from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
+
+from .bulk import TableShape, read_shape, write_batch, write_keyless
+
+ROUND_RECORDS = 200_000
+"""Most records of one round: bounds the memory of a worker whatever the backlog."""
+ROUND_BYTES = 128 << 20
+TIDB_ROUND_RECORDS, TIDB_CONNECTIONS = 10_000, 4
+"""Measured by ``benchmarks/tidb_load.py``."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyConfig:
+    """What a task needs to know of the world; picklable.
+
+    Attributes:
+        registry: Of the rows' schemas; None: rows are in JSON.
+        fetch_wait_ms: See ``range_reader``.
+        connections: How many a process writes by, side by side, when there is a lot to write.
+    """
+
+    bootstrap_servers: str
+    target: MySqlAddress
+    control_database: str
+    pipeline: str
+    lock_wait_timeout_s: int = 30
+    registry: RegistryAddress | None = None
+    round_records: int = ROUND_RECORDS
+    round_bytes: int = ROUND_BYTES
+    fetch_wait_ms: int = SMALL_FETCH_WAIT_MS
+    connections: int = 1
+
+    def for_kind(self, kind: str) -> ApplyConfig:
+        """With transactions of the size, and as many at once, as that kind of target is fast by."""
+        if kind != "tidb":
+            return self
+        return replace(
+            self,
+            round_records=min(self.round_records, TIDB_ROUND_RECORDS),
+            round_bytes=min(self.round_bytes, tidb_loads.ROUND_BYTES),
+            connections=TIDB_CONNECTIONS,
+        )
+
+
+class TaskConnection:
+    """A consumer and a target session, kept by a worker process over tasks and batches.
+
+    Attributes:
+        round_records: Most records of one transaction. It becomes less where the target refuses a
+            transaction for its size, and stays so as long as this process lives.
+    """
+
+    def __init__(self, config: ApplyConfig) -> None:
+        self.config = config
+        self.session = MySqlSession(config.target, lock_wait_timeout_s=config.lock_wait_timeout_s)
+        self.control = ControlStore(self.session, config.control_database, config.pipeline)
+        self.rows = row_format(config.registry)
+        self.round_records = config.round_records
+        self._reader: RowReader | None = None
+        self._shapes: dict[TargetTable, tuple[int, TableShape]] = {}
+
+    @property
+    def reader(self) -> RowReader:
+        """Made when it is needed."""
+        if self._reader is None:
+            self._reader = RowReader(self.config.bootstrap_servers, self.config.fetch_wait_ms)
+        return self._reader
+
+    def shape(self, target: TargetTable) -> TableShape:
+        """The target's keys, looked up once per statement that the sink executed on it."""
+        executed = self.control.executed_statements(target)
+        known = self._shapes.get(target)
+        if known is None or known[0] != executed:
+            known = (executed, read_shape(self.session, target))
+            self._shapes[target] = known
+        return known[1]
+
+    def shrink_rounds(self, records: int) -> bool:
+        """Halve what one transaction holds, after one of so many records was too large.
+
+        Returns:
+            False for one record: there is nothing to halve.
+        """
+        self.round_records = max(1, min(self.round_records, records) // 2)
+        return records > 1
+
+    def write(
+        self, target: TargetTable, batches: Sequence[Batch | KeylessBatch]
+    ) -> list[int | None]:
+        """Write batches in the open transaction; raises ``TargetError``.
+
+        Returns:
+            By how many rows the table grew at most with each of them; None where that is not known.
+        """
+        if not batches:
+            return []
+        shape, grown = self.shape(target), list[int | None]()
+        # What TiDB counts was not measured.
+        is_counted = not self.session.is_tidb
+        for batch in batches:
+            if isinstance(batch, KeylessBatch):
+                write_keyless(self.session, target, batch)
+                grown.append(None)
+            else:
+                found = write_batch(self.session, target, shape, batch)
+                grown.append(found if is_counted else None)
+        return grown
+
+    def close(self) -> None:
+        """Close both; what is used again connects again."""
+        self.session.close()
+        self._shapes.clear()
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            reader.close()
+
+
+class _Kept:
+    """A process's connections of one configuration: those at work, and those that wait."""
+
+    def __init__(self) -> None:
+        self.all: list[TaskConnection] = []
+        self.idle: list[TaskConnection] = []
+
+
+_kept: dict[ApplyConfig, _Kept] = {}
+"""Spark keeps its Python workers over tasks."""
+_keeping = Lock()
+
+
+@contextmanager
+def kept_connection(config: ApplyConfig) -> Iterator[TaskConnection]:
+    """A connection of this process that nobody else uses meanwhile; made when all are in use.
+
+    After an exception the connection is closed, in whatever state it is: its next user connects
+    again. What one of them learned of the size of transactions holds for the others.
+    """
+    with _keeping:
+        kept = _kept.setdefault(config, _Kept())
+        if not kept.idle:
+            kept.idle.append(TaskConnection(config))
+            kept.all.append(kept.idle[-1])
+        connection = kept.idle.pop()
+        connection.round_records = min(one.round_records for one in kept.all)
+    try:
+        yield connection
+    except Exception:
+        connection.close()
+        raise
+    finally:
+        with _keeping:
+            kept.idle.append(connection)
+
+
+def close_connections() -> None:
+    """Close what this process kept open for its tasks; none of it is in use."""
+    with _keeping:
+        for kept in _kept.values():
+            for connection in kept.all:
+                connection.close()
+        _kept.clear()

@@ -1,0 +1,164 @@
+"""Finds the row that the target refuses among many that were written together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from shardmerge.schemas.model.errors import StackError, TargetError
+from shardmerge.schemas.model.position import SourcePosition
+from shardmerge.spark_sink.barrier.partitions import Partition
+from shardmerge.spark_sink.kafka.range_reader import OffsetRange
+from shardmerge.spark_sink.kafka.shard_demux import open_ranges
+from shardmerge.spark_sink.planning.ranges import RangeTask
+from shardmerge.spark_sink.rows.decoding.row_envelope import DELETE, UndecodableRow
+from shardmerge.spark_sink.rows.folding.row_blocks import RefusedRow
+from shardmerge.spark_sink.rows.folding.row_fold import RowFold
+from shardmerge.spark_sink.rows.folding.segment_plan import Refusal
+from shardmerge.spark_sink.targets.mysql.server_errors import TRANSACTION_TOO_LARGE
+
+from .connection import TaskConnection
+
+DUPLICATE_KEY = 1062
+_HINTS = {
+    DUPLICATE_KEY: "another row has this unique key, perhaps of another shard: change one of them, "
+    "or drop the unique key on the target's shards",
+    1048: "the target's column must accept NULL",
+    1452: "the target has a foreign key that the row does not meet: drop it on the target",
+    1451: "another table refers to the row: drop that foreign key on the target",
+    1146: "the target table is missing: somebody dropped it",
+    1054: "the target lacks a column that was made for this row: somebody changed the target",
+    1153: "raise max_allowed_packet on the target",
+    1301: "raise max_allowed_packet on the target",
+    8004: "raise txn-total-size-limit of the target's TiDB",
+    8025: "raise txn-entry-size-limit of the target's TiDB",
+    8175: "raise tidb_mem_quota_query on the target",
+    8176: "raise tidb_server_memory_limit on the target",
+}
+
+
+def find_refused(
+    task: RangeTask, start: int, end: int, connection: TaskConnection, cause: TargetError
+) -> RefusedRow | TargetError:
+    """The first row whose prefix of ``[start, end)`` the target refuses, by bisection.
+
+    Reads the range again; every probe is rolled back. When the whole range is accepted now, the
+    error was not a row's: it is returned as it is, to be tried again.
+    """
+    wanted = OffsetRange(task.topic, task.partition, start, end, task.part)
+    cursor = open_ranges(connection.reader, [wanted], connection.rows)
+    records: list[tuple[int, bytes]] = []
+    while cursor.is_open:
+        for some in cursor.read():
+            both = zip(some.offsets, some.values, strict=True)
+            records += [(offset, value) for offset, value in both if value is not None]
+    found = _first(len(records), lambda count: _probe([(task, records[:count])], connection))
+    if found is None:
+        cause.retryable = True
+        return cause
+    index, refusal = found
+    return RefusedRow(records[index][0], refusal)
+
+
+Prefix: TypeAlias = tuple[RangeTask, tuple[list[int], list[bytes]], list[SourcePosition]]
+"""Of a partition of a shard in step: task, offsets and values of first records, their places."""
+
+
+def find_refused_in_step(
+    prefixes: Sequence[Prefix], connection: TaskConnection
+) -> tuple[Partition, RefusedRow] | None:
+    """The first row in binlog order whose prefix the target refuses, by bisection.
+
+    Every probe is rolled back. None when all records are accepted now.
+    """
+    # At one place the delete of a primary-key update comes before its create.
+    order = sorted(
+        (place.sort_key, not _is_delete(value, connection), number, index)
+        for number, (_, (_, values), places) in enumerate(prefixes)
+        for index, (value, place) in enumerate(zip(values, places, strict=True))
+    )
+
+    def probe(count: int) -> TargetError | RefusedRow | None:
+        counts = Counter(number for _, _, number, _ in order[:count])
+        shorter = [
+            (task, [*zip(offsets[: counts[n]], values[: counts[n]], strict=True)])
+            for n, (task, (offsets, values), _) in enumerate(prefixes)
+            if counts[n]
+        ]
+        return _probe(shorter, connection)
+
+    found = _first(len(order), probe)
+    if found is None:
+        return None
+    first, refusal = found
+    _, _, number, index = order[first]
+    task, (offsets, _), _ = prefixes[number]
+    return task.place, RefusedRow(offsets[index], refusal)
+
+
+def _first(
+    records: int, probe: Callable[[int], TargetError | RefusedRow | None]
+) -> tuple[int, Refusal] | None:
+    """The number of the first record that is refused, and why; None when none is.
+
+    Args:
+        records: How many there are.
+        probe: Number of records → what is wrong with the first so many.
+    """
+    good, bad = 0, records
+    error = probe(bad)
+    if error is None:
+        return None
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        found = probe(middle)
+        if found is None:
+            good = middle
+        else:
+            bad, error = middle, found
+    return bad - 1, error.refusal if isinstance(error, RefusedRow) else _refusal(error)
+
+
+def _is_delete(value: bytes, connection: TaskConnection) -> bool:
+    try:
+        return connection.rows.decode(value).op == DELETE
+    except (UndecodableRow, StackError):
+        return False
+
+
+def _refusal(error: TargetError) -> Refusal:
+    hint = _HINTS.get(error.number, "change the row on the shard, or what the target accepts")
+    return Refusal(
+        f"the target refuses the row: {error.message}", hint, error.number == DUPLICATE_KEY
+    )
+
+
+class _RollBack(Exception):
+    """Ends a probe's transaction."""
+
+
+def _probe(
+    prefixes: Sequence[tuple[RangeTask, list[tuple[int, bytes]]]], connection: TaskConnection
+) -> TargetError | RefusedRow | None:
+    """What is wrong with records of a shard; None when the target accepts them. Nothing is kept."""
+    folds = []
+    for task, records in prefixes:
+        fold = RowFold(task.stream, task.bindings, rows=connection.rows, partition=task.partition)
+        fold.add_all([offset for offset, _ in records], [value for _, value in records])
+        folds.append(fold)
+    if not folds:
+        return None
+    try:
+        batches = folds[0].batches(folds[1:])
+        with connection.session.transaction():
+            connection.write(prefixes[0][0].stream.target, batches)
+            raise _RollBack
+    except _RollBack:
+        return None
+    except RefusedRow as error:
+        return error
+    except TargetError as error:
+        if error.retryable and error.number not in TRANSACTION_TOO_LARGE:
+            raise
+        return error

@@ -1,0 +1,56 @@
+"""What runs in Spark's Python workers, and in the driver for small batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from shardmerge.schemas.model.errors import ContractError, ShardMergeError
+from shardmerge.spark_sink.barrier.partitions import Partition
+from shardmerge.spark_sink.planning.ranges import RangeResult, RangeTask, TaskFailure
+
+from .apply_ranges import apply_tasks
+from .connection import ApplyConfig
+
+
+def run_tasks(
+    units: Iterable[Sequence[RangeTask]], config: ApplyConfig
+) -> Iterator[RangeResult | TaskFailure]:
+    """Apply ranges, unit by unit; an error becomes the last value instead of an exception.
+
+    The tasks of a unit that are of one target are applied together. Several units are applied side
+    by side, by as many connections as the configuration says; each of these ends with an error of
+    its own. The function of ``mapPartitions``: an exception there would lose the results before it
+    and come back as Java's text of a Python traceback.
+    """
+    if config.connections == 1:
+        yield from _run(units, config)
+        return
+    waiting = list(units)
+    if len(waiting) < 2:
+        yield from _run(waiting, config)
+        return
+    # Each thread takes the next unit when it is done with one: a list's iterator is safe for that.
+    shared = iter(waiting)
+    count = min(config.connections, len(waiting))
+    with ThreadPoolExecutor(count, "writer") as pool:
+        running = [pool.submit(lambda: list(_run(shared, config))) for _ in range(count)]
+        for ended in running:
+            yield from ended.result()
+
+
+def _run(
+    units: Iterable[Sequence[RangeTask]], config: ApplyConfig
+) -> Iterator[RangeResult | TaskFailure]:
+    unit: Sequence[RangeTask] = ()
+    done: set[Partition] = set()
+    try:
+        for unit in units:
+            for result in apply_tasks(unit, config):
+                done.add(result.place)
+                yield result
+    except ShardMergeError as error:
+        # A unit's results come in the order of its tasks' targets.
+        target = next((task.stream.target for task in unit if task.place not in done), None)
+        final = isinstance(error, ContractError)
+        yield TaskFailure(error.message, error.hint, final=final, target=target)

@@ -1,0 +1,113 @@
+"""The tasks that take back what a shard brought, since all of it comes again (``restarts``).
+
+All rows of a shard's tasks are one transaction, which moves its partitions from the ends of their
+ranges to the starts, or part of the way where the target takes no transaction of that size. A
+shard with a row that cannot be taken back is held there as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.model.position import SourcePosition
+from shardmerge.spark_sink.kafka.range_reader import OffsetRange
+from shardmerge.spark_sink.kafka.shard_demux import open_ranges
+from shardmerge.spark_sink.planning.ranges import RangeResult, RangeTask, RowHold
+from shardmerge.spark_sink.rows.folding.row_blocks import RefusedRow
+from shardmerge.spark_sink.rows.folding.row_fold import RowFold, Stop
+
+from .bulk import load_lines
+from .connection import TaskConnection
+from .rounds import Lane, RefusedRound, Round, commit
+
+
+def take_back(tasks: Sequence[RangeTask], connection: TaskConnection) -> list[RangeResult]:
+    """Take the rows of ranges back.
+
+    Args:
+        tasks: Of one target; their streams ``undo``.
+        connection: What is kept open over tasks.
+
+    Returns, Raises:
+        As ``apply_together``.
+    """
+    by_shard: dict[ShardId, list[RangeTask]] = {}
+    for task in tasks:
+        by_shard.setdefault(task.stream.shard, []).append(task)
+    return [result for some in by_shard.values() for result in _take_back(some, connection)]
+
+
+def _take_back(tasks: Sequence[RangeTask], connection: TaskConnection) -> list[RangeResult]:
+    most = max(1, connection.round_records // len(tasks))
+    tasks = [
+        replace(task, start_offset=max(task.start_offset, task.end_offset - most)) for task in tasks
+    ]
+    rounds = _read(tasks, connection)
+    stops = [r.fold.end for r in rounds if r.fold.end is not None]
+    if stops:
+        return _held(rounds, stops[0])
+    try:
+        commit(rounds, connection)
+    except (RefusedRow, RefusedRound) as refused:
+        return _held(rounds, _refusal(rounds, refused))
+    for r in rounds:
+        r.take()
+    return [r.lane.result for r in rounds]
+
+
+def _read(tasks: Sequence[RangeTask], connection: TaskConnection) -> list[Round]:
+    lanes = {task.place: Lane.of(task) for task in tasks}
+    lines_of = load_lines if connection.session.can_load else None
+    folds = {
+        place: RowFold(
+            lane.task.stream,
+            lane.task.bindings,
+            None,
+            connection.rows,
+            lines_of,
+            partition=lane.task.partition,
+        )
+        for place, lane in lanes.items()
+    }
+    ranges = [
+        OffsetRange(t.topic, t.partition, t.start_offset, t.end_offset, t.part) for t in tasks
+    ]
+    sizes = dict.fromkeys(lanes, 0)
+    cursor = open_ranges(connection.reader, ranges, connection.rows)
+    while cursor.is_open:
+        for records in cursor.read():
+            sizes[records.partition] += sum(map(len, filter(None, records.values)))
+            if not folds[records.partition].add_all(records.offsets, records.values):
+                cursor.leave(records.partition)
+    return [
+        Round(
+            lane,
+            lane.task.end_offset,
+            lane.task.start_offset,
+            folds[place],
+            folds[place].counts(),
+            sizes[place],
+        )
+        for place, lane in lanes.items()
+    ]
+
+
+def _held(rounds: Sequence[Round], stop: Stop) -> list[RangeResult]:
+    """Nothing moved; the first partition tells why."""
+    results = [r.lane.result for r in rounds]
+    results[0] = replace(results[0], hold=stop.hold)
+    return results
+
+
+def _refusal(rounds: Sequence[Round], refused: RefusedRow | RefusedRound) -> Stop:
+    lane = rounds[0].lane
+    if isinstance(refused, RefusedRow):
+        offset, refusal = refused.offset, refused.refusal
+        reason, hint = refusal.reason, refusal.hint
+    else:
+        offset, reason, hint = lane.task.start_offset, refused.error.message, refused.error.hint
+    position: SourcePosition = lane.task.stream.segments[-1].start
+    reason = f"what it brought cannot be taken back: {reason}"
+    return Stop(offset, position, RowHold(lane.task.stream.shard, position, offset, reason, hint))
