@@ -10,9 +10,15 @@ import click
 from shardmerge.agents.replay.bundle import Manifest
 from shardmerge.schemas.model.errors import ShardMergeError
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.file import Pipeline, parse_pipeline
+from shardmerge.schemas.pipeline.file import (
+    Pipeline,
+    parse_pipeline,
+)
 
-from .bundles import everything, write_from_kafka
+from .bundles import (
+    everything,
+    write_from_kafka,
+)
 
 
 @click.command()

@@ -16,11 +16,26 @@ from pymysql.cursors import Cursor
 
 from shardmerge.connectors.kafka.observer import Facts
 from shardmerge.schemas.model.names import ShardId
-from shardmerge.schemas.records.events import Decision, Outcome
+from shardmerge.schemas.records.events import (
+    Decision,
+    Outcome,
+)
 
 from .line import Line
-from .threeshards import CREATE, DATABASE, SHARDS, STEPS, TARGET, Step, Writer
-from .union import Comparison, compare, read_table
+from .threeshards import (
+    CREATE,
+    DATABASE,
+    SHARDS,
+    STEPS,
+    TARGET,
+    Step,
+    Writer,
+)
+from .union import (
+    Comparison,
+    compare,
+    read_table,
+)
 
 Say = Callable[[str], None]
 

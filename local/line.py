@@ -28,8 +28,15 @@ from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.debezium.connector_names import connector_name
 from shardmerge.connectors.deploy import deploy_connectors
 from shardmerge.connectors.kafka.observer import Observer
-from shardmerge.local.servers.mysql import PASSWORD, USER
-from shardmerge.local.servers.stack import CONNECTOR_SERVER_IDS, LocalStack, Ports
+from shardmerge.local.servers.mysql import (
+    PASSWORD,
+    USER,
+)
+from shardmerge.local.servers.stack import (
+    CONNECTOR_SERVER_IDS,
+    LocalStack,
+    Ports,
+)
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.pipeline.file import (
@@ -43,7 +50,14 @@ from shardmerge.schemas.pipeline.file import (
 from shardmerge.schemas.pipeline.routing import RoutingRule
 from shardmerge.schemas.pipeline.text import pipeline_text
 
-from .keeper import AGENTS, NAME, PIPELINE_FILE, SINK, specs, start_keeper
+from .keeper import (
+    AGENTS,
+    NAME,
+    PIPELINE_FILE,
+    SINK,
+    specs,
+    start_keeper,
+)
 
 Connection: TypeAlias = "pymysql.Connection[Cursor]"
 

@@ -10,17 +10,43 @@ from pathlib import Path
 from zlib import crc32
 
 from shardmerge.agents.handling.effects import Send
-from shardmerge.agents.handling.handlers import CoordinatorFold, TrackerFold
-from shardmerge.agents.replay.bundle import Bundle, Manifest, write_bundle
-from shardmerge.agents.replay.log import Refold, in_time
-from shardmerge.cli.bundles import everything, without_passwords
-from shardmerge.connectors.kafka.stored_record import Extent, StoredRecord
-from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.agents.handling.handlers import (
+    CoordinatorFold,
+    TrackerFold,
+)
+from shardmerge.agents.replay.bundle import (
+    Bundle,
+    Manifest,
+    write_bundle,
+)
+from shardmerge.agents.replay.log import (
+    Refold,
+    in_time,
+)
+from shardmerge.cli.bundles import (
+    everything,
+    without_passwords,
+)
+from shardmerge.connectors.formats.stored_record import (
+    Extent,
+    StoredRecord,
+)
+from shardmerge.schemas.model.names import (
+    ShardId,
+    TargetTable,
+)
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.file import Pipeline, parse_pipeline
+from shardmerge.schemas.pipeline.file import (
+    Pipeline,
+    parse_pipeline,
+)
 from shardmerge.schemas.pipeline.text import pipeline_text
 from shardmerge.schemas.records import codec
-from shardmerge.schemas.records.events import ChangeId, CommandKind, OperatorCommand
+from shardmerge.schemas.records.events import (
+    ChangeId,
+    CommandKind,
+    OperatorCommand,
+)
 
 Alter = Callable[[StoredRecord], Iterable[StoredRecord]]
 

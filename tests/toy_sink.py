@@ -6,21 +6,61 @@ from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 from shardmerge.schemas.lattice.origin_columns import of_shard
-from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.names import (
+    ShardId,
+    TargetTable,
+)
 from shardmerge.schemas.model.origin import origin_part
 from shardmerge.schemas.model.position import BEGINNING
 from shardmerge.schemas.pipeline.routing import RoutingRule
 from shardmerge.schemas.records.events import Decision
-from shardmerge.spark_sink.barrier.applied import Applied, CatchUp, RowProgress, Watermarks
-from shardmerge.spark_sink.barrier.barrier import Barrier, Barriers
-from shardmerge.spark_sink.barrier.decisions import Decisions, Gate, StatementKey
+from shardmerge.spark_sink.barrier.applied import (
+    Applied,
+    CatchUp,
+    RowProgress,
+    Watermarks,
+)
+from shardmerge.spark_sink.barrier.barrier import (
+    Barrier,
+    Barriers,
+)
+from shardmerge.spark_sink.barrier.decisions import (
+    Decisions,
+    Gate,
+    StatementKey,
+)
 from shardmerge.spark_sink.barrier.partitions import partitions_of
-from shardmerge.spark_sink.barrier.read_again import awaited_rereads, stands_held
-from shardmerge.spark_sink.barrier.restarts import BEGUN, UNDONE, VOID, Restart, Stage, peers
-from shardmerge.spark_sink.barrier.statements import OpenStatement, Refused, bindings, holds_rows_up
-from shardmerge.spark_sink.barrier.truncations import Truncation, emptying
-from shardmerge.spark_sink.planning.plan import BatchPlan, SinkState, plan
-from shardmerge.spark_sink.planning.ranges import RangeTask, Segment
+from shardmerge.spark_sink.barrier.read_again import (
+    awaited_rereads,
+    stands_held,
+)
+from shardmerge.spark_sink.barrier.restarts import (
+    BEGUN,
+    UNDONE,
+    VOID,
+    Restart,
+    Stage,
+    peers,
+)
+from shardmerge.spark_sink.barrier.statements import (
+    OpenStatement,
+    Refused,
+    bindings,
+    holds_rows_up,
+)
+from shardmerge.spark_sink.barrier.truncations import (
+    Truncation,
+    emptying,
+)
+from shardmerge.spark_sink.planning.plan import (
+    BatchPlan,
+    SinkState,
+    plan,
+)
+from shardmerge.spark_sink.planning.ranges import (
+    RangeTask,
+    Segment,
+)
 from shardmerge.spark_sink.rows.folding.row_fold import is_behind
 from shardmerge.spark_sink.rows.values.added_column_values import fill_of
 from tests.toy_kafka import NOTICES, Place, Row, Scanned, ToyKafka

@@ -15,9 +15,15 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import Any
 
-from shardmerge.agents.coordination.rows.rereads import is_read_as_whole, why_not_read_again
+from shardmerge.agents.coordination.rows.rereads import (
+    is_read_as_whole,
+    why_not_read_again,
+)
 from shardmerge.agents.coordination.rows.whole_readings import reloaded
-from shardmerge.agents.coordination.state.target_state import ShardState, TargetState
+from shardmerge.agents.coordination.state.target_state import (
+    ShardState,
+    TargetState,
+)
 from shardmerge.schemas.ddl.grammar import ServerContext
 from shardmerge.schemas.lattice.origin_columns import of_shard
 from shardmerge.schemas.model.policies import (
@@ -39,9 +45,18 @@ from shardmerge.schemas.target.dialects.dialect import Dialect
 from shardmerge.schemas.target.row_statements import removal
 
 from . import pessimistic
-from .decision_records import Step, obeyed, refuse, with_statement, with_warning
+from .decision_records import (
+    Step,
+    obeyed,
+    refuse,
+    with_statement,
+    with_warning,
+)
 from .identities import known_names
-from .settling import settle, settle_or_stay
+from .settling import (
+    settle,
+    settle_or_stay,
+)
 from .skips import (
     NOT_HELD,
     held_by_known,

@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from shardmerge.agents.coordination.state.target_state import Made, TargetState
+from shardmerge.agents.coordination.state.target_state import (
+    Made,
+    TargetState,
+)
 from shardmerge.schemas.lattice.joined import ShardSchema
 
 

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from shardmerge.agents.coordination.state.target_state import Hold, Pending, ShardState, TargetState
+from shardmerge.agents.coordination.state.target_state import (
+    Hold,
+    Pending,
+    ShardState,
+    TargetState,
+)
 from shardmerge.schemas.lattice.joined import ShardSchema
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.position import BEGINNING
@@ -21,7 +26,12 @@ from shardmerge.schemas.records.events import (
 )
 from shardmerge.schemas.records.reloads import Reload
 
-from .target_moves import Joined, Refusal, Settled, unmoved
+from .target_moves import (
+    Joined,
+    Refusal,
+    Settled,
+    unmoved,
+)
 
 
 @dataclass(frozen=True, slots=True)

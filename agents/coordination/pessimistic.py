@@ -25,20 +25,45 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from shardmerge.agents.coordination.rows.column_replacement import Renewals, renewals
-from shardmerge.agents.coordination.state.target_state import Made, Pending, ShardState, TargetState
+from shardmerge.agents.coordination.rows.column_replacement import (
+    Renewals,
+    renewals,
+)
+from shardmerge.agents.coordination.state.target_state import (
+    Made,
+    Pending,
+    ShardState,
+    TargetState,
+)
 from shardmerge.schemas.lattice.change_effect import change_effect
 from shardmerge.schemas.lattice.join_index import have_one_value
-from shardmerge.schemas.lattice.joined import Conflict, ShardSchema
+from shardmerge.schemas.lattice.joined import (
+    Conflict,
+    ShardSchema,
+)
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.policies import Mode
-from shardmerge.schemas.records.events import Release, SchemaChange
+from shardmerge.schemas.records.events import (
+    Release,
+    SchemaChange,
+)
 from shardmerge.schemas.target.dialects.dialect import Dialect
 from shardmerge.schemas.target.target_table import changed_comments
 
-from .ddl_lock import complete, having_made, heads
-from .decision_records import Step, emit, hold
-from .identities import Assigned, known_names
+from .ddl_lock import (
+    complete,
+    having_made,
+    heads,
+)
+from .decision_records import (
+    Step,
+    emit,
+    hold,
+)
+from .identities import (
+    Assigned,
+    known_names,
+)
 from .target_moves import (
     NO_COMMENTS,
     Refusal,

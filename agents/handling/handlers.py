@@ -16,7 +16,10 @@ from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.file import Pipeline
-from shardmerge.schemas.pipeline.source_server import server_context, utf8mb4_defaults
+from shardmerge.schemas.pipeline.source_server import (
+    server_context,
+    utf8mb4_defaults,
+)
 from shardmerge.schemas.records import codec
 from shardmerge.schemas.records.events import (
     ChangeId,
@@ -30,8 +33,19 @@ from shardmerge.schemas.records.events import (
 from shardmerge.schemas.target.dialects.dialect import Dialect
 from shardmerge.schemas.target.dialects.dialects import dialect_of
 
-from .effects import Effects, Rows, Send, SourceRecord
-from .store import TargetStates, TrackedTables, last_statement, last_statement_puts, tracked_puts
+from .effects import (
+    Effects,
+    Rows,
+    Send,
+    SourceRecord,
+)
+from .store import (
+    TargetStates,
+    TrackedTables,
+    last_statement,
+    last_statement_puts,
+    tracked_puts,
+)
 
 
 class TrackerFold:

@@ -15,12 +15,20 @@ from hashlib import blake2b
 from typing import TypeAlias
 
 from shardmerge.agents.handling.effects import Send
-from shardmerge.connectors.kafka.stored_record import StoredRecord
+from shardmerge.connectors.formats.stored_record import StoredRecord
 from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.records import codec
-from shardmerge.schemas.records.events import ChangeId, Decision, OperatorCommand, SchemaChange
+from shardmerge.schemas.records.events import (
+    ChangeId,
+    Decision,
+    OperatorCommand,
+    SchemaChange,
+)
 
-from .details import details, key_text
+from .details import (
+    details,
+    key_text,
+)
 
 Identity: TypeAlias = str
 """What a record is the only one of, in words: a decision's key, a change's id with its target."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from shardmerge.connectors.kafka.stored_record import StoredRecord
+from shardmerge.connectors.formats.stored_record import StoredRecord
 from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.records import codec
 from shardmerge.schemas.records.plain import to_plain

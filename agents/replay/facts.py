@@ -7,10 +7,21 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from shardmerge.agents.coordination.state.target_state import Hold, ShardState, TargetState
+from shardmerge.agents.coordination.state.target_state import (
+    Hold,
+    ShardState,
+    TargetState,
+)
 from shardmerge.schemas.lattice.joined import ShardSchema
-from shardmerge.schemas.model.mysql_text import check_clause, column_definition, index_clause
-from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.mysql_text import (
+    check_clause,
+    column_definition,
+    index_clause,
+)
+from shardmerge.schemas.model.names import (
+    ShardId,
+    TargetTable,
+)
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import TableSchema
 from shardmerge.schemas.records.plain import to_plain

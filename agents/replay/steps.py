@@ -7,16 +7,25 @@ from dataclasses import dataclass, replace
 
 from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.agents.handling.effects import Effects
-from shardmerge.agents.handling.handlers import CoordinatorFold, TrackerFold
-from shardmerge.connectors.kafka.stored_record import StoredRecord
-from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.agents.handling.handlers import (
+    CoordinatorFold,
+    TrackerFold,
+)
+from shardmerge.connectors.formats.stored_record import StoredRecord
+from shardmerge.schemas.model.names import (
+    ShardId,
+    TargetTable,
+)
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.file import Pipeline
 from shardmerge.schemas.records import codec
 from shardmerge.schemas.records.codec import Record
 from shardmerge.schemas.records.events import Decision
 
-from .log import OnePartition, Refold
+from .log import (
+    OnePartition,
+    Refold,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,25 @@ from typing import Any
 from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.records.codec import Record
-from shardmerge.schemas.records.events import Decision, JoinedSchema, OperatorCommand, SchemaChange
+from shardmerge.schemas.records.events import (
+    Decision,
+    JoinedSchema,
+    OperatorCommand,
+    SchemaChange,
+)
 from shardmerge.schemas.records.plain import to_plain
 
-from .comparing import COUNTED, Comparison
-from .facts import create_table, iso_time, schema_lines, shard_extras, target_extras
+from .comparing import (
+    COUNTED,
+    Comparison,
+)
+from .facts import (
+    create_table,
+    iso_time,
+    schema_lines,
+    shard_extras,
+    target_extras,
+)
 from .steps import Step
 from .verify import Verification
 

@@ -6,8 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from shardmerge.agents.handling.handlers import CoordinatorFold, TrackerFold
-from shardmerge.connectors.kafka.stored_record import StoredRecord
+from shardmerge.agents.handling.handlers import (
+    CoordinatorFold,
+    TrackerFold,
+)
+from shardmerge.connectors.formats.stored_record import StoredRecord
 from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.file import Pipeline
@@ -24,7 +27,10 @@ from .comparing import (
     Reader,
     Requests,
 )
-from .log import OnePartition, Refold
+from .log import (
+    OnePartition,
+    Refold,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,16 @@ from shardmerge.schemas.ddl.apply.databases import (
     in_database,
     server_defaults,
 )
-from shardmerge.schemas.ddl.apply.parents import follow_columns, follow_parent, move_child
-from shardmerge.schemas.ddl.apply.statements import apply_alter, apply_create, apply_rename
+from shardmerge.schemas.ddl.apply.parents import (
+    follow_columns,
+    follow_parent,
+    move_child,
+)
+from shardmerge.schemas.ddl.apply.statements import (
+    apply_alter,
+    apply_create,
+    apply_rename,
+)
 from shardmerge.schemas.ddl.changes import (
     AlterDatabase,
     AlterTable,
@@ -35,9 +43,17 @@ from shardmerge.schemas.ddl.changes import (
     TableName,
     TruncateTable,
 )
-from shardmerge.schemas.ddl.grammar import ServerContext, concerned_tables, parse
+from shardmerge.schemas.ddl.grammar import (
+    ServerContext,
+    concerned_tables,
+    parse,
+)
 from shardmerge.schemas.model.charsets import charset_name
-from shardmerge.schemas.model.errors import SourceError, UnparsableDDL, UnsupportedDDL
+from shardmerge.schemas.model.errors import (
+    SourceError,
+    UnparsableDDL,
+    UnsupportedDDL,
+)
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.shard_columns import Lineage
 from shardmerge.schemas.model.tables import TableSchema

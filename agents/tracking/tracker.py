@@ -35,13 +35,29 @@ from typing import cast
 from shardmerge.connectors.debezium.envelope import SchemaChangeEvent
 from shardmerge.schemas.ddl.apply.statements import apply_create
 from shardmerge.schemas.ddl.changes import CreateTable
-from shardmerge.schemas.ddl.grammar import ServerContext, parse
-from shardmerge.schemas.lattice.left_out_columns import kept_lineage, without_columns
-from shardmerge.schemas.model.errors import SourceError, UnsupportedDDL
-from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.ddl.grammar import (
+    ServerContext,
+    parse,
+)
+from shardmerge.schemas.lattice.left_out_columns import (
+    kept_lineage,
+    without_columns,
+)
+from shardmerge.schemas.model.errors import (
+    SourceError,
+    UnsupportedDDL,
+)
+from shardmerge.schemas.model.names import (
+    ShardId,
+    TargetTable,
+)
 from shardmerge.schemas.model.shard_columns import Lineage
 from shardmerge.schemas.model.tables import TableSchema
-from shardmerge.schemas.pipeline.routing import RoutingRule, route, rule_of
+from shardmerge.schemas.pipeline.routing import (
+    RoutingRule,
+    route,
+    rule_of,
+)
 from shardmerge.schemas.records.events import (
     ChangeId,
     Decision,
@@ -50,8 +66,16 @@ from shardmerge.schemas.records.events import (
     SchemaChange,
 )
 
-from .statements import Effect, Tracking, defect_of_ours
-from .tracked import LastStatement, Parted, Tracked
+from .statements import (
+    Effect,
+    Tracking,
+    defect_of_ours,
+)
+from .tracked import (
+    LastStatement,
+    Parted,
+    Tracked,
+)
 
 _REPEATED = "the connector was restarted right behind the statement, and gave it again"
 

@@ -1,1 +1,1 @@
-"""Status pages of a worker: a view folded from the topics, pages made of it, Faust's web server."""
+"""The worker's web server, and what feeds its pages."""

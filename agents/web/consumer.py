@@ -11,10 +11,12 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 from mode import Service
 
+from shardmerge.agents.status.view import StatusView
 from shardmerge.schemas.model.errors import ContractError
-from shardmerge.schemas.records.record_format import AVRO, RecordFormat
-
-from .view import StatusView
+from shardmerge.schemas.records.record_format import (
+    AVRO,
+    RecordFormat,
+)
 
 log = logging.getLogger(__name__)
 

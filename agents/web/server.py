@@ -9,9 +9,10 @@ from typing import Any
 from aiohttp import web
 from faust.web.drivers.aiohttp import Web as FaustWeb
 
-from . import pages
+from shardmerge.agents.status import pages
+from shardmerge.agents.status.view import StatusView
+
 from .consumer import ViewReader
-from .view import StatusView
 
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; "

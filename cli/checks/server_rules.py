@@ -13,15 +13,32 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.names import (
+    ShardId,
+    TargetTable,
+)
 from shardmerge.schemas.model.policies import Keyless
 from shardmerge.schemas.model.server_context import ServerContext
-from shardmerge.schemas.model.server_facts import ServerFacts, kind_and_version, server_facts
+from shardmerge.schemas.model.server_facts import (
+    ServerFacts,
+    kind_and_version,
+    server_facts,
+)
 from shardmerge.schemas.model.types import ColumnType
-from shardmerge.schemas.pipeline.file import Source, Target
-from shardmerge.schemas.pipeline.routing import RoutingRule, route, rule_of
+from shardmerge.schemas.pipeline.file import (
+    Source,
+    Target,
+)
+from shardmerge.schemas.pipeline.routing import (
+    RoutingRule,
+    route,
+    rule_of,
+)
 from shardmerge.schemas.pipeline.spark_catalog import SparkCatalog
-from shardmerge.schemas.pipeline.topics import RowTopics, row_topic
+from shardmerge.schemas.pipeline.topics import (
+    RowTopics,
+    row_topic,
+)
 
 _DAY_S = 86_400
 _READING_MODES = ("ANSI_QUOTES", "NO_BACKSLASH_ESCAPES", "PIPES_AS_CONCAT", "IGNORE_SPACE")

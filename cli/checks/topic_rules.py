@@ -6,7 +6,10 @@ from collections.abc import Iterable, Mapping
 
 from shardmerge.connectors.kafka.topics_admin import FoundTopic
 from shardmerge.schemas.pipeline.file import Pipeline
-from shardmerge.schemas.pipeline.topics import TopicSpec, own_topics
+from shardmerge.schemas.pipeline.topics import (
+    TopicSpec,
+    own_topics,
+)
 
 from .server_rules import Finding
 

@@ -10,13 +10,29 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TypeAlias
 
-from shardmerge.connectors.debezium.value_limits import LIMITS, ValueLimit
-from shardmerge.connectors.debezium.year_columns import COUNTS_YEARS, is_misread, may_misread
+from shardmerge.connectors.debezium.value_limits import (
+    LIMITS,
+    ValueLimit,
+)
+from shardmerge.connectors.debezium.year_columns import (
+    COUNTS_YEARS,
+    is_misread,
+    may_misread,
+)
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.pipeline.file import Source
-from shardmerge.schemas.pipeline.routing import RoutingRule, route, rule_of
+from shardmerge.schemas.pipeline.routing import (
+    RoutingRule,
+    route,
+    rule_of,
+)
 
-from .server_rules import Finding, SourceColumn, SourceTable, version_numbers
+from .server_rules import (
+    Finding,
+    SourceColumn,
+    SourceTable,
+    version_numbers,
+)
 
 _NO_ZERO_DATES = ("NO_ZERO_DATE", "NO_ZERO_IN_DATE")
 _STRICT = {"STRICT_TRANS_TABLES", "STRICT_ALL_TABLES"}

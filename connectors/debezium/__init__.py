@@ -1,1 +1,1 @@
-"""What Debezium writes, and what it must be told. Pure, but for the signal table."""
+"""What Debezium writes, and what it must be told. Pure."""

@@ -16,7 +16,10 @@ import json
 import re
 from dataclasses import dataclass
 
-from shardmerge.schemas.model.errors import ConfigError, ContractError
+from shardmerge.schemas.model.errors import (
+    ConfigError,
+    ContractError,
+)
 from shardmerge.schemas.model.names import (
     SIGNAL_DATABASE_PREFIX,
     SIGNAL_TABLE,
@@ -24,7 +27,10 @@ from shardmerge.schemas.model.names import (
     quote_identifier,
 )
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.file import Pipeline, Source
+from shardmerge.schemas.pipeline.file import (
+    Pipeline,
+    Source,
+)
 
 from .envelope import unwrapped
 

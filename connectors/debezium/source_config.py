@@ -10,9 +10,18 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from shardmerge.connectors.formats.avro_names import ADJUSTMENT
 from shardmerge.schemas.model.errors import ConfigError
-from shardmerge.schemas.model.names import SIGNAL_TABLE, ShardId
-from shardmerge.schemas.pipeline.file import CCOMPAT, Kafka, Pipeline, Source
+from shardmerge.schemas.model.names import (
+    SIGNAL_TABLE,
+    ShardId,
+)
+from shardmerge.schemas.pipeline.file import (
+    CCOMPAT,
+    Kafka,
+    Pipeline,
+    Source,
+)
 from shardmerge.schemas.pipeline.topics import (
     MAX_ROW_BYTES,
     connector_offsets,
@@ -21,9 +30,11 @@ from shardmerge.schemas.pipeline.topics import (
     unnamed,
 )
 
-from .avro_names import ADJUSTMENT
 from .envelope import EPOCH_FIELD
-from .signals import signal_config, signal_database
+from .signals import (
+    signal_config,
+    signal_database,
+)
 
 _CLASSES: Mapping[str, str] = {
     "mysql": "io.debezium.connector.mysql.MySqlConnector",

@@ -15,10 +15,12 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+from shardmerge.connectors.formats.avro_wire import (
+    RegistryUnreachable,
+    UnknownSchema,
+)
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.pipeline.file import Kafka
-
-from .avro_wire import RegistryUnreachable, UnknownSchema
 
 _JSON = "application/vnd.schemaregistry.v1+json"
 _TIMEOUT_S = 5.0

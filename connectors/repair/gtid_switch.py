@@ -21,7 +21,7 @@ from dataclasses import replace
 from enum import Enum
 from typing import Any
 
-from shardmerge.connectors.repair.binlog.gtid_place import (
+from shardmerge.connectors.binlog.gtid_place import (
     NO_GTIDS,
     REFUSED_WITH_GTID,
     REFUSED_WITHOUT_GTID,
@@ -32,7 +32,7 @@ from shardmerge.connectors.repair.binlog.gtid_place import (
     offset_by_place,
     place_at,
 )
-from shardmerge.connectors.repair.binlog.source_offset import SourceOffset
+from shardmerge.connectors.binlog.source_offset import SourceOffset
 from shardmerge.connectors.repair.schema_history.history import HistoryRecord
 
 from .source_connector import SourceConnector

@@ -7,12 +7,28 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from shardmerge.connectors.binlog.binlog_events import (
+    Logged,
+    Statement,
+)
+from shardmerge.connectors.binlog.source_offset import SourceOffset
 from shardmerge.connectors.connect.connect_rest import ConnectRest
-from shardmerge.connectors.debezium.connector_names import connector_name, readings_among
+from shardmerge.connectors.debezium.connector_names import (
+    connector_name,
+    readings_among,
+)
 from shardmerge.connectors.debezium.source_config import TRUE_SCHEMA_HISTORY
-from shardmerge.connectors.repair.binlog.binlog_events import Logged, Statement
-from shardmerge.connectors.repair.binlog.source_binlog import SourceBinlog
-from shardmerge.connectors.repair.binlog.source_offset import SourceOffset
+from shardmerge.connectors.repair.diagnosis.captured import Captured
+from shardmerge.connectors.repair.diagnosis.statement_plan import (
+    ToldTable,
+    told_by_server,
+    touched_later,
+)
+from shardmerge.connectors.repair.diagnosis.undelivered import (
+    Delivered,
+    first_unread,
+    not_read,
+)
 from shardmerge.connectors.repair.schema_history.history import (
     HistoryRecord,
     corrections,
@@ -20,16 +36,20 @@ from shardmerge.connectors.repair.schema_history.history import (
     told_records,
     true_order_applies,
 )
+from shardmerge.connectors.sources.source_binlog import SourceBinlog
 from shardmerge.schemas.ddl.changes import TableName
 from shardmerge.schemas.model.errors import SourceError
-from shardmerge.schemas.pipeline.file import Pipeline, Source
+from shardmerge.schemas.pipeline.file import (
+    Pipeline,
+    Source,
+)
 from shardmerge.schemas.pipeline.source_server import server_context
 
-from .captured import Captured
 from .marked_config import MarkedConfig
-from .source_topics import SourceTopics, now_ms
-from .statement_plan import ToldTable, told_by_server, touched_later
-from .undelivered import Delivered, first_unread, not_read
+from .source_topics import (
+    SourceTopics,
+    now_ms,
+)
 
 _LOG = logging.getLogger(__name__)
 

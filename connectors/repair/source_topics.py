@@ -14,20 +14,29 @@ from typing import Any
 
 from confluent_kafka import KafkaException, Producer
 
-from shardmerge.connectors.debezium.envelope import EPOCH_FIELD, UNREAD_FIELD, schema_change_event
+from shardmerge.connectors.binlog.binlog_events import Statement
+from shardmerge.connectors.binlog.source_offset import SourceOffset
+from shardmerge.connectors.debezium.envelope import (
+    EPOCH_FIELD,
+    UNREAD_FIELD,
+    schema_change_event,
+)
 from shardmerge.connectors.debezium.signals import snapshot_signal
 from shardmerge.connectors.debezium.source_config import schema_history_topic
 from shardmerge.connectors.kafka.record_formats import json_of_connectors
 from shardmerge.connectors.kafka.topic_reader import TopicReader
-from shardmerge.connectors.repair.binlog.binlog_events import Statement
-from shardmerge.connectors.repair.binlog.source_offset import SourceOffset
-from shardmerge.connectors.repair.schema_history.history import HistoryRecord, history_record
+from shardmerge.connectors.repair.diagnosis.undelivered import Delivered
+from shardmerge.connectors.repair.schema_history.history import (
+    HistoryRecord,
+    history_record,
+)
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.file import Pipeline, Source
-
-from .undelivered import Delivered
+from shardmerge.schemas.pipeline.file import (
+    Pipeline,
+    Source,
+)
 
 _SEND_TIMEOUT_S = 20.0
 _TAIL = 20_000

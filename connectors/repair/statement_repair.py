@@ -21,21 +21,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from shardmerge.connectors.connect.connect_rest import ConnectorStatus
-from shardmerge.connectors.repair.binlog.binlog_events import (
+from shardmerge.connectors.binlog.binlog_events import (
     Logged,
     Statement,
     table_name,
     written_name,
 )
-from shardmerge.connectors.repair.schema_history.left_out import LeftOut
-from shardmerge.connectors.repair.schema_history.told_tables import ToldTables
-from shardmerge.schemas.ddl.changes import TableName
-from shardmerge.schemas.model.errors import SourceError, StackError
-
-from .failures import FailedAt, Failure, failure_of
-from .source_connector import SourceConnector, Stand
-from .statement_plan import (
+from shardmerge.connectors.connect.connect_rest import ConnectorStatus
+from shardmerge.connectors.repair.diagnosis.failures import (
+    FailedAt,
+    Failure,
+    failure_of,
+)
+from shardmerge.connectors.repair.diagnosis.statement_plan import (
     ToldTable,
     is_of_one,
     leaves_out_by_gtid,
@@ -46,7 +44,23 @@ from .statement_plan import (
     tables_before,
     told_table,
 )
-from .undelivered import Gap, gap_before, is_failed_statement
+from shardmerge.connectors.repair.diagnosis.undelivered import (
+    Gap,
+    gap_before,
+    is_failed_statement,
+)
+from shardmerge.connectors.repair.schema_history.left_out import LeftOut
+from shardmerge.connectors.repair.schema_history.told_tables import ToldTables
+from shardmerge.schemas.ddl.changes import TableName
+from shardmerge.schemas.model.errors import (
+    SourceError,
+    StackError,
+)
+
+from .source_connector import (
+    SourceConnector,
+    Stand,
+)
 
 _LOG = logging.getLogger(__name__)
 _SMALLEST_QUEUE: Mapping[str, str] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from shardmerge.connectors.repair.binlog.binlog_events import written_name
+from shardmerge.connectors.binlog.binlog_events import written_name
 from shardmerge.schemas.ddl.changes import TableName
 
 from .source_connector import SourceConnector

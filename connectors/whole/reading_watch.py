@@ -16,24 +16,46 @@ from dataclasses import dataclass, replace
 
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.debezium.connector_names import connector_name
-from shardmerge.connectors.failpoints import Passed, nowhere
+from shardmerge.connectors.failpoints import (
+    Passed,
+    nowhere,
+)
+from shardmerge.connectors.formats.stored_record import StoredRecord
 from shardmerge.connectors.kafka.command_topic import send_command
 from shardmerge.connectors.kafka.record_formats import record_format
-from shardmerge.connectors.kafka.stored_record import StoredRecord
 from shardmerge.connectors.kafka.topic_reader import TopicReader
 from shardmerge.connectors.repair.source_repair import SourceRepair
-from shardmerge.schemas.model.errors import ContractError, ShardMergeError, StackError
+from shardmerge.connectors.whole.readings.open_readings import (
+    OpenReadings,
+    Wanted,
+)
+from shardmerge.connectors.whole.readings.pauses import Pauses
+from shardmerge.schemas.model.errors import (
+    ContractError,
+    ShardMergeError,
+    StackError,
+)
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.file import Pipeline
-from shardmerge.schemas.records.events import ChangeId, CommandKind, Decision, OperatorCommand
+from shardmerge.schemas.records.events import (
+    ChangeId,
+    CommandKind,
+    Decision,
+    OperatorCommand,
+)
 from shardmerge.schemas.records.record_format import RecordFormat
-from shardmerge.schemas.records.reloads import Reload, reloads_text
+from shardmerge.schemas.records.reloads import (
+    Reload,
+    reloads_text,
+)
 
-from .open_readings import OpenReadings, Wanted
-from .pauses import Pauses
 from .source_changes import SourceChanges
-from .table_reading import GivenUp, Read, TableReading
+from .table_reading import (
+    GivenUp,
+    Read,
+    TableReading,
+)
 
 _LOG = logging.getLogger(__name__)
 _REMIND_S = 60.0

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from shardmerge.connectors.kafka.topic_reader import TopicReader
-
-from .open_readings import OpenReadings
+from shardmerge.connectors.whole.readings.open_readings import OpenReadings
 
 
 class SourceChanges:

@@ -34,27 +34,35 @@ from shardmerge.connectors.debezium.connector_names import (
     reading_name,
     readings_among,
 )
-from shardmerge.connectors.debezium.signal_table import move_binlog
-from shardmerge.connectors.failpoints import Passed, nowhere
+from shardmerge.connectors.failpoints import (
+    Passed,
+    nowhere,
+)
 from shardmerge.connectors.kafka.topic_reader import TopicReader
-from shardmerge.connectors.kafka.topics_admin import create_topics, delete_topics
+from shardmerge.connectors.kafka.topics_admin import (
+    create_topics,
+    delete_topics,
+)
 from shardmerge.connectors.repair.source_connector import SourceConnector
 from shardmerge.connectors.repair.source_repair import SourceRepair
-from shardmerge.schemas.ddl.changes import TableName
-from shardmerge.schemas.model.errors import StackError
-from shardmerge.schemas.model.position import SourcePosition
-from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.file import Pipeline, Source
-
-from .concerned import first_concerning
-from .open_readings import Wanted
-from .reading_config import (
+from shardmerge.connectors.sources.signal_table import move_binlog
+from shardmerge.connectors.whole.readings.concerned import first_concerning
+from shardmerge.connectors.whole.readings.open_readings import Wanted
+from shardmerge.connectors.whole.readings.reading_config import (
     reading_config,
     reading_history,
     reading_offsets,
     reading_topics_among,
     runs_of,
     wanted_of,
+)
+from shardmerge.schemas.ddl.changes import TableName
+from shardmerge.schemas.model.errors import StackError
+from shardmerge.schemas.model.position import SourcePosition
+from shardmerge.schemas.pipeline import topics
+from shardmerge.schemas.pipeline.file import (
+    Pipeline,
+    Source,
 )
 
 _LOG = logging.getLogger(__name__)

@@ -7,8 +7,14 @@ from pathlib import Path
 
 from shardmerge.local.install.artifacts import Artifacts
 
-from .java_process import java_command, write_properties
-from .processes import ProcessSpec, answers
+from .java_process import (
+    java_command,
+    write_properties,
+)
+from .processes import (
+    ProcessSpec,
+    answers,
+)
 
 _LEVELS = {
     "org.apache.kafka.connect.runtime": "INFO",

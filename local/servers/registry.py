@@ -21,7 +21,10 @@ from shardmerge.local.install.artifacts import (
 )
 from shardmerge.local.install.files import exclusive_lock
 
-from .processes import ProcessSpec, answers
+from .processes import (
+    ProcessSpec,
+    answers,
+)
 
 _HERE = Path(__file__).parent.parent / "install"
 CCOMPAT = "/apis/ccompat/v7"

@@ -11,7 +11,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
-from shardmerge.schemas.model.tables import Check, Column, Default, ForeignKey, Index, TableSchema
+from shardmerge.schemas.model.tables import (
+    Check,
+    Column,
+    Default,
+    ForeignKey,
+    Index,
+    TableSchema,
+)
 
 
 @dataclass(frozen=True, slots=True)

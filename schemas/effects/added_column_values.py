@@ -14,8 +14,15 @@ import re
 from decimal import Decimal, InvalidOperation
 
 from shardmerge.schemas.ddl.volatile_defaults import volatile_default
-from shardmerge.schemas.model.tables import Column, Default, DefaultKind
-from shardmerge.schemas.model.types import BLOB_NAMES, TEXT_NAMES
+from shardmerge.schemas.model.tables import (
+    Column,
+    Default,
+    DefaultKind,
+)
+from shardmerge.schemas.model.types import (
+    BLOB_NAMES,
+    TEXT_NAMES,
+)
 from shardmerge.schemas.model.zero_values import zero_value
 
 UNKNOWN = ""

@@ -17,9 +17,20 @@ from dataclasses import dataclass, replace
 
 from shardmerge.schemas.model.charsets import max_bytes
 from shardmerge.schemas.model.policies import TypePolicy
-from shardmerge.schemas.model.types import BLOB_NAMES, INTEGER_NAMES, TEXT_NAMES, ColumnType
+from shardmerge.schemas.model.types import (
+    BLOB_NAMES,
+    INTEGER_NAMES,
+    TEXT_NAMES,
+    ColumnType,
+)
 
-from .wide_types import MAX_PRECISION, MAX_SCALE, MAX_VARCHAR_BYTES, SIZES_BYTES, least_type
+from .wide_types import (
+    MAX_PRECISION,
+    MAX_SCALE,
+    MAX_VARCHAR_BYTES,
+    SIZES_BYTES,
+    least_type,
+)
 
 _WIDER_CHARSETS = {frozenset({"utf8mb3", "utf8mb4"}): "utf8mb4"}
 _WITH_FSP = ("time", "datetime", "timestamp")

@@ -12,7 +12,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from .mysql_text import string_literal
-from .names import ShardId, quote_identifier
+from .names import (
+    ShardId,
+    quote_identifier,
+)
 
 MAX_NAME = 64
 """Characters of the longest name of a database or table, and of a source that is written down."""

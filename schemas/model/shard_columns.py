@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shardmerge.schemas.model.tables import Column
+from .tables import Column
 
 
 @dataclass(frozen=True, slots=True)

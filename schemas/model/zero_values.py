@@ -8,8 +8,16 @@ Source: MySQL Reference Manual, "Data Type Default Values".
 
 from __future__ import annotations
 
-from .tables import Default, DefaultKind
-from .types import BLOB_NAMES, SPATIAL_NAMES, TEXT_NAMES, ColumnType
+from .tables import (
+    Default,
+    DefaultKind,
+)
+from .types import (
+    BLOB_NAMES,
+    SPATIAL_NAMES,
+    TEXT_NAMES,
+    ColumnType,
+)
 
 _LITERALS = {
     "float": "0",

@@ -13,12 +13,23 @@ from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Any, TypeVar
 
 from shardmerge.schemas.model.errors import ConfigError
-from shardmerge.schemas.model.origin import MAX_NAME, OriginPart
+from shardmerge.schemas.model.origin import (
+    MAX_NAME,
+    OriginPart,
+)
 from shardmerge.schemas.model.policies import Mode
 
-from .routes import check_keys, check_routes, one_of, routing_rule
+from .routes import (
+    check_keys,
+    check_routes,
+    one_of,
+    routing_rule,
+)
 from .routing import RoutingRule
-from .spark_catalog import SparkCatalog, parse_catalog
+from .spark_catalog import (
+    SparkCatalog,
+    parse_catalog,
+)
 
 T = TypeVar("T")
 TARGETS = {

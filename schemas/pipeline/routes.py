@@ -8,7 +8,12 @@ from enum import StrEnum
 from typing import Any, TypeVar
 
 from shardmerge.schemas.model.errors import ConfigError
-from shardmerge.schemas.model.origin import MAX_NAME, Origin, OriginColumn, OriginPart
+from shardmerge.schemas.model.origin import (
+    MAX_NAME,
+    Origin,
+    OriginColumn,
+    OriginPart,
+)
 from shardmerge.schemas.model.policies import (
     ExistingRows,
     Keyless,
@@ -18,7 +23,10 @@ from shardmerge.schemas.model.policies import (
     TypePolicy,
 )
 
-from .routing import TOOLS_TABLES, RoutingRule
+from .routing import (
+    TOOLS_TABLES,
+    RoutingRule,
+)
 from .row_conditions import check_condition
 
 E = TypeVar("E", bound=StrEnum)

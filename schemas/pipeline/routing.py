@@ -13,7 +13,10 @@ from shardmerge.schemas.model.names import (
     ShardId,
     TargetTable,
 )
-from shardmerge.schemas.model.origin import NO_ORIGIN, Origin
+from shardmerge.schemas.model.origin import (
+    NO_ORIGIN,
+    Origin,
+)
 from shardmerge.schemas.model.policies import (
     ExistingRows,
     Keyless,

@@ -24,7 +24,10 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from shardmerge.schemas.model.errors import ConfigError, UnsupportedDDL
+from shardmerge.schemas.model.errors import (
+    ConfigError,
+    UnsupportedDDL,
+)
 from shardmerge.schemas.model.types import ColumnType
 
 Values: TypeAlias = Sequence[Any]

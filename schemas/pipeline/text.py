@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from .file import Pipeline, Target
+from .file import (
+    Pipeline,
+    Target,
+)
 from .routing import RoutingRule
 
 

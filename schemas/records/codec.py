@@ -27,9 +27,18 @@ from typing import Any, TypeAlias, Union, get_args, get_origin, get_type_hints
 import avro.schema
 import fastavro
 
-from shardmerge.schemas.model.errors import ContractError, UnknownSchemaVersion
+from shardmerge.schemas.model.errors import (
+    ContractError,
+    UnknownSchemaVersion,
+)
 
-from .events import Decision, JoinedSchema, OperatorCommand, SchemaChange, SinkProgress
+from .events import (
+    Decision,
+    JoinedSchema,
+    OperatorCommand,
+    SchemaChange,
+    SinkProgress,
+)
 from .plain import from_plain
 
 Record: TypeAlias = SchemaChange | OperatorCommand | Decision | JoinedSchema | SinkProgress

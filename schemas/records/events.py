@@ -8,8 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from shardmerge.schemas.model.names import ShardId, TargetTable
-from shardmerge.schemas.model.origin import NO_ORIGIN, Origin
+from shardmerge.schemas.model.names import (
+    ShardId,
+    TargetTable,
+)
+from shardmerge.schemas.model.origin import (
+    NO_ORIGIN,
+    Origin,
+)
 from shardmerge.schemas.model.policies import (
     ExistingRows,
     Keyless,
@@ -19,7 +25,10 @@ from shardmerge.schemas.model.policies import (
     TypePolicy,
 )
 from shardmerge.schemas.model.position import SourcePosition
-from shardmerge.schemas.model.shard_columns import Lineage, ShardColumn
+from shardmerge.schemas.model.shard_columns import (
+    Lineage,
+    ShardColumn,
+)
 from shardmerge.schemas.model.tables import TableSchema
 
 from .reloads import Reload

@@ -31,13 +31,29 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from shardmerge.schemas.ddl.expressions import column_names
-from shardmerge.schemas.lattice.copied_columns import NO_MOVES, CopyMoves
-from shardmerge.schemas.lattice.type_join import WIDE, TypeRules
+from shardmerge.schemas.lattice.copied_columns import (
+    NO_MOVES,
+    CopyMoves,
+)
+from shardmerge.schemas.lattice.type_join import (
+    WIDE,
+    TypeRules,
+)
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.shard_columns import ShardColumn
-from shardmerge.schemas.model.tables import Check, Column, Index, IndexKind, IndexPart, TableSchema
+from shardmerge.schemas.model.tables import (
+    Check,
+    Column,
+    Index,
+    IndexKind,
+    IndexPart,
+    TableSchema,
+)
 from shardmerge.schemas.records.events import TargetStatement
-from shardmerge.schemas.target.dialects.dialect import CannotRender, Dialect
+from shardmerge.schemas.target.dialects.dialect import (
+    CannotRender,
+    Dialect,
+)
 from shardmerge.schemas.target.dialects.mysql_dialect import MYSQL_8
 
 from .diff_columns import (

@@ -4,12 +4,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from shardmerge.schemas.lattice.column_join import fitted_default, same_value
-from shardmerge.schemas.lattice.type_join import WIDE, TypeRules, joined_type, value_type
-from shardmerge.schemas.model.tables import Column, Default, DefaultKind
+from shardmerge.schemas.lattice.column_join import (
+    fitted_default,
+    same_value,
+)
+from shardmerge.schemas.lattice.type_join import (
+    WIDE,
+    TypeRules,
+    joined_type,
+    value_type,
+)
+from shardmerge.schemas.model.tables import (
+    Column,
+    Default,
+    DefaultKind,
+)
 from shardmerge.schemas.model.types import WITHOUT_LITERAL_DEFAULT
 from shardmerge.schemas.records.events import StatementKind
-from shardmerge.schemas.target.dialects.dialect import CannotRender, Dialect, Place
+from shardmerge.schemas.target.dialects.dialect import (
+    CannotRender,
+    Dialect,
+    Place,
+)
 
 NULL_DEFAULT = Default(DefaultKind.NULL)
 

@@ -8,12 +8,30 @@ from dataclasses import replace
 from shardmerge.schemas.ddl.expressions import column_names
 from shardmerge.schemas.lattice.copied_columns import Merge
 from shardmerge.schemas.model.names import TargetTable
-from shardmerge.schemas.model.tables import Check, Column, Index
-from shardmerge.schemas.records.events import Binding, StatementKind, TargetStatement
-from shardmerge.schemas.target.dialects.dialect import CannotRender, Dialect, Texts
+from shardmerge.schemas.model.tables import (
+    Check,
+    Column,
+    Index,
+)
+from shardmerge.schemas.records.events import (
+    Binding,
+    StatementKind,
+    TargetStatement,
+)
+from shardmerge.schemas.target.dialects.dialect import (
+    CannotRender,
+    Dialect,
+    Texts,
+)
 
-from .diff_columns import NULL_DEFAULT, Step
-from .row_statements import copying, defaulting
+from .diff_columns import (
+    NULL_DEFAULT,
+    Step,
+)
+from .row_statements import (
+    copying,
+    defaulting,
+)
 from .target_table import TargetSchema
 
 _EXPANDING = StatementKind.EXPANDING

@@ -10,10 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from shardmerge.schemas.model.names import ShardId, TargetTable, quote_identifier
+from shardmerge.schemas.model.names import (
+    ShardId,
+    TargetTable,
+    quote_identifier,
+)
 from shardmerge.schemas.model.origin import Origin
 from shardmerge.schemas.model.tables import Column
-from shardmerge.schemas.records.events import StatementKind, TargetStatement
+from shardmerge.schemas.records.events import (
+    StatementKind,
+    TargetStatement,
+)
 from shardmerge.schemas.target.dialects.dialect import Dialect
 
 

@@ -6,7 +6,10 @@ import zlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from shardmerge.schemas.lattice.joined import JoinedColumn, JoinedTable
+from shardmerge.schemas.lattice.joined import (
+    JoinedColumn,
+    JoinedTable,
+)
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import (
     Check,
@@ -19,7 +22,12 @@ from shardmerge.schemas.model.tables import (
     TableSchema,
 )
 from shardmerge.schemas.records.events import TargetStatement
-from shardmerge.schemas.target.dialects.dialect import CannotRender, Dialect, LeftOut, Place
+from shardmerge.schemas.target.dialects.dialect import (
+    CannotRender,
+    Dialect,
+    LeftOut,
+    Place,
+)
 from shardmerge.schemas.target.dialects.mysql_dialect import MYSQL_8
 
 NULL_DEFAULT = Default(DefaultKind.NULL)

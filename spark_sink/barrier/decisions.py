@@ -13,16 +13,34 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from shardmerge.schemas.model.errors import ContractError
-from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.names import (
+    ShardId,
+    TargetTable,
+)
 from shardmerge.schemas.model.origin import origin_part
-from shardmerge.schemas.model.position import BEGINNING, SourcePosition
+from shardmerge.schemas.model.position import (
+    BEGINNING,
+    SourcePosition,
+)
 from shardmerge.schemas.model.shard_columns import ShardColumn
-from shardmerge.schemas.pipeline.topics import RowTopics, decision_key
-from shardmerge.schemas.records.events import Decision, FixupKind, Outcome, Release, TargetStatement
+from shardmerge.schemas.pipeline.topics import (
+    RowTopics,
+    decision_key,
+)
+from shardmerge.schemas.records.events import (
+    Decision,
+    FixupKind,
+    Outcome,
+    Release,
+    TargetStatement,
+)
 from shardmerge.schemas.records.reloads import Reload
 
 from .collation_keys import is_loose
-from .partitions import Stream, stream_of
+from .partitions import (
+    Stream,
+    stream_of,
+)
 
 _NEVER = 1 << 62
 """The effective version of a held gate, for ordering."""

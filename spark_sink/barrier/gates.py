@@ -6,8 +6,14 @@ from dataclasses import dataclass
 
 from shardmerge.schemas.model.position import SourcePosition
 
-from .applied import RowProgress, unapplied_before
-from .decisions import Gate, ShardGates
+from .applied import (
+    RowProgress,
+    unapplied_before,
+)
+from .decisions import (
+    Gate,
+    ShardGates,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,12 +16,22 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import lru_cache
 
-from shardmerge.schemas.ddl.changes import AlterDefault, AlterTable, ChangeColumn
-from shardmerge.schemas.ddl.grammar import ServerContext, parse
+from shardmerge.schemas.ddl.changes import (
+    AlterDefault,
+    AlterTable,
+    ChangeColumn,
+)
+from shardmerge.schemas.ddl.grammar import (
+    ServerContext,
+    parse,
+)
 from shardmerge.schemas.model import mysql_text as mysql
 from shardmerge.schemas.model.errors import SourceError
 from shardmerge.schemas.model.tables import Column
-from shardmerge.schemas.records.events import StatementKind, TargetStatement
+from shardmerge.schemas.records.events import (
+    StatementKind,
+    TargetStatement,
+)
 
 from .decisions import StatementKey
 

@@ -26,10 +26,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from shardmerge.schemas.model.names import ShardId
-from shardmerge.schemas.records.events import StatementKind, TargetStatement
+from shardmerge.schemas.records.events import (
+    StatementKind,
+    TargetStatement,
+)
 
-from .applied import RowProgress, is_applied_up_to, unapplied_before
-from .decisions import Reread, ShardGates, StatementKey, TargetDecisions
+from .applied import (
+    RowProgress,
+    is_applied_up_to,
+    unapplied_before,
+)
+from .decisions import (
+    Reread,
+    ShardGates,
+    StatementKey,
+    TargetDecisions,
+)
 
 
 def awaited_rereads(

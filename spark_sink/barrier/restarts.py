@@ -37,12 +37,21 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.names import (
+    ShardId,
+    TargetTable,
+)
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.records.events import Binding
 
 from .applied import RowProgress
-from .decisions import Decisions, Gate, ShardGates, StatementKey, TargetDecisions
+from .decisions import (
+    Decisions,
+    Gate,
+    ShardGates,
+    StatementKey,
+    TargetDecisions,
+)
 from .partitions import Partition
 from .truncations import emptying
 

@@ -32,12 +32,32 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from shardmerge.schemas.model.names import ShardId
-from shardmerge.schemas.records.events import Binding, StatementKind, TargetStatement
+from shardmerge.schemas.records.events import (
+    Binding,
+    StatementKind,
+    TargetStatement,
+)
 
-from .applied import RowProgress, unapplied_before
-from .decisions import Gate, ShardGates, StatementKey, TargetDecisions
-from .passed_debts import carried_debts, forbids_null, without_not_null
-from .read_again import awaited_rereads, stands_held, told
+from .applied import (
+    RowProgress,
+    unapplied_before,
+)
+from .decisions import (
+    Gate,
+    ShardGates,
+    StatementKey,
+    TargetDecisions,
+)
+from .passed_debts import (
+    carried_debts,
+    forbids_null,
+    without_not_null,
+)
+from .read_again import (
+    awaited_rereads,
+    stands_held,
+    told,
+)
 from .restarts import unsettled_reload
 
 _WAITED_FOR = (StatementKind.EXPANDING, StatementKind.SWITCHING)

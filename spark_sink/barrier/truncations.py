@@ -21,13 +21,23 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from shardmerge.schemas.model.names import ShardId, TargetTable
-from shardmerge.schemas.model.origin import Origin, OriginColumn, origin_part
+from shardmerge.schemas.model.names import (
+    ShardId,
+    TargetTable,
+)
+from shardmerge.schemas.model.origin import (
+    Origin,
+    OriginColumn,
+    origin_part,
+)
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.records.events import Binding
 from shardmerge.schemas.target.row_statements import deletion
 
-from .applied import RowProgress, unapplied_before
+from .applied import (
+    RowProgress,
+    unapplied_before,
+)
 from .decisions import TargetDecisions
 from .partitions import Partition
 

@@ -26,15 +26,32 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from shardmerge.connectors.kafka.registry import RegistryAddress
-from shardmerge.schemas.model.errors import ContractError, StackError, TargetError
-from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.errors import (
+    ContractError,
+    StackError,
+    TargetError,
+)
+from shardmerge.schemas.model.names import (
+    ShardId,
+    TargetTable,
+)
 from shardmerge.schemas.pipeline.file import Pipeline
-from shardmerge.spark_sink.barrier.applied import Applied, CatchUp, RowProgress
+from shardmerge.spark_sink.barrier.applied import (
+    Applied,
+    CatchUp,
+    RowProgress,
+)
 from shardmerge.spark_sink.barrier.decisions import StatementKey
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.barrier.restarts import Restart
-from shardmerge.spark_sink.barrier.statements import Refused, bindings
-from shardmerge.spark_sink.barrier.stored_state import check_journal, check_topics
+from shardmerge.spark_sink.barrier.statements import (
+    Refused,
+    bindings,
+)
+from shardmerge.spark_sink.barrier.stored_state import (
+    check_journal,
+    check_topics,
+)
 from shardmerge.spark_sink.barrier.truncations import (
     UNKNOWN_ROWS,
     UNKNOWN_ROWS_HINT,
@@ -45,12 +62,30 @@ from shardmerge.spark_sink.kafka.intake import Intake
 from shardmerge.spark_sink.kafka.publisher import ProgressPublisher
 from shardmerge.spark_sink.kafka.range_reader import RowReader
 from shardmerge.spark_sink.kafka.rewind import moves_behind
-from shardmerge.spark_sink.kafka.row_topics import RowTopic, changed, gone, gone_error, live_topics
+from shardmerge.spark_sink.kafka.row_avro import row_format
+from shardmerge.spark_sink.kafka.row_topics import (
+    RowTopic,
+    changed,
+    gone,
+    gone_error,
+    live_topics,
+)
 from shardmerge.spark_sink.planning.batch_size import BatchSize
-from shardmerge.spark_sink.planning.failures import Failing, after_batch
+from shardmerge.spark_sink.planning.failures import (
+    Failing,
+    after_batch,
+)
 from shardmerge.spark_sink.planning.gathering import gathering_s
-from shardmerge.spark_sink.planning.plan import BatchPlan, SinkState, TargetPlan, plan
-from shardmerge.spark_sink.planning.progress import Standing, progress_of
+from shardmerge.spark_sink.planning.plan import (
+    BatchPlan,
+    SinkState,
+    TargetPlan,
+    plan,
+)
+from shardmerge.spark_sink.planning.progress import (
+    Standing,
+    progress_of,
+)
 from shardmerge.spark_sink.planning.ranges import (
     Advance,
     RangeResult,
@@ -59,8 +94,10 @@ from shardmerge.spark_sink.planning.ranges import (
     offsets_moved,
 )
 from shardmerge.spark_sink.process.failpoints import reach
-from shardmerge.spark_sink.rows.decoding.row_avro import row_format
-from shardmerge.spark_sink.rows.folding.key_collisions import HINT, Overwritten
+from shardmerge.spark_sink.rows.folding.key_collisions import (
+    HINT,
+    Overwritten,
+)
 from shardmerge.spark_sink.targets.interface import (
     Batches,
     StatementJournal,
@@ -68,8 +105,15 @@ from shardmerge.spark_sink.targets.interface import (
     taken_over,
 )
 
-from .restart_runs import RestartRuns, held_at
-from .statement_runs import RemovalResult, StatementResult, StatementRunner
+from .restart_runs import (
+    RestartRuns,
+    held_at,
+)
+from .statement_runs import (
+    RemovalResult,
+    StatementResult,
+    StatementRunner,
+)
 
 log = logging.getLogger(__name__)
 

@@ -11,10 +11,19 @@ from shardmerge.spark_sink.barrier.decisions import Gate
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.barrier.truncations import Truncation
 from shardmerge.spark_sink.planning.ranges import Advance
-from shardmerge.spark_sink.rows.decoding.row_envelope import READ, UndecodableRow
-from shardmerge.spark_sink.rows.decoding.row_format import JSON_ROWS, RowFormat
+from shardmerge.spark_sink.rows.decoding.row_envelope import (
+    READ,
+    UndecodableRow,
+)
+from shardmerge.spark_sink.rows.decoding.row_format import (
+    JSON_ROWS,
+    RowFormat,
+)
 
-from .range_reader import OffsetRange, RowReader
+from .range_reader import (
+    OffsetRange,
+    RowReader,
+)
 from .shard_demux import open_ranges
 
 _BLOCK = 1_000

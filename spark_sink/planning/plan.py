@@ -7,11 +7,17 @@ from dataclasses import dataclass, field, replace
 
 from shardmerge.schemas.effects.value_changes import value_change
 from shardmerge.schemas.model.errors import ContractError
-from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.names import (
+    ShardId,
+    TargetTable,
+)
 from shardmerge.schemas.model.policies import RowsPolicy
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.model.shard_columns import ShardColumn
-from shardmerge.schemas.pipeline.routing import RoutingRule, rule_of
+from shardmerge.schemas.pipeline.routing import (
+    RoutingRule,
+    rule_of,
+)
 from shardmerge.schemas.records.events import Binding
 from shardmerge.spark_sink.barrier.applied import RowProgress
 from shardmerge.spark_sink.barrier.decisions import (
@@ -21,8 +27,16 @@ from shardmerge.spark_sink.barrier.decisions import (
     StatementKey,
     TargetDecisions,
 )
-from shardmerge.spark_sink.barrier.gates import Stop, first_stop, key_stop
-from shardmerge.spark_sink.barrier.partitions import Partition, Stream, stream_of
+from shardmerge.spark_sink.barrier.gates import (
+    Stop,
+    first_stop,
+    key_stop,
+)
+from shardmerge.spark_sink.barrier.partitions import (
+    Partition,
+    Stream,
+    stream_of,
+)
 from shardmerge.spark_sink.barrier.restarts import (
     CHUNK,
     KEYLESS_CHUNK,
@@ -46,9 +60,23 @@ from shardmerge.spark_sink.barrier.statements import (
 )
 from shardmerge.spark_sink.barrier.truncations import Truncation
 
-from .ordered_partitions import Closure, closed_ranges
-from .ranges import RangeTask, Segment, ShardStream, offsets_in
-from .readings import Reading, StepReading, readings, share_fairly, step_readings
+from .ordered_partitions import (
+    Closure,
+    closed_ranges,
+)
+from .ranges import (
+    RangeTask,
+    Segment,
+    ShardStream,
+    offsets_in,
+)
+from .readings import (
+    Reading,
+    StepReading,
+    readings,
+    share_fairly,
+    step_readings,
+)
 
 _AWAITED = "waits until its table, which has no primary key, is read as a whole (by the watchdog)"
 _UNDOING = 1 << 40

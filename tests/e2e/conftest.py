@@ -10,7 +10,11 @@ import pytest
 
 from shardmerge.local.demo import Demo
 from shardmerge.local.line import Line
-from shardmerge.schemas.model.origin import Origin, OriginColumn, OriginPart
+from shardmerge.schemas.model.origin import (
+    Origin,
+    OriginColumn,
+    OriginPart,
+)
 from shardmerge.schemas.model.policies import RowsPolicy
 from shardmerge.schemas.pipeline.routing import RoutingRule
 

@@ -19,7 +19,12 @@ import avro.schema
 import pytest
 
 from shardmerge.schemas.records import plain
-from shardmerge.schemas.records.codec import RECORDS, Record, decode, encode
+from shardmerge.schemas.records.codec import (
+    RECORDS,
+    Record,
+    decode,
+    encode,
+)
 from tests.unit.schemas.test_codec_plain import RECORDED
 
 FOLDER = Path(__file__).parent / "avro"

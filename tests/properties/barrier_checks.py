@@ -6,10 +6,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from shardmerge.schemas.model.names import ShardId
-from shardmerge.schemas.records.events import Outcome, StatementKind, TargetStatement
-from shardmerge.spark_sink.barrier.decisions import Decisions, Gate, StatementKey
+from shardmerge.schemas.records.events import (
+    Outcome,
+    StatementKind,
+    TargetStatement,
+)
+from shardmerge.spark_sink.barrier.decisions import (
+    Decisions,
+    Gate,
+    StatementKey,
+)
 from shardmerge.spark_sink.barrier.passed_debts import carried_debts
-from shardmerge.spark_sink.barrier.statements import bindings, void_debts
+from shardmerge.spark_sink.barrier.statements import (
+    bindings,
+    void_debts,
+)
 from shardmerge.spark_sink.rows.folding.row_fold import is_behind
 from tests.properties.barrier_world import SHARDS, TARGET, BarrierWorld
 from tests.toy_kafka import Row, ToySource

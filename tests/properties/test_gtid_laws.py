@@ -7,7 +7,7 @@ from functools import reduce
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmerge.connectors.repair.binlog.gtids import (
+from shardmerge.connectors.binlog.gtids import (
     Gtids,
     MariaDbGtids,
     MySqlGtids,

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmerge.connectors.repair.binlog.source_offset import SourceOffset
+from shardmerge.connectors.binlog.source_offset import SourceOffset
 from shardmerge.connectors.repair.schema_history.history import (
     HistoryRecord,
     corrections,

@@ -5,9 +5,19 @@ from __future__ import annotations
 import pytest
 
 from shardmerge.schemas.model.names import ShardId
-from shardmerge.schemas.model.origin import NO_ORIGIN, Origin
-from shardmerge.schemas.model.policies import ExistingRows, Mode, RenamePolicy
-from shardmerge.schemas.records.events import CommandKind, FixupKind
+from shardmerge.schemas.model.origin import (
+    NO_ORIGIN,
+    Origin,
+)
+from shardmerge.schemas.model.policies import (
+    ExistingRows,
+    Mode,
+    RenamePolicy,
+)
+from shardmerge.schemas.records.events import (
+    CommandKind,
+    FixupKind,
+)
 from tests.properties.barrier_world import SHARDS, number_of
 from tests.properties.existing_rows_machine import ORIGINS
 from tests.properties.late_values_machine import LateValuesMachine

@@ -21,7 +21,10 @@ from shardmerge.schemas.records.events import (
     OperatorCommand,
     Outcome,
 )
-from shardmerge.schemas.records.reloads import Reload, reloads_text
+from shardmerge.schemas.records.reloads import (
+    Reload,
+    reloads_text,
+)
 from tests.properties.barrier_machine import SETTINGS
 from tests.properties.barrier_world import SHARDS, TARGET, number_of
 from tests.properties.test_restarted_snapshots import OriginRestartMachine, RestartMachine

@@ -9,9 +9,16 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
 from shardmerge.schemas.model.names import ShardId
-from shardmerge.schemas.model.origin import Origin, OriginColumn, OriginPart
+from shardmerge.schemas.model.origin import (
+    Origin,
+    OriginColumn,
+    OriginPart,
+)
 from shardmerge.schemas.model.policies import Mode
-from shardmerge.spark_sink.barrier.decisions import Decisions, ShardGates
+from shardmerge.spark_sink.barrier.decisions import (
+    Decisions,
+    ShardGates,
+)
 from shardmerge.spark_sink.barrier.restarts import undone_upto
 from tests.properties.barrier_machine import SETTINGS, BarrierMachine
 from tests.properties.barrier_world import SHARDS, TARGET, number_of, numbers_of

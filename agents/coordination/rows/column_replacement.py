@@ -12,8 +12,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
-from shardmerge.agents.coordination.state.target_state import ShardState, TargetState
-from shardmerge.schemas.effects.row_effects import RowEffect, unknown_effects
+from shardmerge.agents.coordination.state.target_state import (
+    ShardState,
+    TargetState,
+)
+from shardmerge.schemas.effects.row_effects import (
+    RowEffect,
+    unknown_effects,
+)
 from shardmerge.schemas.effects.value_changes import keeps_values
 from shardmerge.schemas.lattice.join_index import JoinIndex
 from shardmerge.schemas.lattice.joined import ShardSchema
@@ -22,7 +28,10 @@ from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.policies import ExistingRows
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import Column
-from shardmerge.schemas.records.events import Decision, SchemaChange
+from shardmerge.schemas.records.events import (
+    Decision,
+    SchemaChange,
+)
 
 from .rereads import is_read_again
 

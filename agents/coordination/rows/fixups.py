@@ -14,8 +14,14 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from shardmerge.agents.coordination.decision_records import Step, with_statement
-from shardmerge.agents.coordination.state.target_state import ShardState, TargetState
+from shardmerge.agents.coordination.decision_records import (
+    Step,
+    with_statement,
+)
+from shardmerge.agents.coordination.state.target_state import (
+    ShardState,
+    TargetState,
+)
 from shardmerge.schemas.effects.row_effects import (
     RowEffect,
     arrival_effects,
@@ -27,7 +33,10 @@ from shardmerge.schemas.effects.row_effects import (
     since_added,
     unknown_effects,
 )
-from shardmerge.schemas.lattice.copied_columns import are_kin, is_in_line
+from shardmerge.schemas.lattice.copied_columns import (
+    are_kin,
+    is_in_line,
+)
 from shardmerge.schemas.lattice.joined import ShardSchema
 from shardmerge.schemas.lattice.origin_columns import of_shard
 from shardmerge.schemas.model.names import ShardId
@@ -43,10 +52,26 @@ from shardmerge.schemas.records.events import (
 from shardmerge.schemas.target.dialects.dialect import Dialect
 from shardmerge.schemas.target.row_statements import filling
 
-from .column_replacement import is_late, kept_values, made_anew, renewed_behind_gate, with_converted
-from .leftovers import left_over, with_cleared
-from .rereads import is_read_as_whole, lost_by_reading, why_not_read_again
-from .whole_readings import with_awaited, with_mates
+from .column_replacement import (
+    is_late,
+    kept_values,
+    made_anew,
+    renewed_behind_gate,
+    with_converted,
+)
+from .leftovers import (
+    left_over,
+    with_cleared,
+)
+from .rereads import (
+    is_read_as_whole,
+    lost_by_reading,
+    why_not_read_again,
+)
+from .whole_readings import (
+    with_awaited,
+    with_mates,
+)
 
 _KINDS = {
     ExistingRows.REREAD: FixupKind.SNAPSHOT,

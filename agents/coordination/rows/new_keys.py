@@ -17,8 +17,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from shardmerge.agents.coordination.state.target_state import ShardState, TargetState
-from shardmerge.schemas.effects.added_column_values import UNKNOWN, fill_text
+from shardmerge.agents.coordination.state.target_state import (
+    ShardState,
+    TargetState,
+)
+from shardmerge.schemas.effects.added_column_values import (
+    UNKNOWN,
+    fill_text,
+)
 from shardmerge.schemas.lattice.join_index import JoinIndex
 from shardmerge.schemas.lattice.joined import ShardSchema
 from shardmerge.schemas.model.names import ShardId

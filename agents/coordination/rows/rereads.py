@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from shardmerge.connectors.debezium.signals import can_be_asked_for
-from shardmerge.connectors.debezium.value_limits import SNAPSHOT, limits_of
+from shardmerge.connectors.debezium.value_limits import (
+    SNAPSHOT,
+    limits_of,
+)
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.policies import ExistingRows
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import TableSchema
-from shardmerge.schemas.records.events import Fixup, FixupKind
+from shardmerge.schemas.records.events import (
+    Fixup,
+    FixupKind,
+)
 
 READ_AGAIN = (FixupKind.SNAPSHOT, FixupKind.RELOAD, FixupKind.WHOLE)
 """The fix-ups by which all rows of a table come again."""

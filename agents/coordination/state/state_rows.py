@@ -31,14 +31,37 @@ from shardmerge.schemas.lattice.change_effect import ChangeEffect
 from shardmerge.schemas.lattice.copied_columns import Copy
 from shardmerge.schemas.lattice.joined import ShardSchema
 from shardmerge.schemas.model.errors import ContractError
-from shardmerge.schemas.model.names import ShardId, TargetTable
-from shardmerge.schemas.model.origin import NO_ORIGIN, Origin
-from shardmerge.schemas.model.policies import ExistingRows, Keyless, Mode, RenamePolicy, TypePolicy
+from shardmerge.schemas.model.names import (
+    ShardId,
+    TargetTable,
+)
+from shardmerge.schemas.model.origin import (
+    NO_ORIGIN,
+    Origin,
+)
+from shardmerge.schemas.model.policies import (
+    ExistingRows,
+    Keyless,
+    Mode,
+    RenamePolicy,
+    TypePolicy,
+)
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.model.tables import TableSchema
-from shardmerge.schemas.records.plain import dump, from_plain, load
+from shardmerge.schemas.records.plain import (
+    dump,
+    from_plain,
+    load,
+)
 
-from .target_state import Hold, Made, Pending, ShardState, TargetState, assembled
+from .target_state import (
+    Hold,
+    Made,
+    Pending,
+    ShardState,
+    TargetState,
+    assembled,
+)
 
 FORMAT = 9
 """Version of the rows; a change of it needs a reader of the older ones."""

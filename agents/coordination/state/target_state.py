@@ -16,21 +16,45 @@ from immutables import Map
 
 from shardmerge.schemas.effects.row_effects import RowEffect
 from shardmerge.schemas.lattice.change_effect import ChangeEffect
-from shardmerge.schemas.lattice.copied_columns import Copy, still_known
-from shardmerge.schemas.lattice.counts import Counts, recounted
+from shardmerge.schemas.lattice.copied_columns import (
+    Copy,
+    still_known,
+)
+from shardmerge.schemas.lattice.counts import (
+    Counts,
+    recounted,
+)
 from shardmerge.schemas.lattice.join_index import JoinIndex
-from shardmerge.schemas.lattice.joined import JoinedTable, ShardSchema
+from shardmerge.schemas.lattice.joined import (
+    JoinedTable,
+    ShardSchema,
+)
 from shardmerge.schemas.lattice.origin_columns import own_schema
 from shardmerge.schemas.lattice.schema_pool import SchemaPool
 from shardmerge.schemas.lattice.type_join import TypeRules
-from shardmerge.schemas.model.names import ShardId, TargetTable
-from shardmerge.schemas.model.origin import NO_ORIGIN, Origin
-from shardmerge.schemas.model.policies import ExistingRows, Keyless, Mode, RenamePolicy, TypePolicy
+from shardmerge.schemas.model.names import (
+    ShardId,
+    TargetTable,
+)
+from shardmerge.schemas.model.origin import (
+    NO_ORIGIN,
+    Origin,
+)
+from shardmerge.schemas.model.policies import (
+    ExistingRows,
+    Keyless,
+    Mode,
+    RenamePolicy,
+    TypePolicy,
+)
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import TableSchema
 
-from .effective_schema import counted, left_out
+from .effective_schema import (
+    counted,
+    left_out,
+)
 
 
 @dataclass(frozen=True, slots=True)

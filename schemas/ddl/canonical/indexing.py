@@ -9,8 +9,18 @@ from dataclasses import replace
 from itertools import pairwise
 
 from shardmerge.schemas.model.charsets import max_bytes
-from shardmerge.schemas.model.tables import Column, Index, IndexKind, IndexPart
-from shardmerge.schemas.model.types import BLOB_NAMES, SPATIAL_NAMES, TEXT_NAMES, ColumnType
+from shardmerge.schemas.model.tables import (
+    Column,
+    Index,
+    IndexKind,
+    IndexPart,
+)
+from shardmerge.schemas.model.types import (
+    BLOB_NAMES,
+    SPATIAL_NAMES,
+    TEXT_NAMES,
+    ColumnType,
+)
 
 from .implicit_indexes import without_redundant
 

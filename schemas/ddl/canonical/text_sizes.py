@@ -11,7 +11,11 @@ Source: measured on MySQL 8.0.15 and 9.7; 5.7 and MariaDB take the class that is
 from __future__ import annotations
 
 from shardmerge.schemas.model.charsets import max_bytes
-from shardmerge.schemas.model.types import BLOB_NAMES, TEXT_NAMES, ColumnType
+from shardmerge.schemas.model.types import (
+    BLOB_NAMES,
+    TEXT_NAMES,
+    ColumnType,
+)
 
 _CLASS_BYTES = (0xFF, 0xFFFF, 0xFFFFFF, 0xFFFFFFFF)
 _LARGE = _CLASS_BYTES[-1]

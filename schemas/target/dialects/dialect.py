@@ -13,7 +13,13 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from shardmerge.schemas.model.names import TargetTable
-from shardmerge.schemas.model.tables import Check, Column, Default, Index, TableSchema
+from shardmerge.schemas.model.tables import (
+    Check,
+    Column,
+    Default,
+    Index,
+    TableSchema,
+)
 from shardmerge.schemas.model.types import ColumnType
 
 

@@ -11,7 +11,10 @@ from dataclasses import dataclass, field, replace
 
 from shardmerge.schemas.lattice.type_join import value_type
 from shardmerge.schemas.model import mysql_text as mysql
-from shardmerge.schemas.model.names import TargetTable, quote_identifier
+from shardmerge.schemas.model.names import (
+    TargetTable,
+    quote_identifier,
+)
 from shardmerge.schemas.model.server_context import ServerContext
 from shardmerge.schemas.model.tables import (
     Check,
@@ -22,10 +25,20 @@ from shardmerge.schemas.model.tables import (
     IndexKind,
     TableSchema,
 )
-from shardmerge.schemas.model.types import WITHOUT_LITERAL_DEFAULT, ColumnType
+from shardmerge.schemas.model.types import (
+    WITHOUT_LITERAL_DEFAULT,
+    ColumnType,
+)
 
 from .collations import fit_collation
-from .dialect import CannotRender, Dialect, FittedColumn, LeftOut, Place, Texts
+from .dialect import (
+    CannotRender,
+    Dialect,
+    FittedColumn,
+    LeftOut,
+    Place,
+    Texts,
+)
 from .features import (
     DESCENDING_INDEXES,
     DROPS_CHECKS,
@@ -37,9 +50,21 @@ from .features import (
     VECTOR_INDEXES,
     missing_function,
 )
-from .mysql_fit import fit_column, in_flavour, zero_default
-from .mysql_rows import has_value, row_value
-from .mysql_sizes import MAX_KEY_BYTES, MAX_ROW_BYTES, key_bytes, row_bytes
+from .mysql_fit import (
+    fit_column,
+    in_flavour,
+    zero_default,
+)
+from .mysql_rows import (
+    has_value,
+    row_value,
+)
+from .mysql_sizes import (
+    MAX_KEY_BYTES,
+    MAX_ROW_BYTES,
+    key_bytes,
+    row_bytes,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,13 @@ Row Size", "InnoDB Limits"; measured on servers: tests/integration/mysql/test_ta
 
 from __future__ import annotations
 
-from shardmerge.schemas.model.tables import Column, Index, IndexKind, IndexPart, TableSchema
+from shardmerge.schemas.model.tables import (
+    Column,
+    Index,
+    IndexKind,
+    IndexPart,
+    TableSchema,
+)
 from shardmerge.schemas.model.types import ColumnType
 
 MAX_ROW_BYTES = 65_535

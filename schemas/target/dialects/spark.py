@@ -13,13 +13,39 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from shardmerge.schemas.model.names import TargetTable, quote_identifier
-from shardmerge.schemas.model.tables import Check, Column, Default, DefaultKind, Index, TableSchema
+from shardmerge.schemas.model.names import (
+    TargetTable,
+    quote_identifier,
+)
+from shardmerge.schemas.model.tables import (
+    Check,
+    Column,
+    Default,
+    DefaultKind,
+    Index,
+    TableSchema,
+)
 from shardmerge.schemas.model.types import ColumnType
 
-from .dialect import CannotRender, Dialect, FittedColumn, LeftOut, Place, Texts
-from .spark_rows import has_value, row_value, string_literal
-from .spark_types import can_widen, has_zero_dates, spark_type, type_notes
+from .dialect import (
+    CannotRender,
+    Dialect,
+    FittedColumn,
+    LeftOut,
+    Place,
+    Texts,
+)
+from .spark_rows import (
+    has_value,
+    row_value,
+    string_literal,
+)
+from .spark_types import (
+    can_widen,
+    has_zero_dates,
+    spark_type,
+    type_notes,
+)
 from .sql_translation import to_spark
 
 NULL_DEFAULT = Default(DefaultKind.NULL)

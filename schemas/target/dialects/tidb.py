@@ -22,12 +22,29 @@ from shardmerge.schemas.model.tables import (
     IndexKind,
     TableSchema,
 )
-from shardmerge.schemas.model.types import BINARY_NAMES, SPATIAL_NAMES, STRING_NAMES, ColumnType
+from shardmerge.schemas.model.types import (
+    BINARY_NAMES,
+    SPATIAL_NAMES,
+    STRING_NAMES,
+    ColumnType,
+)
 
-from .dialect import CannotRender, FittedColumn, LeftOut, Place, Texts
+from .dialect import (
+    CannotRender,
+    FittedColumn,
+    LeftOut,
+    Place,
+    Texts,
+)
 from .mysql_dialect import MySqlDialect
-from .mysql_fit import NULL_DEFAULT, without_default
-from .mysql_sizes import MAX_KEY_BYTES, key_bytes
+from .mysql_fit import (
+    NULL_DEFAULT,
+    without_default,
+)
+from .mysql_sizes import (
+    MAX_KEY_BYTES,
+    key_bytes,
+)
 from .tidb_rules import (
     DEFAULTS,
     STORED,

@@ -18,7 +18,7 @@ from typing import Any
 
 from msgspec import DecodeError
 
-from shardmerge.connectors.kafka.avro_wire import INTEGER
+from shardmerge.connectors.formats.avro_wire import INTEGER
 
 WRONG = (IndexError, error, KeyError, ValueError, AttributeError)
 """What reading the bytes of another schema leads to, where it does not just give other values."""

@@ -10,9 +10,16 @@ from typing import Any, TypeAlias
 from msgspec.structs import astuple
 
 from shardmerge.spark_sink.rows.values.added_column_values import Fill
-from shardmerge.spark_sink.rows.values.columns import Cells, Form, UnfitValue
+from shardmerge.spark_sink.rows.values.columns import (
+    Cells,
+    Form,
+    UnfitValue,
+)
 
-from .segment_plan import Refusal, WrittenColumn
+from .segment_plan import (
+    Refusal,
+    WrittenColumn,
+)
 
 
 class RefusedRow(Exception):

@@ -27,9 +27,15 @@ from typing import Any
 from msgspec.structs import astuple
 
 from shardmerge.schemas.model.errors import StackError
-from shardmerge.schemas.model.position import BEGINNING, SourcePosition
+from shardmerge.schemas.model.position import (
+    BEGINNING,
+    SourcePosition,
+)
 from shardmerge.schemas.records.events import Binding
-from shardmerge.spark_sink.planning.ranges import RowHold, ShardStream
+from shardmerge.spark_sink.planning.ranges import (
+    RowHold,
+    ShardStream,
+)
 from shardmerge.spark_sink.rows.decoding.row_envelope import (
     CREATE,
     DELETE,
@@ -43,14 +49,40 @@ from shardmerge.spark_sink.rows.decoding.row_envelope import (
     UndecodableRow,
     shard_of,
 )
-from shardmerge.spark_sink.rows.decoding.row_format import JSON_ROWS, RowFormat
+from shardmerge.spark_sink.rows.decoding.row_format import (
+    JSON_ROWS,
+    RowFormat,
+)
 from shardmerge.spark_sink.rows.values.columns import UnfitValue
 
-from .keyless import KeylessBatch, KeylessChanges, place_of
-from .row_batches import SETTLED_ROWS, Batch, Changes, batch_of
-from .row_blocks import Change, LinesOf, RefusedRow
-from .row_refusals import SPREAD, UNKNOWN, UNNAMED, WITHOUT_BEFORE, differing
-from .segment_plan import Refusal, SegmentPlan, plan_segment
+from .keyless import (
+    KeylessBatch,
+    KeylessChanges,
+    place_of,
+)
+from .row_batches import (
+    SETTLED_ROWS,
+    Batch,
+    Changes,
+    batch_of,
+)
+from .row_blocks import (
+    Change,
+    LinesOf,
+    RefusedRow,
+)
+from .row_refusals import (
+    SPREAD,
+    UNKNOWN,
+    UNNAMED,
+    WITHOUT_BEFORE,
+    differing,
+)
+from .segment_plan import (
+    Refusal,
+    SegmentPlan,
+    plan_segment,
+)
 
 
 @dataclass(frozen=True, slots=True)

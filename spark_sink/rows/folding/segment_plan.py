@@ -9,7 +9,10 @@ from typing import Any, NamedTuple
 
 from shardmerge.schemas.lattice.origin_columns import of_shard
 from shardmerge.schemas.model.errors import UnsupportedDDL
-from shardmerge.schemas.model.origin import OriginPart, origin_part
+from shardmerge.schemas.model.origin import (
+    OriginPart,
+    origin_part,
+)
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.pipeline.row_conditions import (
     Condition,
@@ -18,11 +21,24 @@ from shardmerge.schemas.pipeline.row_conditions import (
     condition_on,
 )
 from shardmerge.schemas.records.events import Binding
-from shardmerge.spark_sink.planning.ranges import Segment, ShardStream
+from shardmerge.spark_sink.planning.ranges import (
+    Segment,
+    ShardStream,
+)
 from shardmerge.spark_sink.rows.decoding.row_decoder import RowDecoder
-from shardmerge.spark_sink.rows.decoding.row_format import JSON_ROWS, RowFormat
-from shardmerge.spark_sink.rows.values.added_column_values import Fill, fill_of
-from shardmerge.spark_sink.rows.values.columns import Encoder, Form, UnfitValue
+from shardmerge.spark_sink.rows.decoding.row_format import (
+    JSON_ROWS,
+    RowFormat,
+)
+from shardmerge.spark_sink.rows.values.added_column_values import (
+    Fill,
+    fill_of,
+)
+from shardmerge.spark_sink.rows.values.columns import (
+    Encoder,
+    Form,
+    UnfitValue,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from shardmerge.schemas.model.shard_columns import ShardColumn
-from shardmerge.schemas.model.tables import Column, Default, DefaultKind
-from shardmerge.schemas.model.types import BLOB_NAMES, TEXT_NAMES
+from shardmerge.schemas.model.tables import (
+    Column,
+    Default,
+    DefaultKind,
+)
+from shardmerge.schemas.model.types import (
+    BLOB_NAMES,
+    TEXT_NAMES,
+)
 from shardmerge.schemas.model.zero_values import zero_value
 
-from .columns import Form, UnfitValue, encoder
+from .columns import (
+    Form,
+    UnfitValue,
+    encoder,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,9 +26,17 @@ from msgspec.json import Encoder as JsonEncoder
 
 from shardmerge.connectors.debezium.value_limits import UNREADABLE_CHARSETS
 from shardmerge.schemas.model.errors import SourceError
-from shardmerge.schemas.model.types import SPATIAL_NAMES, ColumnType
+from shardmerge.schemas.model.types import (
+    SPATIAL_NAMES,
+    ColumnType,
+)
 
-from .charset_repairs import NO_CHARACTER, element_reader, may_lack_characters, translation
+from .charset_repairs import (
+    NO_CHARACTER,
+    element_reader,
+    may_lack_characters,
+    translation,
+)
 
 Cells: TypeAlias = list[str | None]
 """Converted values of one column, in row order; None is NULL."""

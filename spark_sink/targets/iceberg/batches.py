@@ -24,7 +24,11 @@ from functools import partial
 from itertools import count
 from uuid import uuid4
 
-from shardmerge.schemas.model.errors import ContractError, ShardMergeError, TargetError
+from shardmerge.schemas.model.errors import (
+    ContractError,
+    ShardMergeError,
+    TargetError,
+)
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.spark_sink.planning.ranges import (
     RangeResult,
@@ -36,13 +40,33 @@ from shardmerge.spark_sink.planning.ranges import (
 from shardmerge.spark_sink.process.failpoints import reach
 from shardmerge.spark_sink.process.python_workers import in_worker
 from shardmerge.spark_sink.process.spark_session import SparkStart
+from shardmerge.spark_sink.targets.iceberg.texts.lines import Columns
+from shardmerge.spark_sink.targets.iceberg.texts.merge import (
+    SOURCE,
+    changes_sql,
+    collisions_sql,
+    merge_sql,
+)
 
-from .fold import FoldConfig, Folded, FoldTask, close_readers, fold_units, read_head
-from .lines import Columns
-from .merge import SOURCE, changes_sql, collisions_sql, merge_sql
-from .staging import new_id, publishable, stage
+from .fold import (
+    FoldConfig,
+    Folded,
+    FoldTask,
+    close_readers,
+    fold_units,
+    read_head,
+)
+from .staging import (
+    new_id,
+    publishable,
+    stage,
+)
 from .store import IcebergStore
-from .tables import Moved, Uncertain, translated
+from .tables import (
+    Moved,
+    Uncertain,
+    translated,
+)
 
 log = logging.getLogger(__name__)
 _ATTEMPTS = 10

@@ -15,18 +15,49 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from shardmerge.schemas.model.errors import SourceError, TargetError
+from shardmerge.schemas.model.errors import (
+    SourceError,
+    TargetError,
+)
 from shardmerge.schemas.model.names import TargetTable
-from shardmerge.schemas.records.events import StatementKind, TargetStatement
+from shardmerge.schemas.records.events import (
+    StatementKind,
+    TargetStatement,
+)
 from shardmerge.spark_sink.process.failpoints import reach
-from shardmerge.spark_sink.targets.interface import JournalEntry, StatementPlace, taken_over
+from shardmerge.spark_sink.targets.iceberg.texts.ddl import (
+    AlterTable,
+    CreateTable,
+    parse_statement,
+)
+from shardmerge.spark_sink.targets.iceberg.texts.layout import (
+    Layout,
+    difference,
+    misfit,
+)
+from shardmerge.spark_sink.targets.iceberg.texts.row_changes import (
+    RowChange,
+    read_row_change,
+)
+from shardmerge.spark_sink.targets.iceberg.texts.stored import (
+    StoredState,
+    statement_key,
+)
+from shardmerge.spark_sink.targets.interface import (
+    JournalEntry,
+    StatementPlace,
+    taken_over,
+)
 
-from .ddl import AlterTable, CreateTable, parse_statement
-from .layout import Layout, difference, misfit
-from .row_changes import RowChange, read_row_change
-from .staging import new_id, publishable, stage
-from .store import IcebergStore, repeated
-from .stored import StoredState, statement_key
+from .staging import (
+    new_id,
+    publishable,
+    stage,
+)
+from .store import (
+    IcebergStore,
+    repeated,
+)
 from .tables import IcebergTable
 
 DONE = JournalEntry("done")

@@ -22,11 +22,24 @@ from shardmerge.schemas.model.names import TargetTable
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.row_topics import RowTopic
 from shardmerge.spark_sink.planning.ranges import Advance
+from shardmerge.spark_sink.targets.iceberg.texts.layout import (
+    Field,
+    Layout,
+)
+from shardmerge.spark_sink.targets.iceberg.texts.stored import (
+    StoredState,
+    from_json,
+    state_key,
+    to_json,
+)
 from shardmerge.spark_sink.targets.interface import taken_over
 
-from .layout import Field, Layout
-from .stored import StoredState, from_json, state_key, to_json
-from .tables import IcebergCatalog, IcebergTable, Moved, Uncertain
+from .tables import (
+    IcebergCatalog,
+    IcebergTable,
+    Moved,
+    Uncertain,
+)
 
 T = TypeVar("T")
 _ATTEMPTS = 20

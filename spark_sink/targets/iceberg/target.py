@@ -10,7 +10,11 @@ from shardmerge.connectors.kafka.registry import RegistryAddress
 from shardmerge.schemas.pipeline.file import Pipeline
 from shardmerge.schemas.pipeline.spark_catalog import SparkCatalog
 from shardmerge.spark_sink.process.settings import SinkSettings
-from shardmerge.spark_sink.process.spark_session import JAVA_OPTIONS, SparkStart, start_spark
+from shardmerge.spark_sink.process.spark_session import (
+    JAVA_OPTIONS,
+    SparkStart,
+    start_spark,
+)
 
 from .batches import IcebergBatches
 from .fold import FoldConfig

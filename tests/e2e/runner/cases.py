@@ -18,8 +18,16 @@ import yaml
 
 from shardmerge.local.line import Line
 from shardmerge.schemas.model.errors import ShardMergeError
-from shardmerge.schemas.model.origin import Origin, OriginColumn, OriginPart
-from shardmerge.schemas.model.policies import Mode, RenamePolicy, RowsPolicy
+from shardmerge.schemas.model.origin import (
+    Origin,
+    OriginColumn,
+    OriginPart,
+)
+from shardmerge.schemas.model.policies import (
+    Mode,
+    RenamePolicy,
+    RowsPolicy,
+)
 from shardmerge.schemas.pipeline.routing import RoutingRule
 
 from .model import MERGED, Scenario, ScenarioError, known

@@ -19,16 +19,31 @@ from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from shardmerge.agents.handling.effects import Rows, SourceRecord
-from shardmerge.agents.handling.handlers import CoordinatorFold, TrackerFold
+from shardmerge.agents.handling.effects import (
+    Rows,
+    SourceRecord,
+)
+from shardmerge.agents.handling.handlers import (
+    CoordinatorFold,
+    TrackerFold,
+)
 from shardmerge.connectors.kafka.topics_admin import create_topics
-from shardmerge.local.servers.processes import ProcessSpec, Supervisor
-from shardmerge.local.servers.stack import LocalStack, Ports
+from shardmerge.local.servers.processes import (
+    ProcessSpec,
+    Supervisor,
+)
+from shardmerge.local.servers.stack import (
+    LocalStack,
+    Ports,
+)
 from shardmerge.schemas.model.policies import Mode
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.records import codec
-from shardmerge.schemas.records.events import Decision, SchemaChange
+from shardmerge.schemas.records.events import (
+    Decision,
+    SchemaChange,
+)
 from shardmerge.schemas.records.record_format import RecordFormat
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.offsets import OffsetReader

@@ -11,7 +11,7 @@ from confluent_kafka import Producer
 
 from shardmerge.agents.replay.bundle import Bundle
 from shardmerge.cli.main import main
-from shardmerge.connectors.kafka.stored_record import StoredRecord
+from shardmerge.connectors.formats.stored_record import StoredRecord
 from shardmerge.local.servers.stack import LocalStack
 from shardmerge.schemas.pipeline import topics
 from tests.recorded import altered, changed

@@ -19,10 +19,19 @@ from pymysql.cursors import Cursor
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.local.install.artifacts import resolve
 from shardmerge.local.servers.connect import connect_spec
-from shardmerge.local.servers.mysql import PASSWORD, USER
+from shardmerge.local.servers.mysql import (
+    PASSWORD,
+    USER,
+)
 from shardmerge.local.servers.processes import Supervisor
-from shardmerge.local.servers.stack import LocalStack, Ports
-from shardmerge.schemas.pipeline.file import Pipeline, parse_pipeline
+from shardmerge.local.servers.stack import (
+    LocalStack,
+    Ports,
+)
+from shardmerge.schemas.pipeline.file import (
+    Pipeline,
+    parse_pipeline,
+)
 
 CACHE = Path(__file__).resolve().parents[3] / ".local" / "cache"
 _NUMBERS = itertools.count(1)

@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from shardmerge.connectors.binlog.gtids import MySqlGtids
+from shardmerge.connectors.binlog.source_offset import SourceOffset
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.deploy import deploy_connectors
-from shardmerge.connectors.repair.binlog.gtids import MySqlGtids
-from shardmerge.connectors.repair.binlog.source_offset import SourceOffset
 from shardmerge.connectors.repair.source_repair import repairs_of
 from shardmerge.connectors.watchdog import Watchdog
 

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
+from shardmerge.connectors.binlog.binlog_events import RowsEvent
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.debezium.year_columns import is_misread
 from shardmerge.connectors.deploy import deploy_connectors
-from shardmerge.connectors.repair.binlog.binlog_events import RowsEvent
-from shardmerge.connectors.repair.binlog.source_binlog import SourceBinlog
+from shardmerge.connectors.sources.source_binlog import SourceBinlog
 from shardmerge.local.servers.stack import LocalStack
 
 from .conftest import Play, other_worker

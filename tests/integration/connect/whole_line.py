@@ -17,11 +17,23 @@ from shardmerge.connectors.failpoints import nowhere
 from shardmerge.connectors.kafka.topic_reader import TopicReader
 from shardmerge.connectors.repair.source_repair import repairs_of
 from shardmerge.connectors.whole.reading_watch import ReadingWatch
-from shardmerge.local.servers.mysql import PASSWORD, USER
-from shardmerge.schemas.model.names import ShardId, TargetTable
-from shardmerge.schemas.model.position import BEGINNING, SourcePosition
+from shardmerge.local.servers.mysql import (
+    PASSWORD,
+    USER,
+)
+from shardmerge.schemas.model.names import (
+    ShardId,
+    TargetTable,
+)
+from shardmerge.schemas.model.position import (
+    BEGINNING,
+    SourcePosition,
+)
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.records.codec import decode, encode
+from shardmerge.schemas.records.codec import (
+    decode,
+    encode,
+)
 from shardmerge.schemas.records.events import (
     ChangeId,
     CommandKind,
@@ -31,7 +43,10 @@ from shardmerge.schemas.records.events import (
     OperatorCommand,
     Outcome,
 )
-from shardmerge.schemas.records.reloads import Reload, reloads_in
+from shardmerge.schemas.records.reloads import (
+    Reload,
+    reloads_in,
+)
 
 from .conftest import Play
 

@@ -13,18 +13,27 @@ from typing import Any
 
 import pytest
 
-from shardmerge.local.servers.mysql import PASSWORD, USER
+from shardmerge.local.servers.mysql import (
+    PASSWORD,
+    USER,
+)
 from shardmerge.local.servers.stack import LocalStack
 from shardmerge.schemas.model.errors import TargetError
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.file import Kafka
-from shardmerge.spark_sink.planning.ranges import RangeResult, TaskFailure
+from shardmerge.spark_sink.planning.ranges import (
+    RangeResult,
+    TaskFailure,
+)
 from shardmerge.spark_sink.process.settings import SinkSettings
 from shardmerge.spark_sink.targets.iceberg.maintenance import Maintenance
 from shardmerge.spark_sink.targets.iceberg.target import IcebergTarget
 from shardmerge.spark_sink.targets.interface import JournalEntry
-from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
+from shardmerge.spark_sink.targets.mysql.session import (
+    MySqlAddress,
+    MySqlSession,
+)
 from tests.strategies import table
 
 from . import iceberg_values, values

@@ -14,7 +14,10 @@ from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.target.row_statements import copying
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.row_topics import RowTopic
-from shardmerge.spark_sink.planning.ranges import RangeResult, TaskFailure
+from shardmerge.spark_sink.planning.ranges import (
+    RangeResult,
+    TaskFailure,
+)
 from shardmerge.spark_sink.targets.interface import JournalEntry
 
 from .contract import TIDB, Contract, Kind

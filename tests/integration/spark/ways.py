@@ -20,20 +20,29 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.debezium.connector_names import connector_name
-from shardmerge.connectors.debezium.signal_table import prepare_signal_table
 from shardmerge.connectors.debezium.signals import snapshot_signal
 from shardmerge.connectors.debezium.source_config import connector_config
 from shardmerge.connectors.kafka.registry import RegistryAddress
 from shardmerge.connectors.kafka.topics_admin import create_topics
-from shardmerge.local.servers.mysql import PASSWORD, USER
+from shardmerge.connectors.sources.signal_table import prepare_signal_table
+from shardmerge.local.servers.mysql import (
+    PASSWORD,
+    USER,
+)
 from shardmerge.local.servers.stack import LocalStack
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.position import BEGINNING
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.file import Pipeline, parse_pipeline
-from shardmerge.spark_sink.rows.decoding.row_avro import row_format
+from shardmerge.schemas.pipeline.file import (
+    Pipeline,
+    parse_pipeline,
+)
+from shardmerge.spark_sink.kafka.row_avro import row_format
 from shardmerge.spark_sink.rows.values.columns import UnfitValue
-from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
+from shardmerge.spark_sink.targets.mysql.session import (
+    MySqlAddress,
+    MySqlSession,
+)
 from shardmerge.spark_sink.targets.mysql.tasks.connection import TaskConnection
 
 from .exactness import FAMILIES, Item, definitions, insert, rows, shown

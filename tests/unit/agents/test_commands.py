@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from shardmerge.agents.coordination import coordinator
-from shardmerge.schemas.model.policies import Mode, RenamePolicy
+from shardmerge.schemas.model.policies import (
+    Mode,
+    RenamePolicy,
+)
 from shardmerge.schemas.records.events import (
     ChangeId,
     CommandKind,

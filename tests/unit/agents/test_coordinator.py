@@ -4,7 +4,10 @@ from dataclasses import replace
 
 from shardmerge.agents.coordination import coordinator
 from shardmerge.agents.coordination.state.target_state import TargetState
-from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.names import (
+    ShardId,
+    TargetTable,
+)
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.model.shard_columns import Lineage
 from shardmerge.schemas.model.tables import (
@@ -18,7 +21,12 @@ from shardmerge.schemas.model.tables import (
     TableSchema,
 )
 from shardmerge.schemas.model.types import ColumnType
-from shardmerge.schemas.records.events import ChangeId, Decision, Outcome, SchemaChange
+from shardmerge.schemas.records.events import (
+    ChangeId,
+    Decision,
+    Outcome,
+    SchemaChange,
+)
 
 TARGET = TargetTable("merged", "t")
 NULL = Default(DefaultKind.NULL)

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.schemas.model.origin import NO_ORIGIN, Origin, OriginColumn, OriginPart
-from shardmerge.schemas.model.policies import Mode, RenamePolicy
+from shardmerge.schemas.model.origin import (
+    NO_ORIGIN,
+    Origin,
+    OriginColumn,
+    OriginPart,
+)
+from shardmerge.schemas.model.policies import (
+    Mode,
+    RenamePolicy,
+)
 from shardmerge.schemas.records.events import (
     CommandKind,
     Decision,

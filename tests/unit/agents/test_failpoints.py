@@ -5,7 +5,10 @@ import sys
 
 import pytest
 
-from shardmerge.agents.runtime.failpoints import PLACES, agent_failpoint
+from shardmerge.agents.runtime.failpoints import (
+    PLACES,
+    agent_failpoint,
+)
 from shardmerge.schemas.model.errors import ConfigError
 
 

@@ -6,10 +6,19 @@ import json
 
 import pytest
 
-from shardmerge.agents.handling.handlers import CoordinatorFold, TrackerFold
+from shardmerge.agents.handling.handlers import (
+    CoordinatorFold,
+    TrackerFold,
+)
 from shardmerge.schemas.model.names import ShardId
-from shardmerge.schemas.model.origin import NO_ORIGIN, Origin
-from shardmerge.schemas.model.policies import ExistingRows, Mode
+from shardmerge.schemas.model.origin import (
+    NO_ORIGIN,
+    Origin,
+)
+from shardmerge.schemas.model.policies import (
+    ExistingRows,
+    Mode,
+)
 from shardmerge.schemas.records import codec
 from shardmerge.schemas.records.events import (
     CommandKind,

@@ -7,11 +7,19 @@ import pytest
 
 from shardmerge.agents.coordination import coordinator
 from shardmerge.agents.handling.effects import SourceRecord
-from shardmerge.agents.handling.handlers import CoordinatorFold, TrackerFold
+from shardmerge.agents.handling.handlers import (
+    CoordinatorFold,
+    TrackerFold,
+)
 from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.records import codec
-from shardmerge.schemas.records.events import Decision, JoinedSchema, Outcome, SchemaChange
+from shardmerge.schemas.records.events import (
+    Decision,
+    JoinedSchema,
+    Outcome,
+    SchemaChange,
+)
 
 PIPELINE = parse_pipeline(
     """

@@ -6,8 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from shardmerge.schemas.model.policies import Keyless, Mode
-from shardmerge.schemas.records.events import CommandKind, Outcome
+from shardmerge.schemas.model.policies import (
+    Keyless,
+    Mode,
+)
+from shardmerge.schemas.records.events import (
+    CommandKind,
+    Outcome,
+)
 
 from .sql_line import SqlLine, shard_of
 from .test_tracker import RULES, Source

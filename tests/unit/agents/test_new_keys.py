@@ -7,7 +7,10 @@ from dataclasses import replace
 import pytest
 
 from shardmerge.agents.coordination.rows.new_keys import HINT
-from shardmerge.schemas.model.policies import ExistingRows, Mode
+from shardmerge.schemas.model.policies import (
+    ExistingRows,
+    Mode,
+)
 from shardmerge.schemas.records.events import (
     CommandKind,
     Decision,

@@ -8,12 +8,26 @@ import pytest
 
 from shardmerge.agents.coordination import coordinator
 from shardmerge.schemas.model.names import ShardId
-from shardmerge.schemas.model.origin import NO_ORIGIN, Origin, OriginColumn, OriginPart
-from shardmerge.schemas.model.policies import Mode, RowsPolicy
+from shardmerge.schemas.model.origin import (
+    NO_ORIGIN,
+    Origin,
+    OriginColumn,
+    OriginPart,
+)
+from shardmerge.schemas.model.policies import (
+    Mode,
+    RowsPolicy,
+)
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.model.shard_columns import Lineage
 from shardmerge.schemas.model.tables import TableSchema
-from shardmerge.schemas.records.events import ChangeId, Decision, FixupKind, Outcome, SchemaChange
+from shardmerge.schemas.records.events import (
+    ChangeId,
+    Decision,
+    FixupKind,
+    Outcome,
+    SchemaChange,
+)
 from shardmerge.schemas.target.dialects.spark import SparkDialect
 from tests.strategies import table
 from tests.unit.agents.sql_line import SHARD_COLUMN, TARGET, SqlLine, shard_of, sql

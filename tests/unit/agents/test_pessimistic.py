@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.schemas.ddl.apply.statements import apply_alter, apply_create
-from shardmerge.schemas.ddl.changes import AlterTable, CreateTable
+from shardmerge.schemas.ddl.apply.statements import (
+    apply_alter,
+    apply_create,
+)
+from shardmerge.schemas.ddl.changes import (
+    AlterTable,
+    CreateTable,
+)
 from shardmerge.schemas.ddl.grammar import parse
 from shardmerge.schemas.model.policies import Mode
-from shardmerge.schemas.records.events import CommandKind, Decision, Outcome, Release
+from shardmerge.schemas.records.events import (
+    CommandKind,
+    Decision,
+    Outcome,
+    Release,
+)
 
 from .sql_line import SqlLine, shard_of, sql
 

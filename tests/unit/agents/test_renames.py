@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from shardmerge.schemas.model.policies import Mode, RenamePolicy
-from shardmerge.schemas.records.events import CommandKind, Outcome
+from shardmerge.schemas.model.policies import (
+    Mode,
+    RenamePolicy,
+)
+from shardmerge.schemas.records.events import (
+    CommandKind,
+    Outcome,
+)
 
 from .sql_line import SqlLine, sql
 

@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.schemas.model.policies import ExistingRows, Mode, RenamePolicy
-from shardmerge.schemas.records.events import Decision, FixupKind, Outcome, StatementKind
+from shardmerge.schemas.model.policies import (
+    ExistingRows,
+    Mode,
+    RenamePolicy,
+)
+from shardmerge.schemas.records.events import (
+    Decision,
+    FixupKind,
+    Outcome,
+    StatementKind,
+)
 
 from .sql_line import SqlLine, shard_of, sql
 

@@ -6,10 +6,16 @@ import pytest
 
 from shardmerge.agents.replay.comparing import Difference
 from shardmerge.agents.replay.facts import verification_facts
-from shardmerge.agents.replay.verify import Verification, verify
+from shardmerge.agents.replay.verify import (
+    Verification,
+    verify,
+)
 from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.records import codec
-from shardmerge.schemas.records.events import CommandKind, Decision
+from shardmerge.schemas.records.events import (
+    CommandKind,
+    Decision,
+)
 from tests.recorded import Recorded, changed
 
 TABLE = "(ID INT PRIMARY KEY)"

@@ -5,9 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from shardmerge.agents.app import _parser, _settings
+from shardmerge.agents.app import (
+    _parser,
+    _settings,
+)
 from shardmerge.agents.runtime.logs import FactsFormatter
-from shardmerge.agents.runtime.settings import AgentSettings, from_env
+from shardmerge.agents.runtime.settings import (
+    AgentSettings,
+    from_env,
+)
 from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.schemas.pipeline.file import Source
 from shardmerge.schemas.pipeline.source_server import server_context

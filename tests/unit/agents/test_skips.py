@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 
 from shardmerge.schemas.model.policies import Mode
-from shardmerge.schemas.records.events import CommandKind, Outcome, Release
+from shardmerge.schemas.records.events import (
+    CommandKind,
+    Outcome,
+    Release,
+)
 
 from .sql_line import BASE, SqlLine, in_conflict, shard_of, sql
 

@@ -4,16 +4,37 @@ from dataclasses import replace
 
 import pytest
 
-from shardmerge.agents.tracking.tracked import LastStatement, Tracked, Unknown
-from shardmerge.agents.tracking.tracker import TrackResult, kept, told, track
-from shardmerge.connectors.debezium.envelope import ColumnImage, SchemaChangeEvent, TableChange
+from shardmerge.agents.tracking.tracked import (
+    LastStatement,
+    Tracked,
+    Unknown,
+)
+from shardmerge.agents.tracking.tracker import (
+    TrackResult,
+    kept,
+    told,
+    track,
+)
+from shardmerge.connectors.debezium.envelope import (
+    ColumnImage,
+    SchemaChangeEvent,
+    TableChange,
+)
 from shardmerge.schemas.ddl.grammar import ServerContext
 from shardmerge.schemas.effects.row_effects import moved_rows
-from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.names import (
+    ShardId,
+    TargetTable,
+)
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.model.tables import TableSchema
 from shardmerge.schemas.pipeline.routing import RoutingRule
-from shardmerge.schemas.records.events import ChangeId, CommandKind, OperatorCommand, Outcome
+from shardmerge.schemas.records.events import (
+    ChangeId,
+    CommandKind,
+    OperatorCommand,
+    Outcome,
+)
 
 RULES = (RoutingRule("s1", "shop", r"tbl\d\d", "merged", "tbl"),)
 CREATE = "CREATE TABLE tbl00 (ID INT PRIMARY KEY, NAME VARCHAR(20))"

@@ -4,10 +4,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from shardmerge.schemas.model.policies import ExistingRows, Mode, RowsPolicy
+from shardmerge.schemas.model.policies import (
+    ExistingRows,
+    Mode,
+    RowsPolicy,
+)
 from shardmerge.schemas.model.position import SourcePosition
-from shardmerge.schemas.records.events import CommandKind, Decision, FixupKind, Outcome
-from shardmerge.schemas.records.reloads import Reload, reloads_text
+from shardmerge.schemas.records.events import (
+    CommandKind,
+    Decision,
+    FixupKind,
+    Outcome,
+)
+from shardmerge.schemas.records.reloads import (
+    Reload,
+    reloads_text,
+)
 
 from .sql_line import SHARD_COLUMN, SqlLine, shard_of
 

@@ -5,8 +5,14 @@ from __future__ import annotations
 import pytest
 
 from shardmerge.schemas.ddl.grammar import ServerContext
-from shardmerge.schemas.model.policies import Mode, TypePolicy
-from shardmerge.schemas.records.events import CommandKind, Outcome
+from shardmerge.schemas.model.policies import (
+    Mode,
+    TypePolicy,
+)
+from shardmerge.schemas.records.events import (
+    CommandKind,
+    Outcome,
+)
 from tests.golden.test_diff import Rollout
 from tests.unit.agents.sql_line import SqlLine, shard_of, sql
 

@@ -11,19 +11,31 @@ from dataclasses import replace
 import fastavro
 import pytest
 
-from shardmerge.agents.handling.effects import Send, SourceRecord
+from shardmerge.agents.handling.effects import (
+    Send,
+    SourceRecord,
+)
 from shardmerge.agents.runtime import wire_formats
-from shardmerge.agents.runtime.wire_formats import canonical, translation, wire
+from shardmerge.agents.runtime.wire_formats import (
+    canonical,
+    translation,
+    wire,
+)
 from shardmerge.cli import bundles
-from shardmerge.connectors.kafka import record_formats
-from shardmerge.connectors.kafka.avro_wire import (
+from shardmerge.connectors.formats.avro_wire import (
     OWN_JSON,
     JsonOfAvro,
     RegistryUnreachable,
     UndecodableAvro,
 )
-from shardmerge.connectors.kafka.stored_record import StoredRecord
-from shardmerge.schemas.pipeline.file import Connect, Kafka, Pipeline, Target
+from shardmerge.connectors.formats.stored_record import StoredRecord
+from shardmerge.connectors.kafka import record_formats
+from shardmerge.schemas.pipeline.file import (
+    Connect,
+    Kafka,
+    Pipeline,
+    Target,
+)
 from shardmerge.schemas.records import codec
 from shardmerge.schemas.records.record_format import RecordFormat
 from tests.unit.schemas.test_codec_plain import RECORDED

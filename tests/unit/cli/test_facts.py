@@ -4,10 +4,23 @@ from dataclasses import replace
 from typing import Any
 
 from shardmerge.connectors.debezium.signals import Notice
-from shardmerge.connectors.kafka.observer import Facts, SourceEvent
-from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.connectors.kafka.observer import (
+    Facts,
+    SourceEvent,
+)
+from shardmerge.schemas.model.names import (
+    ShardId,
+    TargetTable,
+)
 from shardmerge.schemas.model.position import SourcePosition
-from shardmerge.schemas.records.events import ChangeId, Decision, Fixup, FixupKind, Outcome, Release
+from shardmerge.schemas.records.events import (
+    ChangeId,
+    Decision,
+    Fixup,
+    FixupKind,
+    Outcome,
+    Release,
+)
 
 TARGET = TargetTable("merged", "t")
 ONE, TWO = ShardId("s1", "app", "t_1"), ShardId("s2", "app", "t_1")

@@ -6,10 +6,22 @@ from dataclasses import replace
 
 import pytest
 
-from shardmerge.cli.checks.foretold import ShardTable, foretold_findings
+from shardmerge.cli.checks.foretold import (
+    ShardTable,
+    foretold_findings,
+)
 from shardmerge.schemas.model.names import ShardId
-from shardmerge.schemas.model.policies import Mode, TypePolicy
-from shardmerge.schemas.pipeline.file import Connect, Kafka, Pipeline, Source, Target
+from shardmerge.schemas.model.policies import (
+    Mode,
+    TypePolicy,
+)
+from shardmerge.schemas.pipeline.file import (
+    Connect,
+    Kafka,
+    Pipeline,
+    Source,
+    Target,
+)
 from shardmerge.schemas.pipeline.routing import RoutingRule
 
 RULE = RoutingRule(".*", "app", r"t_\d", "m", "t")

@@ -1,7 +1,15 @@
 from __future__ import annotations
 
-from shardmerge.schemas.model.origin import Origin, OriginColumn, OriginPart
-from shardmerge.schemas.model.policies import Keyless, RowsPolicy, TypePolicy
+from shardmerge.schemas.model.origin import (
+    Origin,
+    OriginColumn,
+    OriginPart,
+)
+from shardmerge.schemas.model.policies import (
+    Keyless,
+    RowsPolicy,
+    TypePolicy,
+)
 from shardmerge.schemas.pipeline.file import (
     Connect,
     Kafka,

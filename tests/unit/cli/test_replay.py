@@ -11,9 +11,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from shardmerge.cli.bundles import everything, without_passwords
+from shardmerge.cli.bundles import (
+    everything,
+    without_passwords,
+)
 from shardmerge.cli.main import main
-from shardmerge.connectors.kafka.stored_record import StoredRecord
+from shardmerge.connectors.formats.stored_record import StoredRecord
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.text import pipeline_text
 from tests.recorded import Recorded, altered, changed

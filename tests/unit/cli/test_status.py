@@ -8,7 +8,10 @@ import pytest
 
 from shardmerge.cli.status import lines
 from shardmerge.connectors.kafka.observer import Facts
-from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.names import (
+    ShardId,
+    TargetTable,
+)
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.records.events import (
     ChangeId,

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.cli.checks.server_rules import SourceColumn, SourceTable
+from shardmerge.cli.checks.server_rules import (
+    SourceColumn,
+    SourceTable,
+)
 from shardmerge.cli.checks.value_rules import value_findings
 from shardmerge.schemas.model.types import ColumnType
 from shardmerge.schemas.pipeline.file import Source

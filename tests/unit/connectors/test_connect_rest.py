@@ -7,11 +7,22 @@ from typing import Any
 
 import pytest
 
-from shardmerge.connectors.connect.connect_rest import ConnectRest, shorten_trace
+from shardmerge.connectors.connect.connect_rest import (
+    ConnectRest,
+    shorten_trace,
+)
 from shardmerge.connectors.connect.exact_values import check_values
-from shardmerge.connectors.connect.exactly_once import check_connector, check_worker
+from shardmerge.connectors.connect.exactly_once import (
+    check_connector,
+    check_worker,
+)
 from shardmerge.schemas.model.errors import StackError
-from shardmerge.schemas.pipeline.file import Connect, Kafka, Pipeline, Target
+from shardmerge.schemas.pipeline.file import (
+    Connect,
+    Kafka,
+    Pipeline,
+    Target,
+)
 
 from .worker import Worker
 

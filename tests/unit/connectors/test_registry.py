@@ -10,8 +10,15 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from shardmerge.connectors.kafka.avro_wire import RegistryUnreachable, UnknownSchema
-from shardmerge.connectors.kafka.registry import RegistryAddress, RegistryRefuses, SchemaRegistry
+from shardmerge.connectors.formats.avro_wire import (
+    RegistryUnreachable,
+    UnknownSchema,
+)
+from shardmerge.connectors.kafka.registry import (
+    RegistryAddress,
+    RegistryRefuses,
+    SchemaRegistry,
+)
 
 SCHEMA = '{"type": "string"}'
 

@@ -10,14 +10,21 @@ from typing import Any
 
 import pytest
 
-from shardmerge.connectors.debezium.avro_names import avro_name
 from shardmerge.connectors.debezium.connector_names import connector_name
 from shardmerge.connectors.debezium.signals import signal_database
-from shardmerge.connectors.debezium.source_config import connector_config, schema_history_topic
+from shardmerge.connectors.debezium.source_config import (
+    connector_config,
+    schema_history_topic,
+)
+from shardmerge.connectors.formats.avro_names import avro_name
 from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.file import Pipeline, Source, parse_pipeline
+from shardmerge.schemas.pipeline.file import (
+    Pipeline,
+    Source,
+    parse_pipeline,
+)
 from shardmerge.schemas.pipeline.routing import RoutingRule
 
 ROOT = Path(__file__).resolve().parents[3]

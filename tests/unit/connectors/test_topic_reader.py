@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import KafkaError
 
+from shardmerge.connectors.formats.stored_record import Extent
 from shardmerge.connectors.kafka import topic_reader
-from shardmerge.connectors.kafka.stored_record import Extent
 from shardmerge.connectors.kafka.topic_reader import TopicReader
 from shardmerge.schemas.model.errors import StackError
 from tests.toy_admin import ToyAdmin

@@ -13,9 +13,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmerge.schemas.model.errors import ContractError, UnknownSchemaVersion
+from shardmerge.schemas.model.errors import (
+    ContractError,
+    UnknownSchemaVersion,
+)
 from shardmerge.schemas.records import codec, plain
-from shardmerge.schemas.records.codec import RECORDS, Record, decode, encode
+from shardmerge.schemas.records.codec import (
+    RECORDS,
+    Record,
+    decode,
+    encode,
+)
 from shardmerge.schemas.records.events import SchemaChange
 from tests.golden.test_avro import NAMES, contract, written_by_avro
 from tests.unit.schemas.test_codec_plain import CHANGE, RECORDED

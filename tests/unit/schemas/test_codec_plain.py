@@ -9,12 +9,30 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import pytest
 
-from shardmerge.schemas.model.errors import ContractError, UnknownSchemaVersion
-from shardmerge.schemas.model.names import ShardId, TargetTable
-from shardmerge.schemas.model.origin import Origin, OriginColumn, OriginPart
-from shardmerge.schemas.model.policies import ExistingRows, Keyless, RowsPolicy, TypePolicy
+from shardmerge.schemas.model.errors import (
+    ContractError,
+    UnknownSchemaVersion,
+)
+from shardmerge.schemas.model.names import (
+    ShardId,
+    TargetTable,
+)
+from shardmerge.schemas.model.origin import (
+    Origin,
+    OriginColumn,
+    OriginPart,
+)
+from shardmerge.schemas.model.policies import (
+    ExistingRows,
+    Keyless,
+    RowsPolicy,
+    TypePolicy,
+)
 from shardmerge.schemas.model.position import SourcePosition
-from shardmerge.schemas.model.shard_columns import Lineage, ShardColumn
+from shardmerge.schemas.model.shard_columns import (
+    Lineage,
+    ShardColumn,
+)
 from shardmerge.schemas.model.tables import (
     Check,
     Column,
@@ -29,7 +47,12 @@ from shardmerge.schemas.model.tables import (
 )
 from shardmerge.schemas.model.types import ColumnType
 from shardmerge.schemas.records import plain
-from shardmerge.schemas.records.codec import RECORDS, Record, decode, encode
+from shardmerge.schemas.records.codec import (
+    RECORDS,
+    Record,
+    decode,
+    encode,
+)
 from shardmerge.schemas.records.events import (
     Binding,
     ChangeId,

@@ -6,9 +6,15 @@ import json
 
 import pytest
 
-from shardmerge.schemas.model.errors import ContractError, UnknownSchemaVersion
+from shardmerge.schemas.model.errors import (
+    ContractError,
+    UnknownSchemaVersion,
+)
 from shardmerge.schemas.records import codec
-from shardmerge.schemas.records.record_format import AVRO, RecordFormat
+from shardmerge.schemas.records.record_format import (
+    AVRO,
+    RecordFormat,
+)
 
 from .test_codec_plain import RECORDED
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from shardmerge.connectors.debezium.value_limits import LIMITS, limits_of, readme_lines
+from shardmerge.connectors.debezium.value_limits import (
+    LIMITS,
+    limits_of,
+    readme_lines,
+)
 from shardmerge.schemas.model.types import ColumnType
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.connectors.debezium.year_columns import is_misread, may_misread
+from shardmerge.connectors.debezium.year_columns import (
+    is_misread,
+    may_misread,
+)
 
 INT, YEAR = "int", "year"
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.names import (
+    ShardId,
+    TargetTable,
+)
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import Column
@@ -16,8 +19,15 @@ from shardmerge.schemas.records.events import (
     StatementKind,
     TargetStatement,
 )
-from shardmerge.spark_sink.barrier.applied import Applied, RowProgress, Watermarks
-from shardmerge.spark_sink.barrier.decisions import Decisions, StatementKey
+from shardmerge.spark_sink.barrier.applied import (
+    Applied,
+    RowProgress,
+    Watermarks,
+)
+from shardmerge.spark_sink.barrier.decisions import (
+    Decisions,
+    StatementKey,
+)
 from shardmerge.spark_sink.barrier.partitions import Partition
 
 TARGET = TargetTable("merged", "t")

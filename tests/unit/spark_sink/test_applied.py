@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.names import (
+    ShardId,
+    TargetTable,
+)
 from shardmerge.schemas.pipeline.routing import RoutingRule
 from shardmerge.schemas.pipeline.topics import RowTopics
 from shardmerge.spark_sink.barrier.applied import (
@@ -16,7 +19,10 @@ from shardmerge.spark_sink.barrier.applied import (
     unapplied_before,
 )
 from shardmerge.spark_sink.barrier.decisions import Decisions
-from shardmerge.spark_sink.barrier.partitions import Partition, Stream
+from shardmerge.spark_sink.barrier.partitions import (
+    Partition,
+    Stream,
+)
 
 from .decided import TARGET, A, B, at, decision
 

@@ -9,7 +9,10 @@ from typing import Any, cast
 
 import pytest
 
-from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.names import (
+    ShardId,
+    TargetTable,
+)
 from shardmerge.schemas.model.position import BEGINNING
 from shardmerge.spark_sink.planning.ordered_partitions import Step
 from shardmerge.spark_sink.planning.ranges import (

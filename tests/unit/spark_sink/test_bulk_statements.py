@@ -8,9 +8,19 @@ from shardmerge.schemas.model.names import TargetTable
 from shardmerge.spark_sink.rows.folding.keyless import KeylessBatch
 from shardmerge.spark_sink.rows.folding.row_batches import Batch
 from shardmerge.spark_sink.rows.folding.row_blocks import Block
-from shardmerge.spark_sink.rows.values.columns import Cells, Form
-from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
-from shardmerge.spark_sink.targets.mysql.tasks.bulk import TableShape, write_batch, write_keyless
+from shardmerge.spark_sink.rows.values.columns import (
+    Cells,
+    Form,
+)
+from shardmerge.spark_sink.targets.mysql.session import (
+    MySqlAddress,
+    MySqlSession,
+)
+from shardmerge.spark_sink.targets.mysql.tasks.bulk import (
+    TableShape,
+    write_batch,
+    write_keyless,
+)
 
 TABLE = TargetTable("d", "t")
 SHAPE = TableShape(("id", "v"), ("id",), other_unique=False)

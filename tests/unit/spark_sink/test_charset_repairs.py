@@ -6,7 +6,11 @@ import pytest
 
 from shardmerge.schemas.model.types import ColumnType
 from shardmerge.spark_sink.rows.values.charset_repairs import MISREAD
-from shardmerge.spark_sink.rows.values.columns import Form, UnfitValue, encoder
+from shardmerge.spark_sink.rows.values.columns import (
+    Form,
+    UnfitValue,
+    encoder,
+)
 
 
 def text(charset: str) -> ColumnType:

@@ -9,7 +9,12 @@ import pytest
 
 from shardmerge.spark_sink.driver.loop import Driver
 from shardmerge.spark_sink.kafka.intake import Intake
-from shardmerge.spark_sink.planning.ranges import RangeResult, RangeTask, RowHold, TaskFailure
+from shardmerge.spark_sink.planning.ranges import (
+    RangeResult,
+    RangeTask,
+    RowHold,
+    TaskFailure,
+)
 
 from .decided import A, at
 from .test_failures import Published, Tail, Target, driver_of

@@ -5,7 +5,10 @@ from dataclasses import replace
 import pytest
 
 from shardmerge.schemas.model.errors import ContractError
-from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.names import (
+    ShardId,
+    TargetTable,
+)
 from shardmerge.schemas.model.position import BEGINNING
 from shardmerge.spark_sink.barrier.decisions import Decisions
 from shardmerge.spark_sink.barrier.partitions import Stream

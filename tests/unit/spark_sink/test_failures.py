@@ -7,10 +7,19 @@ from typing import Any, cast
 
 import pytest
 
-from shardmerge.schemas.model.errors import ContractError, TargetError
-from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.errors import (
+    ContractError,
+    TargetError,
+)
+from shardmerge.schemas.model.names import (
+    ShardId,
+    TargetTable,
+)
 from shardmerge.schemas.model.position import BEGINNING
-from shardmerge.schemas.records.events import FailureProgress, SinkProgress
+from shardmerge.schemas.records.events import (
+    FailureProgress,
+    SinkProgress,
+)
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.driver import loop as driver_module
 from shardmerge.spark_sink.driver.loop import Driver

@@ -5,9 +5,17 @@ from __future__ import annotations
 import pytest
 
 from shardmerge.schemas.model.shard_columns import ShardColumn
-from shardmerge.schemas.model.tables import Column, Default, DefaultKind, Generated
+from shardmerge.schemas.model.tables import (
+    Column,
+    Default,
+    DefaultKind,
+    Generated,
+)
 from shardmerge.schemas.model.types import ColumnType
-from shardmerge.spark_sink.rows.values.added_column_values import Fill, fill_of
+from shardmerge.spark_sink.rows.values.added_column_values import (
+    Fill,
+    fill_of,
+)
 from shardmerge.spark_sink.rows.values.columns import Form
 
 

@@ -10,14 +10,28 @@ from hypothesis import strategies as st
 
 from shardmerge.schemas.lattice.join import join_all
 from shardmerge.schemas.lattice.joined import JoinedTable
-from shardmerge.schemas.model.errors import SourceError, UnparsableDDL, UnsupportedDDL
+from shardmerge.schemas.model.errors import (
+    SourceError,
+    UnparsableDDL,
+    UnsupportedDDL,
+)
 from shardmerge.schemas.model.names import TargetTable
-from shardmerge.schemas.model.tables import Column, TableSchema
+from shardmerge.schemas.model.tables import (
+    Column,
+    TableSchema,
+)
 from shardmerge.schemas.target.dialects.spark import SparkDialect
-from shardmerge.schemas.target.dialects.spark_types import can_widen, spark_type
+from shardmerge.schemas.target.dialects.spark_types import (
+    can_widen,
+    spark_type,
+)
 from shardmerge.schemas.target.target_table import target_schema
-from shardmerge.spark_sink.targets.iceberg.ddl import AlterTable, CreateTable, parse_statement
-from shardmerge.spark_sink.targets.iceberg.layout import (
+from shardmerge.spark_sink.targets.iceberg.texts.ddl import (
+    AlterTable,
+    CreateTable,
+    parse_statement,
+)
+from shardmerge.spark_sink.targets.iceberg.texts.layout import (
     Field,
     Layout,
     difference,

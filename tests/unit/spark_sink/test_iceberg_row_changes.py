@@ -11,12 +11,27 @@ from hypothesis import strategies as st
 
 from shardmerge.schemas.effects.added_column_values import fill_text
 from shardmerge.schemas.model.errors import UnparsableDDL
-from shardmerge.schemas.model.names import ShardId, TargetTable, quote_identifier
-from shardmerge.schemas.model.origin import Origin, OriginColumn, OriginPart
+from shardmerge.schemas.model.names import (
+    ShardId,
+    TargetTable,
+    quote_identifier,
+)
+from shardmerge.schemas.model.origin import (
+    Origin,
+    OriginColumn,
+    OriginPart,
+)
 from shardmerge.schemas.model.tables import Column
 from shardmerge.schemas.target.dialects.spark import SparkDialect
-from shardmerge.schemas.target.row_statements import copying, filling, removal
-from shardmerge.spark_sink.targets.iceberg.row_changes import RowChange, read_row_change
+from shardmerge.schemas.target.row_statements import (
+    copying,
+    filling,
+    removal,
+)
+from shardmerge.spark_sink.targets.iceberg.texts.row_changes import (
+    RowChange,
+    read_row_change,
+)
 from tests.strategies import ALL_TYPES, table
 
 SPARK = SparkDialect()

@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 from shardmerge.spark_sink.barrier.applied import Watermarks
-from shardmerge.spark_sink.barrier.partitions import Partition, Stream
-from shardmerge.spark_sink.planning.ordered_partitions import Closure, Closures, closed_ranges
+from shardmerge.spark_sink.barrier.partitions import (
+    Partition,
+    Stream,
+)
+from shardmerge.spark_sink.planning.ordered_partitions import (
+    Closure,
+    Closures,
+    closed_ranges,
+)
 
 from .decided import A, B
 

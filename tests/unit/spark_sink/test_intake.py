@@ -9,14 +9,26 @@ from typing import Any, cast
 
 import pytest
 
-from shardmerge.connectors.kafka.avro_wire import RegistryUnreachable
+from shardmerge.connectors.formats.avro_wire import RegistryUnreachable
 from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.model.names import ShardId
-from shardmerge.schemas.pipeline.file import Connect, Kafka, Pipeline, Source, Target
+from shardmerge.schemas.pipeline.file import (
+    Connect,
+    Kafka,
+    Pipeline,
+    Source,
+    Target,
+)
 from shardmerge.schemas.pipeline.routing import RoutingRule
 from shardmerge.schemas.records.events import Decision
-from shardmerge.spark_sink.barrier.partitions import Partition, Stream
-from shardmerge.spark_sink.kafka.intake import Intake, tailed
+from shardmerge.spark_sink.barrier.partitions import (
+    Partition,
+    Stream,
+)
+from shardmerge.spark_sink.kafka.intake import (
+    Intake,
+    tailed,
+)
 from shardmerge.spark_sink.kafka.offsets import TailRecord
 from shardmerge.spark_sink.kafka.row_topics import RowTopic
 from shardmerge.spark_sink.planning.ordered_partitions import Closure

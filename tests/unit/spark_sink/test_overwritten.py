@@ -7,11 +7,26 @@ from dataclasses import replace
 import pytest
 
 from shardmerge.schemas.model.names import ShardId
-from shardmerge.schemas.records.events import Fixup, FixupKind
-from shardmerge.spark_sink.barrier.applied import Reached, RowProgress, Watermarks
+from shardmerge.schemas.records.events import (
+    Fixup,
+    FixupKind,
+)
+from shardmerge.spark_sink.barrier.applied import (
+    Reached,
+    RowProgress,
+    Watermarks,
+)
 from shardmerge.spark_sink.barrier.partitions import Partition
-from shardmerge.spark_sink.planning.plan import SinkState, plan
-from shardmerge.spark_sink.rows.folding.key_collisions import TELL_S, Overwritten, ShardWrites, Told
+from shardmerge.spark_sink.planning.plan import (
+    SinkState,
+    plan,
+)
+from shardmerge.spark_sink.rows.folding.key_collisions import (
+    TELL_S,
+    Overwritten,
+    ShardWrites,
+    Told,
+)
 from shardmerge.spark_sink.rows.folding.row_batches import Batch
 
 from .decided import A_ROWS, TARGET, A, B, decision, folded, rows

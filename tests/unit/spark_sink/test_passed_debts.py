@@ -6,9 +6,21 @@ from dataclasses import replace
 
 import pytest
 
-from shardmerge.schemas.records.events import Binding, StatementKind, TargetStatement
-from shardmerge.spark_sink.barrier.passed_debts import carried_debts, forbids_null, without_not_null
-from shardmerge.spark_sink.barrier.statements import Refused, StatementState, open_statements
+from shardmerge.schemas.records.events import (
+    Binding,
+    StatementKind,
+    TargetStatement,
+)
+from shardmerge.spark_sink.barrier.passed_debts import (
+    carried_debts,
+    forbids_null,
+    without_not_null,
+)
+from shardmerge.spark_sink.barrier.statements import (
+    Refused,
+    StatementState,
+    open_statements,
+)
 
 from .decided import CONTRACTING, EXPANDING, TARGET, A, decision, folded, key, rows, statement
 

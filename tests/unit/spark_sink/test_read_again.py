@@ -8,11 +8,29 @@ from dataclasses import replace
 import pytest
 
 from shardmerge.schemas.model.names import ShardId
-from shardmerge.schemas.records.events import Binding, Decision, Fixup, FixupKind, TargetStatement
-from shardmerge.spark_sink.barrier.applied import Applied, Reached, RowProgress, is_applied_up_to
+from shardmerge.schemas.records.events import (
+    Binding,
+    Decision,
+    Fixup,
+    FixupKind,
+    TargetStatement,
+)
+from shardmerge.spark_sink.barrier.applied import (
+    Applied,
+    Reached,
+    RowProgress,
+    is_applied_up_to,
+)
 from shardmerge.spark_sink.barrier.decisions import StatementKey
-from shardmerge.spark_sink.barrier.read_again import awaited_rereads, takes_fewer_values
-from shardmerge.spark_sink.barrier.statements import Refused, StatementState, open_statements
+from shardmerge.spark_sink.barrier.read_again import (
+    awaited_rereads,
+    takes_fewer_values,
+)
+from shardmerge.spark_sink.barrier.statements import (
+    Refused,
+    StatementState,
+    open_statements,
+)
 
 from .decided import (
     A_ROWS,

@@ -6,8 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardmerge.schemas.model.names import ShardId
-from shardmerge.spark_sink.barrier.partitions import Partition, Stream
-from shardmerge.spark_sink.planning.readings import NEAR, StepReading, readings, step_readings
+from shardmerge.spark_sink.barrier.partitions import (
+    Partition,
+    Stream,
+)
+from shardmerge.spark_sink.planning.readings import (
+    NEAR,
+    StepReading,
+    readings,
+    step_readings,
+)
 
 OWN, WHOLE = Partition("own", 0), Partition("all", 0)
 

@@ -10,10 +10,24 @@ import pytest
 
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.records.events import Decision
-from shardmerge.spark_sink.barrier.applied import Applied, RowProgress
-from shardmerge.spark_sink.barrier.decisions import Decisions, StatementKey
-from shardmerge.spark_sink.barrier.restarts import BEGUN, UNDONE, VOID, Stage
-from shardmerge.spark_sink.planning.plan import SinkState, plan
+from shardmerge.spark_sink.barrier.applied import (
+    Applied,
+    RowProgress,
+)
+from shardmerge.spark_sink.barrier.decisions import (
+    Decisions,
+    StatementKey,
+)
+from shardmerge.spark_sink.barrier.restarts import (
+    BEGUN,
+    UNDONE,
+    VOID,
+    Stage,
+)
+from shardmerge.spark_sink.planning.plan import (
+    SinkState,
+    plan,
+)
 from shardmerge.spark_sink.planning.ranges import ShardStream
 from shardmerge.spark_sink.rows.folding.keyless import KeylessBatch
 from shardmerge.spark_sink.rows.folding.row_fold import RowFold

@@ -9,9 +9,18 @@ from typing import cast
 from shardmerge.schemas.model.errors import TargetError
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.records.events import TargetStatement
-from shardmerge.spark_sink.barrier.statements import OpenStatement, StatementState
-from shardmerge.spark_sink.driver.statement_runs import StatementResult, StatementRunner
-from shardmerge.spark_sink.targets.interface import JournalEntry, StatementJournal
+from shardmerge.spark_sink.barrier.statements import (
+    OpenStatement,
+    StatementState,
+)
+from shardmerge.spark_sink.driver.statement_runs import (
+    StatementResult,
+    StatementRunner,
+)
+from shardmerge.spark_sink.targets.interface import (
+    JournalEntry,
+    StatementJournal,
+)
 
 from .decided import EXPANDING, TARGET, key, statement
 

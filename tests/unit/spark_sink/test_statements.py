@@ -4,7 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from shardmerge.schemas.records.events import Binding, Fixup, FixupKind
+from shardmerge.schemas.records.events import (
+    Binding,
+    Fixup,
+    FixupKind,
+)
 from shardmerge.spark_sink.barrier.applied import Applied
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.barrier.statements import (

@@ -9,7 +9,11 @@ import pytest
 
 from shardmerge.schemas.records.events import Binding
 from shardmerge.spark_sink.barrier.truncations import emptying
-from shardmerge.spark_sink.kafka.range_reader import OffsetRange, Records, RowReader
+from shardmerge.spark_sink.kafka.range_reader import (
+    OffsetRange,
+    Records,
+    RowReader,
+)
 from shardmerge.spark_sink.kafka.rewind import first_from
 
 from .decided import A_ROWS, TARGET, A, B, at, decision, folded

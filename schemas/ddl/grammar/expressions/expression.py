@@ -13,7 +13,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from shardmerge.schemas.ddl.grammar.tokens.charset_words import collation_word
-from shardmerge.schemas.ddl.grammar.tokens.lexer import BIT, HEX, NATIONAL, NUMBER, STRING, Cursor
+from shardmerge.schemas.ddl.grammar.tokens.lexer import (
+    BIT,
+    HEX,
+    NATIONAL,
+    NUMBER,
+    STRING,
+    Cursor,
+)
 from shardmerge.schemas.model.charsets import charset_name
 from shardmerge.schemas.model.names import quote_identifier
 
@@ -27,8 +34,16 @@ from .functions import (
     interval,
     sequence_value,
 )
-from .literal_text import binary_literal, decoded, number, quote_string
-from .notes import Notes, truth
+from .literal_text import (
+    binary_literal,
+    decoded,
+    number,
+    quote_string,
+)
+from .notes import (
+    Notes,
+    truth,
+)
 
 _OR, _XOR, _AND, _NOT, _COMPARE = 1, 2, 3, 4, 6
 _BINARY_OPERATORS = {

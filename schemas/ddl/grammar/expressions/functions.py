@@ -13,12 +13,19 @@ from shardmerge.schemas.ddl.grammar.tokens.charset_words import (
     charset_word,
     collation_word,
 )
-from shardmerge.schemas.ddl.grammar.tokens.lexer import NAME, STRING, Cursor
+from shardmerge.schemas.ddl.grammar.tokens.lexer import (
+    NAME,
+    STRING,
+    Cursor,
+)
 from shardmerge.schemas.ddl.grammar.tokens.qualified import table_name
 from shardmerge.schemas.ddl.grammar.tokens.words import words
 
 from .literal_text import quote_string
-from .notes import Notes, truth
+from .notes import (
+    Notes,
+    truth,
+)
 
 Read: TypeAlias = Callable[[Cursor, Notes, int], str]
 """Reads an operand whose operators bind at least as tightly as the level says."""

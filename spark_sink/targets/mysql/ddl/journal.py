@@ -33,12 +33,24 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from shardmerge.schemas.ddl.apply.statements import apply_create
-from shardmerge.schemas.ddl.changes import AlterTable, CreateTable
-from shardmerge.schemas.ddl.grammar import ServerContext, parse
-from shardmerge.schemas.model.errors import SourceError, TargetError
+from shardmerge.schemas.ddl.changes import (
+    AlterTable,
+    CreateTable,
+)
+from shardmerge.schemas.ddl.grammar import (
+    ServerContext,
+    parse,
+)
+from shardmerge.schemas.model.errors import (
+    SourceError,
+    TargetError,
+)
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.tables import TableSchema
-from shardmerge.schemas.records.events import StatementKind, TargetStatement
+from shardmerge.schemas.records.events import (
+    StatementKind,
+    TargetStatement,
+)
 from shardmerge.spark_sink.process.failpoints import reach
 from shardmerge.spark_sink.targets.interface import JournalEntry
 from shardmerge.spark_sink.targets.mysql.control import ControlStore

@@ -7,11 +7,23 @@ from dataclasses import dataclass
 from typing import cast
 
 from shardmerge.schemas.model.errors import TargetError
-from shardmerge.schemas.model.names import TargetTable, quote_identifier
+from shardmerge.schemas.model.names import (
+    TargetTable,
+    quote_identifier,
+)
 from shardmerge.spark_sink.rows.folding.keyless import KeylessBatch
-from shardmerge.spark_sink.rows.folding.row_batches import LINES_FROM_ROWS, Batch
-from shardmerge.spark_sink.rows.folding.row_blocks import Block, LinesOf
-from shardmerge.spark_sink.rows.values.columns import Cells, Form
+from shardmerge.spark_sink.rows.folding.row_batches import (
+    LINES_FROM_ROWS,
+    Batch,
+)
+from shardmerge.spark_sink.rows.folding.row_blocks import (
+    Block,
+    LinesOf,
+)
+from shardmerge.spark_sink.rows.values.columns import (
+    Cells,
+    Form,
+)
 from shardmerge.spark_sink.rows.values.json_numbers import read_exactly
 from shardmerge.spark_sink.targets.mysql.session import MySqlSession
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.connectors.repair.binlog.binlog_events import (
+from shardmerge.connectors.binlog.binlog_events import (
     BinlogEvent,
     Logged,
     RowsEvent,

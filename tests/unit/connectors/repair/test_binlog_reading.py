@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from shardmerge.connectors.repair.binlog.binlog_reading import BinlogReading
-from shardmerge.connectors.repair.binlog.source_offset import SourceOffset
+from shardmerge.connectors.binlog.binlog_reading import BinlogReading
+from shardmerge.connectors.binlog.source_offset import SourceOffset
 from shardmerge.schemas.model.position import SourcePosition
 
 END = SourcePosition(0, "binlog.000002", 500, 0)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmerge.connectors.repair.binlog.binlog_events import BinlogEvent
-from shardmerge.connectors.repair.binlog.gtid_place import (
+from shardmerge.connectors.binlog.binlog_events import BinlogEvent
+from shardmerge.connectors.binlog.gtid_place import (
     NO_GTIDS,
     Place,
     first_anonymous,
@@ -19,8 +19,11 @@ from shardmerge.connectors.repair.binlog.gtid_place import (
     offset_by_place,
     place_at,
 )
-from shardmerge.connectors.repair.binlog.gtids import MySqlGtids, gtids_of
-from shardmerge.connectors.repair.binlog.source_offset import SourceOffset
+from shardmerge.connectors.binlog.gtids import (
+    MySqlGtids,
+    gtids_of,
+)
+from shardmerge.connectors.binlog.source_offset import SourceOffset
 
 from .test_binlog_events import ANONYMOUS, FILE, GTID, UUID, lines
 

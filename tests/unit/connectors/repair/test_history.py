@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from shardmerge.connectors.repair.binlog.source_offset import SourceOffset
+from shardmerge.connectors.binlog.source_offset import SourceOffset
 from shardmerge.connectors.repair.schema_history.history import (
     HistoryRecord,
     KnownTable,

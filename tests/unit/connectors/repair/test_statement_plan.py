@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
-from shardmerge.connectors.repair.binlog.binlog_events import Logged, RowsEvent, Statement
-from shardmerge.connectors.repair.binlog.source_offset import SourceOffset
-from shardmerge.connectors.repair.schema_history.history import HistoryRecord, table_id
-from shardmerge.connectors.repair.statement_plan import (
+from shardmerge.connectors.binlog.binlog_events import (
+    Logged,
+    RowsEvent,
+    Statement,
+)
+from shardmerge.connectors.binlog.source_offset import SourceOffset
+from shardmerge.connectors.repair.diagnosis.statement_plan import (
     ToldTable,
     is_of_one,
     leaves_out_by_gtid,
@@ -22,9 +25,16 @@ from shardmerge.connectors.repair.statement_plan import (
     told_table,
     touched_later,
 )
+from shardmerge.connectors.repair.schema_history.history import (
+    HistoryRecord,
+    table_id,
+)
 from shardmerge.schemas.ddl.changes import TableName
 from shardmerge.schemas.ddl.grammar import ServerContext
-from shardmerge.schemas.model.errors import SourceError, UnsupportedDDL
+from shardmerge.schemas.model.errors import (
+    SourceError,
+    UnsupportedDDL,
+)
 from shardmerge.schemas.model.tables import TableSchema
 from tests.strategies import table
 

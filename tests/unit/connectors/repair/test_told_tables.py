@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.connectors.repair.binlog.source_offset import SourceOffset
+from shardmerge.connectors.binlog.source_offset import SourceOffset
 from shardmerge.connectors.repair.schema_history.history import HistoryRecord
 from shardmerge.connectors.repair.schema_history.told_tables import ToldTables
 from shardmerge.schemas.ddl.changes import TableName

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.connectors.repair.binlog.binlog_events import Logged, RowsEvent, Statement
-from shardmerge.connectors.repair.binlog.source_offset import SourceOffset
-from shardmerge.connectors.repair.undelivered import (
+from shardmerge.connectors.binlog.binlog_events import (
+    Logged,
+    RowsEvent,
+    Statement,
+)
+from shardmerge.connectors.binlog.source_offset import SourceOffset
+from shardmerge.connectors.repair.diagnosis.undelivered import (
     Delivered,
     Gap,
     first_unread,

@@ -1,6 +1,6 @@
 """Pauses before a reading is repeated."""
 
-from shardmerge.connectors.whole.pauses import Pauses
+from shardmerge.connectors.whole.readings.pauses import Pauses
 
 
 def test_a_pause_doubles_up_to_ten_minutes_and_is_short_again_after_a_success() -> None:

@@ -9,16 +9,31 @@ from typing import Any, ClassVar, cast
 import pytest
 
 from shardmerge.connectors.connect.connect_rest import ConnectRest
-from shardmerge.connectors.kafka.stored_record import Extent, StoredRecord
+from shardmerge.connectors.formats.stored_record import (
+    Extent,
+    StoredRecord,
+)
 from shardmerge.connectors.whole import reading_watch
-from shardmerge.connectors.whole.open_readings import Wanted
 from shardmerge.connectors.whole.reading_watch import ReadingWatch
-from shardmerge.connectors.whole.table_reading import GivenUp, Read
+from shardmerge.connectors.whole.readings.open_readings import Wanted
+from shardmerge.connectors.whole.table_reading import (
+    GivenUp,
+    Read,
+)
 from shardmerge.schemas.model.errors import StackError
-from shardmerge.schemas.model.names import ShardId, TargetTable
-from shardmerge.schemas.model.position import BEGINNING, SourcePosition
+from shardmerge.schemas.model.names import (
+    ShardId,
+    TargetTable,
+)
+from shardmerge.schemas.model.position import (
+    BEGINNING,
+    SourcePosition,
+)
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.file import Pipeline, Source
+from shardmerge.schemas.pipeline.file import (
+    Pipeline,
+    Source,
+)
 from shardmerge.schemas.records.codec import encode
 from shardmerge.schemas.records.events import (
     ChangeId,
@@ -28,7 +43,10 @@ from shardmerge.schemas.records.events import (
     OperatorCommand,
     Outcome,
 )
-from shardmerge.schemas.records.reloads import Reload, reloads_in
+from shardmerge.schemas.records.reloads import (
+    Reload,
+    reloads_in,
+)
 from tests.unit.connectors.test_source_config import PIPELINE
 
 TARGET = TargetTable("m", "t")

@@ -17,14 +17,21 @@ from pymysqlreplication.row_event import (
     WriteRowsEvent,
 )
 
+from shardmerge.connectors.binlog.binlog_events import (
+    BinlogEvent,
+    Logged,
+    RowsEvent,
+    logged,
+)
+from shardmerge.connectors.binlog.gtids import (
+    MySqlGtids,
+    gtids_of,
+)
 from shardmerge.schemas.ddl.changes import TableName
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.model.names import quote_identifier
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.pipeline.file import Source
-
-from .binlog_events import BinlogEvent, Logged, RowsEvent, logged
-from .gtids import MySqlGtids, gtids_of
 
 # It warns of settings of the server that make no difference to the number of rows.
 logging.getLogger("pymysqlreplication").setLevel(logging.ERROR)

@@ -6,9 +6,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from shardmerge.connectors.repair.binlog.binlog_events import Logged, Statement
-from shardmerge.connectors.repair.binlog.gtids import MySqlGtids
-from shardmerge.connectors.repair.binlog.source_offset import SourceOffset
+from shardmerge.connectors.binlog.binlog_events import (
+    Logged,
+    Statement,
+)
+from shardmerge.connectors.binlog.gtids import MySqlGtids
+from shardmerge.connectors.binlog.source_offset import SourceOffset
 from shardmerge.connectors.repair.schema_history.canonical import create_text
 from shardmerge.connectors.repair.schema_history.history import (
     HistoryRecord,
@@ -17,10 +20,24 @@ from shardmerge.connectors.repair.schema_history.history import (
     named_table,
     table_id,
 )
-from shardmerge.connectors.repair.schema_history.told_tables import Told, ToldTables, qualified
-from shardmerge.schemas.ddl.changes import TableName, TruncateTable
-from shardmerge.schemas.ddl.grammar import ServerContext, concerned_tables, parse
-from shardmerge.schemas.model.errors import SourceError, UnsupportedDDL
+from shardmerge.connectors.repair.schema_history.told_tables import (
+    Told,
+    ToldTables,
+    qualified,
+)
+from shardmerge.schemas.ddl.changes import (
+    TableName,
+    TruncateTable,
+)
+from shardmerge.schemas.ddl.grammar import (
+    ServerContext,
+    concerned_tables,
+    parse,
+)
+from shardmerge.schemas.model.errors import (
+    SourceError,
+    UnsupportedDDL,
+)
 from shardmerge.schemas.model.names import quote_identifier
 from shardmerge.schemas.model.tables import TableSchema
 

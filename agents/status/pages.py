@@ -8,10 +8,19 @@ from html import escape
 from typing import Any
 from urllib.parse import quote
 
-from shardmerge.schemas.records.events import Decision, Outcome, SinkProgress
+from shardmerge.schemas.records.events import (
+    Decision,
+    Outcome,
+    SinkProgress,
+)
 from shardmerge.schemas.records.plain import to_plain
 
-from .view import ColumnView, ShardView, StatusView, TargetView
+from .view import (
+    ColumnView,
+    ShardView,
+    StatusView,
+    TargetView,
+)
 
 REFRESH_S = 5
 RECENT = 20

@@ -12,10 +12,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from shardmerge.schemas.model.errors import UnparsableDDL, UnsupportedDDL
+from shardmerge.schemas.model.errors import (
+    UnparsableDDL,
+    UnsupportedDDL,
+)
 from shardmerge.schemas.model.names import TargetTable
 
-from .layout import Field, Layout, iceberg_type, misfit, widens
+from .layout import (
+    Field,
+    Layout,
+    iceberg_type,
+    misfit,
+    widens,
+)
 
 _NAME = r"`((?:[^`]|``)+)`"
 _TYPE = r"([a-z_]+(?:\(\d+,\d+\))?)"

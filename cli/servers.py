@@ -9,15 +9,16 @@ from contextlib import contextmanager
 import pymysql
 from pymysql.cursors import Cursor
 
-from shardmerge.schemas.model.charsets import charset_name
-from shardmerge.schemas.model.names import ShardId, TargetTable, quote_identifier
-from shardmerge.schemas.model.types import ColumnType
-from shardmerge.schemas.pipeline.file import Pipeline, Source, Target
-from shardmerge.schemas.pipeline.routing import RoutingRule, route
-
-from .foretold import ShardTable, foretold_findings
-from .key_ranges import KeyRange, key_range, overlap_findings
-from .server_rules import (
+from shardmerge.cli.checks.foretold import (
+    ShardTable,
+    foretold_findings,
+)
+from shardmerge.cli.checks.key_ranges import (
+    KeyRange,
+    key_range,
+    overlap_findings,
+)
+from shardmerge.cli.checks.server_rules import (
     Finding,
     SourceColumn,
     SourceTable,
@@ -29,7 +30,26 @@ from .server_rules import (
     table_findings,
     target_findings,
 )
-from .value_rules import value_findings, year_findings
+from shardmerge.cli.checks.value_rules import (
+    value_findings,
+    year_findings,
+)
+from shardmerge.schemas.model.charsets import charset_name
+from shardmerge.schemas.model.names import (
+    ShardId,
+    TargetTable,
+    quote_identifier,
+)
+from shardmerge.schemas.model.types import ColumnType
+from shardmerge.schemas.pipeline.file import (
+    Pipeline,
+    Source,
+    Target,
+)
+from shardmerge.schemas.pipeline.routing import (
+    RoutingRule,
+    route,
+)
 
 _TIMEOUT_S = 10
 _SYSTEM = ("information_schema", "mysql", "performance_schema", "sys")

@@ -6,8 +6,12 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from shardmerge.connectors.repair.binlog.binlog_events import Logged, RowsEvent, Statement
-from shardmerge.connectors.repair.binlog.source_offset import SourceOffset
+from shardmerge.connectors.binlog.binlog_events import (
+    Logged,
+    RowsEvent,
+    Statement,
+)
+from shardmerge.connectors.binlog.source_offset import SourceOffset
 from shardmerge.schemas.model.position import SourcePosition
 
 _TRUNCATE = re.compile(r"\s*(?:SET\s+STATEMENT\s.*\sFOR\s+)?TRUNCATE\b", re.IGNORECASE | re.DOTALL)

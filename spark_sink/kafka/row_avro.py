@@ -14,27 +14,57 @@ from typing import Any
 
 from msgspec import DecodeError, Struct, defstruct
 
-from shardmerge.connectors.debezium.avro_names import avro_name
-from shardmerge.connectors.kafka import avro_wire
-from shardmerge.connectors.kafka.avro_wire import (
+from shardmerge.connectors.formats import avro_wire
+from shardmerge.connectors.formats.avro_names import avro_name
+from shardmerge.connectors.formats.avro_wire import (
     HEAD_BYTES,
     AvroSchema,
     SchemaText,
     UndecodableAvro,
     UnknownSchema,
 )
-from shardmerge.connectors.kafka.registry import RegistryAddress, SchemaRegistry
+from shardmerge.connectors.kafka.registry import (
+    RegistryAddress,
+    SchemaRegistry,
+)
 from shardmerge.schemas.model.errors import ShardMergeError
 from shardmerge.schemas.model.names import ShardId
-from shardmerge.schemas.model.tables import Column, DefaultKind
+from shardmerge.schemas.model.tables import (
+    Column,
+    DefaultKind,
+)
 from shardmerge.schemas.model.types import ColumnType
-from shardmerge.spark_sink.rows.values.columns import Encoder, encoder
-
-from .avro_code import Unreadable, fields_of, kinds_of
-from .avro_envelope import envelope_reader, image_reader, names_reader
-from .row_decoder import RowDecoder, Shape
-from .row_envelope import DELETE, UPSERTS, Names, RowRecord, UndecodableRow, image_names, row_record
-from .row_format import JSON_ROWS, RowFormat
+from shardmerge.spark_sink.rows.decoding.avro_code import (
+    Unreadable,
+    fields_of,
+    kinds_of,
+)
+from shardmerge.spark_sink.rows.decoding.avro_envelope import (
+    envelope_reader,
+    image_reader,
+    names_reader,
+)
+from shardmerge.spark_sink.rows.decoding.row_decoder import (
+    RowDecoder,
+    Shape,
+)
+from shardmerge.spark_sink.rows.decoding.row_envelope import (
+    DELETE,
+    UPSERTS,
+    Names,
+    RowRecord,
+    UndecodableRow,
+    image_names,
+    row_record,
+)
+from shardmerge.spark_sink.rows.decoding.row_format import (
+    JSON_ROWS,
+    RowFormat,
+)
+from shardmerge.spark_sink.rows.values.columns import (
+    Encoder,
+    encoder,
+)
 
 
 class AvroRows:

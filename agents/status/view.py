@@ -12,11 +12,22 @@ from collections.abc import Container, Iterable
 from dataclasses import dataclass, field, replace
 
 from shardmerge.schemas.ddl.describe import column_text
-from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.names import (
+    ShardId,
+    TargetTable,
+)
 from shardmerge.schemas.model.position import SourcePosition
-from shardmerge.schemas.model.tables import Column, TableSchema
+from shardmerge.schemas.model.tables import (
+    Column,
+    TableSchema,
+)
 from shardmerge.schemas.records.codec import Record
-from shardmerge.schemas.records.events import Decision, JoinedSchema, Outcome, SinkProgress
+from shardmerge.schemas.records.events import (
+    Decision,
+    JoinedSchema,
+    Outcome,
+    SinkProgress,
+)
 
 MAX_DECISIONS = 500
 """Decisions kept per target, and ignored ones in all."""

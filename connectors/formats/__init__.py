@@ -1,0 +1,1 @@
+"""Forms of records that other systems wrote. Pure."""

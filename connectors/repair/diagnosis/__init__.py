@@ -1,0 +1,1 @@
+"""What stopped a connector, and how it gets past it. Pure."""

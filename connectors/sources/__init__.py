@@ -1,0 +1,1 @@
+"""What is asked of a source's server itself: its binlog, its signal table."""

@@ -1,0 +1,1 @@
+"""Which tables have to be read as a whole, and by which connector. Pure."""

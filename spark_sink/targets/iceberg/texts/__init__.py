@@ -1,0 +1,1 @@
+"""SQL and JSON that Spark and Iceberg read and write. Pure."""
