@@ -7,7 +7,7 @@ Theory of operation, for a change that brings one shard from one schema to anoth
 2. Otherwise it is appended to the shard's queue, and the shard is held at the gate of its first
    change there. A change that brings the shard back to a schema that it had in the queue takes
    everything after that out again: whoever undoes a change leaves the lock.
-3. When the first changes of all shards are the same (``lock_heads``), the lock is complete: they
+3. When the first changes of all shards are the same (``ddl_lock``), the lock is complete: they
    are executed once, and their gates open; later ones of a queue stay. A shard that has such a
    change already, because an operator executed it or because it came with it, has made it too.
 4. When all shards' final schemas are equal, it does not matter how they came there: everything is
@@ -76,7 +76,7 @@ from .target_moves import (
 )
 
 _OPTION = re.compile(r"[A-Z_]+( [A-Z_]+)* = .*|FORCE|(EN|DIS)ABLE KEYS", re.DOTALL)
-"""Texts of actions (``schemas.describe``) that change no column, key or check."""
+"""Texts of actions (``schemas.ddl.describe``) that change no column, key or check."""
 _ORIGIN = re.compile(r"CREATE TABLE|RENAME (FROM|TO) .*", re.DOTALL)
 """Texts of actions that tell where a table came from, and not what became of its schema."""
 

@@ -141,7 +141,7 @@ class Carrier:
             them acts at once, and what comes of it must find the others there.
 
     Attributes:
-        passed: Called at each place of ``agents.failpoints.PLACES``.
+        passed: Called at each place of ``runtime.failpoints.PLACES``.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
 """Which values of a source's tables do not arrive as they are, judged by their columns. Pure.
 
-The limits are those of ``schemas.value_limits``; here is who has them.
+The limits are those of ``connectors.debezium.value_limits``; here is who has them.
 """
 
 from __future__ import annotations

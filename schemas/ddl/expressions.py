@@ -1,6 +1,6 @@
 """Expressions of CHECK, DEFAULT (…), generated columns and functional indexes.
 
-Texts in the model are canonical (``grammar.expression``): every column stands in backticks and
+Texts in the model are canonical (``grammar.expressions``): every column stands in backticks and
 nothing else does, so the columns can be told without parsing again.
 """
 

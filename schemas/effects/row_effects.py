@@ -4,7 +4,7 @@ DDL changes rows without row events: ADD COLUMN fills them, dropping and adding 
 resets it, MODIFY converts them. The target learns nothing of it from the rows. Theory of operation:
 
 1. ``row_effects``: per column that a change filled or may have changed, what all rows hold now
-   (a *fill*, see ``row_fills``), or that nobody can tell.
+   (a *fill*, see ``added_column_values``), or that nobody can tell.
 2. The target's rows of shards that lack a column hold one value as long as the column's default
    stayed what it was when it was added and no shard gave the column up: ``next_fills`` keeps that
    value per column of the target. A column that is not in it holds mixed values.
@@ -50,7 +50,7 @@ class RowEffect:
 
     Attributes:
         id: The column's identity; ``name``: its name on the shard after the change.
-        fill: What every row holds now, as ``row_fills.fill_text``; "" when it cannot be told.
+        fill: What every row holds now, as ``added_column_values.fill_text``; "" when it cannot be told.
         reason: What happened, a clause for people.
         anew: Whether the column was added, so that no row has a value of before.
     """

@@ -1,6 +1,6 @@
 """The join of many shards, kept up to date: a shard's change costs what it touches.
 
-``JoinIndex.join`` is ``lattice.join_all`` of the shards that it stands for, conflicts included (a
+``JoinIndex.join`` is ``lattice.join.join_all`` of the shards that it stands for, conflicts included (a
 law, see tests/properties/test_join_index.py). What makes it cheap:
 
 * The rules look at which definitions there are and how many shards have each, so the index counts
@@ -98,7 +98,7 @@ class JoinIndex:
         """The join of the shards, of which there must be at least one.
 
         Args:
-            names: See ``lattice.join_all``.
+            names: See ``lattice.join.join_all``.
             order: Identities that come into the target in this order, before the others, which
                 come by identity.
             types: Which types of one column go together.

@@ -29,7 +29,7 @@ def with_origin(schema: ShardSchema, origin: Origin) -> ShardSchema:
 
     The position is the primary key of a schema without one; others do not get it. A column whose
     name the shard has for one of its own is left out: such a schema cannot be joined
-    (``moves.join_target``).
+    (``target_moves.join_target``).
     """
     table = schema.schema
     wanted = origin.columns if table.primary_key is None else origin.of_shard

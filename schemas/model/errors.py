@@ -14,7 +14,7 @@
     ├── ConfigError                the settings are wrong; raised only at start
     └── InternalError              an invariant of our own is broken; never caught
 
-A conflict between shards is not an exception: it is a value, see ``lattice.Conflict``.
+A conflict between shards is not an exception: it is a value, see ``lattice.joined.Conflict``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""TODO."""
+"""The policies of a route: what becomes of a target in cases that its operator decides."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TODO."""
+"""Columns of shards: with their identity, and where they come from."""
 
 from __future__ import annotations
 

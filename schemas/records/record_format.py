@@ -49,7 +49,7 @@ class RecordFormat:
     """One format, with what is needed to read the others.
 
     Attributes:
-        name: One of ``pipeline.RECORD_FORMATS``.
+        name: One of ``pipeline.file.RECORD_FORMATS``.
         ids: Header of a contract's records → the registry's id of its schema; of
             ``avro-registry`` only.
     """

@@ -106,7 +106,7 @@ def target_schema(
     * What the target cannot have is replaced or left out as ``dialect`` says.
 
     Args:
-        joined: See ``lattice.join_all``.
+        joined: See ``lattice.join.join_all``.
         previous: The target's columns before, in the table's order; they keep their places, new
             columns follow in the order in which the first shard has them.
         table: The target table's name, part of made-up check names (they are unique in a

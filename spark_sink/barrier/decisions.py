@@ -114,7 +114,7 @@ class ShardGates:
         restarts: Indices of the gates whose rows of before go: a snapshot that began again
             describes the shard anew there, or a decision reloads it (``restarts``).
         is_loose: Whether rows that have to keep their order can be in several partitions: there is
-            no primary key, or a loose one (``loose_keys``), at any gate.
+            no primary key, or a loose one (``collation_keys``), at any gate.
     """
 
     shard: ShardId

@@ -1,6 +1,6 @@
 """What the sink's driver reads of Kafka: decisions, the rows' ends, and the barriers of these.
 
-Steps 1 to 3 of the offset barrier (``driver``): which ends are safe to apply up to.
+Steps 1 to 3 of the offset barrier (``driver.loop``): which ends are safe to apply up to.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Intake:
     Args:
         tail: Of the topics that ``tailed`` names.
         format_: Of our own records.
-        applies_in_step: Whether streams that need it are applied in step (``in_step``).
+        applies_in_step: Whether streams that need it are applied in step (``ordered_partitions``).
 
     Attributes:
         decisions: Everything decided, as far as read.

@@ -34,7 +34,7 @@ class OffsetRange(NamedTuple):
     """``[start, end)`` of a partition.
 
     Attributes:
-        part: The shard whose records alone are wanted of a shared topic, see ``dealing``.
+        part: The shard whose records alone are wanted of a shared topic, see ``shard_demux``.
     """
 
     topic: str

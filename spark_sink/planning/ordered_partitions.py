@@ -4,7 +4,7 @@ Rows of one key are in one partition, in order. Rows of different partitions hav
 need none, where no row minds what becomes of another. That is not so
 
 * where the target calls keys equal that are different bytes, and so in different partitions: 'a'
-  and 'A' under most collations (``loose_keys``);
+  and 'A' under most collations (``collation_keys``);
 * without a primary key: equal rows are in whichever partitions;
 * while a unique value goes from a row of one partition to a row of another.
 

@@ -25,7 +25,7 @@ from shardmerge.schemas.records.codec import (
     decode,
     encode,
 )
-from tests.unit.schemas.test_codec_plain import RECORDED
+from tests.unit.schemas.records.test_codec_plain import RECORDED
 
 FOLDER = Path(__file__).parent / "avro"
 FILES = sorted(FOLDER.glob("*.json"))

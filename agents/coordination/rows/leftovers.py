@@ -39,7 +39,7 @@ def left_over(
         new: The state after it.
         given_up: Columns that a shard gave up with it.
         statements: Of the decision. Where the target's values are converted, what cannot be is a
-            matter of ``renewals``.
+            matter of ``column_replacement``.
 
     Returns:
         Shard → an effect for each such column, with the target's name of it.

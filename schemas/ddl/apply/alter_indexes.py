@@ -1,4 +1,4 @@
-"""The indexes' part of ALTER TABLE: see ``apply`` for the order of things."""
+"""The indexes' part of ALTER TABLE: see ``apply.statements`` for the order of things."""
 
 from __future__ import annotations
 

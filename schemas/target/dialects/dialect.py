@@ -111,7 +111,7 @@ class Dialect(Protocol):
         ...
 
     def row_value(self, fill: str, column: Column) -> str | None:
-        """The SQL literal of a fill (``row_fills.fill_text``) in a column of the target.
+        """The SQL literal of a fill (``added_column_values.fill_text``) in a column of the target.
 
         None where SQL may not find it again.
         """

@@ -28,7 +28,7 @@ _MOMENTS = {"date": ("DATE", _DATE), "datetime": ("TIMESTAMP_NTZ", _DATETIME)}
 
 
 def row_value(fill: str, column: Column) -> str | None:
-    """The literal of a fill (``row_fills.fill_text``); None where there is none."""
+    """The literal of a fill (``added_column_values.fill_text``); None where there is none."""
     null = _NULL if column.nullable else None
     if fill == _NULL:
         return null

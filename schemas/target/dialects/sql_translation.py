@@ -100,7 +100,7 @@ def to_spark(text: str, *, as_value: bool = False) -> str | CannotRender:
     """A canonical MySQL expression in Spark SQL.
 
     Args:
-        text: Canonical (``grammar.expression``): columns stand in backticks.
+        text: Canonical (``grammar.expressions``): columns stand in backticks.
         as_value: Whether the value is kept, so that a condition must become 1, 0 or NULL as in
             MySQL; conditions of CHECK stay what they are.
 

@@ -5,7 +5,7 @@ numbers and names made here get into the source text; whatever comes from a sche
 a value.
 
 Source: Avro 1.12 specification, "Binary Encoding". Law: it gives what fastavro gives,
-tests/unit/spark_sink/test_row_avro.py.
+tests/unit/spark_sink/kafka/test_row_avro.py.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 They write nothing: all lines of a target become one MERGE and one commit, which the driver makes.
 What a task hands on depends on its range alone, to the record, so that Spark may run it again:
 each partition is read up to its end, its gate, a row that cannot be applied, or the round's bound.
-A range whose rows are taken back (``spark_sink.restarts``) is read as a whole, or held.
+A range whose rows are taken back (``barrier.restarts``) is read as a whole, or held.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from shardmerge.local.servers.stack import LocalStack
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.file import Kafka
 from tests.integration.registry_proxy import USER, RegistryProxy, registry_proxy
-from tests.unit.schemas.test_codec_plain import RECORDED
+from tests.unit.schemas.records.test_codec_plain import RECORDED
 
 from .conftest import Play
 

@@ -1,4 +1,4 @@
-"""What servers do to existing rows: the rules of ``value_changes`` and ``row_fills``, measured."""
+"""What servers do to existing rows: the rules of ``value_changes`` and ``added_column_values``, measured."""
 
 from __future__ import annotations
 

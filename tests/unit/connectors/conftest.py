@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from shardmerge.connectors.connect.connect_rest import ConnectRest
-
-from .worker import Worker, running_worker
+from tests.unit.connectors.worker import Worker, running_worker
 
 
 @pytest.fixture

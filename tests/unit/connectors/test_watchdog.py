@@ -21,9 +21,8 @@ from shardmerge.schemas.model.errors import (
     StackError,
 )
 from shardmerge.schemas.model.position import SourcePosition
-
-from .test_connect_rest import status
-from .worker import Worker
+from tests.unit.connectors.connect.test_connect_rest import status
+from tests.unit.connectors.worker import Worker
 
 RESTART = "/connectors/c/restart?includeTasks=true&onlyFailed=true"
 FAILED, RUNNING = (200, status("RUNNING", "FAILED")), (200, status("RUNNING", "RUNNING"))

@@ -1,6 +1,6 @@
 """The statements that decisions hold for Iceberg tables, and what they make of a layout. Pure.
 
-They are the texts of ``schemas.render.spark`` and nothing else: what is not one of them is
+They are the texts of ``schemas.target.dialects.spark`` and nothing else: what is not one of them is
 refused, not guessed. They are not handed to Spark, whose ALTER TABLE commits by itself: the
 sink commits the new schema together with the journal's entry, see ``journal``.
 """
@@ -203,7 +203,7 @@ def _name(quoted: str) -> str:
 
 
 def _text(quoted: str | None) -> str:
-    """The inverse of ``schemas.render.spark``'s way of writing a string."""
+    """The inverse of ``schemas.target.dialects.spark``'s way of writing a string."""
     return re.sub(r"\\(.)", lambda m: _ESCAPED.get(m[1], m[1]), quoted or "", flags=re.DOTALL)
 
 

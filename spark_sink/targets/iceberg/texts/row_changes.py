@@ -1,7 +1,7 @@
 """Statements that change rows of an Iceberg table where no row event does, as MERGEs. Pure.
 
 They are ``DELETE FROM … [WHERE …]`` and ``UPDATE … SET … WHERE …`` whose conditions compare
-columns with literals or ask for NULL, and nothing else (``schemas.row_statements``,
+columns with literals or ask for NULL, and nothing else (``schemas.target.row_statements``,
 ``truncations``). A MERGE can
 be staged, so that its rows and the state that tells of it are one commit; see ``staging``.
 """

@@ -1,4 +1,4 @@
-"""What a MySQL target's tables look like, in the terms of ``schemas.model``."""
+"""What a MySQL target's tables look like, in the terms of ``schemas.model.tables``."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""The tasks of shards whose partitions are applied in step (``spark_sink.in_step``).
+"""The tasks of shards whose partitions are applied in step (``planning.ordered_partitions``).
 
 Theory of operation. One task function has all partitions of a shard. In rounds of bounded size it
 
 1. reads what the lanes lack, each up to its part of the round's bound;
-2. folds the lanes up to the place to which all of them are known (``step_fold``);
+2. folds the lanes up to the place to which all of them are known (``ordered_fold``);
 3. writes that in one transaction, which moves the offsets of all of them.
 
 When the target refuses a row, the first one is looked for in the order of the binlog; the shard is

@@ -24,10 +24,9 @@ from shardmerge.connectors.repair.schema_history.history import (
     true_order_applies,
 )
 from shardmerge.connectors.repair.source_connector import SourceConnector
-
-from .test_binlog_events import ANONYMOUS, FILE, GTID, UUID, lines
-from .test_gtid_place import BEGIN, DDL, FILE_OF_BOTH, MARK, ROWS, gtids
-from .test_history import T, streamed, table
+from tests.unit.connectors.binlog.test_binlog_events import ANONYMOUS, FILE, GTID, UUID, lines
+from tests.unit.connectors.binlog.test_gtid_place import BEGIN, DDL, FILE_OF_BOTH, MARK, ROWS, gtids
+from tests.unit.connectors.repair.schema_history.test_history import T, streamed, table
 
 GTIDS_ONLY = lines(*BEGIN, ("Gtid", GTID % 4), *ROWS, ("Gtid", GTID % 5), *DDL)
 """The first at 300, the second at 800, up to 1000."""

@@ -11,8 +11,8 @@ from shardmerge.connectors.debezium.connector_names import (
 )
 from shardmerge.connectors.repair.source_repair import SourceRepair
 from shardmerge.connectors.repair.statement_repair import Attended
-from tests.unit.connectors.test_connect_rest import status
-from tests.unit.connectors.test_source_config import PIPELINE
+from tests.unit.connectors.connect.test_connect_rest import status
+from tests.unit.connectors.debezium.test_source_config import PIPELINE
 from tests.unit.connectors.worker import Worker
 
 SOURCE = PIPELINE.sources[0]

@@ -47,7 +47,7 @@ from shardmerge.schemas.records.reloads import (
     Reload,
     reloads_in,
 )
-from tests.unit.connectors.test_source_config import PIPELINE
+from tests.unit.connectors.debezium.test_source_config import PIPELINE
 
 TARGET = TargetTable("m", "t")
 FIRST, SECOND = (source.name for source in PIPELINE.sources[:2])

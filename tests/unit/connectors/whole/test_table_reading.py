@@ -32,7 +32,7 @@ from shardmerge.schemas.pipeline.file import (
     Pipeline,
     Source,
 )
-from tests.unit.connectors.test_source_config import PIPELINE
+from tests.unit.connectors.debezium.test_source_config import PIPELINE
 
 SOURCE = PIPELINE.sources[0]
 OWN = connector_name(PIPELINE, SOURCE)

@@ -1,0 +1,98 @@
+"""The proofs that no row is left before a place, where more rows come all the time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from shardmerge.schemas.model.names import (
+    ShardId,
+    TargetTable,
+)
+from shardmerge.schemas.pipeline.routing import RoutingRule
+from shardmerge.schemas.pipeline.topics import RowTopics
+from shardmerge.spark_sink.barrier.applied import (
+    Applied,
+    CatchUp,
+    RowProgress,
+    Watermarks,
+    moved_streams,
+    unapplied_before,
+)
+from shardmerge.spark_sink.barrier.decisions import Decisions
+from shardmerge.spark_sink.barrier.partitions import (
+    Partition,
+    Stream,
+)
+from tests.unit.spark_sink.decided import TARGET, A, B, at, decision
+
+SHARED = RowTopics([RoutingRule(".*", "app", "[ab]", "merged", "t", row_topic="merged.t")])
+WHOLE = Partition("merged.t", 0)
+PARTS = {shard: Partition("merged.t", 0, shard) for shard in (A, B)}
+
+
+def reading(seen: int, end: int, number: int = 0) -> Watermarks:
+    return Watermarks(seen, {"merged.t": 1}, {WHOLE: end}, SHARED, number=number)
+
+
+def test_a_high_watermark_that_was_reached_proves_although_there_is_always_a_later_one() -> None:
+    catch_up = CatchUp()
+    applied = {PARTS[A]: Applied(7), PARTS[B]: Applied(10)}
+    catch_up.look(applied, reading(seen=3, end=10), applied)
+    catch_up.look(applied, reading(seen=3, end=20), applied)
+    rows = RowProgress(applied, reading(seen=3, end=20), catch_up.caught_up)
+    assert "rows of s1/app.a before" in unapplied_before(A, at(50), 3, rows)
+    assert unapplied_before(B, at(50), 3, rows) == ""
+
+    applied[PARTS[A]] = Applied(12)
+    catch_up.look(applied, reading(seen=4, end=30), applied)
+    rows = RowProgress(applied, reading(seen=4, end=30), catch_up.caught_up)
+    assert unapplied_before(A, at(50), 3, rows) == ""
+    assert unapplied_before(A, at(50), 4, rows), "the reading was made before the decision was seen"
+
+
+def test_of_a_place_that_no_decision_tells_only_readings_after_it_count() -> None:
+    catch_up = CatchUp()
+    applied = {PARTS[A]: Applied(10)}
+    catch_up.look(applied, reading(seen=3, end=10, number=4), applied)
+    rows = RowProgress(applied, reading(seen=3, end=20, number=5), catch_up.caught_up)
+    assert unapplied_before(A, at(50), 3, rows, reading=4) == ""
+    assert unapplied_before(A, at(50), 3, rows, reading=5)
+
+
+def test_rows_that_are_applied_once_more_are_not_proven() -> None:
+    catch_up = CatchUp()
+    applied = {PARTS[A]: Applied(10)}
+    catch_up.look(applied, reading(seen=3, end=10), applied)
+    catch_up.forget(PARTS[A])
+    assert catch_up.caught_up == {}
+
+
+def test_shards_of_one_topic_are_parked_each_from_its_own_offset() -> None:
+    rows = RowProgress({PARTS[A]: Applied(4)}, reading(seen=1, end=10))
+    assert (rows.parked(A), rows.parked(B)) == (6, 10)
+    assert rows.partitions_of(A) == [PARTS[A]]
+    gone = replace(rows.watermarks, unread={Stream("merged.t", B)})
+    assert gone.partitions_of(B) == []
+    assert unapplied_before(B, at(50), 1, RowProgress({}, gone)) == ""
+
+
+def test_a_pipeline_that_runs_keeps_its_row_topics() -> None:
+    own, shared = Decisions(), Decisions(SHARED)
+    for decisions in (own, shared):
+        decisions.add(decision(1, A, 10))
+    assert moved_streams([Partition("s1.app.a", 0)], own) is None
+    assert moved_streams([PARTS[A]], shared) is None
+    assert moved_streams([PARTS[A]], own) == (A, "merged.t", "s1.app.a")
+    assert moved_streams([Partition("s1.app.a", 0)], shared) == (A, "s1.app.a", "merged.t")
+
+
+def test_the_shards_of_a_shared_topic_have_streams_of_their_own() -> None:
+    decisions = Decisions(SHARED)
+    other = ShardId("s2", "app", "a")
+    for number, shard in enumerate((A, other, ShardId("s1", "app", "z")), 1):
+        decisions.add(decision(number, shard, 10))
+    assert list(decisions.streams) == [
+        Stream("merged.t", A), Stream("merged.t", other), Stream("s1.app.z"),
+    ]  # fmt: skip
+    decisions.add(replace(decision(1, A, 10, offset=9), target=TargetTable("m", "u")))
+    assert decisions.streams[Stream("merged.t", A)] == [(TARGET, A), (TargetTable("m", "u"), A)]

@@ -1,0 +1,78 @@
+"""Rows that collide with others of the target: what the driver does about their shard."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, cast
+
+import pytest
+
+from shardmerge.spark_sink.driver.loop import Driver
+from shardmerge.spark_sink.kafka.intake import Intake
+from shardmerge.spark_sink.planning.ranges import (
+    RangeResult,
+    RangeTask,
+    RowHold,
+    TaskFailure,
+)
+from tests.unit.spark_sink.decided import A, at
+from tests.unit.spark_sink.kafka.test_intake import PIPELINE, Offsets
+from tests.unit.spark_sink.planning.test_failures import Published, Tail, Target, driver_of
+
+
+class Refusing(Target):
+    """Refuses the first row of each partition; ``planned``: what was to be applied."""
+
+    def __init__(self, *, collides: bool) -> None:
+        super().__init__()
+        self.collides = collides
+        self.planned: list[list[RangeTask]] = []
+
+    def run(self, tasks: Sequence[RangeTask]) -> Iterator[RangeResult | TaskFailure]:
+        self.planned.append(list(tasks))
+        for one in tasks:
+            hold = RowHold(A, at(5), 0, "Duplicate entry", "change it", self.collides)
+            yield RangeResult(one.topic, one.partition, 0, 0, at(5), 0, 0, 0, hold)
+
+
+def colliding(
+    target: Refusing, *, partitions: int = 2, applies_in_step: bool = True
+) -> tuple[Driver, Published]:
+    offsets, published = Offsets(), Published()
+    offsets.counts["s1.app.a"] = partitions
+    intake = Intake(
+        PIPELINE, cast(Any, offsets), cast(Any, Tail()), applies_in_step=applies_in_step
+    )
+    return driver_of(intake, target, published), published
+
+
+def held(published: Published) -> bool:
+    return "Duplicate entry" in repr(published.records[-1].shards)
+
+
+def test_a_collision_brings_the_partitions_in_step_before_it_holds_the_shard() -> None:
+    target = Refusing(collides=True)
+    driver, published = colliding(target)
+    assert driver.step(0), "there is more to do at once"
+    assert not held(published)
+    assert driver.step(0), "what is complete is known soon"
+    assert len(target.planned) == 1, "and nothing is applied before"
+    driver.step(0)
+    assert [task.step is not None for task in target.planned[-1]] == [True, True]
+    assert held(published), "in step it collides with another shard's row"
+    driver.step(0)
+    assert len(target.planned) == 2, "it rests"
+
+
+@pytest.mark.parametrize(
+    ("collides", "partitions", "applies_in_step"),
+    [(False, 2, True), (True, 1, True), (True, 2, False)],
+)
+def test_a_shard_is_held_where_partitions_in_step_do_not_help(
+    collides: bool, partitions: int, applies_in_step: bool
+) -> None:
+    driver, published = colliding(
+        Refusing(collides=collides), partitions=partitions, applies_in_step=applies_in_step
+    )
+    driver.step(0)
+    assert held(published)
