@@ -2,8 +2,8 @@
 
 The shard's rows come as its server has them. It counts with a schema that takes them: a column
 whose values would be none of the target's column is left out of its rows, until a DDL of the shard
-changes that column (``effective_schema``). So the rows behind the gate pass; what the command costs is told
-by its decision.
+changes that column (``effective_schema``). So the rows behind the gate pass; what the command costs
+is told by its decision.
 
 A shard that arrived in conflict has no schema before its change. Skipped, it counts with as many of
 its columns as can be joined, taken in their order, the key first.

@@ -50,7 +50,7 @@ class RowEffect:
 
     Attributes:
         id: The column's identity; ``name``: its name on the shard after the change.
-        fill: What every row holds now, as ``added_column_values.fill_text``; "" when it cannot be told.
+        fill: What every row holds now, as ``fill_text``; "" when it cannot be told.
         reason: What happened, a clause for people.
         anew: Whether the column was added, so that no row has a value of before.
     """

@@ -1,6 +1,6 @@
 """The join of many shards, kept up to date: a shard's change costs what it touches.
 
-``JoinIndex.join`` is ``lattice.join.join_all`` of the shards that it stands for, conflicts included (a
+``JoinIndex.join`` is ``join_all`` of the shards that it stands for, conflicts included (a
 law, see tests/properties/test_join_index.py). What makes it cheap:
 
 * The rules look at which definitions there are and how many shards have each, so the index counts

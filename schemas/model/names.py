@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 SIGNAL_TABLE = "signals"
 SIGNAL_DATABASE_PREFIX = "shardmerge_"
-"""With ``SIGNAL_TABLE``: where a connector writes its own marks, see ``connectors.debezium.signals``."""
+"""With ``SIGNAL_TABLE``: where a connector writes its own marks, see ``debezium.signals``."""
 
 
 @dataclass(frozen=True, order=True, slots=True)

@@ -1,7 +1,7 @@
 """Whose rows, read again by incremental snapshots, a debt waits for before it is tried. Pure.
 
 A decision can ask for a shard's table to be read again, because the target's rows of the shard may
-hold other values than the shard's (``coordination.rows.fixups``). A statement after which the target takes
+hold other values than the shard's (``rows.fixups``). A statement after which the target takes
 fewer values can be refused for just these, so it is tried when they have come:
 
 1. The connector tells on the notifications topic that it has read a table. What it tells follows

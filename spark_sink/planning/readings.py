@@ -5,8 +5,8 @@ one *reading*: a task reads the partition once and deals the records out. A shar
 behind, because it was held or is new, is a reading of its own until it has come near: it must
 neither keep the others waiting nor make them read what they have.
 
-All partitions of a shard that is applied in step (``ordered_partitions``) are read together. Of a shared topic
-such shards are a reading when they stand near each other in every partition.
+All partitions of a shard that is applied in step (``ordered_partitions``) are read together. Of a
+shared topic such shards are a reading when they stand near each other in every partition.
 """
 
 from __future__ import annotations

@@ -166,7 +166,7 @@ class Batches(Protocol):
 
     @property
     def applies_in_step(self) -> bool:
-        """Whether tasks with a ``step`` can be applied, and streams may need it (``ordered_partitions``)."""
+        """Whether tasks with a ``step`` can be applied (``ordered_partitions``)."""
         ...
 
     def bound(self, records: int) -> int:

@@ -1,6 +1,6 @@
 """Which rows of which shards have to be read again after a decision. Pure.
 
-Schema changes alter rows without row events (``schemas.effects.row_effects``). What a change did to its
+Schema changes alter rows without row events (``row_effects``). What a change did to its
 shard's rows is compared with what the target holds for them when the decision is made that lets
 the changed rows in: at once, or for a held shard when it is released; its hold carries the effects
 of its changes until then. Where they may differ, and the target's origin columns tell the shard's

@@ -1,4 +1,4 @@
-"""The checks' and foreign keys' part of ALTER TABLE: see ``apply.statements`` for the order of things."""
+"""The checks' and foreign keys' part of ALTER TABLE: see ``statements`` for the order of things."""
 
 from __future__ import annotations
 

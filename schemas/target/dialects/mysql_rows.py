@@ -12,7 +12,7 @@ _VALUE = "value "
 
 
 def row_value(fill: str, column: Column) -> str | None:
-    """The SQL literal of a fill (``added_column_values.fill_text``); None where SQL may not find it again.
+    """The SQL literal of a fill (``fill_text``); None where SQL may not find it again.
 
     Args:
         fill: What rows hold.

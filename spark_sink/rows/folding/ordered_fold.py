@@ -2,7 +2,7 @@
 
 Theory of operation. A *lane* is one partition's records that are read and not applied.
 
-1. Whatever stands at or before a row that was read below the ends of the closure (``ordered_partitions``) is
+1. Whatever stands at or before a row that was read below the closure's ends is
    in the lanes, or still to be read: up to there a commit may go.
 2. Of a lane that is not read to its bound the next record may stand right behind its last one: up
    to there alone everything is known. The lowest of these places is the limit.

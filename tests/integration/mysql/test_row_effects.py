@@ -1,4 +1,4 @@
-"""What servers do to existing rows: the rules of ``value_changes`` and ``added_column_values``, measured."""
+"""What servers do to existing rows: the rules of ``value_changes``, ``added_column_values``."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Types and boundary values whose way into the target is looked at one by one, as data.
 
-A literal that Debezium does not give exactly names its limit (``connectors.debezium.value_limits``): the test
+A literal that Debezium does not give exactly names its limit (``value_limits``): the test
 compares what it sees with that.
 """
 
