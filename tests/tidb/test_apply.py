@@ -140,12 +140,19 @@ def test_a_newer_writer_takes_over_while_several_connections_write(
     other = rig.new_session(lock_wait_s=30)
     control = ControlStore(other, rig.config.control_database, rig.config.pipeline)
     thread = threading.Thread(target=control.take_epoch)
+    started = threading.Event()
+    one = threading.Lock()
     passed: list[str] = []
 
     def reach(place: str) -> None:
-        passed.append(place)
-        if passed.count("rows-written") == 5 and not thread.ident:
-            thread.start()
+        with one:
+            passed.append(place)
+            if passed.count("rows-written") >= 5 and not started.is_set():
+                thread.start()
+                started.set()
+        # Behind its commit a connection holds nothing, so the newer writer is let in.
+        if place == "committed" and started.is_set():
+            thread.join(60)
 
     monkeypatch.setattr(rounds, "reach", reach)
     failures = [r for r in run(rig, tasks) if isinstance(r, TaskFailure)]

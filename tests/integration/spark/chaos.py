@@ -249,6 +249,7 @@ class Chaos:
 
     def take_over(self) -> None:
         """A second sink starts beside a working one: the first is refused and ends."""
+        self.feed()  # with nothing to do, it would count as settled before it has started
         first = self.start()
         self.settle(first)
         seen = self.log().count("sink started")
