@@ -53,6 +53,8 @@ class RowEffect:
         fill: What every row holds now, as ``fill_text``; "" when it cannot be told.
         reason: What happened, a clause for people.
         anew: Whether the column was added, so that no row has a value of before.
+        passed: Whether rows that were written behind the change may be in the target already: then
+            no statement may write ``fill`` there, which would undo them.
     """
 
     id: str
@@ -60,6 +62,7 @@ class RowEffect:
     fill: str
     reason: str
     anew: bool = False
+    passed: bool = False
 
 
 def row_effects(

@@ -12,7 +12,7 @@ from shardmerge.schemas.model.policies import (
     RowsPolicy,
 )
 from tests.properties.barrier_machine import SETTINGS
-from tests.properties.barrier_world import SHARDS
+from tests.properties.barrier_world import SHARDS, number_of
 from tests.properties.existing_rows_machine import ORIGINS, ExistingRowsMachine
 from tests.properties.late_values_machine import LateValuesMachine
 from tests.toy_sink import StaleSink
@@ -29,6 +29,19 @@ class StaleExistingRowsMachine(LateValuesMachine):
 
 TestStaleExistingRows = StaleExistingRowsMachine.TestCase
 TestStaleExistingRows.settings = SETTINGS
+
+
+def test_a_row_between_two_gates_keeps_its_value_when_the_second_one_is_skipped() -> None:
+    """The first skip let it pass; what the column was filled with must not be written over it."""
+    shard = SHARDS[1]
+    machine = ExistingRowsMachine()
+    machine.start(1, 2, Mode.PESSIMISTIC, origin=ORIGINS[1])
+    machine.let_everything_arrive()
+    machine.roll_out([*SHARDS], ["a", "b", "c"], "INT", 0)
+    machine.add_to_rows(shard, "b", "INT DEFAULT 7", {0}, None, arrives=False)
+    machine.alter(shard, "a", "INT", "a", "DROP", both=False)
+    machine.leave_every_conflict_by_commands(leaves=False)
+    assert machine.target.cells[number_of(shard, 1)]["b"] is None
 
 
 def test_a_row_behind_a_truncate_comes_again_when_the_sink_keeps_rows_from_then_on() -> None:

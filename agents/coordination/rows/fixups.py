@@ -113,6 +113,7 @@ def with_fixups(
     lost = kept_values(new, effects, renewed)
     effects |= lost
     effects |= _counting_again(old, new, effects)
+    effects |= _behind_a_passed_gate(new, decision.released, effects)
     new = _carried(new, effects)
     moved = [name for name in effects if name in new.shards and not new.shards[name].hold]
     had = [column for column in old.columns if column.id not in renewed]
@@ -264,6 +265,23 @@ def _counting_again(
     return found
 
 
+def _behind_a_passed_gate(
+    new: TargetState,
+    released: Iterable[ShardId],
+    effects: Mapping[ShardId, Sequence[RowEffect]],
+) -> dict[ShardId, tuple[RowEffect, ...]]:
+    """The effects on shards that a decision lets past one gate, while a later change holds them.
+
+    What is done about their rows waits for the decision that releases them altogether. By then the
+    rows between the two gates are in the target, with values of their own.
+    """
+    return {
+        name: tuple(replace(effect, passed=True) for effect in effects[name])
+        for name in released
+        if name in effects and name in new.shards and new.shards[name].hold
+    }
+
+
 def _that_count(shard: ShardState) -> tuple[ShardColumn, ...]:
     """The columns of a shard that is not held whose values its rows bring."""
     return tuple(item for item in _columns(shard.real) if item.id not in shard.left_out)
@@ -336,10 +354,11 @@ def _filling(
 ) -> TargetStatement | None:
     """The statement that brings the target's rows of a shard to what the shard's rows hold.
 
-    None where the target does not tell them from others, one of the values is not known, or a
-    column is one of two whose values are brought together (``copied``).
+    None where the target does not tell them from others, one of the values is not known, a column
+    is one of two whose values are brought together (``copied``), or rows of the shard that were
+    written behind the change may be there.
     """
-    if any(effect.id in copied for effect in found):
+    if any(effect.id in copied or effect.passed for effect in found):
         return None
     if not new.origin.tells_shards_apart or not new.propagates:
         return None
