@@ -25,7 +25,7 @@ import time
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -34,6 +34,7 @@ from tests.level_processes import ROOT, in_one_piece, interrupt, run, say
 REPORTS = ROOT / "build" / "reports"
 PYTHON = ROOT / ".venv" / "bin" / "python"
 GIVEN_CASES = ROOT.parent / "shared" / "cases" / "scenarios"
+MEASURED = {"COVERAGE_FILE": str(REPORTS / "coverage")}
 AGENTS, CONNECT = "tests/integration/agents", "tests/integration/connect"
 
 
@@ -73,7 +74,19 @@ def wheel() -> Result:
                "--no-deps", *map(str, wheels)]  # fmt: skip
     if code := run(install, minutes=5):
         return Result(broken=f"pip install {wheels}: exit {code}")
-    return pytest("wheel", [], minutes=10, python=python)
+    code = ["tests/unit", "tests/golden"]
+    found = pytest("wheel", code, minutes=10, python=python, measured=True)
+    floor = [str(python), "-m", "coverage", "report", "--skip-covered"]
+    if found.failed == 0 and run(floor, minutes=2, log=REPORTS / "coverage.txt", more=MEASURED):
+        broken = f"coverage is below the floor of pyproject.toml: {REPORTS / 'coverage.txt'}"
+        found = replace(found, broken=found.broken or broken)
+    laws = pytest("laws", ["tests/properties"], minutes=10, python=python)
+    return Result(
+        found.passed + laws.passed,
+        found.failed + laws.failed,
+        "; ".join(filter(None, (found.broken, laws.broken))),
+        found.failures + laws.failures,
+    )
 
 
 def agents() -> Result:
@@ -160,12 +173,18 @@ def pytest(
     minutes: float,
     python: Path = PYTHON,
     more: Mapping[str, str] | None = None,
+    *,
+    measured: bool = False,
 ) -> Result:
-    """Run pytest and count from its report; a run without a test is broken."""
+    """Run pytest and count from its report; a run without a test is broken.
+
+    ``measured``: coverage is measured into the file of ``MEASURED``.
+    """
     report = REPORTS / f"{level}.xml"
     report.unlink(missing_ok=True)
-    command = [str(python), "-m", "pytest", f"--junitxml={report}", *arguments]
-    code = run(command, minutes=minutes, more=more)
+    runner = ["coverage", "run", "-m", "pytest"] if measured else ["pytest"]
+    command = [str(python), "-m", *runner, f"--junitxml={report}", *arguments]
+    code = run(command, minutes=minutes, more=MEASURED if measured else more)
     if not report.exists():
         return Result(broken=f"pytest: exit {code} without a report")
     suite = next(ET.parse(report).getroot().iter("testsuite"))
