@@ -77,20 +77,11 @@ def decide(state: TargetState, change: SchemaChange, dialect: Dialect = MYSQL_8)
     counted = _counted(state, change.id)
     if counted is None:
         return Step(state, None, None)
-    change = commands.with_set_policies(counted, change)
-    mode = counted.mode if counted.mode_is_set else change.mode
-    if mode is Mode.PESSIMISTIC and counted.mode is not mode:
+    policies = counted.policies_of_route(change.policies)
+    change = replace(change, policies=policies)
+    if policies.mode is Mode.PESSIMISTIC and counted.policies.mode is not policies.mode:
         counted = pessimistic.with_queues(counted)
-    counted = replace(
-        counted,
-        mode=mode,
-        renames=change.renames,
-        existing_rows=change.existing_rows,
-        keyless=change.keyless,
-        types=change.types,
-    )
-    if not counted.shards and counted.schema is None:
-        counted = replace(counted, origin=change.origin)
+    counted = counted.following(policies)
     comes_back = bool(change.before and change.after) and change.shard not in counted.shards
     if comes_back:
         # An operator had taken it out: it comes as on its first day.
@@ -151,7 +142,7 @@ def _counted(state: TargetState, change: ChangeId) -> TargetState | None:
 
 
 def _fold(state: TargetState, change: SchemaChange, dialect: Dialect) -> Step:
-    waits = state.mode is Mode.PESSIMISTIC
+    waits = state.policies.mode is Mode.PESSIMISTIC
     if change.error:
         why = Refusal(change.error, change.hint)
         queue = pessimistic.queue_of_unknown(state, change)
@@ -178,10 +169,10 @@ def _warned(step: Step, change: SchemaChange) -> Step:
     if step.decision is None:
         return step
     warnings = _value_warnings(change)
-    if change.origin != step.state.origin:
+    if change.policies.origin != step.state.policies.origin:
         warnings.append(
-            f"the route gives the target the origin columns {change.origin}, it keeps those that "
-            f"it began with: {step.state.origin}"
+            f"the route gives the target the origin columns {change.policies.origin}, it keeps "
+            f"those that it began with: {step.state.policies.origin}"
         )
     if not warnings:
         return step

@@ -85,7 +85,7 @@ def move(state: TargetState, change: SchemaChange, assigned: Assigned, dialect: 
         moved = moved.with_all_released()
         return emit(moved, change, answer, tracked, releases=releases, warnings=assigned.warnings)
     refusal = answer
-    if state.renames is RenamePolicy.HOLD:
+    if state.policies.renames is RenamePolicy.HOLD:
         names = {**names, **known_names(state)}
         renamed = _renamed(tracked, names)
     else:
@@ -138,7 +138,7 @@ def _called_alike(
         names: Identity → name in the target.
         tracked: The schema of the shard that changed.
     """
-    if state.renames is not RenamePolicy.HOLD:
+    if state.policies.renames is not RenamePolicy.HOLD:
         if state.held or (tracked and _renamed(tracked, names)):
             alike = as_all_call_them(state.finals, names)
             taken = Counter(name.lower() for name in alike.values())

@@ -165,7 +165,7 @@ def queue_of_unknown(state: TargetState, change: SchemaChange) -> tuple[Pending,
     if known is None or known.effective is None:
         return ()
     queue = known.hold.queue if known.hold else ()
-    if not queue and state.mode is not Mode.PESSIMISTIC:
+    if not queue and state.policies.mode is not Mode.PESSIMISTIC:
         return ()
     made = Made((f"unreadable: {change.id}",))
     return (*queue, Pending(made, None, state.version, change.position))

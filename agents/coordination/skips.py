@@ -78,7 +78,7 @@ def held_by_known(state: TargetState, known: ShardState) -> ShardState | Refusal
             "tell its schema with set-schema, or take it out with leave: its rows are passed over",
         )
     keyed = has.schema.primary_key is not None
-    for column in state.origin.of_shard if keyed else state.origin.columns:
+    for column in state.policies.origin.of_shard if keyed else state.policies.origin.columns:
         if column.part.column_id not in has.ids:
             return Refusal(
                 f"{known.shard} has a column {column.name!r}, which is the target's origin column",

@@ -163,7 +163,10 @@ class CoordinatorFold:
     ) -> Effects:
         assert step.decision is not None
         assert step.joined is not None
-        if step.decision.outcome is not Outcome.HOLD or step.state.mode is not state.mode:
+        if (
+            step.decision.outcome is not Outcome.HOLD
+            or step.state.policies.mode is not state.policies.mode
+        ):
             # Others that are held can wait otherwise now, or have to be read again when released.
             after = step.state.shards
             touched |= {name for name in state.held if after.get(name) is not state.shards[name]}

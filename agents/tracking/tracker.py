@@ -215,13 +215,7 @@ def _schema_changes(tracking: Tracking, rules: Sequence[RoutingRule]) -> tuple[S
             if (rule := rule_of(rules, shard)) is not None:
                 change = replace(
                     _kept(change, rule.leave_out),
-                    mode=rule.mode,
-                    renames=rule.renames,
-                    origin=rule.origin,
-                    on_drop=rule.on_drop,
-                    existing_rows=rule.existing_rows,
-                    keyless=rule.keyless,
-                    types=rule.types,
+                    policies=rule.policies,
                 )
             if len(targets) > 1:
                 change = _ambiguous(change, targets)

@@ -254,7 +254,7 @@ def shard_findings(
 
 def _refuses_keyless(rules: Sequence[RoutingRule], shard: ShardId) -> bool:
     rule = rule_of(rules, shard)
-    return rule is not None and rule.keyless is Keyless.REFUSE
+    return rule is not None and rule.policies.keyless is Keyless.REFUSE
 
 
 def _missed(topics: RowTopics, shard: ShardId) -> str:

@@ -280,7 +280,7 @@ def _validate(pipeline: Pipeline) -> None:
         if len(source.name) > MAX_NAME and any(
             column.part in (OriginPart.SOURCE, OriginPart.SHARD, OriginPart.POSITION)
             for rule in pipeline.routes
-            for column in rule.origin.columns
+            for column in rule.policies.origin.columns
         ):
             raise ConfigError(
                 f"source {source.name}: an origin column cannot hold the name, it is longer than "

@@ -5,24 +5,16 @@ Their Avro form is in ``avro/*.avsc``; ``codec`` converts. Both runtimes meet on
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from shardmerge.schemas.model.names import (
     ShardId,
     TargetTable,
 )
-from shardmerge.schemas.model.origin import (
-    NO_ORIGIN,
-    Origin,
-)
 from shardmerge.schemas.model.policies import (
-    ExistingRows,
-    Keyless,
-    Mode,
-    RenamePolicy,
-    RowsPolicy,
-    TypePolicy,
+    EARLIEST_POLICIES,
+    RoutePolicies,
 )
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.model.shard_columns import (
@@ -31,6 +23,7 @@ from shardmerge.schemas.model.shard_columns import (
 )
 from shardmerge.schemas.model.tables import TableSchema
 
+from .plain import FLAT
 from .reloads import Reload
 
 
@@ -67,9 +60,7 @@ class SchemaChange:
         actions: Canonical texts of the actions, for people and for comparing changes.
         ddl: The statement as the source sent it.
         snapshot: Whether it describes a starting state instead of changing one.
-        mode, renames, origin, on_drop, existing_rows, keyless, types: What the shard's route says
-            about its target, see ``RoutingRule``. Records from before ``types`` were decided in the
-            published order.
+        policies: What the shard's route says about its target.
         error: Why the tracker could not tell the schema after ("" if it could): the shard is
             held. ``hint`` then says what the operator can do.
         ts_ms: Debezium's time of the event, for people and latency figures only.
@@ -88,13 +79,7 @@ class SchemaChange:
     error: str = ""
     hint: str = ""
     ts_ms: int = 0
-    mode: Mode = Mode.OPTIMISTIC
-    renames: RenamePolicy = RenamePolicy.MAP
-    origin: Origin = NO_ORIGIN
-    on_drop: RowsPolicy = RowsPolicy.KEEP
-    existing_rows: ExistingRows = ExistingRows.REREAD
-    keyless: Keyless = Keyless.COUNT
-    types: TypePolicy = TypePolicy.PUBLISHED
+    policies: RoutePolicies = field(default=EARLIEST_POLICIES, metadata=FLAT)
 
 
 class CommandKind(StrEnum):

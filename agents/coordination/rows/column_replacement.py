@@ -72,7 +72,7 @@ class Renewals:
                 anew = True
                 continue
             real = shard.table
-            if not is_read_again(state.existing_rows, name, real):
+            if not is_read_again(state.policies.existing_rows, name, real):
                 return False
         return anew
 
@@ -101,7 +101,7 @@ def renewals(state: TargetState, change: SchemaChange, tracked: ShardSchema) -> 
         return Renewals(state.shards, {change.shard: set(tracked.ids)}, state.held)
     added = zip(tracked.ids, change.lineage, strict=False)
     now = {column_id for column_id, lineage in added if not lineage.before}
-    if is_late(known, state.existing_rows, change) and known.real is not None:
+    if is_late(known, state.policies.existing_rows, change) and known.real is not None:
         now |= _converted(known.real.columns, tracked.columns)
     return Renewals(state.shards, {change.shard: now}, state.held)
 

@@ -187,7 +187,7 @@ def _effects(
     after = _columns(shard.real)
     moved = _moved(old, new, before, after, change)
     now = list(row_effects(before, after, change.lineage, moved)) if change.lineage else []
-    if is_late(known, new.existing_rows, change):
+    if is_late(known, new.policies.existing_rows, change):
         now = with_converted(now, before, after)
     now += arrival_effects(after, change.actions)
     if known and known.hold and moved:
@@ -307,7 +307,7 @@ def _fixup(
     columns = tuple(effect.name for effect in found)
     reason = "; ".join(f"{effect.name}: {effect.reason}" for effect in found)
     statement = _filling(new, name, found, dialect, copied)
-    kind = _KINDS[new.existing_rows] if statement is None else FixupKind.UPDATE
+    kind = _KINDS[new.policies.existing_rows] if statement is None else FixupKind.UPDATE
     if kind is not FixupKind.SNAPSHOT:
         return Fixup(name, kind, columns, reason), statement
     schema = new.shards[name].table
@@ -341,7 +341,7 @@ def _filling(
     """
     if any(effect.id in copied for effect in found):
         return None
-    if not new.origin.tells_shards_apart or not new.propagates:
+    if not new.policies.origin.tells_shards_apart or not new.propagates:
         return None
     columns = {item.id: item.column for item in new.columns}
     values = []
@@ -357,7 +357,7 @@ def _filling(
     return filling(
         new.target,
         name,
-        new.origin,
+        new.policies.origin,
         values,
         reason,
         dialect=dialect,

@@ -53,7 +53,7 @@ def with_mates(state: TargetState, fixups: Sequence[Fixup]) -> list[Fixup]:
         fixups: At most one for each shard.
     """
     wholes = [fixup for fixup in fixups if fixup.kind is FixupKind.WHOLE]
-    if not wholes or state.origin.tells_shards_apart:
+    if not wholes or state.policies.origin.tells_shards_apart:
         return sorted(fixups, key=_shard)
     why = ""
     if state.departed_rows:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from immutables import Map
 
@@ -36,16 +37,10 @@ from shardmerge.schemas.model.names import (
     ShardId,
     TargetTable,
 )
-from shardmerge.schemas.model.origin import (
-    NO_ORIGIN,
-    Origin,
-)
 from shardmerge.schemas.model.policies import (
-    ExistingRows,
-    Keyless,
-    Mode,
-    RenamePolicy,
-    TypePolicy,
+    DEFAULT_POLICIES,
+    SETTABLE,
+    RoutePolicies,
 )
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.model.shard_columns import ShardColumn
@@ -243,19 +238,15 @@ class TargetState:
         standing: How many shards that do not wait for the lock count with which schema.
         skipping: How many shards count with another schema than they have.
         pool: The schemas that the shards refer to.
-        mode: In which the shards move.
-        mode_is_set: Whether an operator set it; else it is that of the latest schema change.
-        renames: What becomes of a column that one shard renames before the others.
+        policies: Those that count: of the route of the latest schema change, apart from those that
+            an operator set. The origin columns are those of the target's first schema change.
+        mode_is_set: Whether an operator set the mode.
+        set_policies: What an operator set instead of the routes' policies: name → value, see
+            ``policies.SETTABLE``.
         propagates: Whether the target's schema follows the join.
-        existing_rows: What becomes of rows that DDL changed without row events.
-        keyless: What becomes of shards without a primary key.
-        types: Which types of one column go together.
-        policies: Those that an operator set instead of the routes': name → value, see
-            ``commands.POLICIES``.
         awaited: Shards whose tables are to be read as a whole, which was not told yet, sorted.
         departed_rows: Whether rows of shards that left stay in the target.
         told: What the target does without, as its decisions told, see ``TargetSchema.sentences``.
-        origin: The target's origin columns: those of the route when the first shard came.
         defaults: What utf8mb4 is collated by where nothing is written, on the sources' servers; it
             is not stored.
         joined: The join whose schema the target has, to see that nothing changed; None when it is
@@ -281,24 +272,32 @@ class TargetState:
     skipping: int = field(default=0, compare=False)
     pool: SchemaPool = field(default_factory=SchemaPool, compare=False)
     joined: JoinedTable | None = field(default=None, compare=False)
-    mode: Mode = Mode.OPTIMISTIC
+    policies: RoutePolicies = DEFAULT_POLICIES
     mode_is_set: bool = False
-    renames: RenamePolicy = RenamePolicy.MAP
+    set_policies: Mapping[str, str] = field(default_factory=dict)
     propagates: bool = True
-    existing_rows: ExistingRows = ExistingRows.REREAD
-    keyless: Keyless = Keyless.COUNT
-    types: TypePolicy = TypePolicy.WIDE
-    policies: Mapping[str, str] = field(default_factory=dict)
     awaited: tuple[ShardId, ...] = ()
     departed_rows: bool = False
     told: tuple[str, ...] = ()
-    origin: Origin = NO_ORIGIN
     defaults: frozenset[str] = field(default=frozenset(), compare=False)
 
     @property
     def type_rules(self) -> TypeRules:
         """How the types of one column are joined."""
-        return TypeRules(self.types, self.defaults)
+        return TypeRules(self.policies.types, self.defaults)
+
+    def policies_of_route(self, route: RoutePolicies) -> RoutePolicies:
+        """A route's policies, apart from those that an operator set for the target."""
+        chosen: dict[str, Any] = {n: SETTABLE[n](value) for n, value in self.set_policies.items()}
+        if self.mode_is_set:
+            chosen["mode"] = self.policies.mode
+        return replace(route, **chosen) if chosen else route
+
+    def following(self, policies: RoutePolicies) -> TargetState:
+        """The state in which these policies count; a target that exists keeps its origin."""
+        if self.shards or self.schema is not None:
+            policies = replace(policies, origin=self.policies.origin)
+        return replace(self, policies=policies)
 
     def after(
         self,

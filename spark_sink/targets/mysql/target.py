@@ -31,7 +31,7 @@ class MySqlTarget:
             registry=RegistryAddress.of(pipeline.kafka),
         ).for_kind(target.kind)
         self._online_ddl = pipeline.sink.online_ddl
-        self._told_by = {c.name for route in pipeline.routes for c in route.origin.columns}
+        self._told_by = {c.name for route in pipeline.routes for c in route.policies.origin.columns}
         self._session = self._new_session()
         self.state = self._control_on(self._session)
         self.batches = BatchRunner(settings, self.config, pipeline.sink.spark_min_records)

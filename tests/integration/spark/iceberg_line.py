@@ -35,7 +35,7 @@ from shardmerge.schemas.model.origin import (
     NO_ORIGIN,
     Origin,
 )
-from shardmerge.schemas.model.policies import RowsPolicy
+from shardmerge.schemas.model.policies import EARLIEST_POLICIES, RowsPolicy
 from shardmerge.schemas.model.shard_columns import Lineage
 from shardmerge.schemas.model.tables import TableSchema
 from shardmerge.schemas.pipeline import topics
@@ -126,7 +126,7 @@ class IcebergLine(Line):
         change = SchemaChange(
             ChangeId(self.source, self.change()), self.target, shard, self.here(),
             self.schemas.get(shard), after, lineage, actions, "",
-            origin=self.origin, on_drop=RowsPolicy.DELETE,
+            policies=replace(EARLIEST_POLICIES, origin=self.origin, on_drop=RowsPolicy.DELETE),
         )  # fmt: skip
         if after is not None:
             self.schemas[shard] = after

@@ -39,6 +39,7 @@ from shardmerge.schemas.model.policies import (
     Keyless,
     Mode,
     RenamePolicy,
+    RoutePolicies,
     RowsPolicy,
     TypePolicy,
 )
@@ -118,13 +119,20 @@ class SqlLine:
         error: str = "",
     ) -> Decision:
         offset = len(self.decisions) + 1
+        policies = RoutePolicies(
+            mode=self.mode,
+            renames=self.renames,
+            origin=self.origin,
+            on_drop=self.on_drop,
+            existing_rows=self.existing_rows,
+            keyless=self.keyless,
+            types=self.types,
+        )
         change = SchemaChange(
             ChangeId(source, offset), TARGET, shard_of(source),
             SourcePosition(0, "binlog.000001", offset * 10, 0),
             self.schemas.get(source), after, lineage, actions, "", error=error,
-            hint="fix it" if error else "", mode=self.mode, renames=self.renames,
-            origin=self.origin, on_drop=self.on_drop,
-            existing_rows=self.existing_rows, keyless=self.keyless, types=self.types,
+            hint="fix it" if error else "", policies=policies,
         )  # fmt: skip
         if after is not None:
             self.schemas[source] = after

@@ -9,6 +9,7 @@ import pytest
 from shardmerge.schemas.model.policies import (
     Keyless,
     Mode,
+    RoutePolicies,
 )
 from shardmerge.schemas.records.events import (
     CommandKind,
@@ -88,6 +89,8 @@ def test_a_target_that_is_without_a_key_already_goes_on() -> None:
 
 def test_a_change_says_what_its_route_says() -> None:
     for keyless in Keyless:
-        source = Source(tuple(replace(rule, keyless=keyless) for rule in RULES))
+        source = Source(
+            tuple(replace(rule, policies=RoutePolicies(keyless=keyless)) for rule in RULES)
+        )
         [change] = source.run("CREATE TABLE tbl00 (a INT)").changes
-        assert change.keyless is keyless
+        assert change.policies.keyless is keyless

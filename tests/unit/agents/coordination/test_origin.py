@@ -15,6 +15,7 @@ from shardmerge.schemas.model.origin import (
     OriginPart,
 )
 from shardmerge.schemas.model.policies import (
+    EARLIEST_POLICIES,
     Mode,
     RowsPolicy,
 )
@@ -165,7 +166,7 @@ def test_statements_are_those_of_the_targets_kind() -> None:
             ChangeId(source, number), TARGET, shard,
             SourcePosition(0, "binlog.000001", 10 * number, 0), schemas.get(shard), after,
             (Lineage("id", "id"), Lineage("b", "")) if shard in schemas else (), (), "",
-            origin=SHARD_COLUMN,
+            policies=replace(EARLIEST_POLICIES, origin=SHARD_COLUMN),
         )  # fmt: skip
         schemas[shard] = after
         step = coordinator.decide(state, change, SparkDialect())

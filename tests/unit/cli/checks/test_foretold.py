@@ -13,6 +13,7 @@ from shardmerge.cli.checks.foretold import (
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.policies import (
     Mode,
+    RoutePolicies,
     TypePolicy,
 )
 from shardmerge.schemas.pipeline.file import (
@@ -75,7 +76,9 @@ def test_a_hold_is_told_with_its_reason() -> None:
     assert found.startswith("shard s2/app.t_1: it would be held: column n, type: date and int: ")
     assert "their values are of different kinds; make the type of n agree" in found
 
-    published = replace(PIPELINE, routes=(replace(RULE, types=TypePolicy.PUBLISHED),))
+    published = replace(
+        PIPELINE, routes=(replace(RULE, policies=RoutePolicies(types=TypePolicy.PUBLISHED)),)
+    )
     tables = table("s1", 1, "`n` int"), table("s2", 1, "`n` int unsigned")
     (found,) = said(*tables, pipeline=published)
     assert "one is unsigned" in found and "types=wide" in found
@@ -86,7 +89,7 @@ def test_a_key_that_tidb_cannot_alter_holds_whichever_shard_comes_first(mode: Mo
     tidb = replace(
         PIPELINE,
         target=replace(PIPELINE.target, kind="tidb", version="8.4"),
-        routes=(replace(RULE, mode=mode),),
+        routes=(replace(RULE, policies=RoutePolicies(mode=mode)),),
     )
     tables = table("s1", 1, "`n` int", "bigint"), table("s2", 1, "`n` int", "bigint unsigned")
     told = ", should its table be read after those of the other shards: TiDB does not change id"

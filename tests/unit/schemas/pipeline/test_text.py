@@ -7,6 +7,7 @@ from shardmerge.schemas.model.origin import (
 )
 from shardmerge.schemas.model.policies import (
     Keyless,
+    RoutePolicies,
     RowsPolicy,
     TypePolicy,
 )
@@ -41,10 +42,12 @@ def test_a_written_pipeline_is_read_back_as_it_was() -> None:
                 "t_.*",
                 "merged",
                 "o",
-                origin=Origin((OriginColumn(OriginPart.SHARD, "_s"),), in_keys=True),
-                on_drop=RowsPolicy.DELETE,
-                keyless=Keyless.REFUSE,
-                types=TypePolicy.PUBLISHED,
+                policies=RoutePolicies(
+                    origin=Origin((OriginColumn(OriginPart.SHARD, "_s"),), in_keys=True),
+                    on_drop=RowsPolicy.DELETE,
+                    keyless=Keyless.REFUSE,
+                    types=TypePolicy.PUBLISHED,
+                ),
             ),
         ),
         target=Target("127.0.0.1", 3308, "root", "x"),
