@@ -52,11 +52,7 @@ from shardmerge.schemas.pipeline.file import (
     Target,
 )
 from shardmerge.schemas.pipeline.spark_catalog import SparkCatalog
-from shardmerge.schemas.records.events import (
-    Binding,
-    StatementKind,
-    TargetStatement,
-)
+from shardmerge.schemas.records.decisions import Binding, StatementKind, TargetStatement
 from shardmerge.schemas.target.dialects.spark import SparkDialect
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.offsets import OffsetReader

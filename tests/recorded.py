@@ -42,11 +42,8 @@ from shardmerge.schemas.pipeline.file import (
 )
 from shardmerge.schemas.pipeline.text import pipeline_text
 from shardmerge.schemas.records import codec
-from shardmerge.schemas.records.events import (
-    ChangeId,
-    CommandKind,
-    OperatorCommand,
-)
+from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
+from shardmerge.schemas.records.schema_changes import ChangeId
 
 Alter = Callable[[StoredRecord], Iterable[StoredRecord]]
 

@@ -28,13 +28,9 @@ from shardmerge.schemas.model.policies import (
     Mode,
     RenamePolicy,
 )
-from shardmerge.schemas.records.events import (
-    CommandKind,
-    Fixup,
-    FixupKind,
-    OperatorCommand,
-    SchemaChange,
-)
+from shardmerge.schemas.records.decisions import Fixup, FixupKind
+from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
+from shardmerge.schemas.records.schema_changes import SchemaChange
 from shardmerge.schemas.target.dialects.dialect import Dialect
 from shardmerge.schemas.target.row_statements import removal
 

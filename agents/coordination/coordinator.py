@@ -19,14 +19,9 @@ from shardmerge.schemas.ddl.grammar import ServerContext
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.policies import Mode
 from shardmerge.schemas.model.position import BEGINNING
-from shardmerge.schemas.records.events import (
-    ChangeId,
-    CommandKind,
-    Decision,
-    OperatorCommand,
-    Outcome,
-    SchemaChange,
-)
+from shardmerge.schemas.records.decisions import Decision, Outcome
+from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
+from shardmerge.schemas.records.schema_changes import ChangeId, SchemaChange
 from shardmerge.schemas.target.dialects.dialect import Dialect
 from shardmerge.schemas.target.dialects.mysql_dialect import MYSQL_8
 

@@ -15,16 +15,16 @@ from shardmerge.schemas.lattice.joined import ShardSchema
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.position import BEGINNING
 from shardmerge.schemas.model.shard_columns import ShardColumn
-from shardmerge.schemas.records.events import (
+from shardmerge.schemas.records.decisions import (
     Decision,
     JoinedSchema,
-    OperatorCommand,
     Outcome,
     Release,
-    SchemaChange,
     TargetStatement,
 )
+from shardmerge.schemas.records.operator_commands import OperatorCommand
 from shardmerge.schemas.records.reloads import Reload
+from shardmerge.schemas.records.schema_changes import SchemaChange
 
 from .target_moves import (
     Joined,

@@ -37,7 +37,7 @@ from shardmerge.schemas.model.policies import (
     RenamePolicy,
 )
 from shardmerge.schemas.model.shard_columns import Lineage
-from shardmerge.schemas.records.events import SchemaChange
+from shardmerge.schemas.records.schema_changes import SchemaChange
 
 
 @dataclass(frozen=True, slots=True)

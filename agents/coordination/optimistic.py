@@ -29,10 +29,8 @@ from shardmerge.agents.coordination.rows.column_replacement import (
 from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.schemas.lattice.joined import ShardSchema
 from shardmerge.schemas.model.policies import RenamePolicy
-from shardmerge.schemas.records.events import (
-    Release,
-    SchemaChange,
-)
+from shardmerge.schemas.records.decisions import Release
+from shardmerge.schemas.records.schema_changes import SchemaChange
 from shardmerge.schemas.target.dialects.dialect import Dialect
 from shardmerge.schemas.target.target_table import changed_comments
 

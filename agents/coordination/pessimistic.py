@@ -43,10 +43,8 @@ from shardmerge.schemas.lattice.joined import (
 )
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.policies import Mode
-from shardmerge.schemas.records.events import (
-    Release,
-    SchemaChange,
-)
+from shardmerge.schemas.records.decisions import Release
+from shardmerge.schemas.records.schema_changes import SchemaChange
 from shardmerge.schemas.target.dialects.dialect import Dialect
 from shardmerge.schemas.target.target_table import changed_comments
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.schemas.model.policies import RowsPolicy
 from shardmerge.schemas.pipeline.routing import TOOLS_TABLES
-from shardmerge.schemas.records.events import SchemaChange
+from shardmerge.schemas.records.schema_changes import SchemaChange
 from shardmerge.schemas.target.row_statements import removal
 
 from .decision_records import (

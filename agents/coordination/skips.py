@@ -39,10 +39,8 @@ from shardmerge.schemas.model.errors import SourceError
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.origin import origin_part
 from shardmerge.schemas.model.tables import Column
-from shardmerge.schemas.records.events import (
-    OperatorCommand,
-    SchemaChange,
-)
+from shardmerge.schemas.records.operator_commands import OperatorCommand
+from shardmerge.schemas.records.schema_changes import SchemaChange
 from shardmerge.schemas.target.dialects.dialect import Dialect
 
 from .ddl_lock import head_of

@@ -41,7 +41,7 @@ from shardmerge.schemas.model.policies import (
 )
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import TableSchema
-from shardmerge.schemas.records.events import TargetStatement
+from shardmerge.schemas.records.decisions import TargetStatement
 from shardmerge.schemas.target.dialects.dialect import Dialect
 from shardmerge.schemas.target.diff import (
     CannotRender,

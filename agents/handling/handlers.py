@@ -21,15 +21,9 @@ from shardmerge.schemas.pipeline.source_server import (
     utf8mb4_defaults,
 )
 from shardmerge.schemas.records import codec
-from shardmerge.schemas.records.events import (
-    ChangeId,
-    CommandKind,
-    Decision,
-    JoinedSchema,
-    OperatorCommand,
-    Outcome,
-    SchemaChange,
-)
+from shardmerge.schemas.records.decisions import Decision, JoinedSchema, Outcome
+from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
+from shardmerge.schemas.records.schema_changes import ChangeId, SchemaChange
 from shardmerge.schemas.target.dialects.dialect import Dialect
 from shardmerge.schemas.target.dialects.dialects import dialect_of
 

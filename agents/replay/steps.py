@@ -20,7 +20,7 @@ from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.file import Pipeline
 from shardmerge.schemas.records import codec
 from shardmerge.schemas.records.codec import Record
-from shardmerge.schemas.records.events import Decision
+from shardmerge.schemas.records.decisions import Decision
 
 from .log import (
     OnePartition,

@@ -15,7 +15,7 @@ from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.file import Pipeline
 from shardmerge.schemas.records import codec
-from shardmerge.schemas.records.events import OperatorCommand
+from shardmerge.schemas.records.operator_commands import OperatorCommand
 
 from .comparing import (
     Changes,

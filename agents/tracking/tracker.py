@@ -58,13 +58,9 @@ from shardmerge.schemas.pipeline.routing import (
     route,
     rule_of,
 )
-from shardmerge.schemas.records.events import (
-    ChangeId,
-    Decision,
-    OperatorCommand,
-    Outcome,
-    SchemaChange,
-)
+from shardmerge.schemas.records.decisions import Decision, Outcome
+from shardmerge.schemas.records.operator_commands import OperatorCommand
+from shardmerge.schemas.records.schema_changes import ChangeId, SchemaChange
 
 from .statements import (
     Effect,

@@ -32,7 +32,7 @@ from shardmerge.schemas.pipeline.source_server import (
     server_context,
     utf8mb4_defaults,
 )
-from shardmerge.schemas.records.events import Fixup
+from shardmerge.schemas.records.decisions import Fixup
 from shardmerge.schemas.target.dialects.dialects import dialect_of
 
 from .server_rules import Finding

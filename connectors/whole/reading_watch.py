@@ -38,17 +38,14 @@ from shardmerge.schemas.model.errors import (
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.file import Pipeline
-from shardmerge.schemas.records.events import (
-    ChangeId,
-    CommandKind,
-    Decision,
-    OperatorCommand,
-)
+from shardmerge.schemas.records.decisions import Decision
+from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
 from shardmerge.schemas.records.record_format import RecordFormat
 from shardmerge.schemas.records.reloads import (
     Reload,
     reloads_text,
 )
+from shardmerge.schemas.records.schema_changes import ChangeId
 
 from .source_changes import SourceChanges
 from .table_reading import (

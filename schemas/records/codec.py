@@ -32,14 +32,11 @@ from shardmerge.schemas.model.errors import (
     UnknownSchemaVersion,
 )
 
-from .events import (
-    Decision,
-    JoinedSchema,
-    OperatorCommand,
-    SchemaChange,
-    SinkProgress,
-)
+from .decisions import Decision, JoinedSchema
+from .operator_commands import OperatorCommand
 from .plain import from_plain, plain_fields
+from .progress import SinkProgress
+from .schema_changes import SchemaChange
 
 Record: TypeAlias = SchemaChange | OperatorCommand | Decision | JoinedSchema | SinkProgress
 

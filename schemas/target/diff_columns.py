@@ -20,7 +20,7 @@ from shardmerge.schemas.model.tables import (
     DefaultKind,
 )
 from shardmerge.schemas.model.types import WITHOUT_LITERAL_DEFAULT
-from shardmerge.schemas.records.events import StatementKind
+from shardmerge.schemas.records.decisions import StatementKind
 from shardmerge.schemas.target.dialects.dialect import (
     CannotRender,
     Dialect,

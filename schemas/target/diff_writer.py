@@ -13,11 +13,7 @@ from shardmerge.schemas.model.tables import (
     Column,
     Index,
 )
-from shardmerge.schemas.records.events import (
-    Binding,
-    StatementKind,
-    TargetStatement,
-)
+from shardmerge.schemas.records.decisions import Binding, StatementKind, TargetStatement
 from shardmerge.schemas.target.dialects.dialect import (
     CannotRender,
     Dialect,

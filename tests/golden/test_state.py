@@ -27,11 +27,8 @@ from shardmerge.schemas.model.policies import (
     RowsPolicy,
     TypePolicy,
 )
-from shardmerge.schemas.records.events import (
-    ChangeId,
-    CommandKind,
-    OperatorCommand,
-)
+from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
+from shardmerge.schemas.records.schema_changes import ChangeId
 
 FOLDER = Path(__file__).parent / "state"
 TARGET = TargetTable("merged", "t")

@@ -41,15 +41,9 @@ from shardmerge.schemas.model.tables import (
 )
 from shardmerge.schemas.pipeline.routing import RoutingRule
 from shardmerge.schemas.pipeline.topics import RowTopics
-from shardmerge.schemas.records.events import (
-    ChangeId,
-    CommandKind,
-    Decision,
-    FixupKind,
-    OperatorCommand,
-    Outcome,
-    SchemaChange,
-)
+from shardmerge.schemas.records.decisions import Decision, FixupKind, Outcome
+from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
+from shardmerge.schemas.records.schema_changes import ChangeId, SchemaChange
 from shardmerge.spark_sink.barrier.decisions import Decisions
 from shardmerge.spark_sink.barrier.restarts import undone_upto
 from shardmerge.spark_sink.rows.folding.row_fold import is_behind

@@ -28,10 +28,8 @@ from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.policies import ExistingRows
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import Column
-from shardmerge.schemas.records.events import (
-    Decision,
-    SchemaChange,
-)
+from shardmerge.schemas.records.decisions import Decision
+from shardmerge.schemas.records.schema_changes import SchemaChange
 
 from .rereads import is_read_again
 

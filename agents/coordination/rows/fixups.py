@@ -42,13 +42,8 @@ from shardmerge.schemas.lattice.origin_columns import of_shard
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.policies import ExistingRows
 from shardmerge.schemas.model.shard_columns import ShardColumn
-from shardmerge.schemas.records.events import (
-    Fixup,
-    FixupKind,
-    Outcome,
-    SchemaChange,
-    TargetStatement,
-)
+from shardmerge.schemas.records.decisions import Fixup, FixupKind, Outcome, TargetStatement
+from shardmerge.schemas.records.schema_changes import SchemaChange
 from shardmerge.schemas.target.dialects.dialect import Dialect
 from shardmerge.schemas.target.row_statements import filling
 

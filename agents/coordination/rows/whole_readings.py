@@ -28,11 +28,8 @@ from shardmerge.agents.coordination.target_moves import (
 )
 from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.model.names import ShardId
-from shardmerge.schemas.records.events import (
-    Fixup,
-    FixupKind,
-    OperatorCommand,
-)
+from shardmerge.schemas.records.decisions import Fixup, FixupKind
+from shardmerge.schemas.records.operator_commands import OperatorCommand
 from shardmerge.schemas.records.reloads import (
     Reload,
     reloads_in,

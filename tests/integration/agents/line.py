@@ -40,11 +40,9 @@ from shardmerge.schemas.model.policies import Mode
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.records import codec
-from shardmerge.schemas.records.events import (
-    Decision,
-    SchemaChange,
-)
+from shardmerge.schemas.records.decisions import Decision
 from shardmerge.schemas.records.record_format import RecordFormat
+from shardmerge.schemas.records.schema_changes import SchemaChange
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.offsets import OffsetReader
 

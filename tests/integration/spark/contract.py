@@ -43,10 +43,7 @@ from shardmerge.schemas.pipeline.file import (
 )
 from shardmerge.schemas.pipeline.file import Target as Settings
 from shardmerge.schemas.pipeline.spark_catalog import SparkCatalog
-from shardmerge.schemas.records.events import (
-    StatementKind,
-    TargetStatement,
-)
+from shardmerge.schemas.records.decisions import StatementKind, TargetStatement
 from shardmerge.schemas.target.dialects.dialects import dialect_of
 from shardmerge.schemas.target.row_statements import (
     filling,

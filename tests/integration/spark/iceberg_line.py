@@ -44,10 +44,7 @@ from shardmerge.schemas.pipeline.file import (
     parse_pipeline,
 )
 from shardmerge.schemas.records import codec
-from shardmerge.schemas.records.events import (
-    ChangeId,
-    SchemaChange,
-)
+from shardmerge.schemas.records.schema_changes import ChangeId, SchemaChange
 from shardmerge.schemas.target.dialects.spark import SparkDialect
 from shardmerge.spark_sink.driver.loop import Driver
 from shardmerge.spark_sink.driver.statement_runs import StatementRunner

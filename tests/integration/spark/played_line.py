@@ -49,9 +49,8 @@ from shardmerge.schemas.pipeline.topics import (
     TopicSpec,
 )
 from shardmerge.schemas.records import codec
-from shardmerge.schemas.records.events import (
+from shardmerge.schemas.records.decisions import (
     Binding,
-    ChangeId,
     Decision,
     Fixup,
     FixupKind,
@@ -61,6 +60,7 @@ from shardmerge.schemas.records.events import (
     TargetStatement,
 )
 from shardmerge.schemas.records.reloads import Reload
+from shardmerge.schemas.records.schema_changes import ChangeId
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.driver.loop import Driver
 from shardmerge.spark_sink.driver.statement_runs import StatementRunner

@@ -46,15 +46,9 @@ from shardmerge.schemas.model.policies import (
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.model.shard_columns import Lineage
 from shardmerge.schemas.model.tables import TableSchema
-from shardmerge.schemas.records.events import (
-    ChangeId,
-    CommandKind,
-    Decision,
-    OperatorCommand,
-    Outcome,
-    SchemaChange,
-    StatementKind,
-)
+from shardmerge.schemas.records.decisions import Decision, Outcome, StatementKind
+from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
+from shardmerge.schemas.records.schema_changes import ChangeId, SchemaChange
 
 CONTEXT = ServerContext()
 TARGET = TargetTable("merged", "t")

@@ -11,10 +11,8 @@ from shardmerge.schemas.model.policies import (
     Mode,
     RoutePolicies,
 )
-from shardmerge.schemas.records.events import (
-    CommandKind,
-    Outcome,
-)
+from shardmerge.schemas.records.decisions import Outcome
+from shardmerge.schemas.records.operator_commands import CommandKind
 from tests.unit.agents.sql_line import SqlLine, shard_of
 from tests.unit.agents.tracking.test_tracker import RULES, Source
 

@@ -22,13 +22,8 @@ from shardmerge.schemas.model.policies import (
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.model.shard_columns import Lineage
 from shardmerge.schemas.model.tables import TableSchema
-from shardmerge.schemas.records.events import (
-    ChangeId,
-    Decision,
-    FixupKind,
-    Outcome,
-    SchemaChange,
-)
+from shardmerge.schemas.records.decisions import Decision, FixupKind, Outcome
+from shardmerge.schemas.records.schema_changes import ChangeId, SchemaChange
 from shardmerge.schemas.target.dialects.spark import SparkDialect
 from tests.strategies import table
 from tests.unit.agents.sql_line import SHARD_COLUMN, TARGET, SqlLine, shard_of, sql

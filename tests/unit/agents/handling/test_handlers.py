@@ -14,12 +14,8 @@ from shardmerge.agents.handling.handlers import (
 from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.records import codec
-from shardmerge.schemas.records.events import (
-    Decision,
-    JoinedSchema,
-    Outcome,
-    SchemaChange,
-)
+from shardmerge.schemas.records.decisions import Decision, JoinedSchema, Outcome
+from shardmerge.schemas.records.schema_changes import SchemaChange
 
 PIPELINE = parse_pipeline(
     """

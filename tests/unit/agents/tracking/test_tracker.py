@@ -29,12 +29,9 @@ from shardmerge.schemas.model.names import (
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.model.tables import TableSchema
 from shardmerge.schemas.pipeline.routing import RoutingRule
-from shardmerge.schemas.records.events import (
-    ChangeId,
-    CommandKind,
-    OperatorCommand,
-    Outcome,
-)
+from shardmerge.schemas.records.decisions import Outcome
+from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
+from shardmerge.schemas.records.schema_changes import ChangeId
 
 RULES = (RoutingRule("s1", "shop", r"tbl\d\d", "merged", "tbl"),)
 CREATE = "CREATE TABLE tbl00 (ID INT PRIMARY KEY, NAME VARCHAR(20))"

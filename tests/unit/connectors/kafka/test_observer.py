@@ -23,15 +23,10 @@ from shardmerge.schemas.pipeline.file import (
     Target,
 )
 from shardmerge.schemas.pipeline.routing import RoutingRule
-from shardmerge.schemas.records.events import (
-    ChangeId,
-    Decision,
-    JoinedSchema,
-    Outcome,
-    Release,
-    SinkProgress,
-)
+from shardmerge.schemas.records.decisions import Decision, JoinedSchema, Outcome, Release
+from shardmerge.schemas.records.progress import SinkProgress
 from shardmerge.schemas.records.record_format import AVRO
+from shardmerge.schemas.records.schema_changes import ChangeId
 
 PIPELINE = Pipeline(
     "p",

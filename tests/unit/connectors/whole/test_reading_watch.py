@@ -35,18 +35,13 @@ from shardmerge.schemas.pipeline.file import (
     Source,
 )
 from shardmerge.schemas.records.codec import encode
-from shardmerge.schemas.records.events import (
-    ChangeId,
-    Decision,
-    Fixup,
-    FixupKind,
-    OperatorCommand,
-    Outcome,
-)
+from shardmerge.schemas.records.decisions import Decision, Fixup, FixupKind, Outcome
+from shardmerge.schemas.records.operator_commands import OperatorCommand
 from shardmerge.schemas.records.reloads import (
     Reload,
     reloads_in,
 )
+from shardmerge.schemas.records.schema_changes import ChangeId
 from tests.unit.connectors.debezium.test_source_config import PIPELINE
 
 TARGET = TargetTable("m", "t")

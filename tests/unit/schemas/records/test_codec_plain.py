@@ -54,24 +54,24 @@ from shardmerge.schemas.records.codec import (
     decode,
     encode,
 )
-from shardmerge.schemas.records.events import (
+from shardmerge.schemas.records.decisions import (
     Binding,
-    ChangeId,
-    CommandKind,
     Decision,
-    FailureProgress,
     JoinedSchema,
-    OperatorCommand,
     Outcome,
     Release,
-    SchemaChange,
-    ShardProgress,
-    SinkProgress,
     StatementKind,
-    StatementProgress,
     TargetStatement,
 )
+from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
+from shardmerge.schemas.records.progress import (
+    FailureProgress,
+    ShardProgress,
+    SinkProgress,
+    StatementProgress,
+)
 from shardmerge.schemas.records.reloads import Reload
+from shardmerge.schemas.records.schema_changes import ChangeId, SchemaChange
 
 SHARD = ShardId("s1", "app", "tø")
 TARGET = TargetTable("merged", "t")

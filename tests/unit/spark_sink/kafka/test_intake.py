@@ -20,7 +20,7 @@ from shardmerge.schemas.pipeline.file import (
     Target,
 )
 from shardmerge.schemas.pipeline.routing import RoutingRule
-from shardmerge.schemas.records.events import Decision
+from shardmerge.schemas.records.decisions import Decision
 from shardmerge.spark_sink.barrier.partitions import (
     Partition,
     Stream,

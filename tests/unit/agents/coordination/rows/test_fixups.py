@@ -20,13 +20,8 @@ from shardmerge.schemas.model.policies import (
     Mode,
 )
 from shardmerge.schemas.records import codec
-from shardmerge.schemas.records.events import (
-    CommandKind,
-    Decision,
-    FixupKind,
-    Outcome,
-    StatementKind,
-)
+from shardmerge.schemas.records.decisions import Decision, FixupKind, Outcome, StatementKind
+from shardmerge.schemas.records.operator_commands import CommandKind
 from tests.unit.agents.handling.test_handlers import CREATE, PIPELINE, Rows, log_record, statement
 from tests.unit.agents.sql_line import SHARD_COLUMN, SqlLine, shard_of
 
