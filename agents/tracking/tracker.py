@@ -62,16 +62,14 @@ from shardmerge.schemas.records.decisions import Decision, Outcome
 from shardmerge.schemas.records.operator_commands import OperatorCommand
 from shardmerge.schemas.records.schema_changes import ChangeId, SchemaChange
 
-from .statements import (
-    Effect,
-    Tracking,
-    defect_of_ours,
-)
+from .event_tables import Effect
+from .statements import Tracking
 from .tracked import (
     LastStatement,
     Parted,
     Tracked,
 )
+from .unknown_schemas import defect_of_ours
 
 _REPEATED = "the connector was restarted right behind the statement, and gave it again"
 
@@ -132,11 +130,11 @@ def track(
         tracking.cannot_tell(defect_of_ours(defect))
     if now is not None and not event.snapshot:
         waiting = [p for p in (*parted, *tracking.parted) if p not in left]
-        waiting = [p for p in waiting if tracking.puts.get(p.shard) is None]
+        waiting = [p for p in waiting if tracking.tables.puts.get(p.shard) is None]
         now = replace(now, given=tuple(tracking.given), parted=tuple(waiting))
     changes = _schema_changes(tracking, rules)
     ignored = None if changes else _ignored(event, _why_ignored(tracking, rules))
-    return TrackResult(tracking.puts, changes, ignored, now)
+    return TrackResult(tracking.tables.puts, changes, ignored, now)
 
 
 def _with(last: LastStatement | None, event: SchemaChangeEvent) -> LastStatement:
@@ -204,7 +202,7 @@ def kept(command: OperatorCommand, rules: Sequence[RoutingRule]) -> OperatorComm
 def _schema_changes(tracking: Tracking, rules: Sequence[RoutingRule]) -> tuple[SchemaChange, ...]:
     """The changes of all routed shards, in the order in which they are sent."""
     found: list[tuple[tuple[int, ShardId, TargetTable], SchemaChange]] = []
-    for shard, effect in tracking.effects.items():
+    for shard, effect in tracking.tables.effects.items():
         targets = route(rules, shard)
         for target in targets:
             change = _change(tracking, shard, effect, target)
@@ -225,13 +223,13 @@ def _schema_changes(tracking: Tracking, rules: Sequence[RoutingRule]) -> tuple[S
 
 
 def _was_there(tracking: Tracking, shard: ShardId) -> bool:
-    return tracking.before.get(shard) is not None
+    return tracking.tables.before.get(shard) is not None
 
 
 def _change(
     tracking: Tracking, shard: ShardId, effect: Effect, target: TargetTable
 ) -> SchemaChange:
-    earlier, later = tracking.before.get(shard), tracking.puts.get(shard)
+    earlier, later = tracking.tables.before.get(shard), tracking.tables.puts.get(shard)
     before = earlier if isinstance(earlier, TableSchema) else None
     after = later if isinstance(later, TableSchema) else None
     lineage: tuple[Lineage, ...] = ()
@@ -274,7 +272,7 @@ def _kept(change: SchemaChange, leave_out: str) -> SchemaChange:
 
 def _why_ignored(tracking: Tracking, rules: Sequence[RoutingRule]) -> str:
     """Why the event gave no change, for people."""
-    unrouted = sorted(str(s) for s in tracking.effects if not route(rules, s))
+    unrouted = sorted(str(s) for s in tracking.tables.effects if not route(rules, s))
     if unrouted:
         return f"no routing rule matches {', '.join(unrouted)}"
     return tracking.reason or "it concerns no table"
