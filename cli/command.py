@@ -24,11 +24,9 @@ from shardmerge.schemas.model.names import (
     TargetTable,
 )
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.file import (
-    Pipeline,
-    parse_pipeline,
-)
+from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.pipeline.routing import route
+from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.records.decisions import Decision, Outcome
 from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
 from shardmerge.schemas.records.record_format import RecordFormat

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import pymysql
 from pymysql.cursors import Cursor
 
+from shardmerge.cli.checks.findings import Finding, SourceColumn, SourceTable, TargetFacts
 from shardmerge.cli.checks.foretold import (
     ShardTable,
     foretold_findings,
@@ -19,10 +20,6 @@ from shardmerge.cli.checks.key_ranges import (
     overlap_findings,
 )
 from shardmerge.cli.checks.server_rules import (
-    Finding,
-    SourceColumn,
-    SourceTable,
-    TargetFacts,
     catalog_finding,
     database_findings,
     shard_findings,
@@ -41,15 +38,11 @@ from shardmerge.schemas.model.names import (
     quote_identifier,
 )
 from shardmerge.schemas.model.types import ColumnType
-from shardmerge.schemas.pipeline.file import (
-    Pipeline,
-    Source,
-    Target,
-)
 from shardmerge.schemas.pipeline.routing import (
     RoutingRule,
     route,
 )
+from shardmerge.schemas.pipeline.settings import Pipeline, Source, Target
 
 _TIMEOUT_S = 10
 _SYSTEM = ("information_schema", "mysql", "performance_schema", "sys")

@@ -40,7 +40,7 @@ from shardmerge.schemas.model.errors import (
     StackError,
 )
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.file import Pipeline
+from shardmerge.schemas.pipeline.settings import Pipeline
 
 _LOG = logging.getLogger(__name__)
 _SEND_TIMEOUT_S = 10.0

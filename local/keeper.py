@@ -31,10 +31,8 @@ from shardmerge.local.servers.processes import (
 )
 from shardmerge.local.servers.stack import LocalStack
 from shardmerge.schemas.model.errors import ShardMergeError
-from shardmerge.schemas.pipeline.file import (
-    Pipeline,
-    parse_pipeline,
-)
+from shardmerge.schemas.pipeline.file import parse_pipeline
+from shardmerge.schemas.pipeline.settings import Pipeline
 
 log = logging.getLogger(__name__)
 

@@ -36,10 +36,8 @@ from shardmerge.schemas.model.names import (
     TargetTable,
 )
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.file import (
-    Pipeline,
-    parse_pipeline,
-)
+from shardmerge.schemas.pipeline.file import parse_pipeline
+from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.pipeline.text import pipeline_text
 from shardmerge.schemas.records import codec
 from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand

@@ -17,10 +17,8 @@ from shardmerge.agents.coordination.rows.rereads import (
     why_not_read_again,
 )
 from shardmerge.agents.coordination.rows.whole_readings import reloaded
-from shardmerge.agents.coordination.state.target_state import (
-    ShardState,
-    TargetState,
-)
+from shardmerge.agents.coordination.state.shard_state import ShardState
+from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.schemas.ddl.grammar import ServerContext
 from shardmerge.schemas.lattice.origin_columns import of_shard
 from shardmerge.schemas.model.policies import (
@@ -34,7 +32,7 @@ from shardmerge.schemas.records.schema_changes import SchemaChange
 from shardmerge.schemas.target.dialects.dialect import Dialect
 from shardmerge.schemas.target.row_statements import removal
 
-from . import pessimistic
+from . import lock_queue
 from .decision_records import (
     Step,
     obeyed,
@@ -244,7 +242,7 @@ def _set_mode(state: TargetState, command: OperatorCommand, dialect: Dialect) ->
     mode = Mode(command.argument) if is_set else state.policies.mode
     state = replace(state, policies=replace(state.policies, mode=mode), mode_is_set=is_set)
     if mode is Mode.PESSIMISTIC:
-        state = pessimistic.with_queues(state)
+        state = lock_queue.with_queues(state)
     return settle_or_stay(state, dialect)
 
 

@@ -25,7 +25,7 @@ from shardmerge.schemas.records.schema_changes import ChangeId, SchemaChange
 from shardmerge.schemas.target.dialects.dialect import Dialect
 from shardmerge.schemas.target.dialects.mysql_dialect import MYSQL_8
 
-from . import commands, optimistic, pessimistic
+from . import commands, lock_queue, optimistic, pessimistic
 from .decision_records import (
     Step,
     hold,
@@ -75,7 +75,7 @@ def decide(state: TargetState, change: SchemaChange, dialect: Dialect = MYSQL_8)
     policies = counted.policies_of_route(change.policies)
     change = replace(change, policies=policies)
     if policies.mode is Mode.PESSIMISTIC and counted.policies.mode is not policies.mode:
-        counted = pessimistic.with_queues(counted)
+        counted = lock_queue.with_queues(counted)
     counted = counted.following(policies)
     comes_back = bool(change.before and change.after) and change.shard not in counted.shards
     if comes_back:
@@ -140,7 +140,7 @@ def _fold(state: TargetState, change: SchemaChange, dialect: Dialect) -> Step:
     waits = state.policies.mode is Mode.PESSIMISTIC
     if change.error:
         why = Refusal(change.error, change.hint)
-        queue = pessimistic.queue_of_unknown(state, change)
+        queue = lock_queue.queue_of_unknown(state, change)
         return hold(state, change, None, known_names(state), why, queue=queue)
     if change.after is None:
         settled = settle_or_stay(without_leaving(state, change), dialect)

@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from shardmerge.agents.coordination.state.target_state import (
-    Hold,
-    Pending,
-    ShardState,
-    TargetState,
-)
+from shardmerge.agents.coordination.state.shard_state import Hold, Pending, ShardState
+from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.schemas.lattice.joined import ShardSchema
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.position import BEGINNING

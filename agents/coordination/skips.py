@@ -20,11 +20,8 @@ from shardmerge.agents.coordination.state.effective_schema import (
     values_fit,
     with_columns,
 )
-from shardmerge.agents.coordination.state.target_state import (
-    Made,
-    ShardState,
-    TargetState,
-)
+from shardmerge.agents.coordination.state.shard_state import Made, ShardState
+from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.schemas.ddl.apply.statements import apply_alter
 from shardmerge.schemas.ddl.changes import AlterTable
 from shardmerge.schemas.ddl.grammar import (

@@ -15,7 +15,7 @@ from shardmerge.connectors.debezium.signals import snapshot_signal
 from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.file import Pipeline
+from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.pipeline.source_server import (
     server_context,
     utf8mb4_defaults,

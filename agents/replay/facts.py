@@ -7,11 +7,8 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from shardmerge.agents.coordination.state.target_state import (
-    Hold,
-    ShardState,
-    TargetState,
-)
+from shardmerge.agents.coordination.state.shard_state import Hold, ShardState
+from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.schemas.lattice.joined import ShardSchema
 from shardmerge.schemas.model.mysql_text import (
     check_clause,

@@ -17,7 +17,7 @@ from shardmerge.schemas.model.names import (
     TargetTable,
 )
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.file import Pipeline
+from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.records import codec
 from shardmerge.schemas.records.codec import Record
 from shardmerge.schemas.records.decisions import Decision

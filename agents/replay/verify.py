@@ -13,7 +13,7 @@ from shardmerge.agents.handling.handlers import (
 from shardmerge.connectors.formats.stored_record import StoredRecord
 from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.file import Pipeline
+from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.records import codec
 from shardmerge.schemas.records.operator_commands import OperatorCommand
 

@@ -13,7 +13,7 @@ from shardmerge.connectors.failpoints import (
     nowhere,
 )
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.file import Pipeline
+from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.records.record_format import RecordFormat
 
 from .delivery import (

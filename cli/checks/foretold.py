@@ -27,7 +27,7 @@ from shardmerge.schemas.model.names import (
 )
 from shardmerge.schemas.model.position import BEGINNING
 from shardmerge.schemas.model.types import ColumnType
-from shardmerge.schemas.pipeline.file import Pipeline
+from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.pipeline.source_server import (
     server_context,
     utf8mb4_defaults,
@@ -35,7 +35,7 @@ from shardmerge.schemas.pipeline.source_server import (
 from shardmerge.schemas.records.decisions import Fixup
 from shardmerge.schemas.target.dialects.dialects import dialect_of
 
-from .server_rules import Finding
+from .findings import Finding
 
 
 @dataclass(frozen=True, slots=True)

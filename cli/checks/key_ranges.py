@@ -20,7 +20,7 @@ from shardmerge.schemas.pipeline.routing import (
     rule_of,
 )
 
-from .server_rules import Finding
+from .findings import Finding
 
 Bound: TypeAlias = int | Decimal | date | datetime
 _KINDS: Mapping[type, str] = {int: "number", Decimal: "number", date: "date", datetime: "datetime"}

@@ -27,10 +27,7 @@ from shardmerge.schemas.model.names import (
     quote_identifier,
 )
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.file import (
-    Pipeline,
-    Source,
-)
+from shardmerge.schemas.pipeline.settings import Pipeline, Source
 
 from .envelope import unwrapped
 

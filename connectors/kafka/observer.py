@@ -30,7 +30,7 @@ from shardmerge.schemas.model.names import (
     TargetTable,
 )
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.file import Pipeline
+from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.records.decisions import Decision, FixupKind, JoinedSchema
 from shardmerge.schemas.records.progress import SinkProgress
 

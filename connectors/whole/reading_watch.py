@@ -37,7 +37,7 @@ from shardmerge.schemas.model.errors import (
 )
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.file import Pipeline
+from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.records.decisions import Decision
 from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
 from shardmerge.schemas.records.record_format import RecordFormat

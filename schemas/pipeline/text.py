@@ -7,11 +7,8 @@ from typing import Any
 
 from shardmerge.schemas.model.policies import RoutePolicies
 
-from .file import (
-    Pipeline,
-    Target,
-)
 from .routing import RoutingRule
+from .settings import Pipeline, Target
 
 
 def pipeline_text(pipeline: Pipeline) -> str:

@@ -12,10 +12,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
-from shardmerge.agents.coordination.state.target_state import (
-    ShardState,
-    TargetState,
-)
+from shardmerge.agents.coordination.state.shard_state import ShardState
+from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.schemas.effects.row_effects import (
     RowEffect,
     unknown_effects,

@@ -18,10 +18,8 @@ from shardmerge.agents.coordination.decision_records import (
     Step,
     with_statement,
 )
-from shardmerge.agents.coordination.state.target_state import (
-    ShardState,
-    TargetState,
-)
+from shardmerge.agents.coordination.state.shard_state import ShardState
+from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.schemas.effects.row_effects import (
     RowEffect,
     arrival_effects,

@@ -17,10 +17,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from shardmerge.agents.coordination.state.target_state import (
-    ShardState,
-    TargetState,
-)
+from shardmerge.agents.coordination.state.shard_state import ShardState
+from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.schemas.effects.added_column_values import (
     UNKNOWN,
     fill_text,

@@ -48,11 +48,8 @@ from shardmerge.schemas.records.plain import (
     load,
 )
 
+from .shard_state import Hold, Made, Pending, ShardState
 from .target_state import (
-    Hold,
-    Made,
-    Pending,
-    ShardState,
     TargetState,
     assembled,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shardmerge.connectors.kafka.registry import RegistryAddress
-from shardmerge.schemas.pipeline.file import Pipeline
+from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.spark_sink.process.settings import SinkSettings
 from shardmerge.spark_sink.targets.mysql.ddl.journal import Journal
 from shardmerge.spark_sink.targets.mysql.tasks.batches import BatchRunner

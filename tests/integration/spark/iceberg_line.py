@@ -39,10 +39,8 @@ from shardmerge.schemas.model.policies import EARLIEST_POLICIES, RowsPolicy
 from shardmerge.schemas.model.shard_columns import Lineage
 from shardmerge.schemas.model.tables import TableSchema
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.file import (
-    Pipeline,
-    parse_pipeline,
-)
+from shardmerge.schemas.pipeline.file import parse_pipeline
+from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.records import codec
 from shardmerge.schemas.records.schema_changes import ChangeId, SchemaChange
 from shardmerge.schemas.target.dialects.spark import SparkDialect

@@ -35,15 +35,8 @@ from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import Column
 from shardmerge.schemas.model.types import ColumnType
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.file import (
-    Connect,
-    Kafka,
-    Pipeline,
-    Sink,
-    Source,
-    Target,
-)
 from shardmerge.schemas.pipeline.routing import RoutingRule
+from shardmerge.schemas.pipeline.settings import Connect, Kafka, Pipeline, Sink, Source, Target
 from shardmerge.schemas.pipeline.topics import (
     RowTopics,
     TopicSpec,

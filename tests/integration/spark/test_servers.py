@@ -18,14 +18,8 @@ from shardmerge.schemas.model.policies import (
     Keyless,
     RoutePolicies,
 )
-from shardmerge.schemas.pipeline.file import (
-    Connect,
-    Kafka,
-    Pipeline,
-    Source,
-    Target,
-)
 from shardmerge.schemas.pipeline.routing import RoutingRule
+from shardmerge.schemas.pipeline.settings import Connect, Kafka, Pipeline, Source, Target
 from shardmerge.spark_sink.targets.mysql.session import (
     MySqlAddress,
     MySqlSession,

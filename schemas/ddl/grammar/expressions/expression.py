@@ -32,7 +32,6 @@ from .functions import (
     arguments,
     call,
     interval,
-    sequence_value,
 )
 from .literal_text import (
     binary_literal,
@@ -44,6 +43,7 @@ from .notes import (
     Notes,
     truth,
 )
+from .sequences import sequence_value
 
 _OR, _XOR, _AND, _NOT, _COMPARE = 1, 2, 3, 4, 6
 _BINARY_OPERATORS = {

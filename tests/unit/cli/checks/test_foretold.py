@@ -16,14 +16,8 @@ from shardmerge.schemas.model.policies import (
     RoutePolicies,
     TypePolicy,
 )
-from shardmerge.schemas.pipeline.file import (
-    Connect,
-    Kafka,
-    Pipeline,
-    Source,
-    Target,
-)
 from shardmerge.schemas.pipeline.routing import RoutingRule
+from shardmerge.schemas.pipeline.settings import Connect, Kafka, Pipeline, Source, Target
 
 RULE = RoutingRule(".*", "app", r"t_\d", "m", "t")
 SOURCES = tuple(

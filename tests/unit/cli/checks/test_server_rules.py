@@ -7,9 +7,8 @@ from dataclasses import replace
 import pymysql
 import pytest
 
+from shardmerge.cli.checks.findings import SourceTable, TargetFacts
 from shardmerge.cli.checks.server_rules import (
-    SourceTable,
-    TargetFacts,
     database_findings,
     shard_findings,
     source_findings,
@@ -23,14 +22,8 @@ from shardmerge.schemas.model.policies import (
     Keyless,
     RoutePolicies,
 )
-from shardmerge.schemas.pipeline.file import (
-    Connect,
-    Kafka,
-    Pipeline,
-    Source,
-    Target,
-)
 from shardmerge.schemas.pipeline.routing import RoutingRule
+from shardmerge.schemas.pipeline.settings import Connect, Kafka, Pipeline, Source, Target
 from shardmerge.schemas.pipeline.spark_catalog import SparkCatalog
 
 SOURCE = Source("s1", "h", 3306, "u", "p", 54101)

@@ -15,14 +15,8 @@ from shardmerge.schemas.model.names import (
     TargetTable,
 )
 from shardmerge.schemas.model.position import SourcePosition
-from shardmerge.schemas.pipeline.file import (
-    Connect,
-    Kafka,
-    Pipeline,
-    Source,
-    Target,
-)
 from shardmerge.schemas.pipeline.routing import RoutingRule
+from shardmerge.schemas.pipeline.settings import Connect, Kafka, Pipeline, Source, Target
 from shardmerge.schemas.records.decisions import Decision, JoinedSchema, Outcome, Release
 from shardmerge.schemas.records.progress import SinkProgress
 from shardmerge.schemas.records.record_format import AVRO

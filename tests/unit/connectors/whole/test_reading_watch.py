@@ -30,10 +30,7 @@ from shardmerge.schemas.model.position import (
     SourcePosition,
 )
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.file import (
-    Pipeline,
-    Source,
-)
+from shardmerge.schemas.pipeline.settings import Pipeline, Source
 from shardmerge.schemas.records.codec import encode
 from shardmerge.schemas.records.decisions import Decision, Fixup, FixupKind, Outcome
 from shardmerge.schemas.records.operator_commands import OperatorCommand

@@ -11,16 +11,9 @@ from shardmerge.schemas.model.policies import (
     RowsPolicy,
     TypePolicy,
 )
-from shardmerge.schemas.pipeline.file import (
-    Connect,
-    Kafka,
-    Pipeline,
-    Sink,
-    Source,
-    Target,
-    parse_pipeline,
-)
+from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.pipeline.routing import RoutingRule
+from shardmerge.schemas.pipeline.settings import Connect, Kafka, Pipeline, Sink, Source, Target
 from shardmerge.schemas.pipeline.spark_catalog import SparkCatalog
 from shardmerge.schemas.pipeline.text import pipeline_text
 
