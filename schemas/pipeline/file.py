@@ -13,8 +13,8 @@ from dataclasses import MISSING, fields, replace
 from typing import Any, TypeVar
 
 from shardmerge.schemas.model.errors import ConfigError
+from shardmerge.schemas.model.mysql_facts import MAX_NAME_CHARACTERS
 from shardmerge.schemas.model.origin import (
-    MAX_NAME,
     OriginPart,
 )
 from shardmerge.schemas.model.policies import Mode
@@ -109,14 +109,14 @@ def _validate(pipeline: Pipeline) -> None:
         _row_topic(pipeline, name)
     for source in pipeline.sources:
         _name(source.name, "[[sources]] name")
-        if len(source.name) > MAX_NAME and any(
+        if len(source.name) > MAX_NAME_CHARACTERS and any(
             column.part in (OriginPart.SOURCE, OriginPart.SHARD, OriginPart.POSITION)
             for rule in pipeline.routes
             for column in rule.policies.origin.columns
         ):
             raise ConfigError(
                 f"source {source.name}: an origin column cannot hold the name, it is longer than "
-                f"{MAX_NAME} characters"
+                f"{MAX_NAME_CHARACTERS} characters"
             )
         if source.flavour not in ("mysql", "mariadb"):
             raise ConfigError(

@@ -9,8 +9,8 @@ from enum import StrEnum
 from typing import Any, TypeVar
 
 from shardmerge.schemas.model.errors import ConfigError
+from shardmerge.schemas.model.mysql_facts import MAX_NAME_CHARACTERS
 from shardmerge.schemas.model.origin import (
-    MAX_NAME,
     Origin,
     OriginColumn,
     OriginPart,
@@ -175,7 +175,7 @@ def _origin(entry: object, where: str) -> Origin:
         if key == _IN_KEYS:
             continue
         name = _text(entry, key, "", where)
-        if not 0 < len(name) <= MAX_NAME:
+        if not 0 < len(name) <= MAX_NAME_CHARACTERS:
             raise ConfigError(f"{where}: {key} must name a column, not {name!r}")
         columns.append(OriginColumn(OriginPart(key), name))
     if len({column.name.lower() for column in columns}) < len(columns):

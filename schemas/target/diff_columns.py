@@ -14,9 +14,9 @@ from shardmerge.schemas.lattice.type_join import (
     joined_type,
     value_type,
 )
+from shardmerge.schemas.model.mysql_facts import NULL_DEFAULT
 from shardmerge.schemas.model.tables import (
     Column,
-    Default,
     DefaultKind,
 )
 from shardmerge.schemas.model.types import WITHOUT_LITERAL_DEFAULT
@@ -26,8 +26,6 @@ from shardmerge.schemas.target.dialects.dialect import (
     Dialect,
     Place,
 )
-
-NULL_DEFAULT = Default(DefaultKind.NULL)
 
 
 @dataclass(frozen=True, slots=True)
