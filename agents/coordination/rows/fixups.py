@@ -128,13 +128,14 @@ def with_fixups(
         early = left.get(name, [])
         if not (found or early):
             continue
-        fixup, statement = _fixup(new, name, (*found, *early), dialect, copied)
-        fixups.append(fixup)
-        if statement is not None:
-            if early and (cleared := _filling(new, name, early, dialect, copied)):
-                step = with_cleared(step, cleared, early)
-            if found and (filled := _filling(new, name, found, dialect, copied)):
-                step = with_statement(step, filled)
+        cleared = _filling(new, name, early, dialect, copied)
+        filled = _filling(new, name, found, dialect, copied)
+        mended = (not early or cleared is not None) and (not found or filled is not None)
+        fixups.append(_fixup(new, name, (*found, *early), mended=mended))
+        if mended and cleared is not None:
+            step = with_cleared(step, cleared, early)
+        if mended and filled is not None:
+            step = with_statement(step, filled)
     fixups = with_mates(new, fixups)
     new = with_awaited(new, fixups, reloaded)
     decision = step.decision
@@ -289,27 +290,27 @@ def _given_up(old: TargetState, new: TargetState, moved: Iterable[ShardId]) -> s
     return found
 
 
-def _fixup(
-    new: TargetState,
-    name: ShardId,
-    found: Sequence[RowEffect],
-    dialect: Dialect,
-    copied: Container[str],
-) -> tuple[Fixup, TargetStatement | None]:
-    """What is done about effects that the target does not show, and the statement that does it."""
+def _fixup(new: TargetState, name: ShardId, found: Sequence[RowEffect], *, mended: bool) -> Fixup:
+    """What is done about effects that the target does not show.
+
+    Args:
+        new: The state after the change.
+        name: Whose rows.
+        found: The effects.
+        mended: Whether statements of the decision give all of the rows their values.
+    """
     columns = tuple(effect.name for effect in found)
     reason = "; ".join(f"{effect.name}: {effect.reason}" for effect in found)
-    statement = _filling(new, name, found, dialect, copied)
-    kind = _KINDS[new.policies.existing_rows] if statement is None else FixupKind.UPDATE
+    kind = FixupKind.UPDATE if mended else _KINDS[new.policies.existing_rows]
     if kind is not FixupKind.SNAPSHOT:
-        return Fixup(name, kind, columns, reason), statement
+        return Fixup(name, kind, columns, reason)
     schema = new.shards[name].table
     if is_read_as_whole(name, schema):
-        return Fixup(name, FixupKind.WHOLE, columns, reason), None
+        return Fixup(name, FixupKind.WHOLE, columns, reason)
     if why_not := why_not_read_again(name, schema):
         kind = FixupKind.ACCEPT
         reason += f"; {why_not}"
-    return Fixup(name, kind, columns, reason), None
+    return Fixup(name, kind, columns, reason)
 
 
 def _reloading(shard: ShardState) -> Fixup:
@@ -329,10 +330,11 @@ def _filling(
 ) -> TargetStatement | None:
     """The statement that brings the target's rows of a shard to what the shard's rows hold.
 
-    None where the target does not tell them from others, one of the values is not known, or a
-    column is one of two whose values are brought together (``copied``).
+    None without effects, where the target does not tell the rows from others, where one of the
+    values is not known, and where a column is one of two whose values are brought together
+    (``copied``).
     """
-    if any(effect.id in copied for effect in found):
+    if not found or any(effect.id in copied for effect in found):
         return None
     if not new.policies.origin.tells_shards_apart or not new.propagates:
         return None
