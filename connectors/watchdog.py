@@ -154,7 +154,7 @@ class Watchdog:
             restarts.begun(now_s)
             outcome = repair.attend(status)
         if outcome is Attended.HELD:
-            restarts.left()
+            restarts.not_restarted()
             return False
         _LOG.warning("connector_restarted what=%s connector=%s reason=%s", outcome, name, reason)
         return True

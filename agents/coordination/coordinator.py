@@ -29,7 +29,7 @@ from . import commands, lock_queue, optimistic, pessimistic
 from .decision_records import (
     Step,
     hold,
-    left,
+    leave,
     refuse,
     with_warning,
 )
@@ -69,7 +69,7 @@ def decide(state: TargetState, change: SchemaChange, dialect: Dialect = MYSQL_8)
             order of their identities; a repeated one is recognised.
         dialect: The target's kind and version.
     """
-    counted = _counted(state, change.id)
+    counted = _with_next_version(state, change.id)
     if counted is None:
         return Step(state, None, None)
     policies = counted.policies_of_route(change.policies)
@@ -100,7 +100,7 @@ def obey(
         dialect: The target's kind and version.
         context: How the server of ``command.shard`` reads a statement; None without a shard.
     """
-    counted = _counted(state, command.id)
+    counted = _with_next_version(state, command.id)
     if counted is None:
         return Step(state, None, None)
     if command.kind is not CommandKind.SET_SCHEMA:
@@ -128,7 +128,7 @@ def no_target(command: OperatorCommand) -> Decision:
     )
 
 
-def _counted(state: TargetState, change: ChangeId) -> TargetState | None:
+def _with_next_version(state: TargetState, change: ChangeId) -> TargetState | None:
     """The state with one more decision; None when this one was made before."""
     place = (change.offset, change.ordinal)
     if place <= state.seen.get(change.source, (-1, -1)):
@@ -144,7 +144,7 @@ def _fold(state: TargetState, change: SchemaChange, dialect: Dialect) -> Step:
         return hold(state, change, None, known_names(state), why, queue=queue)
     if change.after is None:
         settled = settle_or_stay(without_leaving(state, change), dialect)
-        return with_removal(state, change, left(state, change, settled))
+        return with_removal(state, change, leave(state, change, settled))
     assigned = assign(state, change)
     if assigned.generations is not state.generations:
         state = replace(state, generations=assigned.generations)

@@ -186,7 +186,7 @@ def hold(
     return Step(state, decision, _joined_record(state))
 
 
-def left(state: TargetState, change: SchemaChange, settled: Settled) -> Step:
+def leave(state: TargetState, change: SchemaChange, settled: Settled) -> Step:
     """The shard is gone, and the target moves to where the others bring it.
 
     Args:

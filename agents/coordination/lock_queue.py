@@ -49,7 +49,7 @@ def queue_after(
     """The shard's queue after the change."""
     queue = known.hold.queue if known.hold else ()
     assert known.effective is not None
-    if is_same_table(known.effective, known.counted(tracked)):
+    if is_same_table(known.effective, known.effective_when(tracked)):
         return ()
     for index, pending in enumerate(queue):
         if pending.post is not None and is_same_table(pending.post, tracked):

@@ -42,7 +42,7 @@ from .store import (
 )
 
 
-class TrackerFold:
+class TrackerHandler:
     """Schema-change records of every source → SchemaChanges in the schema-log."""
 
     def __init__(self, pipeline: Pipeline) -> None:
@@ -93,10 +93,10 @@ class TrackerFold:
         puts: dict[bytes, bytes | None] = {}
         shard = command.shard
         if command.kind is CommandKind.SET_SCHEMA and shard is not None:
-            command = tracker.told(command, self._contexts.get(shard.source))
+            command = tracker.command_with_schema(command, self._contexts.get(shard.source))
             if command.schema is not None and shard in self._tables.over(rows):
                 puts = tracked_puts({shard: command.schema})
-            command = tracker.kept(command, self._rules)
+            command = tracker.command_without_left_out_columns(command, self._rules)
         headers = (
             ("command", str(command)),
             ("id", str(command.id)),
@@ -106,7 +106,7 @@ class TrackerFold:
         return Effects(puts, (send,))
 
 
-class CoordinatorFold:
+class CoordinatorHandler:
     """The schema-log → decisions, joined schemas, and requests for snapshots."""
 
     def __init__(self, pipeline: Pipeline) -> None:

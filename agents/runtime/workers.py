@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from shardmerge.agents.handling.handlers import (
-    CoordinatorFold,
-    TrackerFold,
+    CoordinatorHandler,
+    TrackerHandler,
 )
 from shardmerge.connectors.failpoints import (
     Passed,
@@ -56,7 +56,7 @@ def add_tracker(
     table = bytes_table(app, "tracked-tables", partitions=1)
     carrier = Carrier(
         table,
-        TrackerFold(pipeline),
+        TrackerHandler(pipeline),
         gaps,
         outputs,
         agent_failpoint(failing, "tracker"),
@@ -102,7 +102,7 @@ def add_coordinator(
     table = bytes_table(app, "target-states", partitions=log.partitions)
     carrier = Carrier(
         table,
-        CoordinatorFold(pipeline),
+        CoordinatorHandler(pipeline),
         gaps,
         outputs,
         agent_failpoint(failing, "coordinator"),

@@ -170,7 +170,7 @@ def _digest(*texts: str) -> str:
     return blake2b(data, digest_size=8).hexdigest()
 
 
-def told(command: OperatorCommand, context: ServerContext | None) -> OperatorCommand:
+def command_with_schema(command: OperatorCommand, context: ServerContext | None) -> OperatorCommand:
     """The command ``set-schema`` with the schema that it tells, or with why it tells none.
 
     Args:
@@ -188,7 +188,9 @@ def told(command: OperatorCommand, context: ServerContext | None) -> OperatorCom
         return replace(command, error=error.message)
 
 
-def kept(command: OperatorCommand, rules: Sequence[RoutingRule]) -> OperatorCommand:
+def command_without_left_out_columns(
+    command: OperatorCommand, rules: Sequence[RoutingRule]
+) -> OperatorCommand:
     """A command without the columns that the shard's route leaves out of the told schema."""
     rule = rule_of(rules, command.shard) if command.shard is not None else None
     if command.schema is None or rule is None:

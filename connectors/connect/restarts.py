@@ -58,6 +58,6 @@ class Restarts:
         self.fruitless += 1
         self._pause.begin(now_s)
 
-    def left(self) -> None:
+    def not_restarted(self) -> None:
         """It was looked at and not restarted: that counts for the pause alone."""
         self.fruitless -= 1

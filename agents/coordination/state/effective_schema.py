@@ -43,7 +43,7 @@ Part: TypeAlias = Column | Index | Check | ForeignKey
 _KEY = ("index", "primary")
 
 
-def counted(schema: ShardSchema, actual: ShardSchema, counts: ShardSchema) -> ShardSchema:
+def effective_when(schema: ShardSchema, actual: ShardSchema, counts: ShardSchema) -> ShardSchema:
     """With which schema a shard counts after a change.
 
     Args:

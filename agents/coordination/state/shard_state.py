@@ -12,7 +12,7 @@ from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.model.tables import TableSchema
 
-from .effective_schema import counted, left_out
+from .effective_schema import effective_when, left_out
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,17 +109,17 @@ class ShardState:
     def final(self) -> ShardSchema | None:
         """With what it counts after all its changes; the effective one while that is unknown."""
         post = self.hold.post if self.hold else None
-        return self.effective if post is None else self.counted(post)
+        return self.effective if post is None else self.effective_when(post)
 
-    def counted(self, schema: ShardSchema) -> ShardSchema:
+    def effective_when(self, schema: ShardSchema) -> ShardSchema:
         """With what it counts when it has this schema."""
         if self.actual is None or self.effective is None:
             return schema
-        return counted(schema, self.actual, self.effective)
+        return effective_when(schema, self.actual, self.effective)
 
     def having(self, schema: ShardSchema, hold: Hold | None = None) -> ShardState:
         """The same shard when a change that brings this schema is executed."""
-        counts = self.counted(schema)
+        counts = self.effective_when(schema)
         actual = None if counts == schema else schema
         return replace(self, effective=counts, actual=actual, hold=hold)
 

@@ -12,8 +12,8 @@ from confluent_kafka import Producer
 from shardmerge.agents.coordination import coordinator
 from shardmerge.agents.handling.effects import Send
 from shardmerge.agents.handling.handlers import (
-    CoordinatorFold,
-    TrackerFold,
+    CoordinatorHandler,
+    TrackerHandler,
 )
 from shardmerge.agents.replay.log import Refold
 from shardmerge.agents.runtime.wire_formats import wire
@@ -176,8 +176,8 @@ class ReadLine:
         self._rest = ConnectRest(stack.connect_url)
         self._reader = TopicReader(stack.bootstrap_servers)
         self._producer = Producer({"bootstrap.servers": stack.bootstrap_servers, "acks": "all"})
-        self._tracker = Refold(TrackerFold(self.pipeline))
-        self._coordinator = Refold(CoordinatorFold(self.pipeline))
+        self._tracker = Refold(TrackerHandler(self.pipeline))
+        self._coordinator = Refold(CoordinatorHandler(self.pipeline))
         self._folded_to = self._logged = 0
 
     def deploy(self) -> None:

@@ -11,7 +11,7 @@ from shardmerge.agents.coordination import coordinator
 from shardmerge.agents.coordination.decision_records import Step
 from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.agents.handling.store import TargetStates
-from shardmerge.agents.tracking.tracker import told
+from shardmerge.agents.tracking.tracker import command_with_schema
 from shardmerge.schemas.ddl.apply.statements import (
     apply_alter,
     apply_create,
@@ -143,7 +143,7 @@ class SqlLine:
             ChangeId("p.commands", len(self.decisions) + 1), TARGET, kind, shard, argument
         )
         if kind is CommandKind.SET_SCHEMA:
-            said = told(said, self.context)
+            said = command_with_schema(said, self.context)
         states = TargetStates()
         before = states.get(self.rows, TARGET)
         assert before == self.state
