@@ -36,7 +36,7 @@ from shardmerge.connectors.kafka.topics_admin import create_topics
 from shardmerge.local.servers.stack import LocalStack
 from shardmerge.schemas.pipeline.topics import TopicSpec
 from shardmerge.schemas.records import codec
-from shardmerge.schemas.records.events import Outcome
+from shardmerge.schemas.records.decisions import Outcome
 from tests.integration.agents.line import Line, broker_alone
 from tests.recorded import Recorded
 

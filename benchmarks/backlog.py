@@ -40,8 +40,8 @@ from shardmerge.local.keeper import (
 from shardmerge.local.line import Line
 from shardmerge.local.servers.stack import LocalStack
 from shardmerge.schemas.model.names import ShardId
-from shardmerge.schemas.pipeline.file import Target
 from shardmerge.schemas.pipeline.routing import RoutingRule
+from shardmerge.schemas.pipeline.settings import Target
 from shardmerge.schemas.pipeline.topics import row_topic
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.offsets import OffsetReader

@@ -49,11 +49,8 @@ from shardmerge.schemas.model.tables import (
     TableSchema,
 )
 from shardmerge.schemas.model.types import ColumnType
-from shardmerge.schemas.records.events import (
-    ChangeId,
-    Outcome,
-    SchemaChange,
-)
+from shardmerge.schemas.records.decisions import Outcome
+from shardmerge.schemas.records.schema_changes import ChangeId, SchemaChange
 
 TARGET = TargetTable("merged", "orders")
 SOURCES = 100

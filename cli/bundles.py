@@ -23,7 +23,7 @@ from shardmerge.connectors.kafka.record_formats import (
 from shardmerge.connectors.kafka.topic_reader import TopicReader
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.file import Pipeline
+from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.pipeline.text import pipeline_text
 from shardmerge.schemas.records.record_format import RecordFormat
 

@@ -24,19 +24,13 @@ from shardmerge.schemas.model.names import (
     TargetTable,
 )
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.file import (
-    Pipeline,
-    parse_pipeline,
-)
+from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.pipeline.routing import route
-from shardmerge.schemas.records.events import (
-    ChangeId,
-    CommandKind,
-    Decision,
-    OperatorCommand,
-    Outcome,
-)
+from shardmerge.schemas.pipeline.settings import Pipeline
+from shardmerge.schemas.records.decisions import Decision, Outcome
+from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
 from shardmerge.schemas.records.record_format import RecordFormat
+from shardmerge.schemas.records.schema_changes import ChangeId
 
 _SEND_S = 30.0
 _HELP = """Tell a target's coordinator what to do, and print its answer.

@@ -10,10 +10,8 @@ import click
 from shardmerge.agents.replay.bundle import Manifest
 from shardmerge.schemas.model.errors import ShardMergeError
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.file import (
-    Pipeline,
-    parse_pipeline,
-)
+from shardmerge.schemas.pipeline.file import parse_pipeline
+from shardmerge.schemas.pipeline.settings import Pipeline
 
 from .bundles import (
     everything,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from shardmerge.cli.checks.server_rules import Finding
+from shardmerge.cli.checks.findings import Finding
 from shardmerge.cli.checks.topic_rules import topic_findings
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.connect.exact_values import check_values
@@ -30,13 +30,9 @@ from shardmerge.schemas.model.errors import (
     ShardMergeError,
 )
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.file import (
-    Pipeline,
-    Source,
-    Target,
-    parse_pipeline,
-)
+from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.pipeline.routing import RoutingRule
+from shardmerge.schemas.pipeline.settings import Pipeline, Source, Target
 
 from .command import command
 from .ddl import ddl

@@ -9,9 +9,10 @@ from contextlib import contextmanager
 import pymysql
 from pymysql.cursors import Cursor
 
-from shardmerge.cli.checks.foretold import (
+from shardmerge.cli.checks.findings import Finding, SourceColumn, SourceTable, TargetFacts
+from shardmerge.cli.checks.forecast import (
     ShardTable,
-    foretold_findings,
+    forecast_findings,
 )
 from shardmerge.cli.checks.key_ranges import (
     KeyRange,
@@ -19,10 +20,6 @@ from shardmerge.cli.checks.key_ranges import (
     overlap_findings,
 )
 from shardmerge.cli.checks.server_rules import (
-    Finding,
-    SourceColumn,
-    SourceTable,
-    TargetFacts,
     catalog_finding,
     database_findings,
     shard_findings,
@@ -41,15 +38,11 @@ from shardmerge.schemas.model.names import (
     quote_identifier,
 )
 from shardmerge.schemas.model.types import ColumnType
-from shardmerge.schemas.pipeline.file import (
-    Pipeline,
-    Source,
-    Target,
-)
 from shardmerge.schemas.pipeline.routing import (
     RoutingRule,
     route,
 )
+from shardmerge.schemas.pipeline.settings import Pipeline, Source, Target
 
 _TIMEOUT_S = 10
 _SYSTEM = ("information_schema", "mysql", "performance_schema", "sys")
@@ -92,7 +85,7 @@ def server_findings(pipeline: Pipeline) -> list[Finding]:
         needs_keys=needs_keys,
     )
     found += overlap_findings(ranges, routes)
-    found += foretold_findings(pipeline, definitions)
+    found += forecast_findings(pipeline, definitions)
     if pipeline.target.catalog is not None:
         return [*found, catalog_finding(pipeline.target.catalog)]
     try:

@@ -9,7 +9,7 @@ from shardmerge.connectors.kafka.observer import (
     Facts,
     Observer,
 )
-from shardmerge.schemas.pipeline.file import Pipeline
+from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.offsets import OffsetReader
 

@@ -23,7 +23,7 @@ from shardmerge.connectors.repair.schema_history.left_out import (
 )
 from shardmerge.connectors.sources.signal_table import prepare_signal_table
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.file import Pipeline
+from shardmerge.schemas.pipeline.settings import Pipeline
 
 
 def deploy_connectors(

@@ -10,7 +10,6 @@ from __future__ import annotations
 import heapq
 import logging
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
@@ -34,13 +33,13 @@ from shardmerge.connectors.formats.stored_record import StoredRecord
 from shardmerge.connectors.kafka.record_formats import json_of_connectors
 from shardmerge.connectors.kafka.topic_reader import TopicReader
 from shardmerge.connectors.repair.source_repair import SourceRepair
+from shardmerge.connectors.watch_loop import look_until
 from shardmerge.schemas.model.errors import (
     ContractError,
-    ShardMergeError,
     StackError,
 )
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.file import Pipeline
+from shardmerge.schemas.pipeline.settings import Pipeline
 
 _LOG = logging.getLogger(__name__)
 _SEND_TIMEOUT_S = 10.0
@@ -144,11 +143,7 @@ class RereadWatch:
 
     def run(self, stop: threading.Event, interval_s: float = 3.0) -> None:
         """Look again and again until ``stop`` is set; what does not answer is awaited."""
-        while not stop.wait(interval_s):
-            try:
-                self.look(time.monotonic())
-            except ShardMergeError as error:
-                _LOG.warning("rereads_not_watched %s", error)
+        look_until(stop, self.look, interval_s, "rereads_not_watched")
         self.close()
 
     def _new_records(self) -> Iterator[StoredRecord]:

@@ -30,7 +30,10 @@ import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from shardmerge.connectors.connect.connect_rest import ConnectRest
+from shardmerge.connectors.connect.connect_rest import (
+    ConnectorStatus,
+    ConnectRest,
+)
 from shardmerge.connectors.connect.restarts import Restarts
 from shardmerge.connectors.debezium.connector_names import connector_name
 from shardmerge.connectors.repair.source_repair import (
@@ -125,17 +128,7 @@ class Watchdog:
         if not status.is_failed:
             if status.is_running:
                 restarts.runs(now_s)
-            if repair is not None and (status.state == "STOPPED" or name in self._unseen):
-                self._unseen.discard(name)
-                if repair.finish(status):
-                    _LOG.warning("repair_taken_up connector=%s state=%s", name, status.state)
-            elif repair is not None and status.is_running:
-                if repair.look_at_gtids():
-                    return True
-                if now_s >= self._take_in_at[name]:
-                    self._take_in_at[name] = now_s + _TAKE_IN_PAUSE_S
-                    repair.take_in()
-            return False
+            return repair is not None and self._look_at_unfailed(name, status, repair, now_s)
         self._unseen.discard(name)
         if not restarts.is_due(now_s):
             return False
@@ -161,10 +154,26 @@ class Watchdog:
             restarts.begun(now_s)
             outcome = repair.attend(status)
         if outcome is Attended.HELD:
-            restarts.left()
+            restarts.not_restarted()
             return False
         _LOG.warning("connector_restarted what=%s connector=%s reason=%s", outcome, name, reason)
         return True
+
+    def _look_at_unfailed(
+        self, name: str, status: ConnectorStatus, repair: SourceRepair, now_s: float
+    ) -> bool:
+        """Whether a connector that has not failed was restarted, for the sake of its GTIDs."""
+        if status.state == "STOPPED" or name in self._unseen:
+            self._unseen.discard(name)
+            if repair.finish(status):
+                _LOG.warning("repair_taken_up connector=%s state=%s", name, status.state)
+        elif status.is_running:
+            if repair.look_at_gtids():
+                return True
+            if now_s >= self._take_in_at[name]:
+                self._take_in_at[name] = now_s + _TAKE_IN_PAUSE_S
+                repair.take_in()
+        return False
 
     def run(self, stop: threading.Event) -> None:
         """Look again and again until ``stop`` is set; an unreachable Connect is awaited."""

@@ -16,10 +16,7 @@ from pymysql.cursors import Cursor
 
 from shardmerge.connectors.kafka.observer import Facts
 from shardmerge.schemas.model.names import ShardId
-from shardmerge.schemas.records.events import (
-    Decision,
-    Outcome,
-)
+from shardmerge.schemas.records.decisions import Decision, Outcome
 
 from .line import Line
 from .threeshards import (

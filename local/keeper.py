@@ -21,6 +21,7 @@ import click
 
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.debezium.connector_names import connector_name
+from shardmerge.connectors.growing_pause import GrowingPause
 from shardmerge.connectors.repair.source_repair import repairs_of
 from shardmerge.connectors.reread_watch import RereadWatch
 from shardmerge.connectors.watchdog import Watchdog
@@ -31,10 +32,8 @@ from shardmerge.local.servers.processes import (
 )
 from shardmerge.local.servers.stack import LocalStack
 from shardmerge.schemas.model.errors import ShardMergeError
-from shardmerge.schemas.pipeline.file import (
-    Pipeline,
-    parse_pipeline,
-)
+from shardmerge.schemas.pipeline.file import parse_pipeline
+from shardmerge.schemas.pipeline.settings import Pipeline
 
 log = logging.getLogger(__name__)
 
@@ -72,22 +71,22 @@ class Backoff:
     ``now`` is always monotonic seconds.
     """
 
-    pause: float = _PAUSE_SECONDS[0]
+    pause: GrowingPause = field(default_factory=lambda: GrowingPause(*_PAUSE_SECONDS))
     started: float | None = None
-    due: float | None = None
+    waits: bool = False
 
     def ended(self, now: float) -> bool:
         """Told that the process does not run; whether to start it now."""
-        if self.due is None:
+        if not self.waits:
             if self.started is not None and now - self.started > _STEADY_SECONDS:
-                self.pause = _PAUSE_SECONDS[0]
-            self.due = now + self.pause
-            self.pause = min(2 * self.pause, _PAUSE_SECONDS[1])
-        return now >= self.due
+                self.pause.reset()
+            self.pause.begin(now)
+            self.waits = True
+        return self.pause.is_over(now)
 
     def start(self, now: float) -> None:
         """Told that it is started now."""
-        self.started, self.due = now, None
+        self.started, self.waits = now, False
 
 
 @dataclass(slots=True)

@@ -39,15 +39,9 @@ from shardmerge.local.servers.stack import (
 )
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.model.names import TargetTable
-from shardmerge.schemas.pipeline.file import (
-    Connect,
-    Kafka,
-    Pipeline,
-    Source,
-    Target,
-    parse_pipeline,
-)
+from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.pipeline.routing import RoutingRule
+from shardmerge.schemas.pipeline.settings import Connect, Kafka, Pipeline, Source, Target
 from shardmerge.schemas.pipeline.text import pipeline_text
 
 from .keeper import (

@@ -11,8 +11,8 @@ from zlib import crc32
 
 from shardmerge.agents.handling.effects import Send
 from shardmerge.agents.handling.handlers import (
-    CoordinatorFold,
-    TrackerFold,
+    CoordinatorHandler,
+    TrackerHandler,
 )
 from shardmerge.agents.replay.bundle import (
     Bundle,
@@ -36,17 +36,12 @@ from shardmerge.schemas.model.names import (
     TargetTable,
 )
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.file import (
-    Pipeline,
-    parse_pipeline,
-)
+from shardmerge.schemas.pipeline.file import parse_pipeline
+from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.pipeline.text import pipeline_text
 from shardmerge.schemas.records import codec
-from shardmerge.schemas.records.events import (
-    ChangeId,
-    CommandKind,
-    OperatorCommand,
-)
+from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
+from shardmerge.schemas.records.schema_changes import ChangeId
 
 Alter = Callable[[StoredRecord], Iterable[StoredRecord]]
 
@@ -97,8 +92,8 @@ class Recorded:
     def __init__(self, sources: int = 2, mode: str = "optimistic") -> None:
         self.pipeline = pipeline(sources, mode)
         self.records: dict[tuple[str, int], list[StoredRecord]] = {}
-        self._tracker = Refold(TrackerFold(self.pipeline))
-        self._coordinator = Refold(CoordinatorFold(self.pipeline))
+        self._tracker = Refold(TrackerHandler(self.pipeline))
+        self._coordinator = Refold(CoordinatorHandler(self.pipeline))
         self._log = topics.schema_log(self.pipeline)
         self._now = 1_700_000_000_000
         for name in everything(self.pipeline):

@@ -13,7 +13,7 @@ from shardmerge.schemas.model.names import (
 from shardmerge.schemas.model.origin import origin_part
 from shardmerge.schemas.model.position import BEGINNING
 from shardmerge.schemas.pipeline.routing import RoutingRule
-from shardmerge.schemas.records.events import Decision
+from shardmerge.schemas.records.decisions import Decision
 from shardmerge.spark_sink.barrier.applied import (
     Applied,
     CatchUp,

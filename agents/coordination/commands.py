@@ -10,41 +10,29 @@ with which schema the shard counts in the join, and which columns' values are le
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from enum import StrEnum
-from typing import Any
 
 from shardmerge.agents.coordination.rows.rereads import (
     is_read_as_whole,
     why_not_read_again,
 )
 from shardmerge.agents.coordination.rows.whole_readings import reloaded
-from shardmerge.agents.coordination.state.target_state import (
-    ShardState,
-    TargetState,
-)
+from shardmerge.agents.coordination.state.shard_state import ShardState
+from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.schemas.ddl.grammar import ServerContext
 from shardmerge.schemas.lattice.origin_columns import of_shard
 from shardmerge.schemas.model.policies import (
-    ExistingRows,
-    Keyless,
+    SETTABLE,
     Mode,
     RenamePolicy,
-    RowsPolicy,
-    TypePolicy,
 )
-from shardmerge.schemas.records.events import (
-    CommandKind,
-    Fixup,
-    FixupKind,
-    OperatorCommand,
-    SchemaChange,
-)
+from shardmerge.schemas.records.decisions import Fixup, FixupKind
+from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
+from shardmerge.schemas.records.schema_changes import SchemaChange
 from shardmerge.schemas.target.dialects.dialect import Dialect
 from shardmerge.schemas.target.row_statements import removal
 
-from . import pessimistic
+from . import lock_queue
 from .decision_records import (
     Step,
     obeyed,
@@ -76,15 +64,6 @@ from .target_moves import (
     unmoved,
 )
 
-POLICIES: Mapping[str, type[StrEnum]] = {
-    "renames": RenamePolicy,
-    "existing_rows": ExistingRows,
-    "keyless": Keyless,
-    "on_drop": RowsPolicy,
-    "types": TypePolicy,
-}
-"""The policies of a route that an operator can set for a target, by their names there."""
-
 
 def described(state: TargetState, command: OperatorCommand) -> SchemaChange | Refusal:
     """``set-schema`` as the change that describes the shard anew, at its last gate."""
@@ -105,14 +84,8 @@ def described(state: TargetState, command: OperatorCommand) -> SchemaChange | Re
         actions=(str(command),),
         ddl=str(command),
         ts_ms=command.ts_ms,
-        mode=state.mode,
+        policies=state.policies,
     )
-
-
-def with_set_policies(state: TargetState, change: SchemaChange) -> SchemaChange:
-    """The change with the policies that an operator set in the place of its route's."""
-    found: dict[str, Any] = {name: POLICIES[name](value) for name, value in state.policies.items()}
-    return replace(change, **found) if found else change
 
 
 def obey(
@@ -214,7 +187,7 @@ def _leave(state: TargetState, command: OperatorCommand, dialect: Dialect) -> St
         why = Refusal(f"{command.argument!r} is not known", 'nothing, or "delete" for its rows too')
         return refuse(state, command, why)
     deletes = bool(command.argument)
-    if deletes and not (state.origin.tells_shards_apart and state.schema is not None):
+    if deletes and not (state.policies.origin.tells_shards_apart and state.schema is not None):
         why = Refusal(
             f"the rows of {known.shard} cannot be told from others",
             "without origin columns in the target they stay; delete them by hand",
@@ -229,7 +202,9 @@ def _leave(state: TargetState, command: OperatorCommand, dialect: Dialect) -> St
     step = obeyed(state, command, settled, leaves=(known.shard,))
     if deletes:
         reason = f"{known.shard} was taken out"
-        step = with_statement(step, removal(state.target, known.shard, state.origin, reason))
+        step = with_statement(
+            step, removal(state.target, known.shard, state.policies.origin, reason)
+        )
     else:
         step = with_warning(step, f"rows of {known.shard} stay in the target")
     if known.hold is None:
@@ -252,7 +227,7 @@ def _propagate(state: TargetState, command: OperatorCommand, dialect: Dialect) -
     if not enables:
         return Settled(state, unmoved(state, names), {})
     called = as_all_call_them(effective_schemas(state), names)
-    if state.renames is RenamePolicy.MAP:
+    if state.policies.renames is RenamePolicy.MAP:
         called = as_renamed_meanwhile(state.finals, called)
     return settle(state, called, dialect)
 
@@ -264,10 +239,10 @@ def _set_mode(state: TargetState, command: OperatorCommand, dialect: Dialect) ->
             f'known: {", ".join(Mode)}, or "" for what the routes say',
         )
     is_set = bool(command.argument)
-    mode = Mode(command.argument) if is_set else state.mode
-    state = replace(state, mode=mode, mode_is_set=is_set)
+    mode = Mode(command.argument) if is_set else state.policies.mode
+    state = replace(state, policies=replace(state.policies, mode=mode), mode_is_set=is_set)
     if mode is Mode.PESSIMISTIC:
-        state = pessimistic.with_queues(state)
+        state = lock_queue.with_queues(state)
     return settle_or_stay(state, dialect)
 
 
@@ -275,18 +250,17 @@ def _set_policy(
     state: TargetState, command: OperatorCommand, dialect: Dialect
 ) -> Settled | Refusal:
     name, equals, value = command.argument.partition("=")
-    if (kind := POLICIES.get(name)) is None or not equals or value not in ("", *kind):
-        texts = (f"{n}={'|'.join(kind)}" for n, kind in POLICIES.items())
+    if (kind := SETTABLE.get(name)) is None or not equals or value not in ("", *kind):
+        texts = (f"{n}={'|'.join(kind)}" for n, kind in SETTABLE.items())
         return Refusal(
             f"policy {command.argument!r} is not known",
             f"known: {', '.join(texts)}; without a value it is what the routes say",
         )
-    others = {n: v for n, v in state.policies.items() if n != name}
-    state = replace(state, policies=others | ({name: value} if value else {}))
-    if value and name != "on_drop":
-        # That of a dropped shard is asked for when it leaves.
-        changed: dict[str, Any] = {name: kind(value)}
-        state = replace(state, **changed)
+    set_policies = {n: v for n, v in state.set_policies.items() if n != name}
+    if value:
+        set_policies[name] = value
+    state = replace(state, set_policies=set_policies)
+    state = replace(state, policies=state.policies_of_route(state.policies))
     return settle_or_stay(state, dialect)
 
 

@@ -19,22 +19,17 @@ from shardmerge.schemas.ddl.grammar import ServerContext
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.policies import Mode
 from shardmerge.schemas.model.position import BEGINNING
-from shardmerge.schemas.records.events import (
-    ChangeId,
-    CommandKind,
-    Decision,
-    OperatorCommand,
-    Outcome,
-    SchemaChange,
-)
+from shardmerge.schemas.records.decisions import Decision, Outcome
+from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
+from shardmerge.schemas.records.schema_changes import ChangeId, SchemaChange
 from shardmerge.schemas.target.dialects.dialect import Dialect
 from shardmerge.schemas.target.dialects.mysql_dialect import MYSQL_8
 
-from . import commands, optimistic, pessimistic
+from . import commands, lock_queue, optimistic, pessimistic
 from .decision_records import (
     Step,
     hold,
-    left,
+    leave,
     refuse,
     with_warning,
 )
@@ -74,23 +69,14 @@ def decide(state: TargetState, change: SchemaChange, dialect: Dialect = MYSQL_8)
             order of their identities; a repeated one is recognised.
         dialect: The target's kind and version.
     """
-    counted = _counted(state, change.id)
+    counted = _with_next_version(state, change.id)
     if counted is None:
         return Step(state, None, None)
-    change = commands.with_set_policies(counted, change)
-    mode = counted.mode if counted.mode_is_set else change.mode
-    if mode is Mode.PESSIMISTIC and counted.mode is not mode:
-        counted = pessimistic.with_queues(counted)
-    counted = replace(
-        counted,
-        mode=mode,
-        renames=change.renames,
-        existing_rows=change.existing_rows,
-        keyless=change.keyless,
-        types=change.types,
-    )
-    if not counted.shards and counted.schema is None:
-        counted = replace(counted, origin=change.origin)
+    policies = counted.policies_of_route(change.policies)
+    change = replace(change, policies=policies)
+    if policies.mode is Mode.PESSIMISTIC and counted.policies.mode is not policies.mode:
+        counted = lock_queue.with_queues(counted)
+    counted = counted.following(policies)
     comes_back = bool(change.before and change.after) and change.shard not in counted.shards
     if comes_back:
         # An operator had taken it out: it comes as on its first day.
@@ -114,7 +100,7 @@ def obey(
         dialect: The target's kind and version.
         context: How the server of ``command.shard`` reads a statement; None without a shard.
     """
-    counted = _counted(state, command.id)
+    counted = _with_next_version(state, command.id)
     if counted is None:
         return Step(state, None, None)
     if command.kind is not CommandKind.SET_SCHEMA:
@@ -142,7 +128,7 @@ def no_target(command: OperatorCommand) -> Decision:
     )
 
 
-def _counted(state: TargetState, change: ChangeId) -> TargetState | None:
+def _with_next_version(state: TargetState, change: ChangeId) -> TargetState | None:
     """The state with one more decision; None when this one was made before."""
     place = (change.offset, change.ordinal)
     if place <= state.seen.get(change.source, (-1, -1)):
@@ -151,14 +137,14 @@ def _counted(state: TargetState, change: ChangeId) -> TargetState | None:
 
 
 def _fold(state: TargetState, change: SchemaChange, dialect: Dialect) -> Step:
-    waits = state.mode is Mode.PESSIMISTIC
+    waits = state.policies.mode is Mode.PESSIMISTIC
     if change.error:
         why = Refusal(change.error, change.hint)
-        queue = pessimistic.queue_of_unknown(state, change)
+        queue = lock_queue.queue_of_unknown(state, change)
         return hold(state, change, None, known_names(state), why, queue=queue)
     if change.after is None:
         settled = settle_or_stay(without_leaving(state, change), dialect)
-        return with_removal(state, change, left(state, change, settled))
+        return with_removal(state, change, leave(state, change, settled))
     assigned = assign(state, change)
     if assigned.generations is not state.generations:
         state = replace(state, generations=assigned.generations)
@@ -178,10 +164,10 @@ def _warned(step: Step, change: SchemaChange) -> Step:
     if step.decision is None:
         return step
     warnings = _value_warnings(change)
-    if change.origin != step.state.origin:
+    if change.policies.origin != step.state.policies.origin:
         warnings.append(
-            f"the route gives the target the origin columns {change.origin}, it keeps those that "
-            f"it began with: {step.state.origin}"
+            f"the route gives the target the origin columns {change.policies.origin}, it keeps "
+            f"those that it began with: {step.state.policies.origin}"
         )
     if not warnings:
         return step

@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from shardmerge.agents.coordination.state.target_state import (
-    Made,
-    TargetState,
-)
+from shardmerge.agents.coordination.state.shard_state import Made
+from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.schemas.lattice.joined import ShardSchema
 
 

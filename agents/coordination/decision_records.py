@@ -5,26 +5,22 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from shardmerge.agents.coordination.state.target_state import (
-    Hold,
-    Pending,
-    ShardState,
-    TargetState,
-)
+from shardmerge.agents.coordination.state.shard_state import Hold, Pending, ShardState
+from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.schemas.lattice.joined import ShardSchema
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.position import BEGINNING
 from shardmerge.schemas.model.shard_columns import ShardColumn
-from shardmerge.schemas.records.events import (
+from shardmerge.schemas.records.decisions import (
     Decision,
     JoinedSchema,
-    OperatorCommand,
     Outcome,
     Release,
-    SchemaChange,
     TargetStatement,
 )
+from shardmerge.schemas.records.operator_commands import OperatorCommand
 from shardmerge.schemas.records.reloads import Reload
+from shardmerge.schemas.records.schema_changes import SchemaChange
 
 from .target_moves import (
     Joined,
@@ -190,7 +186,7 @@ def hold(
     return Step(state, decision, _joined_record(state))
 
 
-def left(state: TargetState, change: SchemaChange, settled: Settled) -> Step:
+def leave(state: TargetState, change: SchemaChange, settled: Settled) -> Step:
     """The shard is gone, and the target moves to where the others bring it.
 
     Args:

@@ -37,7 +37,7 @@ from shardmerge.schemas.model.policies import (
     RenamePolicy,
 )
 from shardmerge.schemas.model.shard_columns import Lineage
-from shardmerge.schemas.records.events import SchemaChange
+from shardmerge.schemas.records.schema_changes import SchemaChange
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +102,9 @@ def assign(state: TargetState, change: SchemaChange) -> Assigned:
             added = book.give_birth(lineage.name)
         taken.add(added)
         ids[place] = added
-    for column in state.origin.columns:
+    for column in state.policies.origin.columns:
         book.names.setdefault(column.part.column_id, column.name)
-    tracked = with_origin(ShardSchema(change.after, tuple(ids)), state.origin)
+    tracked = with_origin(ShardSchema(change.after, tuple(ids)), state.policies.origin)
     return Assigned(tracked, book.names, book.generations, copies.all, tuple(warnings))
 
 
@@ -125,7 +125,7 @@ def _is_called_anew(state: TargetState, book: _NameBook, column_id: str, lineage
     have got a type that fits. A column under its name at birth was not renamed by this shard.
     """
     old, new = lineage.before.lower(), lineage.name.lower()
-    if state.renames is RenamePolicy.COPY or old != new:
+    if state.policies.renames is RenamePolicy.COPY or old != new:
         return old != new
     at_birth = name_at_birth(column_id).lower()
     return new not in (book.names[column_id].lower(), at_birth)
@@ -139,7 +139,7 @@ def _called(state: TargetState, name: str) -> str | None:
     """
     folded = name.lower()
     born = any(name_at_birth(column_id).lower() == folded for column_id in state.final.ids)
-    if state.renames is RenamePolicy.COPY or not (born or state.pool.renamed):
+    if state.policies.renames is RenamePolicy.COPY or not (born or state.pool.renamed):
         return None
     called = (schema.by_name.get(folded) for schema in state.finals)
     found = set(filter(None, called))
@@ -161,8 +161,8 @@ class _Copies:
     ) -> None:
         self._state, self._change, self._book, self._had = state, change, book, had
         self._found = list(state.copies)
-        optimistic = state.mode is Mode.OPTIMISTIC
-        self._policy = state.renames is RenamePolicy.COPY and optimistic
+        optimistic = state.policies.mode is Mode.OPTIMISTIC
+        self._policy = state.policies.renames is RenamePolicy.COPY and optimistic
 
     @property
     def all(self) -> tuple[Copy, ...]:
@@ -195,8 +195,8 @@ class _Copies:
             return True
         after, state = self._change.after, self._state
         assert after is not None
-        if state.renames is RenamePolicy.MAP and not is_read_again(
-            state.existing_rows, self._change.shard, after
+        if state.policies.renames is RenamePolicy.MAP and not is_read_again(
+            state.policies.existing_rows, self._change.shard, after
         ):
             return False  # under its former name the target has its values at least
         column = after.column(name)

@@ -29,10 +29,8 @@ from shardmerge.agents.coordination.rows.column_replacement import (
 from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.schemas.lattice.joined import ShardSchema
 from shardmerge.schemas.model.policies import RenamePolicy
-from shardmerge.schemas.records.events import (
-    Release,
-    SchemaChange,
-)
+from shardmerge.schemas.records.decisions import Release
+from shardmerge.schemas.records.schema_changes import SchemaChange
 from shardmerge.schemas.target.dialects.dialect import Dialect
 from shardmerge.schemas.target.target_table import changed_comments
 
@@ -85,7 +83,7 @@ def move(state: TargetState, change: SchemaChange, assigned: Assigned, dialect: 
         moved = moved.with_all_released()
         return emit(moved, change, answer, tracked, releases=releases, warnings=assigned.warnings)
     refusal = answer
-    if state.renames is RenamePolicy.HOLD:
+    if state.policies.renames is RenamePolicy.HOLD:
         names = {**names, **known_names(state)}
         renamed = _renamed(tracked, names)
     else:
@@ -138,7 +136,7 @@ def _called_alike(
         names: Identity → name in the target.
         tracked: The schema of the shard that changed.
     """
-    if state.renames is not RenamePolicy.HOLD:
+    if state.policies.renames is not RenamePolicy.HOLD:
         if state.held or (tracked and _renamed(tracked, names)):
             alike = as_all_call_them(state.finals, names)
             taken = Counter(name.lower() for name in alike.values())

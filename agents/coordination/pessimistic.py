@@ -21,7 +21,6 @@ having made them. A shard that leaves is not waited for.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
@@ -29,24 +28,15 @@ from shardmerge.agents.coordination.rows.column_replacement import (
     Renewals,
     renewals,
 )
-from shardmerge.agents.coordination.state.target_state import (
-    Made,
-    Pending,
-    ShardState,
-    TargetState,
-)
-from shardmerge.schemas.lattice.change_effect import change_effect
-from shardmerge.schemas.lattice.join_index import have_one_value
+from shardmerge.agents.coordination.state.shard_state import Made, Pending, ShardState
+from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.schemas.lattice.joined import (
     Conflict,
     ShardSchema,
 )
 from shardmerge.schemas.model.names import ShardId
-from shardmerge.schemas.model.policies import Mode
-from shardmerge.schemas.records.events import (
-    Release,
-    SchemaChange,
-)
+from shardmerge.schemas.records.decisions import Release
+from shardmerge.schemas.records.schema_changes import SchemaChange
 from shardmerge.schemas.target.dialects.dialect import Dialect
 from shardmerge.schemas.target.target_table import changed_comments
 
@@ -64,6 +54,7 @@ from .identities import (
     Assigned,
     known_names,
 )
+from .lock_queue import is_same_table, pending_change, queue_after
 from .target_moves import (
     NO_COMMENTS,
     Refusal,
@@ -75,11 +66,6 @@ from .target_moves import (
     unmoved,
 )
 
-_OPTION = re.compile(r"[A-Z_]+( [A-Z_]+)* = .*|FORCE|(EN|DIS)ABLE KEYS", re.DOTALL)
-"""Texts of actions (``schemas.ddl.describe``) that change no column, key or check."""
-_ORIGIN = re.compile(r"CREATE TABLE|RENAME (FROM|TO) .*", re.DOTALL)
-"""Texts of actions that tell where a table came from, and not what became of its schema."""
-
 
 def move(state: TargetState, change: SchemaChange, assigned: Assigned, dialect: Dialect) -> Step:
     """Fold a change after which the shard's schema is known."""
@@ -89,7 +75,7 @@ def move(state: TargetState, change: SchemaChange, assigned: Assigned, dialect: 
     tracked = assigned.tracked
     renewed = renewals(state, change, tracked)
     names = _not_renamed(state, assigned)
-    queue = _queue(known, change, tracked, state.version)
+    queue = queue_after(known, change, tracked, state.version)
     if not queue and not known.hold:
         before = known.real.columns if known.real else ()
         moved = state.with_shard(state.after(change.shard, change.position, tracked))
@@ -103,7 +89,7 @@ def move(state: TargetState, change: SchemaChange, assigned: Assigned, dialect: 
             renewals=renewed,
         )
         if isinstance(answer, Refusal):
-            queue = (_pending(known, change, tracked, state.version),)
+            queue = (pending_change(known, change, tracked, state.version),)
             return hold(state, change, tracked, names, answer, queue=queue)
         return emit(moved, change, answer, tracked, warnings=assigned.warnings)
     if queue:
@@ -147,55 +133,6 @@ def settle(
     return answer if isinstance(answer, Refusal) else Settled(state, answer, {})
 
 
-def with_queues(state: TargetState) -> TargetState:
-    """The state in which shards that are held by a conflict wait for the lock instead."""
-    for name in sorted(state.held):
-        shard = state.shards[name]
-        hold = shard.hold
-        if hold and hold.post and shard.effective is not None and not hold.queue:
-            text = f"what {name} did before the mode changed"
-            pending = Pending(Made((text,)), hold.post, shard.version, hold.position)
-            state = state.with_shard(replace(shard, hold=replace(hold, queue=(pending,))))
-    return state
-
-
-def queue_of_unknown(state: TargetState, change: SchemaChange) -> tuple[Pending, ...]:
-    """The shard's queue after a change whose effect could not be told; empty without a lock."""
-    known = state.shards.get(change.shard)
-    if known is None or known.effective is None:
-        return ()
-    queue = known.hold.queue if known.hold else ()
-    if not queue and state.mode is not Mode.PESSIMISTIC:
-        return ()
-    made = Made((f"unreadable: {change.id}",))
-    return (*queue, Pending(made, None, state.version, change.position))
-
-
-def _queue(
-    known: ShardState, change: SchemaChange, tracked: ShardSchema, version: int
-) -> tuple[Pending, ...]:
-    """The shard's queue after the change."""
-    queue = known.hold.queue if known.hold else ()
-    assert known.effective is not None
-    if _same(known.effective, known.counted(tracked)):
-        return ()
-    for index, pending in enumerate(queue):
-        if pending.post is not None and _same(pending.post, tracked):
-            return (*queue[:index], replace(pending, post=tracked, version=version))
-    return (*queue, _pending(known, change, tracked, version))
-
-
-def _pending(known: ShardState, change: SchemaChange, post: ShardSchema, version: int) -> Pending:
-    effect = None
-    if change.before is not None and known.real is not None:
-        effect = change_effect(known.real.schema, post.schema, change.lineage)
-    # How a server is to execute a statement, and its table's options, make no other change of it.
-    actions = tuple(a for a in change.actions if not _OPTION.fullmatch(a)) or change.actions
-    if not actions or any(map(_ORIGIN.fullmatch, actions)):
-        actions = effect.texts if effect else (f"described anew: {change.id}",)
-    return Pending(Made(actions, effect), post, version, change.position)
-
-
 def _arrive(state: TargetState, change: SchemaChange, assigned: Assigned, dialect: Dialect) -> Step:
     """A shard that does not count yet: it is new, or it came in conflict."""
     tracked = assigned.tracked
@@ -203,7 +140,9 @@ def _arrive(state: TargetState, change: SchemaChange, assigned: Assigned, dialec
     known = state.shards.get(change.shard)
     other = _ahead(state, change.shard, tracked)
     if other is not None:
-        depth = next(i for i, p in enumerate(_queued(other)) if p.post and _same(p.post, tracked))
+        depth = next(
+            i for i, p in enumerate(_queued(other)) if p.post and is_same_table(p.post, tracked)
+        )
         before = [replace(p, version=0) for p in _queued(other)[:depth]]
         last = replace(
             _queued(other)[depth], post=tracked, version=state.version, position=change.position
@@ -260,10 +199,10 @@ def _ahead(state: TargetState, shard: ShardId, tracked: ShardSchema) -> ShardSta
     if not state.heads:
         return None
     others = [state.shards[name] for name in sorted(state.shards) if name != shard]
-    if any(s.effective is not None and _same(s.effective, tracked) for s in others):
+    if any(s.effective is not None and is_same_table(s.effective, tracked) for s in others):
         return None
     for other in others:
-        if any(p.post is not None and _same(p.post, tracked) for p in _queued(other)):
+        if any(p.post is not None and is_same_table(p.post, tracked) for p in _queued(other)):
             return other
     return None
 
@@ -351,16 +290,7 @@ def _admitted(
 
 def _all_same(state: TargetState) -> bool:
     one, *rest = state.finals
-    return all(_same(one, other) for other in rest)
-
-
-def _same(one: ShardSchema, other: ShardSchema) -> bool:
-    """Whether two schemas have the same place in a join, and the same names for their columns."""
-    return _folded(one) == _folded(other) and have_one_value(one, other)
-
-
-def _folded(schema: ShardSchema) -> dict[str, str]:
-    return {column_id: name for name, column_id in schema.by_name.items()}
+    return all(is_same_table(one, other) for other in rest)
 
 
 def _not_renamed(state: TargetState, assigned: Assigned) -> dict[str, str]:

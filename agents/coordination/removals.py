@@ -12,7 +12,7 @@ from dataclasses import replace
 from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.schemas.model.policies import RowsPolicy
 from shardmerge.schemas.pipeline.routing import TOOLS_TABLES
-from shardmerge.schemas.records.events import SchemaChange
+from shardmerge.schemas.records.schema_changes import SchemaChange
 from shardmerge.schemas.target.row_statements import removal
 
 from .decision_records import (
@@ -34,7 +34,9 @@ def with_removal(state: TargetState, change: SchemaChange, step: Step) -> Step:
     """
     if _deletes(state, change) and not _is_swap(change):
         reason = f"{change.shard} is gone"
-        return with_statement(step, removal(state.target, change.shard, state.origin, reason))
+        return with_statement(
+            step, removal(state.target, change.shard, state.policies.origin, reason)
+        )
     return with_warning(step, f"rows of {change.shard} stay in the target")
 
 
@@ -54,7 +56,9 @@ def without_leaving(state: TargetState, change: SchemaChange) -> TargetState:
 
 
 def _deletes(state: TargetState, change: SchemaChange) -> bool:
-    deletes = change.on_drop is RowsPolicy.DELETE and state.origin.tells_shards_apart
+    deletes = (
+        change.policies.on_drop is RowsPolicy.DELETE and state.policies.origin.tells_shards_apart
+    )
     return deletes and state.schema is not None
 
 

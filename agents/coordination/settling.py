@@ -32,7 +32,7 @@ def settle(
         dialect: The target's kind and version.
         comments: Those that have been set already, see ``join_target``.
     """
-    found = pessimistic.settle if state.mode is Mode.PESSIMISTIC else optimistic.settle
+    found = pessimistic.settle if state.policies.mode is Mode.PESSIMISTIC else optimistic.settle
     return found(state, names, dialect, comments)
 
 

@@ -20,11 +20,8 @@ from shardmerge.agents.coordination.state.effective_schema import (
     values_fit,
     with_columns,
 )
-from shardmerge.agents.coordination.state.target_state import (
-    Made,
-    ShardState,
-    TargetState,
-)
+from shardmerge.agents.coordination.state.shard_state import Made, ShardState
+from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.schemas.ddl.apply.statements import apply_alter
 from shardmerge.schemas.ddl.changes import AlterTable
 from shardmerge.schemas.ddl.grammar import (
@@ -39,10 +36,8 @@ from shardmerge.schemas.model.errors import SourceError
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.origin import origin_part
 from shardmerge.schemas.model.tables import Column
-from shardmerge.schemas.records.events import (
-    OperatorCommand,
-    SchemaChange,
-)
+from shardmerge.schemas.records.operator_commands import OperatorCommand
+from shardmerge.schemas.records.schema_changes import SchemaChange
 from shardmerge.schemas.target.dialects.dialect import Dialect
 
 from .ddl_lock import head_of
@@ -78,7 +73,7 @@ def held_by_known(state: TargetState, known: ShardState) -> ShardState | Refusal
             "tell its schema with set-schema, or take it out with leave: its rows are passed over",
         )
     keyed = has.schema.primary_key is not None
-    for column in state.origin.of_shard if keyed else state.origin.columns:
+    for column in state.policies.origin.of_shard if keyed else state.policies.origin.columns:
         if column.part.column_id not in has.ids:
             return Refusal(
                 f"{known.shard} has a column {column.name!r}, which is the target's origin column",

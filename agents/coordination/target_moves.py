@@ -41,7 +41,7 @@ from shardmerge.schemas.model.policies import (
 )
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import TableSchema
-from shardmerge.schemas.records.events import TargetStatement
+from shardmerge.schemas.records.decisions import TargetStatement
 from shardmerge.schemas.target.dialects.dialect import Dialect
 from shardmerge.schemas.target.diff import (
     CannotRender,
@@ -123,7 +123,7 @@ def join_target(
         return Refusal(str(joined), joined.resolve)
     if why := _keyless(state, joined):
         return why
-    for column in state.origin.columns:
+    for column in state.policies.origin.columns:
         found = joined.column(column.part.column_id)
         lacks = found is None or found.partial
         # With a key of its own a shard has no use for the place of its rows.
@@ -221,7 +221,7 @@ def _cannot_copy(state: TargetState, index: JoinIndex, names: Mapping[str, str])
 
 def _keyless(state: TargetState, joined: JoinedTable) -> Refusal | None:
     """Why the target gets no rows without a primary key; one that has such rows keeps them."""
-    if state.keyless is Keyless.COUNT or joined.key:
+    if state.policies.keyless is Keyless.COUNT or joined.key:
         return None
     if state.schema is not None and state.schema.primary_key is None:
         return None
@@ -238,7 +238,7 @@ def _types_between(state: TargetState) -> TypeRules:
     When a lock opens, all shards have changed alike: the target's column is changed once, to what
     they have, and need not hold the values of before and after at a time.
     """
-    return PUBLISHED if state.mode is Mode.PESSIMISTIC else state.type_rules
+    return PUBLISHED if state.policies.mode is Mode.PESSIMISTIC else state.type_rules
 
 
 def _default_charset(joined: JoinedTable) -> tuple[str, str]:

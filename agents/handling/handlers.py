@@ -15,21 +15,15 @@ from shardmerge.connectors.debezium.signals import snapshot_signal
 from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.file import Pipeline
+from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.pipeline.source_server import (
     server_context,
     utf8mb4_defaults,
 )
 from shardmerge.schemas.records import codec
-from shardmerge.schemas.records.events import (
-    ChangeId,
-    CommandKind,
-    Decision,
-    JoinedSchema,
-    OperatorCommand,
-    Outcome,
-    SchemaChange,
-)
+from shardmerge.schemas.records.decisions import Decision, JoinedSchema, Outcome
+from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
+from shardmerge.schemas.records.schema_changes import ChangeId, SchemaChange
 from shardmerge.schemas.target.dialects.dialect import Dialect
 from shardmerge.schemas.target.dialects.dialects import dialect_of
 
@@ -48,7 +42,7 @@ from .store import (
 )
 
 
-class TrackerFold:
+class TrackerHandler:
     """Schema-change records of every source → SchemaChanges in the schema-log."""
 
     def __init__(self, pipeline: Pipeline) -> None:
@@ -99,10 +93,10 @@ class TrackerFold:
         puts: dict[bytes, bytes | None] = {}
         shard = command.shard
         if command.kind is CommandKind.SET_SCHEMA and shard is not None:
-            command = tracker.told(command, self._contexts.get(shard.source))
+            command = tracker.command_with_schema(command, self._contexts.get(shard.source))
             if command.schema is not None and shard in self._tables.over(rows):
                 puts = tracked_puts({shard: command.schema})
-            command = tracker.kept(command, self._rules)
+            command = tracker.command_without_left_out_columns(command, self._rules)
         headers = (
             ("command", str(command)),
             ("id", str(command.id)),
@@ -112,7 +106,7 @@ class TrackerFold:
         return Effects(puts, (send,))
 
 
-class CoordinatorFold:
+class CoordinatorHandler:
     """The schema-log → decisions, joined schemas, and requests for snapshots."""
 
     def __init__(self, pipeline: Pipeline) -> None:
@@ -163,7 +157,10 @@ class CoordinatorFold:
     ) -> Effects:
         assert step.decision is not None
         assert step.joined is not None
-        if step.decision.outcome is not Outcome.HOLD or step.state.mode is not state.mode:
+        if (
+            step.decision.outcome is not Outcome.HOLD
+            or step.state.policies.mode is not state.policies.mode
+        ):
             # Others that are held can wait otherwise now, or have to be read again when released.
             after = step.state.shards
             touched |= {name for name in state.held if after.get(name) is not state.shards[name]}

@@ -30,10 +30,8 @@ from shardmerge.schemas.model.errors import (
     ConfigError,
     ContractError,
 )
-from shardmerge.schemas.pipeline.file import (
-    Pipeline,
-    parse_pipeline,
-)
+from shardmerge.schemas.pipeline.file import parse_pipeline
+from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.records.plain import (
     from_plain,
     to_plain,

@@ -18,12 +18,9 @@ from shardmerge.agents.handling.effects import Send
 from shardmerge.connectors.formats.stored_record import StoredRecord
 from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.records import codec
-from shardmerge.schemas.records.events import (
-    ChangeId,
-    Decision,
-    OperatorCommand,
-    SchemaChange,
-)
+from shardmerge.schemas.records.decisions import Decision
+from shardmerge.schemas.records.operator_commands import OperatorCommand
+from shardmerge.schemas.records.schema_changes import ChangeId, SchemaChange
 
 from .details import (
     details,

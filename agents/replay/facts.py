@@ -7,11 +7,8 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from shardmerge.agents.coordination.state.target_state import (
-    Hold,
-    ShardState,
-    TargetState,
-)
+from shardmerge.agents.coordination.state.shard_state import Hold, ShardState
+from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.schemas.lattice.joined import ShardSchema
 from shardmerge.schemas.model.mysql_text import (
     check_clause,
@@ -31,8 +28,9 @@ from .steps import Step
 from .verify import Verification
 
 _TARGET_TOLD = frozenset(
-    ("target", "version", "shards", "columns", "schema", "names", "generations", "seen", "held")
-)
+    ("target", "version", "shards", "columns", "schema", "names", "generations", "seen", "held",
+     "policies")
+)  # fmt: skip
 _HOLD_TOLD = frozenset(("version", "position", "reason", "hint", "post", "queue"))
 _SHARD_TOLD = frozenset(("shard", "effective", "position", "version", "hold"))
 
@@ -120,7 +118,7 @@ def create_table(state: TargetState) -> str | None:
 
 def target_extras(state: TargetState) -> dict[str, Any]:
     """What else there is to a target's state: every compared field that is not told otherwise."""
-    return _extras(state, _TARGET_TOLD)
+    return {**_extras(state, _TARGET_TOLD), **_extras(state.policies, frozenset())}
 
 
 def shard_extras(shard: ShardState) -> dict[str, Any]:

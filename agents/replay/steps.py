@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.agents.handling.effects import Effects
 from shardmerge.agents.handling.handlers import (
-    CoordinatorFold,
-    TrackerFold,
+    CoordinatorHandler,
+    TrackerHandler,
 )
 from shardmerge.connectors.formats.stored_record import StoredRecord
 from shardmerge.schemas.model.names import (
@@ -17,10 +17,10 @@ from shardmerge.schemas.model.names import (
     TargetTable,
 )
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.file import Pipeline
+from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.records import codec
 from shardmerge.schemas.records.codec import Record
-from shardmerge.schemas.records.events import Decision
+from shardmerge.schemas.records.decisions import Decision
 
 from .log import (
     OnePartition,
@@ -137,8 +137,8 @@ class Stepper:
         self._log = topics.schema_log(pipeline).name
         self._ddl = topics.ddl(pipeline).name
         self._signals = topics.signals(pipeline).name
-        self._coordinator = Refold(CoordinatorFold(pipeline))
-        self._tracker = Refold(TrackerFold(pipeline))
+        self._coordinator = Refold(CoordinatorHandler(pipeline))
+        self._tracker = Refold(TrackerHandler(pipeline))
         self._partitions = OnePartition()
         self._states: dict[str, TargetState] = {}
         """By target's name, where it was read since its last change."""

@@ -12,13 +12,10 @@ from typing import Any
 from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.records.codec import Record
-from shardmerge.schemas.records.events import (
-    Decision,
-    JoinedSchema,
-    OperatorCommand,
-    SchemaChange,
-)
+from shardmerge.schemas.records.decisions import Decision, JoinedSchema
+from shardmerge.schemas.records.operator_commands import OperatorCommand
 from shardmerge.schemas.records.plain import to_plain
+from shardmerge.schemas.records.schema_changes import SchemaChange
 
 from .comparing import (
     COUNTED,

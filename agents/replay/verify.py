@@ -7,15 +7,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from shardmerge.agents.handling.handlers import (
-    CoordinatorFold,
-    TrackerFold,
+    CoordinatorHandler,
+    TrackerHandler,
 )
 from shardmerge.connectors.formats.stored_record import StoredRecord
 from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.file import Pipeline
+from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.records import codec
-from shardmerge.schemas.records.events import OperatorCommand
+from shardmerge.schemas.records.operator_commands import OperatorCommand
 
 from .comparing import (
     Changes,
@@ -93,11 +93,11 @@ def verify(
     if from_sources:
         changes = Changes(schema_log, reader)
         compared = {schema_log: changes, **compared}
-        tracker, events = Refold(TrackerFold(pipeline)), 0
+        tracker, events = Refold(TrackerHandler(pipeline)), 0
         for record in _as_tracked(pipeline, reader, changes.told_after):
             fold(tracker, record)
             events += 1
-    partitions, coordinator, folded = OnePartition(), Refold(CoordinatorFold(pipeline)), 0
+    partitions, coordinator, folded = OnePartition(), Refold(CoordinatorHandler(pipeline)), 0
     for record in log:
         partitions.check(record)
         fold(coordinator, record)

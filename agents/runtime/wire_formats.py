@@ -20,7 +20,7 @@ from shardmerge.connectors.kafka.record_formats import (
     unchanged,
 )
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.file import Pipeline
+from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.records.record_format import RecordFormat
 
 from .delivery import (

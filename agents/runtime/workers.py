@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from shardmerge.agents.handling.handlers import (
-    CoordinatorFold,
-    TrackerFold,
+    CoordinatorHandler,
+    TrackerHandler,
 )
 from shardmerge.connectors.failpoints import (
     Passed,
     nowhere,
 )
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.file import Pipeline
+from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.records.record_format import RecordFormat
 
 from .delivery import (
@@ -56,7 +56,7 @@ def add_tracker(
     table = bytes_table(app, "tracked-tables", partitions=1)
     carrier = Carrier(
         table,
-        TrackerFold(pipeline),
+        TrackerHandler(pipeline),
         gaps,
         outputs,
         agent_failpoint(failing, "tracker"),
@@ -102,7 +102,7 @@ def add_coordinator(
     table = bytes_table(app, "target-states", partitions=log.partitions)
     carrier = Carrier(
         table,
-        CoordinatorFold(pipeline),
+        CoordinatorHandler(pipeline),
         gaps,
         outputs,
         agent_failpoint(failing, "coordinator"),

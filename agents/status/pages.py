@@ -8,12 +8,9 @@ from html import escape
 from typing import Any
 from urllib.parse import quote
 
-from shardmerge.schemas.records.events import (
-    Decision,
-    Outcome,
-    SinkProgress,
-)
+from shardmerge.schemas.records.decisions import Decision, Outcome
 from shardmerge.schemas.records.plain import to_plain
+from shardmerge.schemas.records.progress import SinkProgress
 
 from .view import (
     ColumnView,

@@ -22,12 +22,8 @@ from shardmerge.schemas.model.tables import (
     TableSchema,
 )
 from shardmerge.schemas.records.codec import Record
-from shardmerge.schemas.records.events import (
-    Decision,
-    JoinedSchema,
-    Outcome,
-    SinkProgress,
-)
+from shardmerge.schemas.records.decisions import Decision, JoinedSchema, Outcome
+from shardmerge.schemas.records.progress import SinkProgress
 
 MAX_DECISIONS = 500
 """Decisions kept per target, and ignored ones in all."""

@@ -58,24 +58,18 @@ from shardmerge.schemas.pipeline.routing import (
     route,
     rule_of,
 )
-from shardmerge.schemas.records.events import (
-    ChangeId,
-    Decision,
-    OperatorCommand,
-    Outcome,
-    SchemaChange,
-)
+from shardmerge.schemas.records.decisions import Decision, Outcome
+from shardmerge.schemas.records.operator_commands import OperatorCommand
+from shardmerge.schemas.records.schema_changes import ChangeId, SchemaChange
 
-from .statements import (
-    Effect,
-    Tracking,
-    defect_of_ours,
-)
+from .event_tables import Effect
+from .statements import Tracking
 from .tracked import (
     LastStatement,
     Parted,
     Tracked,
 )
+from .unknown_schemas import defect_of_ours
 
 _REPEATED = "the connector was restarted right behind the statement, and gave it again"
 
@@ -136,11 +130,11 @@ def track(
         tracking.cannot_tell(defect_of_ours(defect))
     if now is not None and not event.snapshot:
         waiting = [p for p in (*parted, *tracking.parted) if p not in left]
-        waiting = [p for p in waiting if tracking.puts.get(p.shard) is None]
+        waiting = [p for p in waiting if tracking.tables.puts.get(p.shard) is None]
         now = replace(now, given=tuple(tracking.given), parted=tuple(waiting))
     changes = _schema_changes(tracking, rules)
     ignored = None if changes else _ignored(event, _why_ignored(tracking, rules))
-    return TrackResult(tracking.puts, changes, ignored, now)
+    return TrackResult(tracking.tables.puts, changes, ignored, now)
 
 
 def _with(last: LastStatement | None, event: SchemaChangeEvent) -> LastStatement:
@@ -176,7 +170,7 @@ def _digest(*texts: str) -> str:
     return blake2b(data, digest_size=8).hexdigest()
 
 
-def told(command: OperatorCommand, context: ServerContext | None) -> OperatorCommand:
+def command_with_schema(command: OperatorCommand, context: ServerContext | None) -> OperatorCommand:
     """The command ``set-schema`` with the schema that it tells, or with why it tells none.
 
     Args:
@@ -194,7 +188,9 @@ def told(command: OperatorCommand, context: ServerContext | None) -> OperatorCom
         return replace(command, error=error.message)
 
 
-def kept(command: OperatorCommand, rules: Sequence[RoutingRule]) -> OperatorCommand:
+def command_without_left_out_columns(
+    command: OperatorCommand, rules: Sequence[RoutingRule]
+) -> OperatorCommand:
     """A command without the columns that the shard's route leaves out of the told schema."""
     rule = rule_of(rules, command.shard) if command.shard is not None else None
     if command.schema is None or rule is None:
@@ -208,20 +204,14 @@ def kept(command: OperatorCommand, rules: Sequence[RoutingRule]) -> OperatorComm
 def _schema_changes(tracking: Tracking, rules: Sequence[RoutingRule]) -> tuple[SchemaChange, ...]:
     """The changes of all routed shards, in the order in which they are sent."""
     found: list[tuple[tuple[int, ShardId, TargetTable], SchemaChange]] = []
-    for shard, effect in tracking.effects.items():
+    for shard, effect in tracking.tables.effects.items():
         targets = route(rules, shard)
         for target in targets:
             change = _change(tracking, shard, effect, target)
             if (rule := rule_of(rules, shard)) is not None:
                 change = replace(
                     _kept(change, rule.leave_out),
-                    mode=rule.mode,
-                    renames=rule.renames,
-                    origin=rule.origin,
-                    on_drop=rule.on_drop,
-                    existing_rows=rule.existing_rows,
-                    keyless=rule.keyless,
-                    types=rule.types,
+                    policies=rule.policies,
                 )
             if len(targets) > 1:
                 change = _ambiguous(change, targets)
@@ -235,13 +225,13 @@ def _schema_changes(tracking: Tracking, rules: Sequence[RoutingRule]) -> tuple[S
 
 
 def _was_there(tracking: Tracking, shard: ShardId) -> bool:
-    return tracking.before.get(shard) is not None
+    return tracking.tables.before.get(shard) is not None
 
 
 def _change(
     tracking: Tracking, shard: ShardId, effect: Effect, target: TargetTable
 ) -> SchemaChange:
-    earlier, later = tracking.before.get(shard), tracking.puts.get(shard)
+    earlier, later = tracking.tables.before.get(shard), tracking.tables.puts.get(shard)
     before = earlier if isinstance(earlier, TableSchema) else None
     after = later if isinstance(later, TableSchema) else None
     lineage: tuple[Lineage, ...] = ()
@@ -284,7 +274,7 @@ def _kept(change: SchemaChange, leave_out: str) -> SchemaChange:
 
 def _why_ignored(tracking: Tracking, rules: Sequence[RoutingRule]) -> str:
     """Why the event gave no change, for people."""
-    unrouted = sorted(str(s) for s in tracking.effects if not route(rules, s))
+    unrouted = sorted(str(s) for s in tracking.tables.effects if not route(rules, s))
     if unrouted:
         return f"no routing rule matches {', '.join(unrouted)}"
     return tracking.reason or "it concerns no table"

@@ -20,7 +20,7 @@ from shardmerge.schemas.pipeline.routing import (
     rule_of,
 )
 
-from .server_rules import Finding
+from .findings import Finding
 
 Bound: TypeAlias = int | Decimal | date | datetime
 _KINDS: Mapping[type, str] = {int: "number", Decimal: "number", date: "date", datetime: "datetime"}
@@ -65,7 +65,7 @@ def overlap_findings(
         rule, targets = rule_of(rules, shard), route(rules, shard)
         if rule is None or len(targets) > 1:
             continue
-        origin = rule.origin
+        origin = rule.policies.origin
         apart = [c.part.value_in(shard) for c in origin.of_shard] if origin.in_keys else []
         key = (targets[0], *apart, _KINDS[type(found.low)])
         groups.setdefault(key, []).append((shard, found))

@@ -11,11 +11,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from shardmerge.schemas.model.names import (
     ShardId,
-    TargetTable,
 )
 from shardmerge.schemas.model.policies import Keyless
 from shardmerge.schemas.model.server_context import ServerContext
@@ -24,21 +22,19 @@ from shardmerge.schemas.model.server_facts import (
     kind_and_version,
     server_facts,
 )
-from shardmerge.schemas.model.types import ColumnType
-from shardmerge.schemas.pipeline.file import (
-    Source,
-    Target,
-)
 from shardmerge.schemas.pipeline.routing import (
     RoutingRule,
     route,
     rule_of,
 )
+from shardmerge.schemas.pipeline.settings import Source, Target
 from shardmerge.schemas.pipeline.spark_catalog import SparkCatalog
 from shardmerge.schemas.pipeline.topics import (
     RowTopics,
     row_topic,
 )
+
+from .findings import Finding, SourceTable, TargetFacts
 
 _DAY_S = 86_400
 _READING_MODES = ("ANSI_QUOTES", "NO_BACKSLASH_ESCAPES", "PIPES_AS_CONCAT", "IGNORE_SPACE")
@@ -46,57 +42,6 @@ _READING_MODES = ("ANSI_QUOTES", "NO_BACKSLASH_ESCAPES", "PIPES_AS_CONCAT", "IGN
 _MIN_PACKET = 16 << 20
 _MIN_QUOTA = 512 << 20
 """Some times what a transaction of the sink's largest round takes of TiDB's memory."""
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """Something about a server. ``fault``: the pipeline must not run with it."""
-
-    where: str
-    text: str
-    fault: bool = True
-
-    def __str__(self) -> str:
-        return f"{self.where}: {self.text}"
-
-
-@dataclass(frozen=True, slots=True)
-class SourceColumn:
-    """A column of a source's table, as far as its values go."""
-
-    name: str
-    type: ColumnType
-    nullable: bool
-
-
-@dataclass(frozen=True, slots=True)
-class SourceTable:
-    """A table of a source.
-
-    Attributes:
-        has_key: Whether it has a primary key.
-    """
-
-    database: str
-    table: str
-    has_key: bool
-    columns: tuple[SourceColumn, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class TargetFacts:
-    """What is there under a target's name.
-
-    Attributes:
-        engine: "" when there is no such table yet.
-        triggers: Their names.
-        foreign_keys: Those of the table, and those of others that refer to it.
-    """
-
-    table: TargetTable
-    engine: str = ""
-    triggers: tuple[str, ...] = ()
-    foreign_keys: tuple[str, ...] = ()
 
 
 def source_findings(source: Source, variables: Mapping[str, str]) -> list[Finding]:
@@ -254,7 +199,7 @@ def shard_findings(
 
 def _refuses_keyless(rules: Sequence[RoutingRule], shard: ShardId) -> bool:
     rule = rule_of(rules, shard)
-    return rule is not None and rule.keyless is Keyless.REFUSE
+    return rule is not None and rule.policies.keyless is Keyless.REFUSE
 
 
 def _missed(topics: RowTopics, shard: ShardId) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from shardmerge.connectors.kafka.topics_admin import FoundTopic
-from shardmerge.schemas.pipeline.file import Pipeline
+from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.pipeline.topics import (
     TopicSpec,
     own_topics,
 )
 
-from .server_rules import Finding
+from .findings import Finding
 
 _POLICY = "cleanup.policy"
 _WHY = {

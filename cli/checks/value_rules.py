@@ -20,19 +20,15 @@ from shardmerge.connectors.debezium.year_columns import (
     may_misread,
 )
 from shardmerge.schemas.model.names import ShardId
-from shardmerge.schemas.pipeline.file import Source
 from shardmerge.schemas.pipeline.routing import (
     RoutingRule,
     route,
     rule_of,
 )
+from shardmerge.schemas.pipeline.settings import Source
 
-from .server_rules import (
-    Finding,
-    SourceColumn,
-    SourceTable,
-    version_numbers,
-)
+from .findings import Finding, SourceColumn, SourceTable
+from .server_rules import version_numbers
 
 _NO_ZERO_DATES = ("NO_ZERO_DATE", "NO_ZERO_IN_DATE")
 _STRICT = {"STRICT_TRANS_TABLES", "STRICT_ALL_TABLES"}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from shardmerge.connectors.debezium.source_config import EXACT_VALUES_PLUGIN
 from shardmerge.schemas.model.errors import StackError
-from shardmerge.schemas.pipeline.file import Pipeline
+from shardmerge.schemas.pipeline.settings import Pipeline
 
 from .connect_rest import ConnectRest
 

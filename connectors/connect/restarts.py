@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from shardmerge.connectors.growing_pause import GrowingPause
+
 _MAX_PAUSE_S = 60.0
 _FRUITLESS = 10
 
@@ -20,21 +22,19 @@ class Restarts:
     """
 
     def __init__(self, shortest_s: float) -> None:
-        self._shortest_s = shortest_s
-        self._pause_s = shortest_s
-        self._not_before_s = float("-inf")
+        self._pause = GrowingPause(shortest_s, _MAX_PAUSE_S)
         self._failure: tuple[str, Mapping[str, Any] | None] | None = None
         self._given_up = False
         self.fruitless = 0
 
     def runs(self, now_s: float) -> None:
         """It runs: calm again once it has done so for a whole pause after the restart."""
-        if now_s >= self._not_before_s:
-            self._pause_s = self._shortest_s
+        if self._pause.is_over(now_s):
+            self._pause.reset()
 
     def is_due(self, now_s: float) -> bool:
         """Whether the pause after the last restart is over."""
-        return now_s >= self._not_before_s
+        return self._pause.is_over(now_s)
 
     def helps(self, reason: str, offset: Mapping[str, Any] | None) -> bool:
         """Whether another restart can help it.
@@ -56,9 +56,8 @@ class Restarts:
     def begun(self, now_s: float) -> None:
         """It is restarted now."""
         self.fruitless += 1
-        self._not_before_s = now_s + self._pause_s
-        self._pause_s = min(2 * self._pause_s, _MAX_PAUSE_S)
+        self._pause.begin(now_s)
 
-    def left(self) -> None:
+    def not_restarted(self) -> None:
         """It was looked at and not restarted: that counts for the pause alone."""
         self.fruitless -= 1

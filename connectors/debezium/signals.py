@@ -20,6 +20,7 @@ from shardmerge.schemas.model.errors import (
     ConfigError,
     ContractError,
 )
+from shardmerge.schemas.model.mysql_facts import MAX_NAME_CHARACTERS
 from shardmerge.schemas.model.names import (
     SIGNAL_DATABASE_PREFIX,
     SIGNAL_TABLE,
@@ -27,14 +28,10 @@ from shardmerge.schemas.model.names import (
     quote_identifier,
 )
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.file import (
-    Pipeline,
-    Source,
-)
+from shardmerge.schemas.pipeline.settings import Pipeline, Source
 
 from .envelope import unwrapped
 
-_MAX_NAME = 64
 _SPECIAL = re.compile(r"[\s.\"'`,\\]")
 """In a name they break Debezium's own way of writing a table's id (measured: not even refused)."""
 
@@ -71,10 +68,10 @@ def signal_database(pipeline: Pipeline, source: Source) -> str:
         ConfigError: The names of pipeline and source are too long together.
     """
     name = f"{SIGNAL_DATABASE_PREFIX}{pipeline.name}_{source.name}".lower()
-    if len(name) > _MAX_NAME:
+    if len(name) > MAX_NAME_CHARACTERS:
         raise ConfigError(
             f"source {source.name}: the database of its signal table would be called {name!r}, "
-            f"which is longer than {_MAX_NAME} characters",
+            f"which is longer than {MAX_NAME_CHARACTERS} characters",
             hint="shorten the name of the pipeline or of the source",
         )
     return name

@@ -16,12 +16,7 @@ from shardmerge.schemas.model.names import (
     SIGNAL_TABLE,
     ShardId,
 )
-from shardmerge.schemas.pipeline.file import (
-    CCOMPAT,
-    Kafka,
-    Pipeline,
-    Source,
-)
+from shardmerge.schemas.pipeline.settings import CCOMPAT, Kafka, Pipeline, Source
 from shardmerge.schemas.pipeline.topics import (
     MAX_ROW_BYTES,
     connector_offsets,

@@ -208,8 +208,3 @@ LIMITS: tuple[ValueLimit, ...] = (
 def limits_of(kind: ColumnType, nullable: bool) -> Iterable[ValueLimit]:
     """The limits that concern a column."""
     return (limit for limit in LIMITS if limit.concerns(kind, nullable))
-
-
-def readme_lines() -> list[str]:
-    """The list that README has, one line for each limit."""
-    return [f"* {limit.sentence}." for limit in LIMITS]

@@ -6,12 +6,10 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.file import Pipeline
-from shardmerge.schemas.records.events import (
-    ChangeId,
-    OperatorCommand,
-)
+from shardmerge.schemas.pipeline.settings import Pipeline
+from shardmerge.schemas.records.operator_commands import OperatorCommand
 from shardmerge.schemas.records.record_format import RecordFormat
+from shardmerge.schemas.records.schema_changes import ChangeId
 
 _SEND_S = 30.0
 

@@ -30,13 +30,9 @@ from shardmerge.schemas.model.names import (
     TargetTable,
 )
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.file import Pipeline
-from shardmerge.schemas.records.events import (
-    Decision,
-    FixupKind,
-    JoinedSchema,
-    SinkProgress,
-)
+from shardmerge.schemas.pipeline.settings import Pipeline
+from shardmerge.schemas.records.decisions import Decision, FixupKind, JoinedSchema
+from shardmerge.schemas.records.progress import SinkProgress
 
 from .record_formats import (
     json_of_connectors,

@@ -13,7 +13,7 @@ from shardmerge.connectors.formats.avro_wire import (
     JsonOfAvro,
     RegistryUnreachable,
 )
-from shardmerge.schemas.pipeline.file import Kafka
+from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.schemas.records import codec
 from shardmerge.schemas.records.record_format import RecordFormat
 

@@ -20,7 +20,7 @@ from shardmerge.connectors.formats.avro_wire import (
     UnknownSchema,
 )
 from shardmerge.schemas.model.errors import StackError
-from shardmerge.schemas.pipeline.file import Kafka
+from shardmerge.schemas.pipeline.settings import Kafka
 
 _JSON = "application/vnd.schemaregistry.v1+json"
 _TIMEOUT_S = 5.0

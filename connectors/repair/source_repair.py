@@ -36,10 +36,7 @@ from shardmerge.connectors.repair.diagnosis.statement_plan import misread_tables
 from shardmerge.connectors.repair.schema_history.history import is_before
 from shardmerge.schemas.ddl.changes import TableName
 from shardmerge.schemas.model.position import SourcePosition
-from shardmerge.schemas.pipeline.file import (
-    Pipeline,
-    Source,
-)
+from shardmerge.schemas.pipeline.settings import Pipeline, Source
 
 from .gtid_switch import (
     Fitted,

@@ -33,10 +33,7 @@ from shardmerge.connectors.repair.schema_history.history import (
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.file import (
-    Pipeline,
-    Source,
-)
+from shardmerge.schemas.pipeline.settings import Pipeline, Source
 
 _SEND_TIMEOUT_S = 20.0
 _TAIL = 20_000

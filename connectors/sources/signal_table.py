@@ -17,10 +17,7 @@ from shardmerge.schemas.model.names import (
     SIGNAL_TABLE,
     quote_identifier,
 )
-from shardmerge.schemas.pipeline.file import (
-    Pipeline,
-    Source,
-)
+from shardmerge.schemas.pipeline.settings import Pipeline, Source
 
 _DENIED = (1044, 1142)
 _PROBE, _MOVE = "shardmerge-probe", "shardmerge-reading"

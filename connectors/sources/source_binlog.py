@@ -31,7 +31,7 @@ from shardmerge.schemas.ddl.changes import TableName
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.model.names import quote_identifier
 from shardmerge.schemas.model.position import SourcePosition
-from shardmerge.schemas.pipeline.file import Source
+from shardmerge.schemas.pipeline.settings import Source
 
 # It warns of settings of the server that make no difference to the number of rows.
 logging.getLogger("pymysqlreplication").setLevel(logging.ERROR)

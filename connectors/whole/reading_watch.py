@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -21,15 +22,16 @@ from shardmerge.connectors.failpoints import (
     nowhere,
 )
 from shardmerge.connectors.formats.stored_record import StoredRecord
+from shardmerge.connectors.growing_pause import GrowingPause
 from shardmerge.connectors.kafka.command_topic import send_command
 from shardmerge.connectors.kafka.record_formats import record_format
 from shardmerge.connectors.kafka.topic_reader import TopicReader
 from shardmerge.connectors.repair.source_repair import SourceRepair
+from shardmerge.connectors.watch_loop import look_until
 from shardmerge.connectors.whole.readings.open_readings import (
     OpenReadings,
     Wanted,
 )
-from shardmerge.connectors.whole.readings.pauses import Pauses
 from shardmerge.schemas.model.errors import (
     ContractError,
     ShardMergeError,
@@ -37,18 +39,15 @@ from shardmerge.schemas.model.errors import (
 )
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.file import Pipeline
-from shardmerge.schemas.records.events import (
-    ChangeId,
-    CommandKind,
-    Decision,
-    OperatorCommand,
-)
+from shardmerge.schemas.pipeline.settings import Pipeline
+from shardmerge.schemas.records.decisions import Decision
+from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
 from shardmerge.schemas.records.record_format import RecordFormat
 from shardmerge.schemas.records.reloads import (
     Reload,
     reloads_text,
 )
+from shardmerge.schemas.records.schema_changes import ChangeId
 
 from .source_changes import SourceChanges
 from .table_reading import (
@@ -59,6 +58,7 @@ from .table_reading import (
 
 _LOG = logging.getLogger(__name__)
 _REMIND_S = 60.0
+_LONGEST_PAUSE_S = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,9 @@ class ReadingWatch:
         self._open = OpenReadings(self._commands)
         self._results: dict[Wanted, _Result] = {}
         self._told: dict[int, TargetTable] = {}
-        self._pauses = Pauses(shortest_s)
+        self._pauses: defaultdict[str | TargetTable, GrowingPause] = defaultdict(
+            lambda: GrowingPause(shortest_s, _LONGEST_PAUSE_S)
+        )
         self._idle: set[str] = set()
         """Sources of which Connect knows no reading, and nothing is asked: only we begin one."""
         self._since_s: dict[str, float] = {}
@@ -143,14 +145,7 @@ class ReadingWatch:
 
     def run(self, stop: threading.Event, interval_s: float = 3.0) -> None:
         """Look again and again until ``stop`` is set; what does not answer is awaited."""
-        while not stop.wait(interval_s):
-            try:
-                self.look(time.monotonic())
-            except ShardMergeError as error:
-                _LOG.warning("whole_readings_not_watched %s", error)
-            except Exception:
-                # Without this thread a source's own connector would stay stopped for ever.
-                _LOG.exception("whole_readings_not_watched")
+        look_until(stop, self.look, interval_s, "whole_readings_not_watched")
         self.close()
 
     def _look_at(self, source: str, wanted: Sequence[Wanted], now_s: float) -> None:
@@ -160,12 +155,12 @@ class ReadingWatch:
             return
         self._take_end(source, reading.look(), wanted, now_s)
         missing = [
-            w for w in of_source if w not in self._results and self._pauses.is_over(w.target, now_s)
+            w for w in of_source if w not in self._results and self._pauses[w.target].is_over(now_s)
         ]
         self._idle.discard(source)
         if reading.under_way():
             self._remind(source, "whole_reading_goes_on", now_s)
-        elif missing and self._pauses.is_over(source, now_s):
+        elif missing and self._pauses[source].is_over(now_s):
             if reading.begin(missing):
                 self._since_s[source] = self._reminded_s[source] = now_s
                 self._take_end(source, reading.look(), wanted, now_s)
@@ -182,9 +177,9 @@ class ReadingWatch:
             return
         since_s = self._since_s.pop(source, now_s)
         if isinstance(end, GivenUp):
-            self._pauses.failed(source, now_s)
+            self._pauses[source].begin(now_s)
             return
-        self._pauses.succeeded(source)
+        self._pauses.pop(source, None)
         for done in end.wanted:
             # Of one that was asked for anew meanwhile it tells too little.
             if done in wanted:
@@ -228,9 +223,9 @@ class ReadingWatch:
         for offset in sorted(set(self._told) - set(self._open.unanswered())):
             target = self._told.pop(offset)
             if (reason := self._open.refused(offset)) is None:
-                self._pauses.succeeded(target)
+                self._pauses.pop(target, None)
                 continue
-            self._pauses.failed(target, now_s)
+            self._pauses[target].begin(now_s)
             _LOG.warning("whole_reading_refused target=%s reason=%s", target, reason)
 
     def _take_new(self) -> None:

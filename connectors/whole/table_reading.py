@@ -60,10 +60,7 @@ from shardmerge.schemas.ddl.changes import TableName
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.file import (
-    Pipeline,
-    Source,
-)
+from shardmerge.schemas.pipeline.settings import Pipeline, Source
 
 _LOG = logging.getLogger(__name__)
 PLACES = ("moved", "topic made", "made", "set aside", "begun", "complete", "taken back", "deleted")

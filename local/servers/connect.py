@@ -13,7 +13,7 @@ from .java_process import (
 )
 from .processes import (
     ProcessSpec,
-    answers,
+    http_answers,
 )
 
 _LEVELS = {
@@ -48,7 +48,7 @@ def connect_spec(
         argv=java_command(artifacts, directory, heap, _LEVELS, main_class, str(properties)),
         ports=(port,),
         # Before it has joined its group a worker answers with an error.
-        health=answers(f"http://127.0.0.1:{port}/connectors"),
+        health=http_answers(f"http://127.0.0.1:{port}/connectors"),
         start_timeout_s=240,
         stop_timeout_s=30,
     )

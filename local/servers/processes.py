@@ -230,7 +230,7 @@ def is_listening(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def answers(url: str) -> HealthCheck:
+def http_answers(url: str) -> HealthCheck:
     """The health check that something on this machine answers an HTTP question without an error."""
 
     def check() -> str | None:

@@ -23,7 +23,7 @@ from shardmerge.local.install.files import exclusive_lock
 
 from .processes import (
     ProcessSpec,
-    answers,
+    http_answers,
 )
 
 _HERE = Path(__file__).parent.parent / "install"
@@ -114,6 +114,6 @@ def registry_spec(artifacts: RegistryArtifacts, directory: Path, port: int) -> P
         ),
         ports=(port,),
         cwd=directory,
-        health=answers(f"http://127.0.0.1:{port}{CCOMPAT}/subjects"),
+        health=http_answers(f"http://127.0.0.1:{port}{CCOMPAT}/subjects"),
         start_timeout_s=180,
     )

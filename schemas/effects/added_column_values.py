@@ -14,6 +14,7 @@ import re
 from decimal import Decimal, InvalidOperation
 
 from shardmerge.schemas.ddl.volatile_defaults import volatile_default
+from shardmerge.schemas.model.mysql_facts import zero_value
 from shardmerge.schemas.model.tables import (
     Column,
     Default,
@@ -23,7 +24,6 @@ from shardmerge.schemas.model.types import (
     BLOB_NAMES,
     TEXT_NAMES,
 )
-from shardmerge.schemas.model.zero_values import zero_value
 
 UNKNOWN = ""
 NULL = "NULL"

@@ -9,7 +9,10 @@ servers: tests/integration/mysql/test_row_effects.py.
 
 from __future__ import annotations
 
-from shardmerge.schemas.lattice.wide_types import DIGITS
+from shardmerge.schemas.model.mysql_facts import (
+    DIGITS,
+    VALUE_BYTES,
+)
 from shardmerge.schemas.model.tables import Column
 from shardmerge.schemas.model.types import (
     BLOB_NAMES,
@@ -20,10 +23,6 @@ from shardmerge.schemas.model.types import (
 )
 
 _BITS = dict(zip(INTEGER_NAMES, (8, 16, 24, 32, 64), strict=True))
-_CAPACITY = dict(
-    zip((*TEXT_NAMES, *BLOB_NAMES), (255, 65535, 16777215, 4294967295) * 2, strict=True)
-)
-"""Bytes that a text or blob holds."""
 _CHARACTER_BYTES = {"ascii": 1, "latin1": 1, "binary": 1, "utf8mb3": 3}
 _SAME_BYTES = {
     ("utf8mb3", "utf8mb4"),
@@ -85,11 +84,11 @@ def _holds_text(before: ColumnType, after: ColumnType) -> bool:
         fits = before.name in ("char", "varchar")
         return fits and (before.length or 0) <= (after.length or 0)
     if before.name in TEXT_NAMES:
-        grows = _CAPACITY[before.name] < _CAPACITY[after.name]
+        grows = VALUE_BYTES[before.name] < VALUE_BYTES[after.name]
         same_bytes = before.charset == after.charset or charsets in _SAME_BYTES
         return grows or (before.name == after.name and same_bytes)
     width = _CHARACTER_BYTES.get(after.charset, 4)
-    return (before.length or 0) * width <= _CAPACITY[after.name]
+    return (before.length or 0) * width <= VALUE_BYTES[after.name]
 
 
 def _holds_bytes(before: ColumnType, after: ColumnType) -> bool:
@@ -97,8 +96,8 @@ def _holds_bytes(before: ColumnType, after: ColumnType) -> bool:
         return False  # pads with zero bytes, or cuts
     if after.name == "varbinary":
         return before.name not in BLOB_NAMES and (before.length or 0) <= (after.length or 0)
-    size = _CAPACITY.get(before.name, before.length or 0)
-    return size <= _CAPACITY[after.name]
+    size = VALUE_BYTES.get(before.name, before.length or 0)
+    return size <= VALUE_BYTES[after.name]
 
 
 def _holds_same(before: ColumnType, after: ColumnType) -> bool:

@@ -13,6 +13,7 @@ from decimal import Context, Decimal, InvalidOperation
 from itertools import combinations
 
 from shardmerge.schemas.ddl.expressions import rename_columns
+from shardmerge.schemas.model.mysql_facts import zero_value
 from shardmerge.schemas.model.mysql_text import (
     column_type,
     default_value,
@@ -28,7 +29,6 @@ from shardmerge.schemas.model.types import (
     TEXT_NAMES,
     ColumnType,
 )
-from shardmerge.schemas.model.zero_values import zero_value
 
 from .joined import (
     Conflict,

@@ -59,11 +59,6 @@ class Order(StrEnum):
     INCOMPARABLE = "incomparable"
 
     @property
-    def is_defined(self) -> bool:
-        """Whether one accepts everything that the other one accepts."""
-        return self is not Order.INCOMPARABLE
-
-    @property
     def is_equal(self) -> bool:
         """Whether both accept the same."""
         return self is Order.EQUAL

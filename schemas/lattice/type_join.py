@@ -16,6 +16,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from shardmerge.schemas.model.charsets import max_bytes
+from shardmerge.schemas.model.mysql_facts import (
+    MAX_PRECISION,
+    MAX_SCALE,
+    MAX_VARCHAR_BYTES,
+    SIZES_BYTES,
+)
 from shardmerge.schemas.model.policies import TypePolicy
 from shardmerge.schemas.model.types import (
     BLOB_NAMES,
@@ -24,13 +30,7 @@ from shardmerge.schemas.model.types import (
     ColumnType,
 )
 
-from .wide_types import (
-    MAX_PRECISION,
-    MAX_SCALE,
-    MAX_VARCHAR_BYTES,
-    SIZES_BYTES,
-    least_type,
-)
+from .wide_types import least_type
 
 _WIDER_CHARSETS = {frozenset({"utf8mb3", "utf8mb4"}): "utf8mb4"}
 _WITH_FSP = ("time", "datetime", "timestamp")

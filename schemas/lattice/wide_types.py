@@ -18,6 +18,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from shardmerge.schemas.model.charsets import max_bytes
+from shardmerge.schemas.model.mysql_facts import (
+    DIGITS,
+    MAX_PRECISION,
+    MAX_SCALE,
+    MAX_VARCHAR_BYTES,
+    SIZES_BYTES,
+    size_index,
+)
 from shardmerge.schemas.model.types import (
     BLOB_NAMES,
     INTEGER_NAMES,
@@ -34,15 +42,6 @@ from .charset_order import (
     widest_character,
 )
 
-MAX_PRECISION, MAX_SCALE = 65, 30
-"""Digits of MySQL's longest decimal, and those of them behind the point."""
-MAX_VARCHAR_BYTES = 65_535
-SIZES_BYTES = (255, 65_535, 16_777_215, 4_294_967_295)
-"""Largest value of tinytext or tinyblob, text or blob, and so on."""
-DIGITS = {
-    "tinyint": (3, 3), "smallint": (5, 5), "mediumint": (7, 8), "int": (10, 10), "bigint": (19, 20)
-}  # fmt: skip
-"""Decimal digits of the greatest value, signed and unsigned."""
 _APPROXIMATE = ("float", "double")
 _WITH_FSP = ("time", "datetime", "timestamp")
 
@@ -83,12 +82,6 @@ def least_type(
     if all(kind.elements for kind in found):
         return _least_elements(found, defaults)
     return "their values are of one kind, but not of one reference system"
-
-
-def size_index(size_bytes: int) -> int:
-    """Which of the four sizes of text and blob holds so many bytes; the last one for more."""
-    fitting = (i for i, size in enumerate(SIZES_BYTES) if size_bytes <= size)
-    return next(fitting, len(SIZES_BYTES) - 1)
 
 
 def _is_exact(kind: ColumnType) -> bool:

@@ -11,14 +11,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from .mysql_facts import MAX_NAME_CHARACTERS
 from .mysql_text import string_literal
 from .names import (
     ShardId,
     quote_identifier,
 )
 
-MAX_NAME = 64
-"""Characters of the longest name of a database or table, and of a source that is written down."""
 _PLACE_CHARACTERS = 400
 """Of a source, a binlog file and numbers, a table and numbers, with some to spare. As a key of
 utf8mb4 they are 1,600 bytes, of the 3,072 that InnoDB takes."""
@@ -46,11 +45,11 @@ class OriginPart(StrEnum):
         """Of the longest value."""
         match self:
             case OriginPart.SHARD:
-                return 3 * MAX_NAME + len("/.")
+                return 3 * MAX_NAME_CHARACTERS + len("/.")
             case OriginPart.POSITION:
                 return _PLACE_CHARACTERS
             case _:
-                return MAX_NAME
+                return MAX_NAME_CHARACTERS
 
     def value_in(self, shard: ShardId) -> str:
         """What such a column holds in the rows of a shard.

@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import MISSING, fields, replace
 from typing import Any, TypeVar
 
 from shardmerge.schemas.model.errors import ConfigError
+from shardmerge.schemas.model.mysql_facts import MAX_NAME_CHARACTERS
 from shardmerge.schemas.model.origin import (
-    MAX_NAME,
     OriginPart,
 )
 from shardmerge.schemas.model.policies import Mode
@@ -25,9 +25,19 @@ from .routes import (
     one_of,
     routing_rule,
 )
-from .routing import RoutingRule
+from .settings import (
+    CCOMPAT,
+    ICEBERG_VERSION,
+    RECORD_FORMATS,
+    ROW_FORMATS,
+    Connect,
+    Kafka,
+    Pipeline,
+    Sink,
+    Source,
+    Target,
+)
 from .spark_catalog import (
-    SparkCatalog,
     parse_catalog,
 )
 
@@ -39,186 +49,8 @@ TARGETS = {
     "iceberg": ((1, 9), 1),
 }
 """Kinds of target: the oldest version and the newest major version that their DDL is known of."""
-MAX_EPOCH = 999_999
 MAX_SHARED_SOURCE = 128
 """Characters of a source's name where rows of several sources share a topic: part of a key."""
-CCOMPAT = "/apis/ccompat/"
-"""In the address of Apicurio's interface that is Confluent's."""
-ROW_FORMATS = ("json", "json-schemas", "avro")
-RECORD_FORMATS = ("avro", "json", "avro-registry")
-"""Connect's JSON without and with embedded schemas; Avro with a schema registry."""
-ICEBERG_VERSION = "1.12.0"
-"""The default of ``[target] version`` of kind ``iceberg``: what the tests run on."""
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """One MySQL server and the connector that reads it.
-
-    Attributes:
-        name: The connector's ``topic.prefix``: letters, digits, ``_`` and ``-``.
-        databases, tables: Regular expressions of what is captured (``tables`` matches
-            ``database.table``; "" is every table of the databases).
-        server_id: The connector's own replication server id, unique among all replicas.
-        flavour: ``mysql`` or ``mariadb``; with ``version`` and ``sql_mode`` it tells the DDL
-            grammar how the server reads a statement.
-        snapshot_mode: Debezium's ``snapshot.mode``.
-        epoch: Raised by one whenever the connector is pointed to another server, or the server's
-            binlog is begun anew: positions of two binlogs have no order of their own.
-    """
-
-    name: str
-    host: str
-    port: int
-    user: str
-    password: str
-    server_id: int
-    databases: str = ".*"
-    tables: str = ""
-    flavour: str = "mysql"
-    version: str = "8.0"
-    sql_mode: str = ""
-    charset: str = "utf8mb4"
-    snapshot_mode: str = "initial"
-    epoch: int = 0
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.epoch <= MAX_EPOCH:
-            raise ConfigError(
-                f"source {self.name}: epoch must be 0 to {MAX_EPOCH}, not {self.epoch}"
-            )
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """The server of the target tables.
-
-    Attributes:
-        control_database: Where the sink keeps offsets, DDL journal and holds; made if missing.
-        kind: ``mysql``, ``mariadb``, ``tidb`` or ``iceberg``; with ``version`` it tells which DDL
-            the target takes: what it lacks is rendered otherwise, left out, or refused with the
-            reason.
-        version: One to three numbers, as ``SELECT VERSION()`` begins. The default is the oldest
-            MySQL that the tests run on; a newer one keeps more, CHECK constraints from 8.0.16 on.
-            Of Iceberg it is the library's.
-        catalog: Where Iceberg's tables are; they have no host, port, user and password.
-    """
-
-    host: str
-    port: int
-    user: str
-    password: str
-    control_database: str = "shardmerge"
-    kind: str = "mysql"
-    version: str = "8.0.15"
-    catalog: SparkCatalog | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Kafka:
-    """Broker addresses and how our own topics are made.
-
-    Attributes:
-        log_partitions: Partitions of schema-log; each target has one total order.
-        replication: Replication factor of our topics.
-        row_format: How the connectors write rows and schema changes: one of ``ROW_FORMATS``.
-        record_format: How our own records are written: one of ``RECORD_FORMATS``.
-        schema_registry: Where one of the formats needs it: the root of the registry's Confluent
-            interface.
-        avro_converter: Connect's converter: ``apicurio`` or ``confluent``. By default Apicurio's
-            where the registry's address has ``/apis/ccompat/`` in it, else Confluent's.
-        schema_registry_user, schema_registry_password: Of HTTP's basic authentication; no user:
-            none.
-    """
-
-    bootstrap_servers: str
-    log_partitions: int = 4
-    replication: int = 1
-    row_format: str = "json"
-    record_format: str = "avro"
-    schema_registry: str = ""
-    avro_converter: str = ""
-    schema_registry_user: str = ""
-    schema_registry_password: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Connect:
-    """Kafka Connect's REST address.
-
-    Attributes:
-        row_partitions: Partitions of the row topics that Connect makes.
-        replication: Their replication factor.
-        exact_values: Whether its workers have the converter of ``connectors/java``, which gives
-            values that Debezium does not give as they are.
-    """
-
-    url: str
-    row_partitions: int = 1
-    replication: int = 1
-    exact_values: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Sink:
-    """How the sink batches.
-
-    Attributes:
-        max_batch_records: Most row records of one micro-batch, over all partitions.
-        max_batch_mb, max_batch_s: Size of a batch's records and the time that it may take, about:
-            the batches before it tell how many records that is.
-        spark_min_records: A batch below this runs in the driver: a Spark job would cost more
-            processor time than it saves.
-        poll_interval_ms: Pause after a batch that found nothing to do.
-        gather_ms: Most time that rows wait for others, so that batches get larger, while many
-            come; few never wait. 0: none ever does.
-        retry_interval_s: Pause before a statement that the target refused is tried again.
-        lock_wait_timeout_s: Bound of a DDL statement's wait for metadata locks.
-        online_ddl: Whether the target's DDL must not lock out its readers and writers: what the
-            server cannot do so is refused.
-    """
-
-    max_batch_records: int = 500_000
-    max_batch_mb: int = 1_024
-    max_batch_s: int = 20
-    spark_min_records: int = 20_000
-    poll_interval_ms: int = 50
-    gather_ms: int = 200
-    retry_interval_s: int = 10
-    lock_wait_timeout_s: int = 30
-    online_ddl: bool = False
-
-    def __post_init__(self) -> None:
-        for name in ("max_batch_records", "max_batch_mb", "max_batch_s", "retry_interval_s"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"[sink]: {name} must be 1 or more, not {getattr(self, name)}")
-        if self.gather_ms < 0:
-            raise ConfigError(f"[sink]: gather_ms must be 0 or more, not {self.gather_ms}")
-
-
-@dataclass(frozen=True, slots=True)
-class Pipeline:
-    """Everything that both runtimes must agree on.
-
-    Attributes:
-        name: Prefix of our own topics and key of the sink's control tables.
-        routes: Each with its mode: its own, or that of the ``[pipeline]`` table.
-    """
-
-    name: str
-    kafka: Kafka
-    connect: Connect
-    sources: tuple[Source, ...]
-    routes: tuple[RoutingRule, ...]
-    target: Target
-    sink: Sink = field(default_factory=Sink)
-
-    def source(self, name: str) -> Source:
-        """The source of that name; raises ``ConfigError`` when there is none."""
-        for source in self.sources:
-            if source.name == name:
-                return source
-        raise ConfigError(f"no source {name!r} in pipeline {self.name!r}")
 
 
 def parse_pipeline(text: str, env: Mapping[str, str]) -> Pipeline:
@@ -277,14 +109,14 @@ def _validate(pipeline: Pipeline) -> None:
         _row_topic(pipeline, name)
     for source in pipeline.sources:
         _name(source.name, "[[sources]] name")
-        if len(source.name) > MAX_NAME and any(
+        if len(source.name) > MAX_NAME_CHARACTERS and any(
             column.part in (OriginPart.SOURCE, OriginPart.SHARD, OriginPart.POSITION)
             for rule in pipeline.routes
-            for column in rule.origin.columns
+            for column in rule.policies.origin.columns
         ):
             raise ConfigError(
                 f"source {source.name}: an origin column cannot hold the name, it is longer than "
-                f"{MAX_NAME} characters"
+                f"{MAX_NAME_CHARACTERS} characters"
             )
         if source.flavour not in ("mysql", "mariadb"):
             raise ConfigError(

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
 from enum import StrEnum
 from typing import Any, TypeVar
 
 from shardmerge.schemas.model.errors import ConfigError
+from shardmerge.schemas.model.mysql_facts import MAX_NAME_CHARACTERS
 from shardmerge.schemas.model.origin import (
-    MAX_NAME,
     Origin,
     OriginColumn,
     OriginPart,
 )
 from shardmerge.schemas.model.policies import (
-    ExistingRows,
+    CHOICES,
+    DEFAULT_POLICIES,
     Keyless,
     Mode,
-    RenamePolicy,
+    RoutePolicies,
     RowsPolicy,
-    TypePolicy,
 )
 
 from .routing import (
@@ -33,8 +34,8 @@ E = TypeVar("E", bound=StrEnum)
 
 _REQUIRED = ("database", "table", "target")
 _KEYS = (
-    "source", *_REQUIRED, "mode", "renames", "skip", "where", "leave_out", "origin", "on_truncate",
-    "on_drop", "existing_rows", "keyless", "types", "row_topic",
+    "source", *_REQUIRED, "skip", "where", "leave_out", "on_truncate", "row_topic",
+    *(field.name for field in fields(RoutePolicies)),
 )  # fmt: skip
 _IN_KEYS = "in_keys"
 _MAX_TOPIC = 249
@@ -60,46 +61,42 @@ def routing_rule(entry: Mapping[str, Any], where: str, mode: Mode) -> RoutingRul
     if target.count(".") != 1:
         raise ConfigError(f"{where}: target must be 'database.table', not {target!r}")
     database, table = target.split(".")
-    origin = _origin(entry.get("origin", {}), f"{where} origin")
-    on_drop = one_of(RowsPolicy, "on_drop", entry.get("on_drop", RowsPolicy.KEEP), where)
-    if on_drop is RowsPolicy.DELETE and not origin.tells_shards_apart:
-        raise ConfigError(
-            f"{where}: on_drop = 'delete' needs origin columns that tell every shard from every "
-            "other",
-            hint="origin = { shard = 'a_name' }, or source, database and table, all three",
-        )
-    keyless = one_of(Keyless, "keyless", entry.get("keyless", Keyless.COUNT), where)
-    if keyless is Keyless.REFUSE and origin.position is not None:
-        raise ConfigError(
-            f"{where}: keyless = 'refuse' keeps rows out that origin's position is the key of",
-            hint="leave one of them out",
-        )
     return RoutingRule(
         source=_text(entry, "source", ".*", where),
         database=_text(entry, "database", "", where),
         table=_text(entry, "table", "", where),
         target_database=database,
         target_table=table,
-        mode=one_of(Mode, "mode", entry.get("mode", mode), where),
-        renames=one_of(RenamePolicy, "renames", entry.get("renames", RenamePolicy.MAP), where),
         skip=_text(entry, "skip", TOOLS_TABLES, where),
         where=_condition(entry, where),
         leave_out=_text(entry, "leave_out", "", where),
-        origin=origin,
         on_truncate=one_of(
             RowsPolicy, "on_truncate", entry.get("on_truncate", RowsPolicy.DELETE), where
         ),
-        on_drop=on_drop,
-        existing_rows=one_of(
-            ExistingRows,
-            "existing_rows",
-            entry.get("existing_rows", ExistingRows.REREAD),
-            where,
-        ),
-        keyless=keyless,
-        types=one_of(TypePolicy, "types", entry.get("types", TypePolicy.WIDE), where),
+        policies=_policies(entry, where, mode),
         row_topic=_row_topic(entry, target, where),
     )
+
+
+def _policies(entry: Mapping[str, Any], where: str, mode: Mode) -> RoutePolicies:
+    of_pipeline = replace(DEFAULT_POLICIES, mode=mode)
+    chosen: dict[str, Any] = {
+        name: one_of(kind, name, entry.get(name, getattr(of_pipeline, name)), where)
+        for name, kind in CHOICES.items()
+    }
+    policies = RoutePolicies(**chosen, origin=_origin(entry.get("origin", {}), f"{where} origin"))
+    if policies.on_drop is RowsPolicy.DELETE and not policies.origin.tells_shards_apart:
+        raise ConfigError(
+            f"{where}: on_drop = 'delete' needs origin columns that tell every shard from every "
+            "other",
+            hint="origin = { shard = 'a_name' }, or source, database and table, all three",
+        )
+    if policies.keyless is Keyless.REFUSE and policies.origin.position is not None:
+        raise ConfigError(
+            f"{where}: keyless = 'refuse' keeps rows out that origin's position is the key of",
+            hint="leave one of them out",
+        )
+    return policies
 
 
 def check_routes(rules: Sequence[RoutingRule]) -> None:
@@ -116,19 +113,19 @@ def check_routes(rules: Sequence[RoutingRule]) -> None:
                 f"{'.'.join(target)}",
                 hint="a topic of several shards holds the rows of one target",
             )
-        first = known.setdefault(target, rule)
-        if first.mode is not rule.mode:
+        first, here = known.setdefault(target, rule).policies, rule.policies
+        if first.mode is not here.mode:
             raise ConfigError(
                 f"[[routes]]: {'.'.join(target)} has two modes", hint="a target moves in one mode"
             )
-        if first.types is not rule.types:
+        if first.types is not here.types:
             raise ConfigError(
                 f"[[routes]]: {'.'.join(target)} has two values of types",
                 hint="the columns of a target are joined in one order",
             )
-        if first.origin != rule.origin:
+        if first.origin != here.origin:
             raise ConfigError(
-                f"[[routes]]: {'.'.join(target)} has two origins: {first.origin}; {rule.origin}",
+                f"[[routes]]: {'.'.join(target)} has two origins: {first.origin}; {here.origin}",
                 hint="all routes to a target give it the same origin columns",
             )
 
@@ -178,7 +175,7 @@ def _origin(entry: object, where: str) -> Origin:
         if key == _IN_KEYS:
             continue
         name = _text(entry, key, "", where)
-        if not 0 < len(name) <= MAX_NAME:
+        if not 0 < len(name) <= MAX_NAME_CHARACTERS:
             raise ConfigError(f"{where}: {key} must name a column, not {name!r}")
         columns.append(OriginColumn(OriginPart(key), name))
     if len({column.name.lower() for column in columns}) < len(columns):

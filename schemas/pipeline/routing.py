@@ -13,17 +13,10 @@ from shardmerge.schemas.model.names import (
     ShardId,
     TargetTable,
 )
-from shardmerge.schemas.model.origin import (
-    NO_ORIGIN,
-    Origin,
-)
 from shardmerge.schemas.model.policies import (
-    ExistingRows,
-    Keyless,
-    Mode,
-    RenamePolicy,
+    DEFAULT_POLICIES,
+    RoutePolicies,
     RowsPolicy,
-    TypePolicy,
 )
 
 TOOLS_TABLES = r"_.+_(?:gho|ghc|ghr|del|new|old)"
@@ -44,21 +37,14 @@ class RoutingRule:
 
     Attributes:
         source, database, table: Regular expressions.
-        mode: How the shards of the target move.
-        renames: See ``RenamePolicy``.
         skip: Regular expression of tables that are no shards although ``table`` matches; by default
             those that online schema change tools make. "" is none.
         where: Condition in SQL; only rows for which it is true are merged. "" is all.
         leave_out: Regular expression of columns that are not merged, case aside; "" is none. The
             connectors do not read their values.
-        origin: Columns of the target that say which shard a row came from.
         on_truncate: What becomes of the rows of a truncated shard. Where they cannot be deleted,
             since nobody knows which ones they are, the shard is paused.
-        on_drop: What becomes of the rows of a shard whose table is dropped, or renamed so that it
-            is a shard no longer.
-        existing_rows: What becomes of rows that DDL changed without row events.
-        keyless: What becomes of shards without a primary key.
-        types: Which types of one column go together.
+        policies: What is decided about the target, in cases that its operator decides.
         row_topic: The one topic that the rows of all of its shards come in; "" when each shard has
             its own. See ``topics.RowTopics``.
     """
@@ -68,17 +54,11 @@ class RoutingRule:
     table: str
     target_database: str
     target_table: str
-    mode: Mode = Mode.OPTIMISTIC
-    renames: RenamePolicy = RenamePolicy.MAP
     skip: str = TOOLS_TABLES
     where: str = ""
     leave_out: str = ""
-    origin: Origin = NO_ORIGIN
     on_truncate: RowsPolicy = RowsPolicy.DELETE
-    on_drop: RowsPolicy = RowsPolicy.KEEP
-    existing_rows: ExistingRows = ExistingRows.REREAD
-    keyless: Keyless = Keyless.COUNT
-    types: TypePolicy = TypePolicy.WIDE
+    policies: RoutePolicies = DEFAULT_POLICIES
     row_topic: str = ""
 
     def __post_init__(self) -> None:

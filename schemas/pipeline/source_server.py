@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.schemas.model.server_context import ServerContext
 
-from .file import Source
+from .settings import Source
 
 
 def server_context(source: Source) -> ServerContext:

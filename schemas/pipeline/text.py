@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from .file import (
-    Pipeline,
-    Target,
-)
+from shardmerge.schemas.model.policies import RoutePolicies
+
 from .routing import RoutingRule
+from .settings import Pipeline, Target
 
 
 def pipeline_text(pipeline: Pipeline) -> str:
@@ -44,20 +43,20 @@ def _rule(rule: RoutingRule) -> dict[str, Any]:
         "database": rule.database,
         "table": rule.table,
         "target": f"{rule.target_database}.{rule.target_table}",
-        "mode": rule.mode,
-        "renames": rule.renames,
         "skip": rule.skip,
         "where": rule.where,
         "leave_out": rule.leave_out,
-        "origin": {column.part.value: column.name for column in rule.origin.columns}
-        | ({"in_keys": True} if rule.origin.in_keys else {}),
         "on_truncate": rule.on_truncate,
-        "on_drop": rule.on_drop,
-        "existing_rows": rule.existing_rows,
-        "keyless": rule.keyless,
-        "types": rule.types,
+        **_policies(rule.policies),
         "row_topic": rule.row_topic,
     }
+
+
+def _policies(policies: RoutePolicies) -> dict[str, Any]:
+    origin: dict[str, Any] = {c.part.value: c.name for c in policies.origin.columns}
+    if policies.origin.in_keys:
+        origin["in_keys"] = True
+    return _values(policies) | {"origin": origin}
 
 
 def _values(record: Any) -> dict[str, Any]:

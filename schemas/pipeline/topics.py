@@ -11,8 +11,8 @@ from shardmerge.schemas.model.names import (
     TargetTable,
 )
 
-from .file import Pipeline
 from .routing import RoutingRule
+from .settings import Pipeline
 
 MAX_RECORD_BYTES = 32 * 1024 * 1024
 """Of a record of our own topics: the schema of a wide table, the journal row of an agent."""

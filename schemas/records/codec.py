@@ -17,12 +17,12 @@ import io
 import json
 import types
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, is_dataclass
 from enum import Enum
 from functools import cache
 from importlib import resources
 from operator import attrgetter
-from typing import Any, TypeAlias, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeAlias, Union, get_args, get_origin
 
 import avro.schema
 import fastavro
@@ -32,14 +32,11 @@ from shardmerge.schemas.model.errors import (
     UnknownSchemaVersion,
 )
 
-from .events import (
-    Decision,
-    JoinedSchema,
-    OperatorCommand,
-    SchemaChange,
-    SinkProgress,
-)
-from .plain import from_plain
+from .decisions import Decision, JoinedSchema
+from .operator_commands import OperatorCommand
+from .plain import from_plain, plain_fields
+from .progress import SinkProgress
+from .schema_changes import SchemaChange
 
 Record: TypeAlias = SchemaChange | OperatorCommand | Decision | JoinedSchema | SinkProgress
 
@@ -164,11 +161,12 @@ def _branched(name: str, inner: Callable[[Any], Any] | None) -> Callable[[Any], 
 
 
 def _record_datum(cls: Any) -> Callable[[Any], Any]:
-    hints = get_type_hints(cls)
-    names = tuple(f.name for f in fields(cls))
+    found = plain_fields(cls)
+    names = tuple(field.name for field in found)
+    paths = tuple(field.path for field in found)
     # For a single name attrgetter gives no tuple.
-    values = attrgetter(*names) if len(names) > 1 else lambda value: (getattr(value, names[0]),)
-    changed = [(name, of) for name in names if (of := _datum(hints[name])) is not None]
+    values = attrgetter(*paths) if len(paths) > 1 else lambda value: (getattr(value, paths[0]),)
+    changed = [(field.name, of) for field in found if (of := _datum(field.kind)) is not None]
 
     def datum(value: Any) -> Any:
         plain = dict(zip(names, values(value), strict=True))

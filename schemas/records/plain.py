@@ -2,6 +2,9 @@
 
 One converter serves state in RocksDB, exports and the Avro codec. The field's type decides how a
 plain value is read back; there are no class names inside the data.
+
+A field with the metadata ``FLAT`` holds a record whose fields stand in the plain form beside those
+of the record that has it.
 """
 
 from __future__ import annotations
@@ -9,14 +12,56 @@ from __future__ import annotations
 import json
 import types
 from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import Enum
 from functools import cache
+from operator import attrgetter
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from shardmerge.schemas.model.errors import ContractError
 
 T = TypeVar("T")
+
+FLAT: Mapping[str, bool] = {"flat": True}
+"""Metadata of a dataclass field whose value is a record that is written field by field. The field
+has a default; a field that the plain form lacks is taken from that."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlainField:
+    """One field of a record's plain form.
+
+    Attributes:
+        name: In the plain form.
+        path: Attributes that lead to the value, joined by dots.
+        kind: The value's type.
+    """
+
+    name: str
+    path: str
+    kind: Any
+
+
+@cache
+def plain_fields(cls: type) -> tuple[PlainField, ...]:
+    """The fields of a dataclass's plain form, in order."""
+    hints = get_type_hints(cls)
+    found: list[PlainField] = []
+    for field in fields(cls):
+        kind = hints[field.name]
+        if field.metadata.get("flat"):
+            found += [
+                PlainField(part.name, f"{field.name}.{part.path}", part.kind)
+                for part in plain_fields(kind)
+            ]
+        else:
+            found.append(PlainField(field.name, field.name, kind))
+    return tuple(found)
+
+
+def flat_defaults(cls: type) -> dict[str, Any]:
+    """The fields of a dataclass that have the metadata ``FLAT``, with their defaults."""
+    return {f.name: f.default for f in fields(cls) if f.metadata.get("flat")}
 
 
 def to_plain(value: Any) -> Any:
@@ -33,7 +78,7 @@ def to_plain(value: Any) -> Any:
         return {key: to_plain(item) for key, item in value.items()}
     if is_dataclass(value):
         kind: Any = type(value)
-        return {name: to_plain(getattr(value, name)) for name in _field_names(kind)}
+        return {name: to_plain(get(value)) for name, get in _getters(kind)}
     raise TypeError(f"{type(value).__name__} has no plain form")
 
 
@@ -73,8 +118,8 @@ def load(cls: type[T], data: bytes) -> T:
 
 
 @cache
-def _field_names(cls: type) -> tuple[str, ...]:
-    return tuple(f.name for f in fields(cls))
+def _getters(cls: type) -> tuple[tuple[str, Callable[[Any], Any]], ...]:
+    return tuple((field.name, attrgetter(field.path)) for field in plain_fields(cls))
 
 
 @cache
@@ -106,17 +151,28 @@ def _reader(kind: Any) -> Callable[[Any], Any]:
 
 
 def _record_reader(cls: Any) -> Callable[[Any], Any]:
-    readers: dict[str, Callable[[Any], Any]] = {}
+    readers: dict[str, tuple[str, Callable[[Any], Any]]] = {}
+    flat = flat_defaults(cls)
 
     def read(plain: Any) -> Any:
         if not readers:  # on first use: a record may hold itself
-            hints = get_type_hints(cls)
-            readers.update({name: _reader(hints[name]) for name in _field_names(cls)})
+            readers.update({f.name: (f.path, _reader(f.kind)) for f in plain_fields(cls)})
         if not isinstance(plain, dict):
             raise TypeError(f"{cls.__name__} must be a record, not {type(plain).__name__}")
         if unknown := plain.keys() - readers.keys():
             raise TypeError(f"{cls.__name__} has no field {min(unknown)!r}")
-        return cls(**{name: readers[name](item) for name, item in plain.items()})
+        if not flat:
+            return cls(**{name: readers[name][1](item) for name, item in plain.items()})
+        values: dict[str, Any] = {}
+        inner: dict[str, dict[str, Any]] = {name: {} for name in flat}
+        for name, item in plain.items():
+            path, reader = readers[name]
+            owner, _, rest = path.partition(".")
+            if rest:
+                inner[owner][rest] = reader(item)
+            else:
+                values[name] = reader(item)
+        return cls(**values, **{n: replace(default, **inner[n]) for n, default in flat.items()})
 
     return read
 

@@ -49,7 +49,7 @@ from shardmerge.schemas.model.tables import (
     IndexPart,
     TableSchema,
 )
-from shardmerge.schemas.records.events import TargetStatement
+from shardmerge.schemas.records.decisions import TargetStatement
 from shardmerge.schemas.target.dialects.dialect import (
     CannotRender,
     Dialect,

@@ -14,20 +14,18 @@ from shardmerge.schemas.lattice.type_join import (
     joined_type,
     value_type,
 )
+from shardmerge.schemas.model.mysql_facts import NULL_DEFAULT
 from shardmerge.schemas.model.tables import (
     Column,
-    Default,
     DefaultKind,
 )
 from shardmerge.schemas.model.types import WITHOUT_LITERAL_DEFAULT
-from shardmerge.schemas.records.events import StatementKind
+from shardmerge.schemas.records.decisions import StatementKind
 from shardmerge.schemas.target.dialects.dialect import (
     CannotRender,
     Dialect,
     Place,
 )
-
-NULL_DEFAULT = Default(DefaultKind.NULL)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,17 +7,14 @@ from dataclasses import replace
 
 from shardmerge.schemas.ddl.expressions import column_names
 from shardmerge.schemas.lattice.copied_columns import Merge
+from shardmerge.schemas.model.mysql_facts import NULL_DEFAULT
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.tables import (
     Check,
     Column,
     Index,
 )
-from shardmerge.schemas.records.events import (
-    Binding,
-    StatementKind,
-    TargetStatement,
-)
+from shardmerge.schemas.records.decisions import Binding, StatementKind, TargetStatement
 from shardmerge.schemas.target.dialects.dialect import (
     CannotRender,
     Dialect,
@@ -25,7 +22,6 @@ from shardmerge.schemas.target.dialects.dialect import (
 )
 
 from .diff_columns import (
-    NULL_DEFAULT,
     Step,
 )
 from .row_statements import (

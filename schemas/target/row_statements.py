@@ -17,10 +17,7 @@ from shardmerge.schemas.model.names import (
 )
 from shardmerge.schemas.model.origin import Origin
 from shardmerge.schemas.model.tables import Column
-from shardmerge.schemas.records.events import (
-    StatementKind,
-    TargetStatement,
-)
+from shardmerge.schemas.records.decisions import StatementKind, TargetStatement
 from shardmerge.schemas.target.dialects.dialect import Dialect
 
 

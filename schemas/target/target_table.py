@@ -10,18 +10,20 @@ from shardmerge.schemas.lattice.joined import (
     JoinedColumn,
     JoinedTable,
 )
+from shardmerge.schemas.model.mysql_facts import (
+    MAX_NAME_CHARACTERS,
+    NULL_DEFAULT,
+)
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import (
     Check,
     Column,
-    Default,
-    DefaultKind,
     Index,
     IndexKind,
     IndexPart,
     TableSchema,
 )
-from shardmerge.schemas.records.events import TargetStatement
+from shardmerge.schemas.records.decisions import TargetStatement
 from shardmerge.schemas.target.dialects.dialect import (
     CannotRender,
     Dialect,
@@ -30,8 +32,7 @@ from shardmerge.schemas.target.dialects.dialect import (
 )
 from shardmerge.schemas.target.dialects.mysql_dialect import MYSQL_8
 
-NULL_DEFAULT = Default(DefaultKind.NULL)
-_MAX_TABLE_CHARACTERS = 64 - len("_chk_4294967295")
+_MAX_TABLE_CHARACTERS = MAX_NAME_CHARACTERS - len("_chk_4294967295")
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from shardmerge.schemas.pipeline.topics import (
     RowTopics,
     decision_key,
 )
-from shardmerge.schemas.records.events import (
+from shardmerge.schemas.records.decisions import (
     Decision,
     FixupKind,
     Outcome,

@@ -28,10 +28,7 @@ from shardmerge.schemas.ddl.grammar import (
 from shardmerge.schemas.model import mysql_text as mysql
 from shardmerge.schemas.model.errors import SourceError
 from shardmerge.schemas.model.tables import Column
-from shardmerge.schemas.records.events import (
-    StatementKind,
-    TargetStatement,
-)
+from shardmerge.schemas.records.decisions import StatementKind, TargetStatement
 
 from .decisions import StatementKey
 

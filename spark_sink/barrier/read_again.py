@@ -26,10 +26,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from shardmerge.schemas.model.names import ShardId
-from shardmerge.schemas.records.events import (
-    StatementKind,
-    TargetStatement,
-)
+from shardmerge.schemas.records.decisions import StatementKind, TargetStatement
 
 from .applied import (
     RowProgress,

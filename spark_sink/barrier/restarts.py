@@ -42,7 +42,7 @@ from shardmerge.schemas.model.names import (
     TargetTable,
 )
 from shardmerge.schemas.model.position import SourcePosition
-from shardmerge.schemas.records.events import Binding
+from shardmerge.schemas.records.decisions import Binding
 
 from .applied import RowProgress
 from .decisions import (

@@ -32,11 +32,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from shardmerge.schemas.model.names import ShardId
-from shardmerge.schemas.records.events import (
-    Binding,
-    StatementKind,
-    TargetStatement,
-)
+from shardmerge.schemas.records.decisions import Binding, StatementKind, TargetStatement
 
 from .applied import (
     RowProgress,

@@ -31,7 +31,7 @@ from shardmerge.schemas.model.origin import (
     origin_part,
 )
 from shardmerge.schemas.model.position import SourcePosition
-from shardmerge.schemas.records.events import Binding
+from shardmerge.schemas.records.decisions import Binding
 from shardmerge.schemas.target.row_statements import deletion
 
 from .applied import (

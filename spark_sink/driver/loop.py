@@ -35,7 +35,7 @@ from shardmerge.schemas.model.names import (
     ShardId,
     TargetTable,
 )
-from shardmerge.schemas.pipeline.file import Pipeline
+from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.spark_sink.barrier.applied import (
     Applied,
     CatchUp,

@@ -10,8 +10,8 @@ from shardmerge.schemas.model.names import (
     TargetTable,
 )
 from shardmerge.schemas.model.policies import RowsPolicy
-from shardmerge.schemas.pipeline.file import Pipeline
 from shardmerge.schemas.pipeline.routing import rule_of
+from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.spark_sink.barrier.applied import RowProgress
 from shardmerge.spark_sink.barrier.decisions import (
     Decisions,

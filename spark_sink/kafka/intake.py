@@ -15,8 +15,8 @@ from shardmerge.connectors.formats.avro_wire import RegistryUnreachable
 from shardmerge.connectors.kafka.record_formats import json_of_connectors
 from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.file import Pipeline
-from shardmerge.schemas.records.events import Decision
+from shardmerge.schemas.pipeline.settings import Pipeline
+from shardmerge.schemas.records.decisions import Decision
 from shardmerge.schemas.records.record_format import (
     AVRO,
     RecordFormat,

@@ -10,7 +10,7 @@ from confluent_kafka import KafkaException, Producer
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.pipeline.topics import MAX_RECORD_BYTES
-from shardmerge.schemas.records.events import SinkProgress
+from shardmerge.schemas.records.progress import SinkProgress
 from shardmerge.schemas.records.record_format import (
     AVRO,
     RecordFormat,

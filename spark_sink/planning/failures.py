@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from shardmerge.schemas.model.names import TargetTable
-from shardmerge.schemas.records.events import FailureProgress
+from shardmerge.schemas.records.progress import FailureProgress
 from shardmerge.spark_sink.barrier.partitions import Partition
 
 from .ranges import (

@@ -18,7 +18,7 @@ from shardmerge.schemas.pipeline.routing import (
     RoutingRule,
     rule_of,
 )
-from shardmerge.schemas.records.events import Binding
+from shardmerge.schemas.records.decisions import Binding
 from shardmerge.spark_sink.barrier.applied import RowProgress
 from shardmerge.spark_sink.barrier.decisions import (
     Decisions,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.pipeline.topics import row_topic
-from shardmerge.schemas.records.events import (
+from shardmerge.schemas.records.progress import (
     FailureProgress,
     ShardProgress,
     SinkProgress,

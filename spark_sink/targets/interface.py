@@ -18,7 +18,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from shardmerge.schemas.model.errors import TargetError
 from shardmerge.schemas.model.names import TargetTable
-from shardmerge.schemas.records.events import TargetStatement
+from shardmerge.schemas.records.decisions import TargetStatement
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.row_topics import RowTopic
 from shardmerge.spark_sink.planning.ranges import (

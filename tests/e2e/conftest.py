@@ -15,7 +15,7 @@ from shardmerge.schemas.model.origin import (
     OriginColumn,
     OriginPart,
 )
-from shardmerge.schemas.model.policies import RowsPolicy
+from shardmerge.schemas.model.policies import RoutePolicies, RowsPolicy
 from shardmerge.schemas.pipeline.routing import RoutingRule
 
 from .runner.cases import CASE_ROUTES, Pool, routes_of
@@ -41,8 +41,10 @@ ROUTES = (
         "shared_merged",
         "t",
         row_topic="shared.t",
-        origin=Origin((OriginColumn(OriginPart.SHARD, "_shard"),), in_keys=True),
-        on_drop=RowsPolicy.DELETE,
+        policies=RoutePolicies(
+            origin=Origin((OriginColumn(OriginPart.SHARD, "_shard"),), in_keys=True),
+            on_drop=RowsPolicy.DELETE,
+        ),
     ),
     RoutingRule(
         ".*",
@@ -50,7 +52,7 @@ ROUTES = (
         r"t_\d+",
         "placed_merged",
         "t",
-        origin=Origin((OriginColumn(OriginPart.POSITION, "_place"),)),
+        policies=RoutePolicies(origin=Origin((OriginColumn(OriginPart.POSITION, "_place"),))),
     ),
     # Databases of one test each; two rules that contradict each other for `clash_2`.
     RoutingRule(".*", r"(?P<test>(?:order|bad|plain)\w*)_app", r"t_\d+", r"\g<test>_merged", "t"),

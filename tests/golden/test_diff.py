@@ -20,7 +20,7 @@ from shardmerge.schemas.lattice.joined import (
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import TableSchema
-from shardmerge.schemas.records.events import TargetStatement
+from shardmerge.schemas.records.decisions import TargetStatement
 from shardmerge.schemas.target.dialects.dialects import dialect_of
 from shardmerge.schemas.target.diff import (
     CannotRender,

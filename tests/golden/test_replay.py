@@ -16,7 +16,7 @@ from shardmerge.agents.replay.text import (
 )
 from shardmerge.agents.replay.verify import verify
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.records.events import CommandKind
+from shardmerge.schemas.records.operator_commands import CommandKind
 from tests.recorded import Recorded, changed
 
 STEPS = Path(__file__).parent / "replay" / "steps.txt"

@@ -6,11 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from shardmerge.schemas.model.names import ShardId
-from shardmerge.schemas.records.events import (
-    Outcome,
-    StatementKind,
-    TargetStatement,
-)
+from shardmerge.schemas.records.decisions import Outcome, StatementKind, TargetStatement
 from shardmerge.spark_sink.barrier.decisions import (
     Decisions,
     Gate,

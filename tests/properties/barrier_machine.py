@@ -11,10 +11,8 @@ from shardmerge.schemas.ddl.changes import AlterTable
 from shardmerge.schemas.ddl.grammar import parse
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.policies import Mode
-from shardmerge.schemas.records.events import (
-    CommandKind,
-    Outcome,
-)
+from shardmerge.schemas.records.decisions import Outcome
+from shardmerge.schemas.records.operator_commands import CommandKind
 from shardmerge.spark_sink.barrier.decisions import Decisions
 from tests.properties.barrier_checks import check_cells, check_rows, check_statements
 from tests.properties.barrier_world import (

@@ -7,6 +7,7 @@ ones; what they stand between is a toy. ``barrier_machine`` plays in it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 from hypothesis.stateful import RuleBasedStateMachine
@@ -27,6 +28,7 @@ from shardmerge.schemas.model.origin import (
     Origin,
 )
 from shardmerge.schemas.model.policies import (
+    EARLIEST_POLICIES,
     ExistingRows,
     Mode,
     RenamePolicy,
@@ -39,15 +41,9 @@ from shardmerge.schemas.model.tables import (
 )
 from shardmerge.schemas.pipeline.routing import RoutingRule
 from shardmerge.schemas.pipeline.topics import RowTopics
-from shardmerge.schemas.records.events import (
-    ChangeId,
-    CommandKind,
-    Decision,
-    FixupKind,
-    OperatorCommand,
-    Outcome,
-    SchemaChange,
-)
+from shardmerge.schemas.records.decisions import Decision, FixupKind, Outcome
+from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
+from shardmerge.schemas.records.schema_changes import ChangeId, SchemaChange
 from shardmerge.spark_sink.barrier.decisions import Decisions
 from shardmerge.spark_sink.barrier.restarts import undone_upto
 from shardmerge.spark_sink.rows.folding.row_fold import is_behind
@@ -218,11 +214,18 @@ class BarrierWorld(RuleBasedStateMachine):
             # It is described anew: columns are the same by name.
             was = {c.name for c in before.columns}
             lineage = tuple(Lineage(c.name, c.name if c.name in was else "") for c in after.columns)
+        policies = replace(
+            EARLIEST_POLICIES,
+            mode=self.mode,
+            renames=self.renames,
+            origin=self.origin,
+            on_drop=self.on_drop,
+            existing_rows=self.existing_rows,
+        )
         tracked = SchemaChange(
             change, TARGET, shard, event.position, before, after, lineage,
             _actions(before, after, lineage), "",
-            snapshot=event.snapshot, mode=self.mode, renames=self.renames, origin=self.origin,
-            on_drop=self.on_drop, existing_rows=self.existing_rows, ts_ms=event.ts_ms,
+            snapshot=event.snapshot, policies=policies, ts_ms=event.ts_ms,
         )  # fmt: skip
         step = coordinator.decide(self.state, tracked)
         assert step.decision is not None

@@ -27,11 +27,8 @@ from shardmerge.schemas.model.policies import (
 )
 from shardmerge.schemas.model.tables import TableSchema
 from shardmerge.schemas.pipeline.routing import RoutingRule
-from shardmerge.schemas.records.events import (
-    CommandKind,
-    Decision,
-    FixupKind,
-)
+from shardmerge.schemas.records.decisions import Decision, FixupKind
+from shardmerge.schemas.records.operator_commands import CommandKind
 from shardmerge.spark_sink.barrier.decisions import Decisions
 from shardmerge.spark_sink.barrier.statements import bindings
 from tests.properties.barrier_machine import BarrierMachine

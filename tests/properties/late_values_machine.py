@@ -16,7 +16,7 @@ from shardmerge.schemas.ddl.grammar import parse
 from shardmerge.schemas.model.errors import SourceError
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.policies import ExistingRows
-from shardmerge.schemas.records.events import CommandKind
+from shardmerge.schemas.records.operator_commands import CommandKind
 from tests.properties.barrier_world import COLUMNS, SHARDS, VALUES
 from tests.properties.existing_rows_machine import MORE_DEFINITIONS, ExistingRowsMachine
 from tests.toy_target import CONTEXT

@@ -54,22 +54,16 @@ from shardmerge.schemas.model.policies import (
     Keyless,
     Mode,
     RenamePolicy,
+    RoutePolicies,
     RowsPolicy,
     TypePolicy,
 )
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.model.shard_columns import Lineage
 from shardmerge.schemas.model.tables import TableSchema
-from shardmerge.schemas.records.events import (
-    ChangeId,
-    CommandKind,
-    Decision,
-    OperatorCommand,
-    Outcome,
-    SchemaChange,
-    StatementKind,
-    TargetStatement,
-)
+from shardmerge.schemas.records.decisions import Decision, Outcome, StatementKind, TargetStatement
+from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
+from shardmerge.schemas.records.schema_changes import ChangeId, SchemaChange
 
 CONTEXT = ServerContext()
 TARGET = TargetTable("merged", "t")
@@ -242,7 +236,7 @@ class CoordinatorMachine(RuleBasedStateMachine):
             for column in (*columns, ORIGIN_NAME):
                 if shard in self.schemas and self.schemas[shard].column(column) is not None:
                     self._alter(shard, f"DROP COLUMN {column}")
-        if self.state.mode is Mode.PESSIMISTIC and self.state.skipping:
+        if self.state.policies.mode is Mode.PESSIMISTIC and self.state.skipping:
             return  # a shard whose change was skipped does not make it: the others wait for it
         assert not [s for s in self.schemas if s in self.state.held]
 
@@ -372,12 +366,16 @@ class CoordinatorMachine(RuleBasedStateMachine):
     @invariant()
     def nobody_is_held_when_all_final_schemas_are_equal(self) -> None:
         finals = [s.final for s in self.state.shards.values()]
-        if self.state.origin.columns and any(s.column(ORIGIN_NAME) for s in self.schemas.values()):
+        if self.state.policies.origin.columns and any(
+            s.column(ORIGIN_NAME) for s in self.schemas.values()
+        ):
             return  # no join has that name twice
         keyless = [f for f in finals if f and f.schema.primary_key is None]
-        if self.state.keyless is Keyless.REFUSE and keyless:
+        if self.state.policies.keyless is Keyless.REFUSE and keyless:
             return  # the target gets no rows without a key
-        if self.state.origin.position and any(s.primary_key is None for s in self.schemas.values()):
+        if self.state.policies.origin.position and any(
+            s.primary_key is None for s in self.schemas.values()
+        ):
             return  # what rows had a key before have no place to be told apart by
         if any(NEW_KEY in _key_of(schema) for schema in self.schemas.values()):
             return  # what the rows have in it may be unknown to the target
@@ -428,12 +426,19 @@ class CoordinatorMachine(RuleBasedStateMachine):
         actions: tuple[str, ...] = (),
     ) -> None:
         offset = len(self.log) + 1
+        policies = RoutePolicies(
+            mode=self.mode,
+            renames=self.renames,
+            origin=self.origin,
+            on_drop=self.on_drop,
+            existing_rows=self.existing_rows,
+            keyless=self.keyless,
+            types=self.types,
+        )
         change = SchemaChange(
             ChangeId(shard.source, offset), TARGET, shard,
             SourcePosition(0, "binlog.000001", offset * 10, 0),
-            self.schemas.get(shard), after, lineage, actions, "", mode=self.mode,
-            renames=self.renames, origin=self.origin, on_drop=self.on_drop,
-            existing_rows=self.existing_rows, keyless=self.keyless, types=self.types,
+            self.schemas.get(shard), after, lineage, actions, "", policies=policies,
         )  # fmt: skip
         self._take(change)
 
@@ -476,7 +481,7 @@ class CoordinatorMachine(RuleBasedStateMachine):
         A shard that comes back after it was taken out counts as a new one.
         """
         before = self.state.schema
-        accepts = state.existing_rows is ExistingRows.ACCEPT
+        accepts = state.policies.existing_rows is ExistingRows.ACCEPT
         if accepts or before is None or state.schema is None or before.column(NEW_KEY) is not None:
             return
         if NEW_KEY in _key_of(state.schema):

@@ -24,10 +24,7 @@ from shardmerge.schemas.model.tables import (
     DefaultKind,
     TableSchema,
 )
-from shardmerge.schemas.records.events import (
-    Decision,
-    Outcome,
-)
+from shardmerge.schemas.records.decisions import Decision, Outcome
 from shardmerge.spark_sink.barrier.decisions import (
     Decisions,
     StatementKey,

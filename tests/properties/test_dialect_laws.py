@@ -20,10 +20,7 @@ from shardmerge.schemas.lattice.join import (
 from shardmerge.schemas.lattice.joined import JoinedTable
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import TableSchema
-from shardmerge.schemas.records.events import (
-    StatementKind,
-    TargetStatement,
-)
+from shardmerge.schemas.records.decisions import StatementKind, TargetStatement
 from shardmerge.schemas.target.dialects.dialect import CannotRender
 from shardmerge.schemas.target.dialects.mysql_dialect import MySqlDialect
 from shardmerge.schemas.target.dialects.spark import SparkDialect

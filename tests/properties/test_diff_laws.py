@@ -15,14 +15,10 @@ from shardmerge.schemas.lattice.join import (
     join_tables,
 )
 from shardmerge.schemas.lattice.joined import JoinedTable
+from shardmerge.schemas.model.mysql_facts import zero_value
 from shardmerge.schemas.model.mysql_text import create_table
 from shardmerge.schemas.model.tables import TableSchema
-from shardmerge.schemas.model.zero_values import zero_value
-from shardmerge.schemas.records.events import (
-    Binding,
-    StatementKind,
-    TargetStatement,
-)
+from shardmerge.schemas.records.decisions import Binding, StatementKind, TargetStatement
 from shardmerge.schemas.target.diff import (
     CannotRender,
     diff,

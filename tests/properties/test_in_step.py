@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.model.types import ColumnType
-from shardmerge.schemas.records.events import Binding
+from shardmerge.schemas.records.decisions import Binding
 from shardmerge.spark_sink.barrier.applied import Watermarks
 from shardmerge.spark_sink.barrier.collation_keys import is_loose
 from shardmerge.spark_sink.barrier.partitions import (

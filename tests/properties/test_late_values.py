@@ -14,10 +14,8 @@ from shardmerge.schemas.model.policies import (
     Mode,
     RenamePolicy,
 )
-from shardmerge.schemas.records.events import (
-    CommandKind,
-    FixupKind,
-)
+from shardmerge.schemas.records.decisions import FixupKind
+from shardmerge.schemas.records.operator_commands import CommandKind
 from tests.properties.barrier_world import SHARDS, number_of
 from tests.properties.existing_rows_machine import ORIGINS
 from tests.properties.late_values_machine import LateValuesMachine

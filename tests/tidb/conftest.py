@@ -13,7 +13,7 @@ from shardmerge.local.servers.stack import (
     LocalStack,
     Ports,
 )
-from shardmerge.schemas.pipeline.file import Target
+from shardmerge.schemas.pipeline.settings import Target
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress
 from tests.integration.spark.conftest import way
 from tests.integration.spark.rig import Rig

@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from shardmerge.schemas.model.errors import TargetError
-from shardmerge.schemas.pipeline.file import Target
+from shardmerge.schemas.pipeline.settings import Target
 from shardmerge.spark_sink.targets.mysql.session import (
     MySqlAddress,
     MySqlSession,

@@ -11,7 +11,7 @@ import pytest
 
 from shardmerge.local.servers.stack import LocalStack
 from shardmerge.schemas.model.errors import TargetError
-from shardmerge.schemas.pipeline.file import Target
+from shardmerge.schemas.pipeline.settings import Target
 from shardmerge.spark_sink.planning.ranges import (
     RangeResult,
     RangeTask,

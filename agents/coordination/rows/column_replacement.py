@@ -12,10 +12,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
-from shardmerge.agents.coordination.state.target_state import (
-    ShardState,
-    TargetState,
-)
+from shardmerge.agents.coordination.state.shard_state import ShardState
+from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.schemas.effects.row_effects import (
     RowEffect,
     unknown_effects,
@@ -28,10 +26,8 @@ from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.policies import ExistingRows
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import Column
-from shardmerge.schemas.records.events import (
-    Decision,
-    SchemaChange,
-)
+from shardmerge.schemas.records.decisions import Decision
+from shardmerge.schemas.records.schema_changes import SchemaChange
 
 from .rereads import is_read_again
 
@@ -72,7 +68,7 @@ class Renewals:
                 anew = True
                 continue
             real = shard.table
-            if not is_read_again(state.existing_rows, name, real):
+            if not is_read_again(state.policies.existing_rows, name, real):
                 return False
         return anew
 
@@ -101,7 +97,7 @@ def renewals(state: TargetState, change: SchemaChange, tracked: ShardSchema) -> 
         return Renewals(state.shards, {change.shard: set(tracked.ids)}, state.held)
     added = zip(tracked.ids, change.lineage, strict=False)
     now = {column_id for column_id, lineage in added if not lineage.before}
-    if is_late(known, state.existing_rows, change) and known.real is not None:
+    if is_late(known, state.policies.existing_rows, change) and known.real is not None:
         now |= _converted(known.real.columns, tracked.columns)
     return Renewals(state.shards, {change.shard: now}, state.held)
 

@@ -18,10 +18,7 @@ from shardmerge.schemas.effects.added_column_values import fill_text
 from shardmerge.schemas.effects.row_effects import RowEffect
 from shardmerge.schemas.effects.value_changes import keeps_values
 from shardmerge.schemas.model.names import ShardId
-from shardmerge.schemas.records.events import (
-    StatementKind,
-    TargetStatement,
-)
+from shardmerge.schemas.records.decisions import StatementKind, TargetStatement
 
 
 def left_over(

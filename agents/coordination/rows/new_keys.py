@@ -17,10 +17,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from shardmerge.agents.coordination.state.target_state import (
-    ShardState,
-    TargetState,
-)
+from shardmerge.agents.coordination.state.shard_state import ShardState
+from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.schemas.effects.added_column_values import (
     UNKNOWN,
     fill_text,
@@ -60,7 +58,7 @@ class UnknownKey:
         Rows of shards that left cannot: nobody knows them by the new key. Nor those of a target
         that does not follow its shards: it would get them under the key that it keeps.
         """
-        follows = state.propagates and state.existing_rows is ExistingRows.REREAD
+        follows = state.propagates and state.policies.existing_rows is ExistingRows.REREAD
         if not follows or state.departed_rows:
             return False
         shards = (state.shards[name] for name in self.shards)
@@ -87,7 +85,7 @@ def unknown_key(
         renewals: What is known of the shards' rows. Looks at all shards when a column of the key
             is new in the target.
     """
-    if state.schema is None or state.existing_rows is ExistingRows.ACCEPT:
+    if state.schema is None or state.policies.existing_rows is ExistingRows.ACCEPT:
         return None
     parts = {item.id: item.column for item in after if item.id in key}
     new = parts.keys() - {item.id for item in before}

@@ -13,10 +13,7 @@ from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.policies import ExistingRows
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import TableSchema
-from shardmerge.schemas.records.events import (
-    Fixup,
-    FixupKind,
-)
+from shardmerge.schemas.records.decisions import Fixup, FixupKind
 
 READ_AGAIN = (FixupKind.SNAPSHOT, FixupKind.RELOAD, FixupKind.WHOLE)
 """The fix-ups by which all rows of a table come again."""

@@ -28,11 +28,8 @@ from shardmerge.agents.coordination.target_moves import (
 )
 from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.model.names import ShardId
-from shardmerge.schemas.records.events import (
-    Fixup,
-    FixupKind,
-    OperatorCommand,
-)
+from shardmerge.schemas.records.decisions import Fixup, FixupKind
+from shardmerge.schemas.records.operator_commands import OperatorCommand
 from shardmerge.schemas.records.reloads import (
     Reload,
     reloads_in,
@@ -53,7 +50,7 @@ def with_mates(state: TargetState, fixups: Sequence[Fixup]) -> list[Fixup]:
         fixups: At most one for each shard.
     """
     wholes = [fixup for fixup in fixups if fixup.kind is FixupKind.WHOLE]
-    if not wholes or state.origin.tells_shards_apart:
+    if not wholes or state.policies.origin.tells_shards_apart:
         return sorted(fixups, key=_shard)
     why = ""
     if state.departed_rows:

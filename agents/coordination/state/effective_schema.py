@@ -29,11 +29,10 @@ from shardmerge.schemas.lattice.type_join import (
     joined_type,
     value_type,
 )
+from shardmerge.schemas.model.mysql_facts import NULL_DEFAULT
 from shardmerge.schemas.model.tables import (
     Check,
     Column,
-    Default,
-    DefaultKind,
     ForeignKey,
     Index,
     IndexKind,
@@ -44,7 +43,7 @@ Part: TypeAlias = Column | Index | Check | ForeignKey
 _KEY = ("index", "primary")
 
 
-def counted(schema: ShardSchema, actual: ShardSchema, counts: ShardSchema) -> ShardSchema:
+def effective_when(schema: ShardSchema, actual: ShardSchema, counts: ShardSchema) -> ShardSchema:
     """With which schema a shard counts after a change.
 
     Args:
@@ -154,7 +153,7 @@ def as_rows_fit(
         if item.id in elsewhere:
             del parts[column]
         elif item.column.is_required:
-            parts[column] = replace(item.column, nullable=True, default=Default(DefaultKind.NULL))
+            parts[column] = replace(item.column, nullable=True, default=NULL_DEFAULT)
     if why := _rows_lost(counts, actual, given_up):
         return why
     kept = constraints_of(actual, actual.by_name)
@@ -176,7 +175,7 @@ def _wide_enough(counts: Column, own: Column, types: TypeRules) -> Column | None
     default = counts.default and fitted_default(counts.default, kind)
     nullable = own.nullable or counts.nullable
     if nullable and default is None and counts.generated is None:
-        default = Default(DefaultKind.NULL)
+        default = NULL_DEFAULT
     return replace(counts, type=kind, nullable=nullable, default=default)
 
 

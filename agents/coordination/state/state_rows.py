@@ -35,41 +35,33 @@ from shardmerge.schemas.model.names import (
     ShardId,
     TargetTable,
 )
-from shardmerge.schemas.model.origin import (
-    NO_ORIGIN,
-    Origin,
-)
 from shardmerge.schemas.model.policies import (
-    ExistingRows,
-    Keyless,
-    Mode,
-    RenamePolicy,
-    TypePolicy,
+    EARLIEST_POLICIES,
+    RoutePolicies,
 )
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.model.tables import TableSchema
 from shardmerge.schemas.records.plain import (
+    FLAT,
     dump,
     from_plain,
     load,
 )
 
+from .shard_state import Hold, Made, Pending, ShardState
 from .target_state import (
-    Hold,
-    Made,
-    Pending,
-    ShardState,
     TargetState,
     assembled,
 )
 
-FORMAT = 9
+FORMAT = 10
 """Version of the rows; a change of it needs a reader of the older ones."""
-_READABLE = (2, 3, 4, 5, 6, 7, 8, 9)
+_READABLE = (2, 3, 4, 5, 6, 7, 8, 9, 10)
 """Format 2 knows neither changes that wait for a DDL lock nor what operators said, format 3 no
 origin columns, format 4 no renames by copying, format 5 no policies that an operator set, format 6
 not what came of changes that wait, format 7 not which types go together, format 8 neither tables
-that are to be read as a whole nor whether rows of shards that left stay."""
+that are to be read as a whole nor whether rows of shards that left stay, format 9 not what becomes
+of a dropped shard's rows. What a format does not know has its default in ``_StoredHeader``."""
 
 _PREFIX = b"state/"
 _RESTORE = (
@@ -204,41 +196,38 @@ def stored_state(
         copies=header.copies,
         fills=header.fills,
         seen=Map(seen),
-        mode=header.mode,
+        policies=header.route_policies,
         mode_is_set=header.mode_is_set,
-        renames=header.renames,
+        set_policies=header.policies,
         propagates=header.propagates,
-        existing_rows=header.existing_rows,
-        keyless=header.keyless,
-        types=header.types,
-        policies=header.policies,
         awaited=header.awaited,
         departed_rows=header.departed_rows,
         told=header.told,
-        origin=header.origin,
     )
     return assembled(state, shards)
 
 
 @dataclass(frozen=True, slots=True)
 class _StoredHeader:
+    """What the header's row holds.
+
+    Attributes:
+        route_policies: ``TargetState.policies``; each of them is a key of the row.
+        policies: ``TargetState.set_policies``.
+    """
+
     format: int
     version: int
     shards: int
     names: Mapping[str, str]
     generations: Mapping[str, int]
-    mode: Mode = Mode.OPTIMISTIC
+    route_policies: RoutePolicies = field(default=EARLIEST_POLICIES, metadata=FLAT)
     mode_is_set: bool = False
-    renames: RenamePolicy = RenamePolicy.MAP
     propagates: bool = True
     fills: Mapping[str, str] = field(default_factory=dict)
-    existing_rows: ExistingRows = ExistingRows.REREAD
     told: tuple[str, ...] = ()
-    origin: Origin = NO_ORIGIN
     copies: tuple[Copy, ...] = ()
     policies: Mapping[str, str] = field(default_factory=dict)
-    keyless: Keyless = Keyless.COUNT
-    types: TypePolicy = TypePolicy.PUBLISHED
     awaited: tuple[ShardId, ...] = ()
     departed_rows: bool = True
 
@@ -282,18 +271,13 @@ def _header(state: TargetState) -> _StoredHeader:
         len(state.shards),
         state.names,
         state.generations,
-        state.mode,
+        state.policies,
         state.mode_is_set,
-        state.renames,
         state.propagates,
         state.fills,
-        state.existing_rows,
         state.told,
-        state.origin,
         state.copies,
-        state.policies,
-        state.keyless,
-        state.types,
+        state.set_policies,
         state.awaited,
         state.departed_rows,
     )

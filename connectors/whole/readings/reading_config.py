@@ -22,10 +22,7 @@ from shardmerge.connectors.repair.schema_history.left_out import literal
 from shardmerge.schemas.ddl.changes import TableName
 from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.model.names import ShardId
-from shardmerge.schemas.pipeline.file import (
-    Pipeline,
-    Source,
-)
+from shardmerge.schemas.pipeline.settings import Pipeline, Source
 from shardmerge.schemas.pipeline.topics import (
     TopicSpec,
     connector_offsets,

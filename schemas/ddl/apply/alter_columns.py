@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 
 from shardmerge.schemas.ddl.canonical.literals import normal_literal
 from shardmerge.schemas.ddl.canonical.normalize import (
-    NULL_DEFAULT,
     normal_column,
 )
 from shardmerge.schemas.ddl.changes import (
@@ -26,6 +25,7 @@ from shardmerge.schemas.ddl.changes import (
 from shardmerge.schemas.ddl.expressions import rename_columns
 from shardmerge.schemas.ddl.grammar.definitions.types import BINARY_ATTRIBUTE
 from shardmerge.schemas.model.errors import UnsupportedDDL
+from shardmerge.schemas.model.mysql_facts import NULL_DEFAULT
 from shardmerge.schemas.model.server_context import ServerContext
 from shardmerge.schemas.model.shard_columns import Lineage
 from shardmerge.schemas.model.tables import (

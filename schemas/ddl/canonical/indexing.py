@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from shardmerge.schemas.model.charsets import max_bytes
+from shardmerge.schemas.model.mysql_facts import MAX_KEY_BYTES, SIZES_BYTES, VALUE_BYTES
 from shardmerge.schemas.model.tables import (
     Column,
     Index,
@@ -27,14 +28,11 @@ from .implicit_indexes import without_redundant
 _PREFIXABLE = frozenset({"char", "varchar", "binary", "varbinary", *TEXT_NAMES, *BLOB_NAMES})
 _UNBOUNDED = frozenset({*TEXT_NAMES, *BLOB_NAMES, *SPATIAL_NAMES})
 _SIZED = frozenset({"char", "varchar", "binary", "varbinary"})
-_BLOB_BYTES = (255, 65535, 16777215, 4294967295)
 _SPATIAL_BYTES = {"point": 25}
 """What MariaDB and MySQL 5.7 take for the size of a shape, other than that of any blob."""
 _WHOLE = (IndexKind.FULLTEXT, IndexKind.SPATIAL)
 """Indexes whose parts have no prefix."""
 _SPATIAL_HASH_BYTES = 8
-MAX_KEY_BYTES = 3072
-"""InnoDB's, with the row formats that are the default since 5.7."""
 _FUNCTIONAL = "functional_index"
 
 
@@ -199,12 +197,8 @@ def _whole_bytes(
 
 
 def _type_bytes(kind: ColumnType) -> int:
-    names = TEXT_NAMES if kind.name in TEXT_NAMES else BLOB_NAMES
-    return (
-        _BLOB_BYTES[names.index(kind.name)]
-        if kind.name in names
-        else _SPATIAL_BYTES.get(kind.name, _BLOB_BYTES[-1])
-    )
+    sizes = VALUE_BYTES | _SPATIAL_BYTES
+    return sizes.get(kind.name, SIZES_BYTES[-1])
 
 
 def _generated_name(parts: tuple[IndexPart, ...], taken: set[str], *, mariadb: bool) -> str:

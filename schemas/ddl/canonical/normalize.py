@@ -18,10 +18,15 @@ from shardmerge.schemas.model.charsets import (
     charset_of,
     max_bytes,
 )
+from shardmerge.schemas.model.mysql_facts import (
+    MAX_KEY_BYTES,
+    MAX_VARCHAR_BYTES,
+    NULL_DEFAULT,
+    size_index,
+)
 from shardmerge.schemas.model.server_context import ServerContext
 from shardmerge.schemas.model.tables import (
     Column,
-    Default,
     DefaultKind,
     Index,
     IndexKind,
@@ -39,7 +44,6 @@ from .constraints import (
     normal_foreign_keys,
 )
 from .indexing import (
-    MAX_KEY_BYTES,
     normal_indexes,
 )
 from .literals import normal_literal
@@ -49,15 +53,11 @@ from .timestamps import (
     zero_moment,
 )
 
-NULL_DEFAULT = Default(DefaultKind.NULL)
 _CHARSET_TYPES = frozenset({"char", "varchar", *TEXT_NAMES, "enum", "set"})
 _BINARY_FORMS = {
     "char": "binary", "varchar": "varbinary", "tinytext": "tinyblob", "text": "blob",
     "mediumtext": "mediumblob", "longtext": "longblob",
 }  # fmt: skip
-_SIZES = (0xFF, 0xFFFF, 0xFFFFFF)
-"""Bytes that tiny, plain and medium text and blob columns hold."""
-_MAX_VARCHAR_BYTES = 65535
 _MYISAM_KEY_BYTES = 1000
 _WITHOUT_FOREIGN_KEYS = frozenset({"MYISAM", "ARIA", "MEMORY", "HEAP", "ARCHIVE", "CSV"})
 """Engines that read a foreign key and forget it; its index they keep."""
@@ -265,7 +265,7 @@ def normal_type(
         return _sized(kind, BLOB_NAMES, kind.length)
     if name == "tinyint" and kind.length is not None and kind.unsigned:
         return replace(kind, length=None)
-    if name == "varbinary" and (kind.length or 0) > _MAX_VARCHAR_BYTES:
+    if name == "varbinary" and (kind.length or 0) > MAX_VARCHAR_BYTES:
         return _sized(ColumnType("blob"), BLOB_NAMES, kind.length)
     if name not in _CHARSET_TYPES:
         # A collation that was written for another type says nothing.
@@ -279,7 +279,7 @@ def normal_type(
     if name in TEXT_NAMES and length is not None:
         sized = _sized(kind, TEXT_NAMES, length * max_bytes(own))
         return replace(sized, charset=own, collation=own_collation)
-    if name == "varchar" and (length or 0) * max_bytes(own) > _MAX_VARCHAR_BYTES:
+    if name == "varchar" and (length or 0) * max_bytes(own) > MAX_VARCHAR_BYTES:
         sized = _sized(kind, TEXT_NAMES, (length or 0) * max_bytes(own))
         return replace(sized, charset=own, collation=own_collation)
     if own == kind.charset and own_collation == kind.collation:
@@ -321,8 +321,7 @@ def converted_column(column: Column, kind: ColumnType) -> Column:
 def _sized(kind: ColumnType, names: tuple[str, ...], size_bytes: int | None) -> ColumnType:
     if size_bytes is None:
         return kind
-    place = next((i for i, limit in enumerate(_SIZES) if size_bytes <= limit), len(_SIZES))
-    return replace(kind, name=names[place], length=None)
+    return replace(kind, name=names[size_index(size_bytes)], length=None)
 
 
 def _primary_key_columns(

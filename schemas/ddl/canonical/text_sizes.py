@@ -11,14 +11,11 @@ Source: measured on MySQL 8.0.15 and 9.7; 5.7 and MariaDB take the class that is
 from __future__ import annotations
 
 from shardmerge.schemas.model.charsets import max_bytes
+from shardmerge.schemas.model.mysql_facts import SIZES_BYTES, VALUE_BYTES
 from shardmerge.schemas.model.types import (
-    BLOB_NAMES,
-    TEXT_NAMES,
     ColumnType,
 )
 
-_CLASS_BYTES = (0xFF, 0xFFFF, 0xFFFFFF, 0xFFFFFFFF)
-_LARGE = _CLASS_BYTES[-1]
 _WIDEST_NUMBER = 24
 """Characters of the longest number or moment whose type says no length."""
 
@@ -30,9 +27,8 @@ def expected_characters(kind: ColumnType) -> int:
 
 def _length(kind: ColumnType) -> int:
     name = kind.name
-    for names in (TEXT_NAMES, BLOB_NAMES):
-        if name in names:
-            return _CLASS_BYTES[names.index(name)]
+    if name in VALUE_BYTES:
+        return VALUE_BYTES[name]
     if name == "enum":
         return max(map(len, kind.elements))
     if name == "set":
@@ -45,4 +41,4 @@ def _length(kind: ColumnType) -> int:
         return kind.length or _WIDEST_NUMBER
     if name in ("char", "varchar", "binary", "varbinary", "bit"):
         return kind.length or 1
-    return _LARGE
+    return SIZES_BYTES[-1]

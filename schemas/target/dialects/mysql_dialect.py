@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from shardmerge.schemas.lattice.type_join import value_type
 from shardmerge.schemas.model import mysql_text as mysql
+from shardmerge.schemas.model.mysql_facts import MAX_KEY_BYTES, MAX_ROW_BYTES
 from shardmerge.schemas.model.names import (
     TargetTable,
     quote_identifier,
@@ -60,8 +61,6 @@ from .mysql_rows import (
     row_value,
 )
 from .mysql_sizes import (
-    MAX_KEY_BYTES,
-    MAX_ROW_BYTES,
     key_bytes,
     row_bytes,
 )

@@ -18,6 +18,10 @@ from shardmerge.schemas.ddl.expressions import canonical
 from shardmerge.schemas.ddl.grammar.definitions.defaults import default_value as read_default
 from shardmerge.schemas.ddl.grammar.tokens.lexer import Cursor
 from shardmerge.schemas.ddl.volatile_defaults import volatile_default
+from shardmerge.schemas.model.mysql_facts import (
+    NULL_DEFAULT,
+    zero_value,
+)
 from shardmerge.schemas.model.server_context import ServerContext
 from shardmerge.schemas.model.tables import (
     Column,
@@ -31,7 +35,6 @@ from shardmerge.schemas.model.types import (
     TEXT_NAMES,
     ColumnType,
 )
-from shardmerge.schemas.model.zero_values import zero_value
 
 from .collations import fit_collation
 from .dialect import (
@@ -50,7 +53,6 @@ from .features import (
     missing_function,
 )
 
-NULL_DEFAULT = Default(DefaultKind.NULL)
 _ASCII_FORMS = {"uuid": ("char", 36), "inet4": ("varchar", 15), "inet6": ("varchar", 39)}
 """Types of MariaDB as the strings that they are sent as."""
 _WITHOUT_LITERALS = frozenset({*TEXT_NAMES, *BLOB_NAMES, "json"})

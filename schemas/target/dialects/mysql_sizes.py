@@ -18,10 +18,6 @@ from shardmerge.schemas.model.tables import (
 )
 from shardmerge.schemas.model.types import ColumnType
 
-MAX_ROW_BYTES = 65_535
-"""Of all columns but the values of text, blob and JSON, which stand elsewhere."""
-MAX_KEY_BYTES = 3_072
-"""Of an index entry, in pages of 16 KiB."""
 _CHARACTER_BYTES = {"utf8mb4": 4, "utf8mb3": 3, "ucs2": 2, "utf16": 4, "utf32": 4}
 _FIXED = {
     "tinyint": 1, "smallint": 2, "mediumint": 3, "int": 4, "bigint": 8, "float": 4, "double": 8,

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from shardmerge.schemas.model.mysql_facts import NULL_DEFAULT
 from shardmerge.schemas.model.names import (
     TargetTable,
     quote_identifier,
@@ -21,7 +22,6 @@ from shardmerge.schemas.model.tables import (
     Check,
     Column,
     Default,
-    DefaultKind,
     Index,
     TableSchema,
 )
@@ -47,8 +47,6 @@ from .spark_types import (
     type_notes,
 )
 from .sql_translation import to_spark
-
-NULL_DEFAULT = Default(DefaultKind.NULL)
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ _PLAIN = {
     "json": "string", "uuid": "string", "inet4": "string", "inet6": "string", "vector": "binary",
 }  # fmt: skip
 _ZERO_DATES = frozenset({"date", "datetime", "timestamp"})
-_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)\Z")
+_DECIMAL = re.compile(r"decimal\((\d+), ?(\d+)\)\Z")
 _LAST_BIT_OF_LONG = 63
 
 
@@ -74,8 +74,13 @@ def type_notes(kind: ColumnType) -> tuple[str, ...]:
 
 
 def can_widen(before: str, after: str) -> bool:
-    """Whether Iceberg changes one Spark type to another in place, without writing rows anew."""
-    if (before, after) in (("int", "bigint"), ("float", "double")):
+    """Whether Iceberg changes one type to another in place, without writing rows anew.
+
+    Args:
+        before: Spark's or Iceberg's name of a primitive type.
+        after: Another one, by the same naming.
+    """
+    if (before, after) in (("int", "bigint"), ("int", "long"), ("float", "double")):
         return True
     a, b = _DECIMAL.match(before), _DECIMAL.match(after)
     return bool(a and b and a[2] == b[2] and int(a[1]) < int(b[1]))

@@ -1,4 +1,4 @@
-"""Expressions of MySQL as Spark SQL, and whether two of them are one.
+"""Expressions of MySQL as Spark SQL.
 
 sqlglot parses, and this module writes, node by node: what it does not know is refused, never
 passed through, since a function of the same name may count bytes here and characters there.
@@ -18,82 +18,28 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from shardmerge.schemas.ddl.expressions import column_names
 from shardmerge.schemas.model.names import quote_identifier
 
 from .dialect import CannotRender
-
-__all__ = ["is_same_expression", "named_columns", "to_spark"]
+from .spark_functions import (
+    ARGUMENTS,
+    BINARY,
+    BY_NAME,
+    CALLS,
+    CASTS,
+    DATE_FORMATS,
+    DIVISIONS,
+    FLAGS,
+    MAX_DIGITS,
+    NOT_MYSQL,
+    NOW,
+    PARTS,
+    PREDICATES,
+    STRINGS_AND_INTEGERS,
+    UNITS,
+)
 
 _HINT = "the target keeps the shards' values as they come, it does not compute them"
-_BINARY: dict[type[exp.Expression], str] = {
-    exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.EQ: "=", exp.NEQ: "<>", exp.GT: ">",
-    exp.GTE: ">=", exp.LT: "<", exp.LTE: "<=", exp.NullSafeEQ: "<=>",
-}  # fmt: skip
-_DIVISIONS: dict[type[exp.Expression], str] = {exp.Div: "/", exp.IntDiv: "DIV", exp.Mod: "%"}
-_PREDICATES = (
-    exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.And, exp.Or, exp.Not,
-    exp.Xor, exp.Is, exp.In, exp.Between, exp.Like, exp.Escape, exp.RegexpLike, exp.Boolean,
-)  # fmt: skip
-_CALLS: dict[type[exp.Expression], str] = {
-    exp.Concat: "concat", exp.ConcatWs: "concat_ws", exp.Coalesce: "coalesce",
-    exp.Nullif: "nullif", exp.Left: "left", exp.Right: "right", exp.Lower: "lower",
-    exp.Upper: "upper", exp.Replace: "replace", exp.Reverse: "reverse", exp.Repeat: "repeat",
-    exp.Hex: "hex", exp.Unhex: "unhex", exp.MD5: "md5", exp.SHA: "sha1", exp.SHA2: "sha2",
-    exp.Abs: "abs", exp.Ceil: "ceiling", exp.Floor: "floor", exp.Round: "round", exp.Pow: "power",
-    exp.Sqrt: "sqrt", exp.Ln: "ln", exp.Log: "log", exp.Sign: "sign", exp.Year: "year",
-    exp.Month: "month", exp.DayOfMonth: "dayofmonth", exp.DayOfWeek: "dayofweek",
-    exp.DayOfYear: "dayofyear", exp.Quarter: "quarter", exp.Hour: "hour", exp.Minute: "minute",
-    exp.Second: "second", exp.LastDay: "last_day", exp.DateDiff: "datediff", exp.Ascii: "ascii",
-    exp.SubstringIndex: "substring_index", exp.Uuid: "uuid", exp.Rand: "rand",
-    exp.CurrentDate: "current_date",
-}  # fmt: skip
-_ARGUMENTS = ("this", "expression", "expressions", "replacement", "times", "length", "decimals",
-              "delimiter", "count")  # fmt: skip
-"""Arguments of ``_CALLS`` in the order of both languages."""
-_FLAGS = frozenset({"safe", "coalesce", "date_part_boundary", "binary", "kind"})
-"""Arguments that say nothing that Spark's function does not do."""
-_BY_NAME = {"weekday": "weekday", "crc32": "crc32", "find_in_set": "find_in_set"}
-_NOW = frozenset({"now", "current_timestamp", "localtime", "localtimestamp"})
-_UNITS = frozenset({"SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "YEAR"})
-_PARTS = _UNITS | {"QUARTER"}
-_DATE_FORMATS = {
-    "%Y": "yyyy", "%y": "yy", "%m": "MM", "%-m": "M", "%B": "MMMM", "%b": "MMM", "%d": "dd",
-    "%-d": "d", "%H": "HH", "%-H": "H", "%I": "hh", "%-I": "h", "%M": "mm", "%S": "ss",
-    "%f": "SSSSSS", "%j": "DDD", "%p": "a", "%a": "EEE", "%A": "EEEE", "%%": "%",
-}  # fmt: skip
-"""By the names of strftime, which sqlglot gives MySQL's."""
-_NOT_MYSQL = re.compile(r"\bdate_format\(.*%[-AB]")
-"""Letters that MySQL takes for themselves, and that would be read as strftime's."""
-_CASTS = {"BIGINT": "bigint", "UBIGINT": "decimal(20,0)", "DATE": "date", "DOUBLE": "double",
-          "FLOAT": "float", "DATETIME": "timestamp_ntz", "TIMESTAMP": "timestamp_ntz"}  # fmt: skip
-_MAX_DIGITS = 38
-_STRINGS_AND_INTEGERS = (
-    exp.Substring, exp.SubstringIndex, exp.Left, exp.Right, exp.Trim, exp.Concat, exp.ConcatWs,
-    exp.Replace, exp.Literal, exp.Floor, exp.Ceil, exp.IntDiv, exp.Length, exp.Year, exp.Month,
-    exp.DayOfMonth, exp.Quarter, exp.Hour, exp.Minute, exp.Second, exp.DateDiff, exp.EQ, exp.GT,
-    exp.LT, exp.GTE, exp.LTE, exp.NEQ, exp.And, exp.Or, exp.Not, exp.Is, exp.In,
-)  # fmt: skip
-
-
-def is_same_expression(a: str, b: str) -> bool:
-    """Whether two expressions are one but for formatting: spaces, parentheses, letter case.
-
-    Args:
-        a: A MySQL expression; it need not be canonical.
-        b: Another one.
-    """
-    if a == b:
-        return True
-    try:
-        return _shape(_parsed(a)) == _shape(_parsed(b))
-    except SqlglotError:
-        return False
-
-
-def named_columns(text: str) -> tuple[str, ...]:
-    """The columns that a canonical expression names, in order, without repeats."""
-    return column_names(text)
 
 
 def to_spark(text: str, *, as_value: bool = False) -> str | CannotRender:
@@ -107,7 +53,7 @@ def to_spark(text: str, *, as_value: bool = False) -> str | CannotRender:
     Returns:
         The Spark text, or why Spark has none that gives the same value.
     """
-    if _NOT_MYSQL.search(text):
+    if NOT_MYSQL.search(text):
         return CannotRender(f"a date format in ({text}) is none of MySQL's", _HINT)
     try:
         tree = _parsed(text)
@@ -127,41 +73,27 @@ def _parsed(text: str) -> exp.Expression:
     return found
 
 
-def _shape(node: object) -> object:
-    """The tree as nested tuples, without parentheses, names in lower case."""
-    while isinstance(node, exp.Paren):
-        node = node.this
-    if isinstance(node, exp.Identifier):
-        return node.name.lower()
-    if isinstance(node, exp.Expression):
-        parts = ((key, _shape(value)) for key, value in node.args.items() if value)
-        return type(node).__name__, *sorted(parts, key=lambda part: part[0])
-    if isinstance(node, list):
-        return tuple(map(_shape, node))
-    return node
-
-
 def _write(node: exp.Expression) -> str:
     kind = type(node)
-    if kind in _BINARY:
-        return f"({_value(node.this)} {_BINARY[kind]} {_value(node.expression)})"
-    if kind in _DIVISIONS:
+    if kind in BINARY:
+        return f"({_value(node.this)} {BINARY[kind]} {_value(node.expression)})"
+    if kind in DIVISIONS:
         # MySQL divides by zero to NULL, Spark to an error.
         divisor = _value(node.expression)
-        return f"({_value(node.this)} {_DIVISIONS[kind]} nullif({divisor}, 0))"
+        return f"({_value(node.this)} {DIVISIONS[kind]} nullif({divisor}, 0))"
     if kind in _WRITERS:
         return _WRITERS[kind](node)
-    if kind in _CALLS:
-        return _call(node, _CALLS[kind])
+    if kind in CALLS:
+        return _call(node, CALLS[kind])
     raise _Untranslatable(node.sql("mysql"))
 
 
 def _call(node: exp.Expression, name: str) -> str:
     arguments: list[str] = []
     for key, value in node.args.items():
-        if key in _FLAGS or value is None or value is False or value == []:
+        if key in FLAGS or value is None or value is False or value == []:
             continue
-        if key not in _ARGUMENTS:
+        if key not in ARGUMENTS:
             raise _Untranslatable(node.sql("mysql"))
         arguments += map(_value, value if isinstance(value, list) else [value])
     return f"{name}({', '.join(arguments)})"
@@ -170,7 +102,7 @@ def _call(node: exp.Expression, name: str) -> str:
 def _is_predicate(node: exp.Expression) -> bool:
     while isinstance(node, exp.Paren):
         node = node.this
-    return isinstance(node, _PREDICATES)
+    return isinstance(node, PREDICATES)
 
 
 def _value(node: exp.Expression) -> str:
@@ -314,7 +246,7 @@ def _inner(node: exp.Expression) -> str:
 
 def _interval(node: exp.Expression) -> str:
     unit = str(node.args["unit"].name).upper()
-    if unit not in _UNITS:
+    if unit not in UNITS:
         raise _Untranslatable(f"an interval of {unit}")
     if not isinstance(node.this, exp.Literal) or not re.fullmatch(r"\d+", str(node.this.this)):
         raise _Untranslatable("an interval that is not a whole number")
@@ -328,9 +260,9 @@ def _date_format(node: exp.Expression) -> str:
     out = ""
     for match in re.finditer(r"(%-?.)|([^%]+)", layout.name, re.DOTALL):
         if match[1] is not None:
-            if match[1] not in _DATE_FORMATS:
+            if match[1] not in DATE_FORMATS:
                 raise _Untranslatable(f"the date format {match[1]}")
-            out += _DATE_FORMATS[match[1]]
+            out += DATE_FORMATS[match[1]]
         else:
             out += re.sub(r"[A-Za-z]+", r"'\g<0>'", match[2].replace("'", "''"))
     return f"date_format({_write(node.this)}, {_literal(exp.Literal.string(out))})"
@@ -338,14 +270,14 @@ def _date_format(node: exp.Expression) -> str:
 
 def _timestamp_difference(node: exp.Expression) -> str:
     unit = str(node.args["unit"].name).upper()
-    if unit not in _PARTS:
+    if unit not in PARTS:
         raise _Untranslatable(f"TIMESTAMPDIFF in {unit}")
     return f"timestampdiff({unit}, {_write(node.expression)}, {_write(node.this)})"
 
 
 def _extract(node: exp.Expression) -> str:
     part = node.this.name.upper()
-    if part not in _PARTS - {"WEEK", "SECOND"}:
+    if part not in PARTS - {"WEEK", "SECOND"}:
         raise _Untranslatable(f"EXTRACT of {part}")
     return f"extract({part} FROM {_write(node.expression)})"
 
@@ -357,7 +289,7 @@ def _cast(node: exp.Expression) -> str:
     value = _write(node.this)
     if name == "DECIMAL":
         digits, scale = [*(parameters or [10]), 0][:2]
-        if digits > _MAX_DIGITS:
+        if digits > MAX_DIGITS:
             raise _Untranslatable(f"decimal({digits},{scale})")
         return f"cast({value} as decimal({digits},{scale}))"
     if name == "CHAR":
@@ -369,9 +301,9 @@ def _cast(node: exp.Expression) -> str:
         raise _Untranslatable(f"datetime({parameters[0]})")
     if name in ("BIGINT", "UBIGINT"):
         return _cast_integer(node, name)
-    if name not in _CASTS:
+    if name not in CASTS:
         raise _Untranslatable(f"CAST AS {to.sql('mysql')}")
-    return f"cast({value} as {_CASTS[name]})"
+    return f"cast({value} as {CASTS[name]})"
 
 
 def _bits(node: exp.Expression) -> str:
@@ -388,23 +320,23 @@ def _cast_integer(node: exp.Expression, name: str) -> str:
     while isinstance(inner, exp.Paren):
         inner = inner.this
     is_json = isinstance(inner, exp.Anonymous) and str(inner.this).lower() == "json_unquote"
-    if not is_json and not isinstance(inner, _STRINGS_AND_INTEGERS):
+    if not is_json and not isinstance(inner, STRINGS_AND_INTEGERS):
         raise _Untranslatable("CAST AS SIGNED of what may be a number with decimals")
-    return f"cast({_write(node.this)} as {_CASTS[name]})"
+    return f"cast({_write(node.this)} as {CASTS[name]})"
 
 
 def _anonymous(node: exp.Expression) -> str:
     name = str(node.this).lower()
     arguments = node.expressions
-    if name in _NOW:
+    if name in NOW:
         return "current_timestamp()"
     if name == "json_unquote" and len(arguments) == 1:
         inner = arguments[0]
         if isinstance(inner, exp.JSONExtract) and not inner.expressions:
             path = inner.expression.sql("mysql")
             return f"get_json_object({_write(inner.this)}, {path})"
-    if name in _BY_NAME:
-        return f"{_BY_NAME[name]}({', '.join(map(_write, arguments))})"
+    if name in BY_NAME:
+        return f"{BY_NAME[name]}({', '.join(map(_write, arguments))})"
     raise _Untranslatable(f"{name}()")
 
 

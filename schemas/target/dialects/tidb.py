@@ -9,6 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from shardmerge.schemas.lattice.type_join import value_type
+from shardmerge.schemas.model.mysql_facts import (
+    MAX_KEY_BYTES,
+    NULL_DEFAULT,
+)
 from shardmerge.schemas.model.mysql_text import column_type
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.server_context import ServerContext
@@ -38,11 +42,9 @@ from .dialect import (
 )
 from .mysql_dialect import MySqlDialect
 from .mysql_fit import (
-    NULL_DEFAULT,
     without_default,
 )
 from .mysql_sizes import (
-    MAX_KEY_BYTES,
     key_bytes,
 )
 from .tidb_rules import (

@@ -13,13 +13,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from shardmerge.schemas.model.mysql_facts import VALUE_BYTES
 from shardmerge.schemas.model.types import (
     BINARY_NAMES,
-    BLOB_NAMES,
     INTEGER_NAMES,
     STRING_NAMES,
     TEMPORAL_NAMES,
-    TEXT_NAMES,
     ColumnType,
 )
 
@@ -27,9 +26,6 @@ _MOMENTS = frozenset({"date", "datetime", "timestamp"})
 _LISTS = frozenset({"enum", "set"})
 _FRACTIONS = frozenset({"decimal", "float", "double"})
 _STRINGS = frozenset({*STRING_NAMES, *BINARY_NAMES})
-_TEXT_LENGTHS = dict(zip(TEXT_NAMES, (0xFF, 0xFFFF, 0xFFFFFF, 0xFFFFFFFF), strict=True)) | dict(
-    zip(BLOB_NAMES, (0xFF, 0xFFFF, 0xFFFFFF, 0xFFFFFFFF), strict=True)
-)
 _FAMILIES = (INTEGER_NAMES, ("float", "double"), STRING_NAMES, BINARY_NAMES)
 _UNCAST = frozenset({*TEMPORAL_NAMES, *_LISTS, "bit", "json"})
 OURS = "ours: a shard's rows are not read again for a MODIFY that every server carries out alike"
@@ -149,7 +145,7 @@ def _storage(kind: ColumnType) -> str:
 
 
 def _length(kind: ColumnType) -> int:
-    return _TEXT_LENGTHS.get(kind.name, kind.length or 0)
+    return VALUE_BYTES.get(kind.name, kind.length or 0)
 
 
 def _is_same_order(one: str, other: str) -> bool:

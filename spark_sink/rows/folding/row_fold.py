@@ -31,7 +31,7 @@ from shardmerge.schemas.model.position import (
     BEGINNING,
     SourcePosition,
 )
-from shardmerge.schemas.records.events import Binding
+from shardmerge.schemas.records.decisions import Binding
 from shardmerge.spark_sink.planning.ranges import (
     RowHold,
     ShardStream,

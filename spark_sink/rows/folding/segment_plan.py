@@ -20,7 +20,7 @@ from shardmerge.schemas.pipeline.row_conditions import (
     column_names,
     condition_on,
 )
-from shardmerge.schemas.records.events import Binding
+from shardmerge.schemas.records.decisions import Binding
 from shardmerge.spark_sink.planning.ranges import (
     Segment,
     ShardStream,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from shardmerge.schemas.model.mysql_facts import zero_value
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import (
     Column,
@@ -18,7 +19,6 @@ from shardmerge.schemas.model.types import (
     BLOB_NAMES,
     TEXT_NAMES,
 )
-from shardmerge.schemas.model.zero_values import zero_value
 
 from .columns import (
     Form,

@@ -20,10 +20,7 @@ from shardmerge.schemas.model.errors import (
     TargetError,
 )
 from shardmerge.schemas.model.names import TargetTable
-from shardmerge.schemas.records.events import (
-    StatementKind,
-    TargetStatement,
-)
+from shardmerge.schemas.records.decisions import StatementKind, TargetStatement
 from shardmerge.spark_sink.process.failpoints import reach
 from shardmerge.spark_sink.targets.iceberg.texts.ddl import (
     AlterTable,

@@ -18,7 +18,7 @@ from shardmerge.schemas.model.names import (
     TargetTable,
     quote_identifier,
 )
-from shardmerge.schemas.pipeline.file import Pipeline
+from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.spark_sink.process.settings import SinkSettings
 
 from .store import IcebergStore

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pyspark
 
 from shardmerge.connectors.kafka.registry import RegistryAddress
-from shardmerge.schemas.pipeline.file import Pipeline
+from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.pipeline.spark_catalog import SparkCatalog
 from shardmerge.spark_sink.process.settings import SinkSettings
 from shardmerge.spark_sink.process.spark_session import (

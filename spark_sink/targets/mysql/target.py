@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shardmerge.connectors.kafka.registry import RegistryAddress
-from shardmerge.schemas.pipeline.file import Pipeline
+from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.spark_sink.process.settings import SinkSettings
 from shardmerge.spark_sink.targets.mysql.ddl.journal import Journal
 from shardmerge.spark_sink.targets.mysql.tasks.batches import BatchRunner
@@ -31,7 +31,7 @@ class MySqlTarget:
             registry=RegistryAddress.of(pipeline.kafka),
         ).for_kind(target.kind)
         self._online_ddl = pipeline.sink.online_ddl
-        self._told_by = {c.name for route in pipeline.routes for c in route.origin.columns}
+        self._told_by = {c.name for route in pipeline.routes for c in route.policies.origin.columns}
         self._session = self._new_session()
         self.state = self._control_on(self._session)
         self.batches = BatchRunner(settings, self.config, pipeline.sink.spark_min_records)

@@ -30,7 +30,7 @@ from shardmerge.local.line import (
 )
 from shardmerge.schemas.model.errors import ShardMergeError
 from shardmerge.schemas.model.names import quote_identifier
-from shardmerge.schemas.pipeline.file import Target
+from shardmerge.schemas.pipeline.settings import Target
 from shardmerge.spark_sink.targets.mysql.session import (
     MySqlAddress,
     MySqlSession,

@@ -24,8 +24,10 @@ from shardmerge.schemas.model.origin import (
     OriginPart,
 )
 from shardmerge.schemas.model.policies import (
+    DEFAULT_POLICIES,
     Mode,
     RenamePolicy,
+    RoutePolicies,
     RowsPolicy,
 )
 from shardmerge.schemas.pipeline.routing import RoutingRule
@@ -39,22 +41,24 @@ WANTED = "a <> 'other'"
 """The rows that are merged of shards some of whose rows and columns are left out."""
 
 
-def _route(prefix: str, mode: Mode, **options: Any) -> RoutingRule:
+OF_SHARD = RoutePolicies(
+    origin=Origin((OriginColumn(OriginPart.SHARD, SHARD_COLUMN),), in_keys=True),
+    on_drop=RowsPolicy.DELETE,
+)
+"""The policies of targets that know which shard a row is of."""
+
+
+def _route(prefix: str, policies: RoutePolicies = DEFAULT_POLICIES, **options: Any) -> RoutingRule:
     case = rf"(?P<case>{prefix}\d+)_app[12]"
-    return RoutingRule(".*", case, "t_.*", r"\g<case>_merged", "t", mode, **options)
+    return RoutingRule(".*", case, "t_.*", r"\g<case>_merged", "t", policies=policies, **options)
 
 
 _RENAMES = {RenamePolicy.MAP: "sc", RenamePolicy.HOLD: "sh", RenamePolicy.COPY: "sy"}
 CASE_ROUTES = (
-    *(_route(prefix, Mode.OPTIMISTIC, renames=policy) for policy, prefix in _RENAMES.items()),
-    _route("sp", Mode.PESSIMISTIC),
-    _route("sl", Mode.OPTIMISTIC, leave_out="secret.*", where=WANTED),
-    _route(
-        "so",
-        Mode.OPTIMISTIC,
-        origin=Origin((OriginColumn(OriginPart.SHARD, SHARD_COLUMN),), in_keys=True),
-        on_drop=RowsPolicy.DELETE,
-    ),
+    *(_route(prefix, RoutePolicies(renames=policy)) for policy, prefix in _RENAMES.items()),
+    _route("sp", RoutePolicies(mode=Mode.PESSIMISTIC)),
+    _route("sl", leave_out="secret.*", where=WANTED),
+    _route("so", OF_SHARD),
     RoutingRule(".*", r"(?P<own>sn\d+_app[12])", "(?P<table>t_.*)", r"\g<own>", r"\g<table>"),
 )
 """One rule for all scenarios of a kind: each has databases, and so a target, of its own."""
@@ -150,14 +154,14 @@ def routes_of(scenarios: Sequence[Scenario]) -> tuple[RoutingRule, ...]:
         database, table = scenario.target.split(".")
         case = rf"(?P<case>su{place}_\d+)_(?:{databases})"
         mode = Mode.PESSIMISTIC if scenario.mode == Mode.PESSIMISTIC else Mode.OPTIMISTIC
-        options: dict[str, Any] = {"renames": scenario.renames}
-        if scenario.shard_column:
-            origin = Origin((OriginColumn(OriginPart.SHARD, SHARD_COLUMN),), in_keys=True)
-            options |= {"origin": origin, "on_drop": RowsPolicy.DELETE}
-        if scenario.leave_out:
-            options |= {"leave_out": "secret.*", "where": WANTED}
+        policies = OF_SHARD if scenario.shard_column else DEFAULT_POLICIES
+        policies = replace(policies, mode=mode, renames=scenario.renames)
+        options: dict[str, Any] = (
+            {"leave_out": "secret.*", "where": WANTED} if scenario.leave_out else {}
+        )
         target = rf"\g<case>_{database}"
-        found.append(RoutingRule(".*", case, scenario.route.tables, target, table, mode, **options))
+        tables = scenario.route.tables
+        found.append(RoutingRule(".*", case, tables, target, table, policies=policies, **options))
     return tuple(found)
 
 

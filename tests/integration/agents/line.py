@@ -24,8 +24,8 @@ from shardmerge.agents.handling.effects import (
     SourceRecord,
 )
 from shardmerge.agents.handling.handlers import (
-    CoordinatorFold,
-    TrackerFold,
+    CoordinatorHandler,
+    TrackerHandler,
 )
 from shardmerge.connectors.kafka.topics_admin import create_topics
 from shardmerge.local.servers.processes import (
@@ -40,11 +40,9 @@ from shardmerge.schemas.model.policies import Mode
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.records import codec
-from shardmerge.schemas.records.events import (
-    Decision,
-    SchemaChange,
-)
+from shardmerge.schemas.records.decisions import Decision
 from shardmerge.schemas.records.record_format import RecordFormat
+from shardmerge.schemas.records.schema_changes import SchemaChange
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.offsets import OffsetReader
 
@@ -360,7 +358,7 @@ class Line:
         ddl = topics.ddl(self.pipeline).name
         log = self.written(topics.schema_log(self.pipeline).name)
         tracked = {
-            name: _fold(TrackerFold(self.pipeline), name, 0, self.written(name))
+            name: _fold(TrackerHandler(self.pipeline), name, 0, self.written(name))
             for name in self.sources
         }
         changes = [codec.decode(r.value) for r in log]
@@ -379,7 +377,7 @@ class Line:
         decided: dict[bytes, bytes] = {}
         for partition in sorted({r.partition for r in log}):
             records = [r for r in log if r.partition == partition]
-            for send in _fold(CoordinatorFold(self.pipeline), "log", partition, records):
+            for send in _fold(CoordinatorHandler(self.pipeline), "log", partition, records):
                 if send.topic == ddl:
                     decided[send.key] = send.value
         for name in self.sources:

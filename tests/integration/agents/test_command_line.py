@@ -7,7 +7,7 @@ from click.testing import CliRunner, Result
 from shardmerge.cli.main import main
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.records import codec
-from shardmerge.schemas.records.events import OperatorCommand
+from shardmerge.schemas.records.operator_commands import OperatorCommand
 
 from .line import Line
 

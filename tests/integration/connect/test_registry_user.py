@@ -26,7 +26,7 @@ from shardmerge.connectors.kafka.topic_reader import TopicReader
 from shardmerge.connectors.kafka.topics_admin import create_topics
 from shardmerge.local.servers.stack import LocalStack
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.file import Kafka
+from shardmerge.schemas.pipeline.settings import Kafka
 from tests.integration.registry_proxy import USER, RegistryProxy, registry_proxy
 from tests.unit.schemas.records.test_codec_plain import RECORDED
 

@@ -34,19 +34,13 @@ from shardmerge.schemas.records.codec import (
     decode,
     encode,
 )
-from shardmerge.schemas.records.events import (
-    ChangeId,
-    CommandKind,
-    Decision,
-    Fixup,
-    FixupKind,
-    OperatorCommand,
-    Outcome,
-)
+from shardmerge.schemas.records.decisions import Decision, Fixup, FixupKind, Outcome
+from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
 from shardmerge.schemas.records.reloads import (
     Reload,
     reloads_in,
 )
+from shardmerge.schemas.records.schema_changes import ChangeId
 
 from .conftest import Play
 

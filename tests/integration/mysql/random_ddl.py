@@ -76,10 +76,13 @@ def _statement(chance: Random, dialect: Dialect, tables: Mapping[str, TableSchem
         return create_index(chance, dialect, name, tables[name])
     if number < 0.14 and dialect.is_mariadb:
         return create_table(chance, dialect, name).replace("CREATE", "CREATE OR REPLACE", 1)
-    subject = Subject(chance, dialect, tables[name])
     if number < 0.15:
-        return f"DROP INDEX {subject.index()} ON {name}"
-    chosen = actions(subject)
+        return f"DROP INDEX {Subject(chance, dialect, tables[name]).index()} ON {name}"
+    return _alter(chance, dialect, name, tables)
+
+
+def _alter(chance: Random, dialect: Dialect, name: str, tables: Mapping[str, TableSchema]) -> str:
+    chosen = actions(Subject(chance, dialect, tables[name]))
     # MariaDB forgets the foreign keys of a table that it copies and renames at once.
     if chance.random() < 0.03 and not (dialect.is_mariadb and tables[name].foreign_keys):
         chosen.append(f"RENAME {chance.choice(('TO', 'AS', ''))} {NEW_TABLE}")

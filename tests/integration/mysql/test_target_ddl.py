@@ -23,10 +23,7 @@ from shardmerge.schemas.model.tables import (
     Column,
     TableSchema,
 )
-from shardmerge.schemas.records.events import (
-    StatementKind,
-    TargetStatement,
-)
+from shardmerge.schemas.records.decisions import StatementKind, TargetStatement
 from shardmerge.schemas.target.dialects.dialect import CannotRender
 from shardmerge.schemas.target.dialects.dialects import dialect_of
 from shardmerge.schemas.target.dialects.mysql_dialect import MySqlDialect

@@ -188,17 +188,8 @@ class Twin:
         match statement:
             case CreateTable() | CreateTableLike():
                 self._create(statement, context)
-            case AlterTable(name):
-                key = self._key(name)
-                if key in self.tracked or not statement.if_exists:
-                    inside = self._inside(key, context)
-                    result = apply_alter(self.tracked[key], statement, key[1], inside)
-                    self.tracked[key] = result.schema
-                    renamed = {line.before.lower(): line.name for line in result.lineage}
-                    for child, schema in self.tracked.items():
-                        self.tracked[child] = follow_columns(schema, child[0], key, renamed)
-                    if result.renamed_to is not None:
-                        self._move(key, self._key(result.renamed_to), result.schema)
+            case AlterTable():
+                self._alter(statement, context)
             case DropTable(names):
                 for name in () if statement.temporary else names:
                     self.tracked.pop(self._key(name), None)
@@ -216,6 +207,19 @@ class Twin:
                 self._set_defaults(statement, context)
             case DropDatabase(name):
                 self._forget(name)
+
+    def _alter(self, statement: AlterTable, context: ServerContext) -> None:
+        key = self._key(statement.name)
+        if key not in self.tracked and statement.if_exists:
+            return
+        inside = self._inside(key, context)
+        result = apply_alter(self.tracked[key], statement, key[1], inside)
+        self.tracked[key] = result.schema
+        renamed = {line.before.lower(): line.name for line in result.lineage}
+        for child, schema in self.tracked.items():
+            self.tracked[child] = follow_columns(schema, child[0], key, renamed)
+        if result.renamed_to is not None:
+            self._move(key, self._key(result.renamed_to), result.schema)
 
     def _move(self, old: Key, new: Key, schema: TableSchema) -> None:
         del self.tracked[old]

@@ -42,11 +42,7 @@ from shardmerge.local.servers.stack import (
 )
 from shardmerge.schemas.model.errors import TargetError
 from shardmerge.schemas.model.names import ShardId
-from shardmerge.schemas.records.events import (
-    Binding,
-    StatementKind,
-    TargetStatement,
-)
+from shardmerge.schemas.records.decisions import Binding, StatementKind, TargetStatement
 from shardmerge.spark_sink.process.failpoints import (
     PLACES,
     SETTING,

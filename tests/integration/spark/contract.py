@@ -34,19 +34,10 @@ from shardmerge.schemas.model.tables import (
     Column,
     TableSchema,
 )
-from shardmerge.schemas.pipeline.file import (
-    Connect,
-    Kafka,
-    Pipeline,
-    Sink,
-    Source,
-)
-from shardmerge.schemas.pipeline.file import Target as Settings
+from shardmerge.schemas.pipeline.settings import Connect, Kafka, Pipeline, Sink, Source
+from shardmerge.schemas.pipeline.settings import Target as Settings
 from shardmerge.schemas.pipeline.spark_catalog import SparkCatalog
-from shardmerge.schemas.records.events import (
-    StatementKind,
-    TargetStatement,
-)
+from shardmerge.schemas.records.decisions import StatementKind, TargetStatement
 from shardmerge.schemas.target.dialects.dialects import dialect_of
 from shardmerge.schemas.target.row_statements import (
     filling,

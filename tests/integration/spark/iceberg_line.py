@@ -12,8 +12,8 @@ from confluent_kafka import Producer
 from shardmerge.agents.coordination import coordinator
 from shardmerge.agents.handling.effects import Send
 from shardmerge.agents.handling.handlers import (
-    CoordinatorFold,
-    TrackerFold,
+    CoordinatorHandler,
+    TrackerHandler,
 )
 from shardmerge.agents.replay.log import Refold
 from shardmerge.agents.runtime.wire_formats import wire
@@ -35,19 +35,14 @@ from shardmerge.schemas.model.origin import (
     NO_ORIGIN,
     Origin,
 )
-from shardmerge.schemas.model.policies import RowsPolicy
+from shardmerge.schemas.model.policies import EARLIEST_POLICIES, RowsPolicy
 from shardmerge.schemas.model.shard_columns import Lineage
 from shardmerge.schemas.model.tables import TableSchema
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.file import (
-    Pipeline,
-    parse_pipeline,
-)
+from shardmerge.schemas.pipeline.file import parse_pipeline
+from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.records import codec
-from shardmerge.schemas.records.events import (
-    ChangeId,
-    SchemaChange,
-)
+from shardmerge.schemas.records.schema_changes import ChangeId, SchemaChange
 from shardmerge.schemas.target.dialects.spark import SparkDialect
 from shardmerge.spark_sink.driver.loop import Driver
 from shardmerge.spark_sink.driver.statement_runs import StatementRunner
@@ -126,7 +121,7 @@ class IcebergLine(Line):
         change = SchemaChange(
             ChangeId(self.source, self.change()), self.target, shard, self.here(),
             self.schemas.get(shard), after, lineage, actions, "",
-            origin=self.origin, on_drop=RowsPolicy.DELETE,
+            policies=replace(EARLIEST_POLICIES, origin=self.origin, on_drop=RowsPolicy.DELETE),
         )  # fmt: skip
         if after is not None:
             self.schemas[shard] = after
@@ -181,8 +176,8 @@ class ReadLine:
         self._rest = ConnectRest(stack.connect_url)
         self._reader = TopicReader(stack.bootstrap_servers)
         self._producer = Producer({"bootstrap.servers": stack.bootstrap_servers, "acks": "all"})
-        self._tracker = Refold(TrackerFold(self.pipeline))
-        self._coordinator = Refold(CoordinatorFold(self.pipeline))
+        self._tracker = Refold(TrackerHandler(self.pipeline))
+        self._coordinator = Refold(CoordinatorHandler(self.pipeline))
         self._folded_to = self._logged = 0
 
     def deploy(self) -> None:

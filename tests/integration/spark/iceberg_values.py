@@ -24,10 +24,8 @@ from shardmerge.local.servers.mysql import (
 from shardmerge.local.servers.stack import LocalStack
 from shardmerge.schemas.model.tables import TableSchema
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.file import (
-    Kafka,
-    parse_pipeline,
-)
+from shardmerge.schemas.pipeline.file import parse_pipeline
+from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.schemas.target.dialects.spark_types import spark_type
 from shardmerge.spark_sink.targets.mysql.session import (
     MySqlAddress,

@@ -35,23 +35,15 @@ from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import Column
 from shardmerge.schemas.model.types import ColumnType
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.file import (
-    Connect,
-    Kafka,
-    Pipeline,
-    Sink,
-    Source,
-    Target,
-)
 from shardmerge.schemas.pipeline.routing import RoutingRule
+from shardmerge.schemas.pipeline.settings import Connect, Kafka, Pipeline, Sink, Source, Target
 from shardmerge.schemas.pipeline.topics import (
     RowTopics,
     TopicSpec,
 )
 from shardmerge.schemas.records import codec
-from shardmerge.schemas.records.events import (
+from shardmerge.schemas.records.decisions import (
     Binding,
-    ChangeId,
     Decision,
     Fixup,
     FixupKind,
@@ -61,6 +53,7 @@ from shardmerge.schemas.records.events import (
     TargetStatement,
 )
 from shardmerge.schemas.records.reloads import Reload
+from shardmerge.schemas.records.schema_changes import ChangeId
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.driver.loop import Driver
 from shardmerge.spark_sink.driver.statement_runs import StatementRunner

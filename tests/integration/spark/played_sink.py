@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from shardmerge.schemas.model.errors import ShardMergeError
-from shardmerge.schemas.pipeline.file import Pipeline
+from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.spark_sink.job import (
     EventFormatter,
     Stopped,

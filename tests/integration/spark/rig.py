@@ -28,11 +28,7 @@ from shardmerge.schemas.model.position import (
 )
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import TableSchema
-from shardmerge.schemas.records.events import (
-    Binding,
-    StatementKind,
-    TargetStatement,
-)
+from shardmerge.schemas.records.decisions import Binding, StatementKind, TargetStatement
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.range_reader import row_consumer
 from shardmerge.spark_sink.planning.ranges import (

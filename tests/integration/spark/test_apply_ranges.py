@@ -15,7 +15,7 @@ from shardmerge.schemas.model.errors import (
     TargetError,
 )
 from shardmerge.schemas.model.position import SourcePosition
-from shardmerge.schemas.records.events import Binding
+from shardmerge.schemas.records.decisions import Binding
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.planning.ranges import RangeTask
 from shardmerge.spark_sink.targets.mysql.control import ControlStore

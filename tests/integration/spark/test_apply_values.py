@@ -21,11 +21,8 @@ from shardmerge.local.servers.mysql import (
 )
 from shardmerge.local.servers.stack import LocalStack
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.file import (
-    ROW_FORMATS,
-    Kafka,
-    parse_pipeline,
-)
+from shardmerge.schemas.pipeline.file import parse_pipeline
+from shardmerge.schemas.pipeline.settings import ROW_FORMATS, Kafka
 from shardmerge.spark_sink.targets.mysql.session import (
     MySqlAddress,
     MySqlSession,

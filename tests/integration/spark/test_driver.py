@@ -14,7 +14,7 @@ import pytest
 from shardmerge.local.servers.stack import LocalStack
 from shardmerge.schemas.model.errors import TargetError
 from shardmerge.schemas.model.names import TargetTable
-from shardmerge.schemas.records.events import StatementKind
+from shardmerge.schemas.records.decisions import StatementKind
 from shardmerge.spark_sink.process.settings import SinkSettings
 from shardmerge.spark_sink.targets.mysql.session import MySqlSession
 from shardmerge.spark_sink.targets.mysql.tasks.batches import BatchRunner

@@ -35,10 +35,8 @@ from shardmerge.local.servers.mysql import (
 )
 from shardmerge.local.servers.stack import LocalStack
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.file import (
-    Pipeline,
-    parse_pipeline,
-)
+from shardmerge.schemas.pipeline.file import parse_pipeline
+from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.pipeline.text import pipeline_text
 from shardmerge.spark_sink.targets.mysql.session import (
     MySqlAddress,

@@ -21,7 +21,7 @@ from shardmerge.local.servers.stack import LocalStack
 from shardmerge.schemas.model.errors import TargetError
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.file import Kafka
+from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.spark_sink.planning.ranges import (
     RangeResult,
     TaskFailure,

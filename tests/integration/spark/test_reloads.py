@@ -13,7 +13,7 @@ import pytest
 
 from shardmerge.local.servers.stack import LocalStack
 from shardmerge.schemas.model.names import ShardId
-from shardmerge.schemas.records.events import StatementKind
+from shardmerge.schemas.records.decisions import StatementKind
 from shardmerge.schemas.records.reloads import Reload
 from shardmerge.spark_sink.planning import plan
 from tests.integration.spark.played_line import Line, rest, until

@@ -14,15 +14,12 @@ from shardmerge.local.servers.mysql import (
     USER,
 )
 from shardmerge.local.servers.stack import LocalStack
-from shardmerge.schemas.model.policies import Keyless
-from shardmerge.schemas.pipeline.file import (
-    Connect,
-    Kafka,
-    Pipeline,
-    Source,
-    Target,
+from shardmerge.schemas.model.policies import (
+    Keyless,
+    RoutePolicies,
 )
 from shardmerge.schemas.pipeline.routing import RoutingRule
+from shardmerge.schemas.pipeline.settings import Connect, Kafka, Pipeline, Source, Target
 from shardmerge.spark_sink.targets.mysql.session import (
     MySqlAddress,
     MySqlSession,
@@ -68,7 +65,7 @@ def test_shards_and_targets_are_looked_at(pipeline: Pipeline) -> None:
     moment = f"BEFORE INSERT ON {DATABASE}.t_1 FOR EACH ROW"
     on_target.execute(f"CREATE TRIGGER {DATABASE}.tr {moment} SET @a = 1")
     assert [f.where for f in server_findings(pipeline) if f.fault] == [f"target {DATABASE}.t_1"]
-    routes = (replace(pipeline.routes[0], keyless=Keyless.REFUSE),)
+    routes = (replace(pipeline.routes[0], policies=RoutePolicies(keyless=Keyless.REFUSE)),)
     found = server_findings(replace(pipeline, routes=routes))
     faults = [f.where for f in found if f.fault]
     warned = [f.text for f in found if not f.fault]

@@ -16,7 +16,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from shardmerge.schemas.model.position import SourcePosition
-from shardmerge.schemas.records.events import Binding
+from shardmerge.schemas.records.decisions import Binding
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.offsets import OffsetReader
 from shardmerge.spark_sink.planning.ordered_partitions import Step

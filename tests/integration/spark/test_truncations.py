@@ -11,11 +11,7 @@ from shardmerge.local.servers.stack import LocalStack
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.policies import RowsPolicy
 from shardmerge.schemas.pipeline.routing import RoutingRule
-from shardmerge.schemas.records.events import (
-    Binding,
-    StatementKind,
-    TargetStatement,
-)
+from shardmerge.schemas.records.decisions import Binding, StatementKind, TargetStatement
 from shardmerge.spark_sink.driver.loop import Driver
 from tests.integration.spark.played_line import Line, rest, until
 

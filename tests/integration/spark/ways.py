@@ -33,10 +33,8 @@ from shardmerge.local.servers.stack import LocalStack
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.position import BEGINNING
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.file import (
-    Pipeline,
-    parse_pipeline,
-)
+from shardmerge.schemas.pipeline.file import parse_pipeline
+from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.spark_sink.kafka.row_avro import row_format
 from shardmerge.spark_sink.rows.values.columns import UnfitValue
 from shardmerge.spark_sink.targets.mysql.session import (

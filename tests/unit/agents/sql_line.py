@@ -11,7 +11,7 @@ from shardmerge.agents.coordination import coordinator
 from shardmerge.agents.coordination.decision_records import Step
 from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.agents.handling.store import TargetStates
-from shardmerge.agents.tracking.tracker import told
+from shardmerge.agents.tracking.tracker import command_with_schema
 from shardmerge.schemas.ddl.apply.statements import (
     apply_alter,
     apply_create,
@@ -39,21 +39,16 @@ from shardmerge.schemas.model.policies import (
     Keyless,
     Mode,
     RenamePolicy,
+    RoutePolicies,
     RowsPolicy,
     TypePolicy,
 )
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.model.shard_columns import Lineage
 from shardmerge.schemas.model.tables import TableSchema
-from shardmerge.schemas.records.events import (
-    ChangeId,
-    CommandKind,
-    Decision,
-    OperatorCommand,
-    Outcome,
-    SchemaChange,
-    StatementKind,
-)
+from shardmerge.schemas.records.decisions import Decision, Outcome, StatementKind
+from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
+from shardmerge.schemas.records.schema_changes import ChangeId, SchemaChange
 
 CONTEXT = ServerContext()
 TARGET = TargetTable("merged", "t")
@@ -118,13 +113,20 @@ class SqlLine:
         error: str = "",
     ) -> Decision:
         offset = len(self.decisions) + 1
+        policies = RoutePolicies(
+            mode=self.mode,
+            renames=self.renames,
+            origin=self.origin,
+            on_drop=self.on_drop,
+            existing_rows=self.existing_rows,
+            keyless=self.keyless,
+            types=self.types,
+        )
         change = SchemaChange(
             ChangeId(source, offset), TARGET, shard_of(source),
             SourcePosition(0, "binlog.000001", offset * 10, 0),
             self.schemas.get(source), after, lineage, actions, "", error=error,
-            hint="fix it" if error else "", mode=self.mode, renames=self.renames,
-            origin=self.origin, on_drop=self.on_drop,
-            existing_rows=self.existing_rows, keyless=self.keyless, types=self.types,
+            hint="fix it" if error else "", policies=policies,
         )  # fmt: skip
         if after is not None:
             self.schemas[source] = after
@@ -141,7 +143,7 @@ class SqlLine:
             ChangeId("p.commands", len(self.decisions) + 1), TARGET, kind, shard, argument
         )
         if kind is CommandKind.SET_SCHEMA:
-            said = told(said, self.context)
+            said = command_with_schema(said, self.context)
         states = TargetStates()
         before = states.get(self.rows, TARGET)
         assert before == self.state

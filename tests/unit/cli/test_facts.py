@@ -13,14 +13,8 @@ from shardmerge.schemas.model.names import (
     TargetTable,
 )
 from shardmerge.schemas.model.position import SourcePosition
-from shardmerge.schemas.records.events import (
-    ChangeId,
-    Decision,
-    Fixup,
-    FixupKind,
-    Outcome,
-    Release,
-)
+from shardmerge.schemas.records.decisions import Decision, Fixup, FixupKind, Outcome, Release
+from shardmerge.schemas.records.schema_changes import ChangeId
 
 TARGET = TargetTable("merged", "t")
 ONE, TWO = ShardId("s1", "app", "t_1"), ShardId("s2", "app", "t_1")

@@ -13,15 +13,9 @@ from shardmerge.schemas.model.names import (
     TargetTable,
 )
 from shardmerge.schemas.model.position import SourcePosition
-from shardmerge.schemas.records.events import (
-    ChangeId,
-    Decision,
-    FailureProgress,
-    JoinedSchema,
-    Outcome,
-    ShardProgress,
-    SinkProgress,
-)
+from shardmerge.schemas.records.decisions import Decision, JoinedSchema, Outcome
+from shardmerge.schemas.records.progress import FailureProgress, ShardProgress, SinkProgress
+from shardmerge.schemas.records.schema_changes import ChangeId
 
 TARGET = TargetTable("merged", "t")
 AT = datetime(2026, 11, 24, 19, 30, tzinfo=UTC)

@@ -8,15 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 from shardmerge.cli.main import main
-from shardmerge.schemas.pipeline.file import (
-    Connect,
-    Kafka,
-    Pipeline,
-    Sink,
-    Source,
-    Target,
-)
 from shardmerge.schemas.pipeline.routing import RoutingRule
+from shardmerge.schemas.pipeline.settings import Connect, Kafka, Pipeline, Sink, Source, Target
 from shardmerge.schemas.pipeline.text import pipeline_text
 
 PIPELINE = Pipeline(

@@ -60,7 +60,7 @@ def test_each_case_has_a_target_of_its_own() -> None:
     for found in (shard, ShardId("s1", "sp12_app1", "t_1")):
         rule = rule_of(CASE_ROUTES, found)
         assert rule is not None
-        modes.append(rule.mode)
+        modes.append(rule.policies.mode)
     assert modes == [Mode.OPTIMISTIC, Mode.PESSIMISTIC]
 
 
@@ -74,7 +74,7 @@ def test_a_scenario_is_played_under_the_policy_whose_end_it_tells(tmp_path: Path
         shard = ShardId("s1", f"{case_name(scenario, 7)}_app1", "t_1")
         rule = rule_of(CASE_ROUTES, shard)
         assert rule is not None
-        assert rule.renames is scenario.renames
+        assert rule.policies.renames is scenario.renames
     (tmp_path / "p.yaml").write_text("keep: [widen]\n", encoding="utf-8")
     with pytest.raises(ScenarioError, match="keep"):
         with_policies([other], tmp_path / "p.yaml")

@@ -10,15 +10,15 @@ from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import Column
 from shardmerge.schemas.model.types import ColumnType
-from shardmerge.schemas.records.events import (
+from shardmerge.schemas.records.decisions import (
     Binding,
-    ChangeId,
     Decision,
     Outcome,
     Release,
     StatementKind,
     TargetStatement,
 )
+from shardmerge.schemas.records.schema_changes import ChangeId
 from shardmerge.spark_sink.barrier.applied import (
     Applied,
     RowProgress,

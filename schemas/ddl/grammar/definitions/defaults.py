@@ -20,12 +20,12 @@ from shardmerge.schemas.ddl.grammar.tokens.lexer import (
     Cursor,
 )
 from shardmerge.schemas.model.charsets import charset_name
+from shardmerge.schemas.model.mysql_facts import NULL_DEFAULT
 from shardmerge.schemas.model.tables import (
     Default,
     DefaultKind,
 )
 
-NULL_DEFAULT = Default(DefaultKind.NULL)
 NOW = frozenset({"CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP"})
 """Words for the current time."""
 _FOLDED = {"pi()": "3.141592653589793", "-(pi())": "-3.141592653589793"}

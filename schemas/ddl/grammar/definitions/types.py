@@ -71,11 +71,6 @@ def column_type(cursor: Cursor) -> ColumnType:
     return reader(cursor, word)
 
 
-def is_type(word: str) -> bool:
-    """Whether a type may begin with this word."""
-    return word in _READERS
-
-
 def _integer(cursor: Cursor, word: str) -> ColumnType:
     length = _length(cursor)
     kept = 1 if word in ("TINYINT", "INT1") and length == 1 else None

@@ -24,15 +24,13 @@ from shardmerge.schemas.ddl.grammar.tokens.lexer import (
 from shardmerge.schemas.model.charsets import charset_name
 from shardmerge.schemas.model.names import quote_identifier
 
+from .comparisons import comparison
 from .functions import (
-    ABOVE_COMPARISON,
     NILADIC,
     RESERVED_FUNCTIONS,
     UNARY,
-    arguments,
     call,
     interval,
-    sequence_value,
 )
 from .literal_text import (
     binary_literal,
@@ -40,10 +38,16 @@ from .literal_text import (
     number,
     quote_string,
 )
+from .logic import (
+    chain,
+    exclusive,
+    negated,
+)
 from .notes import (
     Notes,
     truth,
 )
+from .sequences import sequence_value
 
 _OR, _XOR, _AND, _NOT, _COMPARE = 1, 2, 3, 4, 6
 _BINARY_OPERATORS = {
@@ -52,10 +56,6 @@ _BINARY_OPERATORS = {
     "MOD": (11, "%"), "^": (12, "^"),
 }  # fmt: skip
 _ESCAPES = {"D": "DATE", "T": "TIME", "TS": "TIMESTAMP"}
-_OPPOSITES = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
-_COMPARISONS = {
-    "=": "=", "<=>": "<=>", ">=": ">=", ">": ">", "<=": "<=", "<": "<", "<>": "<>", "!=": "<>",
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def parenthesised(cursor: Cursor) -> Expression:
 def _read(cursor: Cursor, notes: Notes, least: int) -> str:
     if cursor.word == "NOT" and least <= _NOT:
         cursor.advance()
-        left = _negated(cursor, _read(cursor, notes, _NOT), notes)
+        left = negated(cursor, _read(cursor, notes, _NOT), notes)
     else:
         left = _operand(cursor, notes)
     while True:
@@ -100,18 +100,18 @@ def _read(cursor: Cursor, notes: Notes, least: int) -> str:
                 left = _operation(left, sign, _read(cursor, notes, level + 1), notes)
         elif word in ("AND", "&&") and least <= _AND:
             cursor.advance()
-            left = _chain("and", [left, _read(cursor, notes, _AND + 1)], notes)
+            left = chain("and", [left, _read(cursor, notes, _AND + 1)], notes)
         elif word in ("OR", "||") and least <= _OR:
             if word == "||" and cursor.context.pipes_as_concat:
                 cursor.advance()
                 left = f"concat({left},{_read(cursor, notes, UNARY)})"
                 continue
             cursor.advance()
-            left = _chain("or", [left, _read(cursor, notes, _OR + 1)], notes)
+            left = chain("or", [left, _read(cursor, notes, _OR + 1)], notes)
         elif word == "XOR" and least <= _XOR:
             cursor.advance()
-            left = _exclusive(left, _read(cursor, notes, _XOR + 1), notes)
-        elif least <= _COMPARE and (found := _comparison(cursor, notes, left)):
+            left = exclusive(left, _read(cursor, notes, _XOR + 1), notes)
+        elif least <= _COMPARE and (found := comparison(cursor, notes, left, _read)):
             left = found
         elif word == "COLLATE":
             cursor.advance()
@@ -127,163 +127,8 @@ def _operation(left: str, sign: str, right: str, notes: Notes) -> str:
     return f"({left} {sign} {right})"
 
 
-def _negated(cursor: Cursor, text: str, notes: Notes) -> str:
-    """``NOT`` as servers store it: the opposite comparison, AND for OR, ``= 0`` for a value."""
-    chain = notes.chains.get(text)
-    if chain is not None:
-        word, parts = chain
-        negated = [_negated(cursor, part, notes) for part in parts]
-        return _chain("or" if word == "and" else "and", negated, notes)
-    exclusive = notes.exclusives.get(text)
-    if exclusive is not None:
-        return _exclusive(_negated(cursor, exclusive[0], notes), exclusive[1], notes)
-    opposite = notes.opposites.get(text)
-    if opposite is None and text in notes.conditions and not cursor.context.is_mariadb:
-        opposite = f"(not({text}))"
-    elif opposite is None:
-        opposite = f"({text} = 0)"
-    notes.opposites[opposite] = text if text in notes.conditions else f"({text} <> 0)"
-    return notes.condition(opposite)
-
-
-def _exclusive(left: str, right: str, notes: Notes) -> str:
-    operands = truth(left, notes), truth(right, notes)
-    text = notes.condition(f"({operands[0]} xor {operands[1]})")
-    notes.exclusives[text] = operands
-    return text
-
-
-def _chain(word: str, operands: list[str], notes: Notes) -> str:
-    """``(a and b)`` and ``c`` make ``(a and b and c)``: servers flatten AND and OR."""
-    parts: list[str] = []
-    for operand in operands:
-        found = notes.chains.get(operand)
-        if found is not None and found[0] == word:
-            parts += found[1]
-        else:
-            parts.append(truth(operand, notes))
-    text = notes.condition("(" + f" {word} ".join(parts) + ")")
-    notes.chains[text] = (word, parts)
-    return text
-
-
-def _comparison(cursor: Cursor, notes: Notes, left: str) -> str:
-    word = cursor.word
-    if word in _COMPARISONS:
-        cursor.advance()
-        sign = _COMPARISONS[word]
-        right = _read(cursor, notes, ABOVE_COMPARISON)
-        if left == "0" and sign in ("=", "<>"):
-            # MySQL writes 0 <> a for a value as a condition, MariaDB a <> 0.
-            left, right = right, left
-        text = notes.condition(f"({left} {sign} {right})")
-        opposite = _OPPOSITES.get(sign)
-        if opposite:
-            notes.opposites[text] = f"({left} {opposite} {right})"
-        return text
-    if word == "IS":
-        cursor.advance()
-        negated = "not " if cursor.accept("NOT") else ""
-        value = cursor.accept_any(("NULL", "TRUE", "FALSE", "UNKNOWN"))
-        if not value:
-            cursor.fail("NULL, TRUE, FALSE or UNKNOWN")
-        if value == "UNKNOWN":
-            value = "NULL"
-        elif value != "NULL":
-            left = truth(left, notes)
-        return notes.either(f"({left} is ", negated, f"{value.lower()})")
-    start = cursor.index
-    negated = ""
-    if word == "NOT":
-        cursor.advance()
-        negated = "not "
-        word = cursor.word
-    if word == "IN":
-        cursor.advance()
-        return notes.either(f"({left} ", negated, f"in ({arguments(cursor, notes, _read)}))")
-    if word == "BETWEEN":
-        cursor.advance()
-        low = _read(cursor, notes, ABOVE_COMPARISON)
-        cursor.expect("AND")
-        high = _read(cursor, notes, ABOVE_COMPARISON)
-        return notes.either(f"({left} ", negated, f"between {low} and {high})")
-    if word == "LIKE":
-        cursor.advance()
-        text = f"like {_read(cursor, notes, ABOVE_COMPARISON)}"
-        if cursor.accept("ESCAPE"):
-            text += f" escape {_operand(cursor, notes)}"
-        return notes.either(f"({left} ", negated, f"{text})")
-    if word in ("REGEXP", "RLIKE"):
-        cursor.advance()
-        pattern = _read(cursor, notes, ABOVE_COMPARISON)
-        if cursor.context.at_least(80004, None):
-            match = notes.condition(f"regexp_like({left},{pattern})")
-            return _negated(cursor, match, notes) if negated else match
-        text = notes.condition(f"({left} regexp {pattern})")
-        if not cursor.context.is_mariadb:
-            notes.opposites[text] = f"({left} not regexp {pattern})"
-        return _negated(cursor, text, notes) if negated else text
-    if word == "SOUNDS":
-        cursor.expect("SOUNDS", "LIKE")
-        right = _read(cursor, notes, ABOVE_COMPARISON)
-        return notes.condition(f"(soundex({left}) = soundex({right}))")
-    if word == "MEMBER":
-        cursor.advance()
-        cursor.accept("OF")
-        cursor.expect("(")
-        text = f"{left} member of ({_read(cursor, notes, 0)})"
-        cursor.expect(")")
-        return notes.condition(text)
-    cursor.seek(start)
-    return ""
-
-
 def _operand(cursor: Cursor, notes: Notes) -> str:
-    word = cursor.word
-    text = ""
-    if word == "(":
-        text = _group(cursor, notes)
-    elif word in (STRING, NATIONAL):
-        text = quote_string(cursor.string())
-    elif word == NUMBER or (word == "." and cursor.ahead() == NUMBER):
-        text = number(cursor)
-    elif word in (HEX, BIT):
-        text = binary_literal(cursor)
-    elif word in ("-", "+", "~", "!"):
-        text = _unary(cursor, notes)
-    elif word in ("NULL", "TRUE", "FALSE"):
-        cursor.advance()
-        if word != "NULL" and cursor.context.is_mariadb:
-            text = "1" if word == "TRUE" else "0"
-        else:
-            text = word.lower() if word == "NULL" else notes.condition(word.lower())
-    elif word == "CASE":
-        text = _case(cursor, notes)
-    elif word == "BINARY":
-        cursor.advance()
-        text = f"cast({_read(cursor, notes, UNARY)} as char charset binary)"
-    elif word.startswith("_") and cursor.ahead() in (STRING, HEX, BIT):
-        text = _introduced(cursor)
-    elif word in ("DATE", "TIME", "TIMESTAMP") and cursor.ahead() == STRING:
-        cursor.advance()
-        text = f"{word}{quote_string(cursor.string())}"
-    elif word == "INTERVAL" and cursor.ahead() != "(":
-        text = interval(cursor, notes, _read)
-        cursor.expect("+")
-        text = f"({_read(cursor, notes, 11)} + {text})"
-    elif word in ("NEXT", "PREVIOUS") and cursor.ahead() == "VALUE" and cursor.context.is_mariadb:
-        text = sequence_value(cursor)
-    elif word in ("@", "@@"):
-        text = _variable(cursor, notes)
-    elif word == "{":
-        text = _escaped(cursor, notes)
-    elif cursor.ahead() == "(" and (cursor.is_name() or word in RESERVED_FUNCTIONS):
-        text = call(cursor, notes, _read)
-    elif word in NILADIC:
-        cursor.advance()
-        text = f"{NILADIC[word]}()"
-    else:
-        text = _column(cursor, notes)
+    text = _literal(cursor, notes) or _worded(cursor, notes)
     while cursor.word in ("->", "->>"):
         arrow = cursor.word
         cursor.advance()
@@ -295,6 +140,60 @@ def _operand(cursor: Cursor, notes: Notes) -> str:
         cursor.advance()
         text = f"({text} collate {collation_word(cursor)})"
     return text
+
+
+def _literal(cursor: Cursor, notes: Notes) -> str:
+    """Read a literal; "" when none is there, and then nothing was read."""
+    word = cursor.word
+    if word in (STRING, NATIONAL):
+        return quote_string(cursor.string())
+    if word == NUMBER or (word == "." and cursor.ahead() == NUMBER):
+        return number(cursor)
+    if word in (HEX, BIT):
+        return binary_literal(cursor)
+    if word in ("NULL", "TRUE", "FALSE"):
+        cursor.advance()
+        if word == "NULL":
+            return "null"
+        if cursor.context.is_mariadb:
+            return "1" if word == "TRUE" else "0"
+        return notes.condition(word.lower())
+    if word.startswith("_") and cursor.ahead() in (STRING, HEX, BIT):
+        return _introduced(cursor)
+    if word in ("DATE", "TIME", "TIMESTAMP") and cursor.ahead() == STRING:
+        cursor.advance()
+        return f"{word}{quote_string(cursor.string())}"
+    return ""
+
+
+def _worded(cursor: Cursor, notes: Notes) -> str:
+    """Read an operand that is no literal: a group, an operator's, a function or a column."""
+    word = cursor.word
+    if word == "(":
+        return _group(cursor, notes)
+    if word in ("-", "+", "~", "!"):
+        return _unary(cursor, notes)
+    if word == "CASE":
+        return _case(cursor, notes)
+    if word == "BINARY":
+        cursor.advance()
+        return f"cast({_read(cursor, notes, UNARY)} as char charset binary)"
+    if word == "INTERVAL" and cursor.ahead() != "(":
+        text = interval(cursor, notes, _read)
+        cursor.expect("+")
+        return f"({_read(cursor, notes, 11)} + {text})"
+    if word in ("NEXT", "PREVIOUS") and cursor.ahead() == "VALUE" and cursor.context.is_mariadb:
+        return sequence_value(cursor)
+    if word in ("@", "@@"):
+        return _variable(cursor, notes)
+    if word == "{":
+        return _escaped(cursor, notes)
+    if cursor.ahead() == "(" and (cursor.is_name() or word in RESERVED_FUNCTIONS):
+        return call(cursor, notes, _read)
+    if word in NILADIC:
+        cursor.advance()
+        return f"{NILADIC[word]}()"
+    return _column(cursor, notes)
 
 
 def _variable(cursor: Cursor, notes: Notes) -> str:
@@ -347,7 +246,7 @@ def _unary(cursor: Cursor, notes: Notes) -> str:
     if sign == "+":
         return value
     if sign == "!":
-        return _negated(cursor, value, notes)
+        return negated(cursor, value, notes)
     if sign == "-" and value[0].isdigit():
         return f"-{value}"
     return f"{sign}({value})"

@@ -5,30 +5,25 @@ Source: MySQL Reference Manual, "Functions and Operators"; sql_yacc.yy, ``functi
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias
-
 from shardmerge.schemas.ddl.grammar.tokens.charset_words import (
-    accept_charset,
     charset_word,
-    collation_word,
 )
 from shardmerge.schemas.ddl.grammar.tokens.lexer import (
     NAME,
     STRING,
     Cursor,
 )
-from shardmerge.schemas.ddl.grammar.tokens.qualified import table_name
 from shardmerge.schemas.ddl.grammar.tokens.words import words
 
+from .casts import cast, cast_type
 from .literal_text import quote_string
 from .notes import (
     Notes,
+    Read,
     truth,
 )
+from .sequences import sequence_function
 
-Read: TypeAlias = Callable[[Cursor, Notes, int], str]
-"""Reads an operand whose operators bind at least as tightly as the level says."""
 ABOVE_COMPARISON = 7
 UNARY = 13
 NILADIC = {
@@ -114,68 +109,6 @@ def call(cursor: Cursor, notes: Notes, read: Read) -> str:
     return notes.condition(text) if name == "regexp_like" else text
 
 
-def _cast(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
-    cursor.expect("(")
-    value = read(cursor, notes, 0)
-    if word == "CONVERT" and cursor.accept("USING"):
-        charset = charset_word(cursor)
-        cursor.expect(")")
-        return f"convert({value} using {charset})"
-    if word == "CONVERT":
-        cursor.expect(",")
-    elif cursor.accept("AT"):
-        cursor.expect("TIME", "ZONE")
-        value += f" at time zone {quote_string(cursor.string())}"
-        cursor.expect("AS")
-    else:
-        cursor.expect("AS")
-    kind = _cast_type(cursor)
-    cursor.expect(")")
-    return f"cast({value} as {kind})"
-
-
-_CAST_TYPES = words(
-    """
-    SIGNED UNSIGNED CHAR CHARACTER NCHAR BINARY DECIMAL DEC DATE TIME DATETIME JSON YEAR FLOAT
-    DOUBLE REAL INTEGER INT POINT LINESTRING POLYGON MULTIPOINT MULTILINESTRING MULTIPOLYGON
-    GEOMETRYCOLLECTION VARCHAR UUID INET4 INET6
-    """
-)
-_CAST_SYNONYMS = {"character": "char", "dec": "decimal", "integer": "signed", "int": "signed"}
-
-
-def _cast_type(cursor: Cursor) -> str:
-    word = cursor.accept_any(_CAST_TYPES)
-    if not word:
-        cursor.fail("a type")
-    text = _CAST_SYNONYMS.get(word.lower(), word.lower())
-    if word in ("SIGNED", "UNSIGNED"):
-        cursor.accept_any(("INTEGER", "INT"))
-    elif word == "DOUBLE":
-        cursor.accept("PRECISION")
-    if cursor.accept("("):
-        numbers = [str(cursor.integer())]
-        if cursor.accept(","):
-            numbers.append(str(cursor.integer()))
-        cursor.expect(")")
-        text += f"({','.join(numbers)})"
-    if accept_charset(cursor):
-        charset = charset_word(cursor)
-        # MySQL prints the charset of the connection here, which nobody wrote.
-        text += "" if charset == "utf8mb4" else f" charset {charset}"
-    elif cursor.accept("ASCII"):
-        text += " charset latin1"
-    elif cursor.accept("UNICODE"):
-        text += " charset ucs2"
-    if cursor.context.is_mariadb and cursor.accept("COLLATE"):
-        text += f" collate {collation_word(cursor)}"
-    if word == "BINARY":
-        text = text.replace("binary", "char", 1) + " charset binary"
-    if cursor.accept("ARRAY"):
-        text += " array"
-    return text
-
-
 def _extract(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
     cursor.expect("(")
     unit = _unit(cursor)
@@ -254,7 +187,7 @@ def _json_value(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
         cursor.advance()  # SHOW CREATE TABLE writes an introducer that nobody wrote.
     text += f", {quote_string(cursor.string('a JSON path'))}"
     if cursor.accept("RETURNING"):
-        text += f" returning {_cast_type(cursor)}"
+        text += f" returning {cast_type(cursor)}"
     while cursor.word in ("NULL", "ERROR", "DEFAULT"):
         answer = cursor.word.lower()
         cursor.advance()
@@ -344,31 +277,6 @@ def _date_format(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
     return text
 
 
-def _sequence(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
-    """Read ``NEXTVAL(sequence)``: what stands there is no column."""
-    cursor.expect("(")
-    name = table_name(cursor)
-    text = f"{word.lower()}({_plain(name.database or cursor.context.default_database, name.table)}"
-    while cursor.accept(","):
-        text += f",{read(cursor, notes, 0)}"
-    cursor.expect(")")
-    return text + ")"
-
-
-def sequence_value(cursor: Cursor) -> str:
-    """Read MariaDB's ``NEXT VALUE FOR sequence`` and ``PREVIOUS VALUE FOR sequence``."""
-    function = "nextval" if cursor.word == "NEXT" else "lastval"
-    cursor.advance()
-    cursor.expect("VALUE", "FOR")
-    name = table_name(cursor)
-    return f"{function}({_plain(name.database or cursor.context.default_database, name.table)})"
-
-
-def _plain(database: str, name: str) -> str:
-    """A sequence's name without backticks, which in expressions stand around columns only."""
-    return f"{database}.{name}" if database else name
-
-
 def _dynamic_columns(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
     """Read MariaDB's COLUMN_CREATE, COLUMN_ADD and COLUMN_GET, whose values may have a type."""
     cursor.expect("(")
@@ -376,7 +284,7 @@ def _dynamic_columns(cursor: Cursor, notes: Notes, word: str, read: Read) -> str
     while True:
         text += read(cursor, notes, 0)
         if cursor.context.is_mariadb and cursor.accept("AS"):
-            text += f" as {_cast_type(cursor)}"
+            text += f" as {cast_type(cursor)}"
         if not cursor.accept(","):
             break
         text += ","
@@ -385,8 +293,8 @@ def _dynamic_columns(cursor: Cursor, notes: Notes, word: str, read: Read) -> str
 
 
 _SPECIAL = {
-    "CAST": _cast,
-    "CONVERT": _cast,
+    "CAST": cast,
+    "CONVERT": cast,
     "EXTRACT": _extract,
     "TRIM": _trim,
     "SUBSTRING": _substring,
@@ -410,6 +318,6 @@ _SPECIAL = {
     "TIMESTAMP": _as_type,
     "GET_FORMAT": _date_format,
     "WEIGHT_STRING": _weight_string,
-    **dict.fromkeys(("NEXTVAL", "LASTVAL", "SETVAL"), _sequence),
+    **dict.fromkeys(("NEXTVAL", "LASTVAL", "SETVAL"), sequence_function),
     **dict.fromkeys(("COLUMN_CREATE", "COLUMN_ADD", "COLUMN_GET"), _dynamic_columns),
 }

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from shardmerge.schemas.ddl.grammar.tokens.lexer import Cursor
 
 
 @dataclass(slots=True)
@@ -49,3 +53,7 @@ def truth(text: str, notes: Notes) -> str:
     found = notes.condition(f"({text} <> 0)")
     notes.opposites[found] = f"({text} = 0)"
     return found
+
+
+Read: TypeAlias = Callable[[Cursor, Notes, int], str]
+"""Reads an operand whose operators bind at least as tightly as the level says."""

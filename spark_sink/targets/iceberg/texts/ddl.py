@@ -17,13 +17,13 @@ from shardmerge.schemas.model.errors import (
     UnsupportedDDL,
 )
 from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.target.dialects.spark_types import can_widen
 
 from .layout import (
     Field,
     Layout,
     iceberg_type,
     misfit,
-    widens,
 )
 
 _NAME = r"`((?:[^`]|``)+)`"
@@ -172,7 +172,7 @@ def _rename(layout: Layout, name: str, to: str) -> Layout:
 
 def _widen(layout: Layout, name: str, kind: str) -> Layout:
     field = _known(layout, name)
-    if field.type != kind and not widens(field.type, kind):
+    if field.type != kind and not can_widen(field.type, kind):
         raise UnsupportedDDL(f"Iceberg does not change {name} from {field.type} to {kind}")
     return _replace(layout, replace(field, type=kind))
 

@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from shardmerge.schemas.target.dialects.spark_types import can_widen
+
 _OF_SPARK = {"bigint": "long", "timestamp": "timestamptz", "timestamp_ntz": "timestamp"}
 _DECIMAL = re.compile(r"decimal\((\d+), ?(\d+)\)\Z")
 
@@ -63,14 +65,6 @@ def iceberg_type(spark: str) -> str:
     if found := _DECIMAL.match(spark):
         return f"decimal({found[1]}, {found[2]})"
     return _OF_SPARK.get(spark, spark)
-
-
-def widens(before: str, after: str) -> bool:
-    """Whether Iceberg promotes one type to the other."""
-    if (before, after) in (("int", "long"), ("float", "double")):
-        return True
-    a, b = _DECIMAL.match(before), _DECIMAL.match(after)
-    return bool(a and b and a[2] == b[2] and int(a[1]) < int(b[1]))
 
 
 def layout_of(schema: str, last_id: int) -> Layout:
@@ -137,7 +131,7 @@ def misfit(wanted: Layout, there: Layout) -> str:
         real = there.field(field.name)
         if real is None:
             return f"it has no column {field.name}"
-        if real.type != field.type and not widens(field.type, real.type):
+        if real.type != field.type and not can_widen(field.type, real.type):
             return f"column {field.name}: expected {field.type}, found {real.type}"
         if real.required and not field.required:
             return f"column {field.name} is NOT NULL"

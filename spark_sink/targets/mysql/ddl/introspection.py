@@ -24,7 +24,6 @@ from shardmerge.schemas.ddl.grammar import (
     parse,
 )
 from shardmerge.schemas.lattice.join import (
-    Order,
     compare_tables,
     join_tables,
 )
@@ -161,13 +160,13 @@ def is_same(a: TableSchema | None, b: TableSchema | None) -> bool:
     if a is None or b is None:
         return a is b
     a, b = _bare(a), _bare(b)
-    return a == b or compare_tables(a, b) is Order.EQUAL
+    return a == b or compare_tables(a, b).is_equal
 
 
 def misfit(wanted: TableSchema, there: TableSchema) -> str:
     """Why a table that is there does not accept every row of the wanted one; "" if it does."""
     wanted, there = _in_utf8mb4(_bare(wanted), _bare(there)), _bare(there)
-    if compare_tables(wanted, there) in (Order.LESS, Order.EQUAL):
+    if compare_tables(wanted, there).is_at_most:
         return ""
     joined = join_tables([wanted, there])
     return str(joined) if isinstance(joined, Conflict) else difference(wanted, there)

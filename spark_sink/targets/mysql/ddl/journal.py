@@ -47,10 +47,7 @@ from shardmerge.schemas.model.errors import (
 )
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.tables import TableSchema
-from shardmerge.schemas.records.events import (
-    StatementKind,
-    TargetStatement,
-)
+from shardmerge.schemas.records.decisions import StatementKind, TargetStatement
 from shardmerge.spark_sink.process.failpoints import reach
 from shardmerge.spark_sink.targets.interface import JournalEntry
 from shardmerge.spark_sink.targets.mysql.control import ControlStore

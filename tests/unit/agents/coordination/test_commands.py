@@ -9,15 +9,9 @@ from shardmerge.schemas.model.policies import (
     Mode,
     RenamePolicy,
 )
-from shardmerge.schemas.records.events import (
-    ChangeId,
-    CommandKind,
-    FixupKind,
-    OperatorCommand,
-    Outcome,
-    Release,
-    StatementKind,
-)
+from shardmerge.schemas.records.decisions import FixupKind, Outcome, Release, StatementKind
+from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
+from shardmerge.schemas.records.schema_changes import ChangeId
 from tests.unit.agents.sql_line import (
     BASE,
     SHARD_COLUMN,

@@ -21,12 +21,8 @@ from shardmerge.schemas.model.tables import (
     TableSchema,
 )
 from shardmerge.schemas.model.types import ColumnType
-from shardmerge.schemas.records.events import (
-    ChangeId,
-    Decision,
-    Outcome,
-    SchemaChange,
-)
+from shardmerge.schemas.records.decisions import Decision, Outcome
+from shardmerge.schemas.records.schema_changes import ChangeId, SchemaChange
 
 TARGET = TargetTable("merged", "t")
 NULL = Default(DefaultKind.NULL)

@@ -14,13 +14,8 @@ from shardmerge.schemas.model.policies import (
     Mode,
     RenamePolicy,
 )
-from shardmerge.schemas.records.events import (
-    CommandKind,
-    Decision,
-    FixupKind,
-    Outcome,
-    StatementKind,
-)
+from shardmerge.schemas.records.decisions import Decision, FixupKind, Outcome, StatementKind
+from shardmerge.schemas.records.operator_commands import CommandKind
 from tests.unit.agents.sql_line import SHARD_COLUMN, SqlLine, shard_of, sql
 
 BASE = "id INT PRIMARY KEY, a INT"

@@ -9,11 +9,10 @@ import pytest
 from shardmerge.schemas.model.policies import (
     Keyless,
     Mode,
+    RoutePolicies,
 )
-from shardmerge.schemas.records.events import (
-    CommandKind,
-    Outcome,
-)
+from shardmerge.schemas.records.decisions import Outcome
+from shardmerge.schemas.records.operator_commands import CommandKind
 from tests.unit.agents.sql_line import SqlLine, shard_of
 from tests.unit.agents.tracking.test_tracker import RULES, Source
 
@@ -88,6 +87,8 @@ def test_a_target_that_is_without_a_key_already_goes_on() -> None:
 
 def test_a_change_says_what_its_route_says() -> None:
     for keyless in Keyless:
-        source = Source(tuple(replace(rule, keyless=keyless) for rule in RULES))
+        source = Source(
+            tuple(replace(rule, policies=RoutePolicies(keyless=keyless)) for rule in RULES)
+        )
         [change] = source.run("CREATE TABLE tbl00 (a INT)").changes
-        assert change.keyless is keyless
+        assert change.policies.keyless is keyless

@@ -18,11 +18,8 @@ from shardmerge.schemas.ddl.changes import (
 )
 from shardmerge.schemas.ddl.grammar import parse
 from shardmerge.schemas.model.position import SourcePosition
-from shardmerge.schemas.records.events import (
-    ChangeId,
-    Decision,
-    SchemaChange,
-)
+from shardmerge.schemas.records.decisions import Decision
+from shardmerge.schemas.records.schema_changes import ChangeId, SchemaChange
 from shardmerge.schemas.target.dialects.dialects import dialect_of
 from tests.unit.agents.sql_line import CONTEXT, TARGET, shard_of
 

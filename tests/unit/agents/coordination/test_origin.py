@@ -15,19 +15,15 @@ from shardmerge.schemas.model.origin import (
     OriginPart,
 )
 from shardmerge.schemas.model.policies import (
+    EARLIEST_POLICIES,
     Mode,
     RowsPolicy,
 )
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.model.shard_columns import Lineage
 from shardmerge.schemas.model.tables import TableSchema
-from shardmerge.schemas.records.events import (
-    ChangeId,
-    Decision,
-    FixupKind,
-    Outcome,
-    SchemaChange,
-)
+from shardmerge.schemas.records.decisions import Decision, FixupKind, Outcome
+from shardmerge.schemas.records.schema_changes import ChangeId, SchemaChange
 from shardmerge.schemas.target.dialects.spark import SparkDialect
 from tests.strategies import table
 from tests.unit.agents.sql_line import SHARD_COLUMN, TARGET, SqlLine, shard_of, sql
@@ -165,7 +161,7 @@ def test_statements_are_those_of_the_targets_kind() -> None:
             ChangeId(source, number), TARGET, shard,
             SourcePosition(0, "binlog.000001", 10 * number, 0), schemas.get(shard), after,
             (Lineage("id", "id"), Lineage("b", "")) if shard in schemas else (), (), "",
-            origin=SHARD_COLUMN,
+            policies=replace(EARLIEST_POLICIES, origin=SHARD_COLUMN),
         )  # fmt: skip
         schemas[shard] = after
         step = coordinator.decide(state, change, SparkDialect())

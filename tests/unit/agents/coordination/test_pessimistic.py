@@ -14,12 +14,8 @@ from shardmerge.schemas.ddl.changes import (
 )
 from shardmerge.schemas.ddl.grammar import parse
 from shardmerge.schemas.model.policies import Mode
-from shardmerge.schemas.records.events import (
-    CommandKind,
-    Decision,
-    Outcome,
-    Release,
-)
+from shardmerge.schemas.records.decisions import Decision, Outcome, Release
+from shardmerge.schemas.records.operator_commands import CommandKind
 from tests.unit.agents.sql_line import SqlLine, shard_of, sql
 
 

@@ -6,10 +6,8 @@ from shardmerge.schemas.model.policies import (
     Mode,
     RenamePolicy,
 )
-from shardmerge.schemas.records.events import (
-    CommandKind,
-    Outcome,
-)
+from shardmerge.schemas.records.decisions import Outcome
+from shardmerge.schemas.records.operator_commands import CommandKind
 from tests.unit.agents.sql_line import SqlLine, sql
 
 BASE = "id INT PRIMARY KEY, a INT"

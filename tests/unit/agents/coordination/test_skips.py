@@ -5,11 +5,8 @@ from __future__ import annotations
 import pytest
 
 from shardmerge.schemas.model.policies import Mode
-from shardmerge.schemas.records.events import (
-    CommandKind,
-    Outcome,
-    Release,
-)
+from shardmerge.schemas.records.decisions import Outcome, Release
+from shardmerge.schemas.records.operator_commands import CommandKind
 from tests.unit.agents.sql_line import BASE, SqlLine, in_conflict, shard_of, sql
 
 

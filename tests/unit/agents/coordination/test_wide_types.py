@@ -9,10 +9,8 @@ from shardmerge.schemas.model.policies import (
     Mode,
     TypePolicy,
 )
-from shardmerge.schemas.records.events import (
-    CommandKind,
-    Outcome,
-)
+from shardmerge.schemas.records.decisions import Outcome
+from shardmerge.schemas.records.operator_commands import CommandKind
 from tests.golden.test_diff import Rollout
 from tests.unit.agents.sql_line import SqlLine, shard_of, sql
 

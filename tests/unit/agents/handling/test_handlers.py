@@ -8,18 +8,14 @@ import pytest
 from shardmerge.agents.coordination import coordinator
 from shardmerge.agents.handling.effects import SourceRecord
 from shardmerge.agents.handling.handlers import (
-    CoordinatorFold,
-    TrackerFold,
+    CoordinatorHandler,
+    TrackerHandler,
 )
 from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.records import codec
-from shardmerge.schemas.records.events import (
-    Decision,
-    JoinedSchema,
-    Outcome,
-    SchemaChange,
-)
+from shardmerge.schemas.records.decisions import Decision, JoinedSchema, Outcome
+from shardmerge.schemas.records.schema_changes import SchemaChange
 
 PIPELINE = parse_pipeline(
     """
@@ -77,7 +73,7 @@ def log_record(value: bytes, offset: int) -> SourceRecord:
 
 
 def test_a_routed_change_goes_to_the_schema_log_with_readable_headers():
-    (send,) = TrackerFold(PIPELINE)(Rows(), statement(CREATE)).sends
+    (send,) = TrackerHandler(PIPELINE)(Rows(), statement(CREATE)).sends
     assert (send.topic, send.key) == ("p.schema-log", b"merged.tbl")
     assert isinstance(codec.decode(send.value), SchemaChange)
     assert dict(send.headers) == {
@@ -87,21 +83,21 @@ def test_a_routed_change_goes_to_the_schema_log_with_readable_headers():
 
 
 def test_an_ignored_statement_is_answered_straight_away():
-    (send,) = TrackerFold(PIPELINE)(Rows(), statement("FLUSH TABLES", 3)).sends
+    (send,) = TrackerHandler(PIPELINE)(Rows(), statement("FLUSH TABLES", 3)).sends
     assert (send.topic, send.key) == ("p.ddl", b"ignored/s1@3.0")
     assert dict(send.headers)["outcome"] == "ignored"
 
 
 def test_a_record_of_another_source_stops_the_worker_with_the_remedy():
     with pytest.raises(ContractError, match="of source 's9'") as caught:
-        TrackerFold(PIPELINE)(Rows(), statement(CREATE, name="s9"))
+        TrackerHandler(PIPELINE)(Rows(), statement(CREATE, name="s9"))
     assert "topic.prefix" in caught.value.hint
 
 
 def test_a_change_gives_one_decision_and_the_joined_schema():
-    (change,) = TrackerFold(PIPELINE)(Rows(), statement(CREATE)).sends
+    (change,) = TrackerHandler(PIPELINE)(Rows(), statement(CREATE)).sends
     rows = Rows()
-    fold = CoordinatorFold(PIPELINE)
+    fold = CoordinatorHandler(PIPELINE)
     effects = rows.take(fold(rows, log_record(change.value, 0)))
     assert [(s.topic, s.key) for s in effects.sends] == [
         ("p.ddl", b"merged.tbl/1"), ("p.joined-schemas", b"merged.tbl"),
@@ -114,7 +110,7 @@ def test_a_change_gives_one_decision_and_the_joined_schema():
 
 
 def test_a_defect_of_our_own_holds_one_shard_and_says_where(monkeypatch):
-    (change,) = TrackerFold(PIPELINE)(Rows(), statement(CREATE)).sends
+    (change,) = TrackerHandler(PIPELINE)(Rows(), statement(CREATE)).sends
     decide = coordinator.decide
 
     def broken(state, change, dialect):
@@ -123,7 +119,7 @@ def test_a_defect_of_our_own_holds_one_shard_and_says_where(monkeypatch):
         return decide(state, change, dialect)
 
     monkeypatch.setattr(coordinator, "decide", broken)
-    effects = CoordinatorFold(PIPELINE)(Rows(), log_record(change.value, 0))
+    effects = CoordinatorHandler(PIPELINE)(Rows(), log_record(change.value, 0))
     decision = codec.decode(effects.sends[0].value)
     assert isinstance(decision, Decision)
     assert decision.outcome is Outcome.HOLD
@@ -151,13 +147,13 @@ def test_the_default_collation_of_the_sources_servers_tells_whether_keys_can_col
         target=replace(PIPELINE.target, version="5.7.44"),
     )
     rows, tracked = Rows(), Rows()
-    track = TrackerFold(pipeline)
+    track = TrackerHandler(pipeline)
     outcomes = []
     for number, collate in enumerate(("", " COLLATE utf8mb4_unicode_ci")):
         ddl = f"CREATE TABLE tbl0{number} (c VARCHAR(9) CHARSET utf8mb4{collate} PRIMARY KEY)"
         (change,) = tracked.take(track(tracked, statement(ddl, number))).sends
         # A worker of its own each time: what it knows of defaults comes from the pipeline file.
-        effects = rows.take(CoordinatorFold(pipeline)(rows, log_record(change.value, number)))
+        effects = rows.take(CoordinatorHandler(pipeline)(rows, log_record(change.value, number)))
         decision = codec.decode(effects.sends[0].value)
         assert isinstance(decision, Decision)
         outcomes.append(decision)

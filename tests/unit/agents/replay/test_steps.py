@@ -23,7 +23,7 @@ from shardmerge.agents.replay.steps import (
 from shardmerge.agents.replay.text import step_text
 from shardmerge.connectors.formats.stored_record import StoredRecord
 from shardmerge.schemas.model.errors import ContractError
-from shardmerge.schemas.records.events import CommandKind
+from shardmerge.schemas.records.operator_commands import CommandKind
 from tests.recorded import Recorded, changed
 
 TABLE = "(ID INT PRIMARY KEY)"

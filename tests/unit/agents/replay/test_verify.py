@@ -12,10 +12,8 @@ from shardmerge.agents.replay.verify import (
 )
 from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.records import codec
-from shardmerge.schemas.records.events import (
-    CommandKind,
-    Decision,
-)
+from shardmerge.schemas.records.decisions import Decision
+from shardmerge.schemas.records.operator_commands import CommandKind
 from tests.recorded import Recorded, changed
 
 TABLE = "(ID INT PRIMARY KEY)"

@@ -15,7 +15,7 @@ from shardmerge.agents.runtime.settings import (
     from_env,
 )
 from shardmerge.schemas.model.errors import ConfigError
-from shardmerge.schemas.pipeline.file import Source
+from shardmerge.schemas.pipeline.settings import Source
 from shardmerge.schemas.pipeline.source_server import server_context
 
 

@@ -30,12 +30,7 @@ from shardmerge.connectors.formats.avro_wire import (
 )
 from shardmerge.connectors.formats.stored_record import StoredRecord
 from shardmerge.connectors.kafka import record_formats
-from shardmerge.schemas.pipeline.file import (
-    Connect,
-    Kafka,
-    Pipeline,
-    Target,
-)
+from shardmerge.schemas.pipeline.settings import Connect, Kafka, Pipeline, Target
 from shardmerge.schemas.records import codec
 from shardmerge.schemas.records.record_format import RecordFormat
 from tests.unit.schemas.records.test_codec_plain import RECORDED

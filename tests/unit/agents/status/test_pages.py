@@ -18,19 +18,21 @@ from shardmerge.schemas.model.tables import (
     TableSchema,
 )
 from shardmerge.schemas.model.types import ColumnType
-from shardmerge.schemas.records.events import (
-    ChangeId,
+from shardmerge.schemas.records.decisions import (
     Decision,
-    FailureProgress,
     JoinedSchema,
     Outcome,
     Release,
-    ShardProgress,
-    SinkProgress,
     StatementKind,
-    StatementProgress,
     TargetStatement,
 )
+from shardmerge.schemas.records.progress import (
+    FailureProgress,
+    ShardProgress,
+    SinkProgress,
+    StatementProgress,
+)
+from shardmerge.schemas.records.schema_changes import ChangeId
 
 TARGET = TargetTable("merged", "tbl")
 ONE, TWO = ShardId("s1", "shop", "tbl00"), ShardId("s2", "shop", "tbl02")

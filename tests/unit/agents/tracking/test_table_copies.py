@@ -13,7 +13,7 @@ from shardmerge.schemas.pipeline.routing import (
     RoutingRule,
     route,
 )
-from shardmerge.schemas.records.events import SchemaChange
+from shardmerge.schemas.records.schema_changes import SchemaChange
 from tests.unit.agents.tracking.test_tracker import Source, names
 
 EVERYTHING = (RoutingRule("s1", "shop", ".*", "merged", "t"),)

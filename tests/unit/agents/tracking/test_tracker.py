@@ -11,8 +11,8 @@ from shardmerge.agents.tracking.tracked import (
 )
 from shardmerge.agents.tracking.tracker import (
     TrackResult,
-    kept,
-    told,
+    command_with_schema,
+    command_without_left_out_columns,
     track,
 )
 from shardmerge.connectors.debezium.envelope import (
@@ -29,12 +29,9 @@ from shardmerge.schemas.model.names import (
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.model.tables import TableSchema
 from shardmerge.schemas.pipeline.routing import RoutingRule
-from shardmerge.schemas.records.events import (
-    ChangeId,
-    CommandKind,
-    OperatorCommand,
-    Outcome,
-)
+from shardmerge.schemas.records.decisions import Outcome
+from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
+from shardmerge.schemas.records.schema_changes import ChangeId
 
 RULES = (RoutingRule("s1", "shop", r"tbl\d\d", "merged", "tbl"),)
 CREATE = "CREATE TABLE tbl00 (ID INT PRIMARY KEY, NAME VARCHAR(20))"
@@ -528,12 +525,12 @@ def test_a_told_schema_is_without_the_columns_that_the_route_leaves_out():
         ChangeId("commands", 1), TargetTable("merged", "tbl"), CommandKind.SET_SCHEMA,
         shard("tbl00"), WITH_SECRET,
     )  # fmt: skip
-    told_command = told(command, ServerContext())
+    told_command = command_with_schema(command, ServerContext())
     assert names(told_command.schema) == ["ID", "a", "Secret"]
-    assert names(kept(told_command, LEAVES_OUT).schema) == ["ID", "a"]
-    assert kept(told_command, RULES) == told_command
+    assert names(command_without_left_out_columns(told_command, LEAVES_OUT).schema) == ["ID", "a"]
+    assert command_without_left_out_columns(told_command, RULES) == told_command
     keyless = replace(told_command, schema=None)
-    assert kept(keyless, LEAVES_OUT) == keyless
+    assert command_without_left_out_columns(keyless, LEAVES_OUT) == keyless
 
 
 def test_foreign_keys_follow_their_parent() -> None:

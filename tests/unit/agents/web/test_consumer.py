@@ -15,7 +15,7 @@ from shardmerge.schemas.model.tables import (
 )
 from shardmerge.schemas.model.types import ColumnType
 from shardmerge.schemas.records import codec
-from shardmerge.schemas.records.events import JoinedSchema
+from shardmerge.schemas.records.decisions import JoinedSchema
 
 TARGETS = [TargetTable("merged", f"t{number}") for number in range(5)]
 

@@ -18,6 +18,7 @@ from shardmerge.schemas.model.origin import (
     OriginColumn,
     OriginPart,
 )
+from shardmerge.schemas.model.policies import RoutePolicies
 from shardmerge.schemas.pipeline.routing import RoutingRule
 
 RULE = RoutingRule(".*", "app", r"t_.*", "m", "t")
@@ -77,7 +78,7 @@ def test_only_shards_of_one_target_whose_keys_do_not_differ_are_compared() -> No
 
 
 def _with(origin: Origin) -> RoutingRule:
-    return RoutingRule(".*", "app", r"t_.*", "m", "t", origin=origin)
+    return RoutingRule(".*", "app", r"t_.*", "m", "t", policies=RoutePolicies(origin=origin))
 
 
 def test_values_of_one_kind_are_compared() -> None:

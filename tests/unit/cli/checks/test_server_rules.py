@@ -7,9 +7,8 @@ from dataclasses import replace
 import pymysql
 import pytest
 
+from shardmerge.cli.checks.findings import SourceTable, TargetFacts
 from shardmerge.cli.checks.server_rules import (
-    SourceTable,
-    TargetFacts,
     database_findings,
     shard_findings,
     source_findings,
@@ -19,15 +18,12 @@ from shardmerge.cli.checks.server_rules import (
 from shardmerge.cli.checks.value_rules import year_findings
 from shardmerge.cli.servers import server_findings
 from shardmerge.schemas.model.names import TargetTable
-from shardmerge.schemas.model.policies import Keyless
-from shardmerge.schemas.pipeline.file import (
-    Connect,
-    Kafka,
-    Pipeline,
-    Source,
-    Target,
+from shardmerge.schemas.model.policies import (
+    Keyless,
+    RoutePolicies,
 )
 from shardmerge.schemas.pipeline.routing import RoutingRule
+from shardmerge.schemas.pipeline.settings import Connect, Kafka, Pipeline, Source, Target
 from shardmerge.schemas.pipeline.spark_catalog import SparkCatalog
 
 SOURCE = Source("s1", "h", 3306, "u", "p", 54101)
@@ -167,7 +163,7 @@ def test_shards_that_cannot_be_merged_are_found() -> None:
     assert shard_findings([SOURCE], {"s1": tables[:1]}, rules) == []
     (keyless,) = shard_findings([SOURCE], {"s1": tables[:1]}, rules, needs_keys=True)
     assert keyless.fault and "by which this kind of target finds a row" in keyless.text
-    refusing = [replace(rules[0], keyless=Keyless.REFUSE)]
+    refusing = [replace(rules[0], policies=RoutePolicies(keyless=Keyless.REFUSE))]
     (refused,) = shard_findings([SOURCE], {"s1": tables[:1]}, refusing)
     assert refused.fault and "keyless = 'refuse'" in refused.text
 

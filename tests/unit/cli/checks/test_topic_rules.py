@@ -9,14 +9,8 @@ import pytest
 
 from shardmerge.cli.checks.topic_rules import topic_findings
 from shardmerge.connectors.kafka.topics_admin import FoundTopic
-from shardmerge.schemas.pipeline.file import (
-    Connect,
-    Kafka,
-    Pipeline,
-    Source,
-    Target,
-)
 from shardmerge.schemas.pipeline.routing import RoutingRule
+from shardmerge.schemas.pipeline.settings import Connect, Kafka, Pipeline, Source, Target
 from shardmerge.schemas.pipeline.topics import own_topics
 
 PIPELINE = Pipeline(

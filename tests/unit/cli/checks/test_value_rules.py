@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.cli.checks.server_rules import (
-    SourceColumn,
-    SourceTable,
-)
+from shardmerge.cli.checks.findings import SourceColumn, SourceTable
 from shardmerge.cli.checks.value_rules import value_findings
 from shardmerge.schemas.model.types import ColumnType
-from shardmerge.schemas.pipeline.file import Source
 from shardmerge.schemas.pipeline.routing import RoutingRule
+from shardmerge.schemas.pipeline.settings import Source
 
 SOURCE = Source("s1", "h", 3306, "u", "p", 54101)
 RULES = [RoutingRule(".*", "app", r"t.*", "m", "t")]

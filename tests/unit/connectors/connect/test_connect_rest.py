@@ -17,12 +17,7 @@ from shardmerge.connectors.connect.exactly_once import (
     check_worker,
 )
 from shardmerge.schemas.model.errors import StackError
-from shardmerge.schemas.pipeline.file import (
-    Connect,
-    Kafka,
-    Pipeline,
-    Target,
-)
+from shardmerge.schemas.pipeline.settings import Connect, Kafka, Pipeline, Target
 from tests.unit.connectors.worker import Worker
 
 TRACE = """org.apache.kafka.connect.errors.ConnectException: it was stopped.

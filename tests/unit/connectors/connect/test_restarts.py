@@ -68,6 +68,6 @@ def test_a_look_without_a_restart_counts_for_the_pause_alone() -> None:
     for number in range(20):
         assert restarts.helps("no idea", None)
         restarts.begun(100.0 * number)
-        restarts.left()
+        restarts.not_restarted()
     assert restarts.fruitless == 0
     assert not restarts.is_due(1959.9) and restarts.is_due(1960.0)

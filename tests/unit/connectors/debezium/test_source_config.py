@@ -20,12 +20,9 @@ from shardmerge.connectors.formats.avro_names import avro_name
 from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.file import (
-    Pipeline,
-    Source,
-    parse_pipeline,
-)
+from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.pipeline.routing import RoutingRule
+from shardmerge.schemas.pipeline.settings import Pipeline, Source
 
 ROOT = Path(__file__).resolve().parents[4]
 TEMPLATES = ROOT / "connectors" / "templates"

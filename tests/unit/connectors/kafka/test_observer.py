@@ -15,23 +15,12 @@ from shardmerge.schemas.model.names import (
     TargetTable,
 )
 from shardmerge.schemas.model.position import SourcePosition
-from shardmerge.schemas.pipeline.file import (
-    Connect,
-    Kafka,
-    Pipeline,
-    Source,
-    Target,
-)
 from shardmerge.schemas.pipeline.routing import RoutingRule
-from shardmerge.schemas.records.events import (
-    ChangeId,
-    Decision,
-    JoinedSchema,
-    Outcome,
-    Release,
-    SinkProgress,
-)
+from shardmerge.schemas.pipeline.settings import Connect, Kafka, Pipeline, Source, Target
+from shardmerge.schemas.records.decisions import Decision, JoinedSchema, Outcome, Release
+from shardmerge.schemas.records.progress import SinkProgress
 from shardmerge.schemas.records.record_format import AVRO
+from shardmerge.schemas.records.schema_changes import ChangeId
 
 PIPELINE = Pipeline(
     "p",

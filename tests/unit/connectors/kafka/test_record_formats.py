@@ -12,7 +12,7 @@ from shardmerge.connectors.kafka.record_formats import (
     awaited_record_format,
     record_format,
 )
-from shardmerge.schemas.pipeline.file import Kafka
+from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.schemas.records import codec
 from shardmerge.schemas.records.record_format import RecordFormat
 

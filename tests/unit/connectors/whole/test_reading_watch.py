@@ -30,23 +30,15 @@ from shardmerge.schemas.model.position import (
     SourcePosition,
 )
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.file import (
-    Pipeline,
-    Source,
-)
+from shardmerge.schemas.pipeline.settings import Pipeline, Source
 from shardmerge.schemas.records.codec import encode
-from shardmerge.schemas.records.events import (
-    ChangeId,
-    Decision,
-    Fixup,
-    FixupKind,
-    OperatorCommand,
-    Outcome,
-)
+from shardmerge.schemas.records.decisions import Decision, Fixup, FixupKind, Outcome
+from shardmerge.schemas.records.operator_commands import OperatorCommand
 from shardmerge.schemas.records.reloads import (
     Reload,
     reloads_in,
 )
+from shardmerge.schemas.records.schema_changes import ChangeId
 from tests.unit.connectors.debezium.test_source_config import PIPELINE
 
 TARGET = TargetTable("m", "t")

@@ -28,10 +28,7 @@ from shardmerge.schemas.model.names import (
     ShardId,
     TargetTable,
 )
-from shardmerge.schemas.pipeline.file import (
-    Pipeline,
-    Source,
-)
+from shardmerge.schemas.pipeline.settings import Pipeline, Source
 from tests.unit.connectors.debezium.test_source_config import PIPELINE
 
 SOURCE = PIPELINE.sources[0]

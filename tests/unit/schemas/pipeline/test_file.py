@@ -56,7 +56,7 @@ def test_a_pipeline_file_is_read_with_defaults_and_environment() -> None:
     pipeline = parse_pipeline(GOOD, ENV)
 
     assert pipeline.target.password == "secret"
-    assert [rule.mode for rule in pipeline.routes] == [Mode.OPTIMISTIC]
+    assert [rule.policies.mode for rule in pipeline.routes] == [Mode.OPTIMISTIC]
     assert pipeline.source("s1").databases == ".*"
     assert route(pipeline.routes, ShardId("s1", "app", "t_1")) == (TargetTable("merged", "t"),)
 
@@ -65,25 +65,25 @@ def test_a_route_has_the_mode_of_the_pipeline_or_its_own() -> None:
     head = GOOD.replace('name = "demo"', 'name = "demo"\nmode = "pessimistic"')
     more = '[[routes]]\ndatabase = "o"\ntable = "t"\ntarget = "m.o"\nmode = "optimistic"\n'
 
-    modes = [rule.mode for rule in parse_pipeline(head + more, ENV).routes]
+    modes = [rule.policies.mode for rule in parse_pipeline(head + more, ENV).routes]
 
     assert modes == [Mode.PESSIMISTIC, Mode.OPTIMISTIC]
 
 
 def test_a_route_says_what_becomes_of_tables_without_a_primary_key() -> None:
-    assert parse_pipeline(GOOD, ENV).routes[0].keyless is Keyless.COUNT
+    assert parse_pipeline(GOOD, ENV).routes[0].policies.keyless is Keyless.COUNT
     (rule,) = parse_pipeline(GOOD + "keyless = 'refuse'\n", ENV).routes
-    assert rule.keyless is Keyless.REFUSE
+    assert rule.policies.keyless is Keyless.REFUSE
     with pytest.raises(ConfigError, match="keyless 'append' is not known") as raised:
         parse_pipeline(GOOD + "keyless = 'append'\n", ENV)
     assert raised.value.hint == "known: count, refuse"
 
 
 def test_a_route_says_what_becomes_of_renames() -> None:
-    assert parse_pipeline(GOOD, ENV).routes[0].renames is RenamePolicy.MAP
+    assert parse_pipeline(GOOD, ENV).routes[0].policies.renames is RenamePolicy.MAP
     for policy in RenamePolicy:
         text = GOOD.replace('target = "merged.t"', f'target = "merged.t"\nrenames = "{policy}"')
-        assert parse_pipeline(text, ENV).routes[0].renames is policy
+        assert parse_pipeline(text, ENV).routes[0].policies.renames is policy
 
 
 def test_a_target_moves_in_one_mode() -> None:
@@ -203,9 +203,9 @@ def test_a_route_gives_its_target_origin_columns() -> None:
     (rule,) = parse_pipeline(GOOD + entry, ENV).routes
 
     columns = (OriginColumn(OriginPart.SHARD, "_from"), OriginColumn(OriginPart.SOURCE, "_s"))
-    assert rule.origin == Origin(columns, in_keys=True)
-    assert (rule.on_drop, rule.on_truncate) == (RowsPolicy.DELETE, RowsPolicy.DELETE)
-    assert rule.existing_rows is ExistingRows.ACCEPT
+    assert rule.policies.origin == Origin(columns, in_keys=True)
+    assert (rule.policies.on_drop, rule.on_truncate) == (RowsPolicy.DELETE, RowsPolicy.DELETE)
+    assert rule.policies.existing_rows is ExistingRows.ACCEPT
 
 
 @pytest.mark.parametrize(

@@ -7,19 +7,13 @@ from shardmerge.schemas.model.origin import (
 )
 from shardmerge.schemas.model.policies import (
     Keyless,
+    RoutePolicies,
     RowsPolicy,
     TypePolicy,
 )
-from shardmerge.schemas.pipeline.file import (
-    Connect,
-    Kafka,
-    Pipeline,
-    Sink,
-    Source,
-    Target,
-    parse_pipeline,
-)
+from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.pipeline.routing import RoutingRule
+from shardmerge.schemas.pipeline.settings import Connect, Kafka, Pipeline, Sink, Source, Target
 from shardmerge.schemas.pipeline.spark_catalog import SparkCatalog
 from shardmerge.schemas.pipeline.text import pipeline_text
 
@@ -41,10 +35,12 @@ def test_a_written_pipeline_is_read_back_as_it_was() -> None:
                 "t_.*",
                 "merged",
                 "o",
-                origin=Origin((OriginColumn(OriginPart.SHARD, "_s"),), in_keys=True),
-                on_drop=RowsPolicy.DELETE,
-                keyless=Keyless.REFUSE,
-                types=TypePolicy.PUBLISHED,
+                policies=RoutePolicies(
+                    origin=Origin((OriginColumn(OriginPart.SHARD, "_s"),), in_keys=True),
+                    on_drop=RowsPolicy.DELETE,
+                    keyless=Keyless.REFUSE,
+                    types=TypePolicy.PUBLISHED,
+                ),
             ),
         ),
         target=Target("127.0.0.1", 3308, "root", "x"),

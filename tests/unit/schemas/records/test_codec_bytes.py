@@ -24,7 +24,7 @@ from shardmerge.schemas.records.codec import (
     decode,
     encode,
 )
-from shardmerge.schemas.records.events import SchemaChange
+from shardmerge.schemas.records.schema_changes import SchemaChange
 from tests.golden.test_avro import NAMES, contract, written_by_avro
 from tests.unit.schemas.records.test_codec_plain import CHANGE, RECORDED
 

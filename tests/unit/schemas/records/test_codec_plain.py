@@ -2,7 +2,7 @@
 
 import json
 import types
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from importlib import resources
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -25,6 +25,7 @@ from shardmerge.schemas.model.origin import (
 from shardmerge.schemas.model.policies import (
     ExistingRows,
     Keyless,
+    RoutePolicies,
     RowsPolicy,
     TypePolicy,
 )
@@ -53,24 +54,24 @@ from shardmerge.schemas.records.codec import (
     decode,
     encode,
 )
-from shardmerge.schemas.records.events import (
+from shardmerge.schemas.records.decisions import (
     Binding,
-    ChangeId,
-    CommandKind,
     Decision,
-    FailureProgress,
     JoinedSchema,
-    OperatorCommand,
     Outcome,
     Release,
-    SchemaChange,
-    ShardProgress,
-    SinkProgress,
     StatementKind,
-    StatementProgress,
     TargetStatement,
 )
+from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
+from shardmerge.schemas.records.progress import (
+    FailureProgress,
+    ShardProgress,
+    SinkProgress,
+    StatementProgress,
+)
 from shardmerge.schemas.records.reloads import Reload
+from shardmerge.schemas.records.schema_changes import ChangeId, SchemaChange
 
 SHARD = ShardId("s1", "app", "tø")
 TARGET = TargetTable("merged", "t")
@@ -114,11 +115,13 @@ CHANGE = SchemaChange(
     "why",
     "do",
     9,
-    origin=Origin((OriginColumn(OriginPart.SHARD, "_from"),), in_keys=True),
-    on_drop=RowsPolicy.DELETE,
-    existing_rows=ExistingRows.HOLD,
-    keyless=Keyless.REFUSE,
-    types=TypePolicy.WIDE,
+    policies=RoutePolicies(
+        origin=Origin((OriginColumn(OriginPart.SHARD, "_from"),), in_keys=True),
+        on_drop=RowsPolicy.DELETE,
+        existing_rows=ExistingRows.HOLD,
+        keyless=Keyless.REFUSE,
+        types=TypePolicy.WIDE,
+    ),
 )
 STATEMENT = TargetStatement(
     "ALTER TABLE `m`.`t` DROP COLUMN `c`",
@@ -191,6 +194,20 @@ def test_plain_data_without_a_later_field_takes_the_default() -> None:
     assert plain.from_plain(ChangeId, {"source": "s", "offset": 1}) == ChangeId("s", 1, 0, 1)
 
 
+def test_the_policies_of_a_route_stand_beside_the_other_fields_of_a_change() -> None:
+    written = plain.to_plain(CHANGE)
+    assert (written["mode"], written["keyless"]) == ("optimistic", "refuse")
+    assert "policies" not in written
+
+
+def test_a_change_from_before_a_policy_existed_has_what_counted_then() -> None:
+    written = plain.to_plain(CHANGE)
+    del written["types"], written["on_drop"]
+    read = plain.from_plain(SchemaChange, written)
+    expected = replace(CHANGE.policies, types=TypePolicy.PUBLISHED, on_drop=RowsPolicy.KEEP)
+    assert read == replace(CHANGE, policies=expected)
+
+
 @pytest.mark.parametrize(("name", "record"), RECORDS.items())
 def test_the_avro_contract_has_the_fields_of_the_dataclass(name: str, record: type) -> None:
     text = (
@@ -221,14 +238,18 @@ def _expected(kind: Any, seen: set[str]) -> Any:
         if kind.__name__ in seen:
             return kind.__name__
         seen.add(kind.__name__)
-        hints = get_type_hints(kind)
-        return {
-            "type": "record",
-            "name": kind.__name__,
-            "fields": [
-                {"name": f.name, "type": _expected(hints[f.name], seen)} for f in fields(kind)
-            ],
-        }
+        return {"type": "record", "name": kind.__name__, "fields": _fields(kind, seen)}
     if issubclass(kind, Enum) or kind is str:
         return "string"
     return {bool: "boolean", int: "long"}[kind]
+
+
+def _fields(kind: Any, seen: set[str]) -> list[Any]:
+    hints = get_type_hints(kind)
+    found: list[Any] = []
+    for field in fields(kind):
+        if field.metadata == plain.FLAT:
+            found += _fields(hints[field.name], seen)
+        else:
+            found.append({"name": field.name, "type": _expected(hints[field.name], seen)})
+    return found

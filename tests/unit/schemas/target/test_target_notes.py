@@ -9,10 +9,7 @@ import pytest
 from shardmerge.schemas.lattice.join import join_tables
 from shardmerge.schemas.lattice.joined import JoinedTable
 from shardmerge.schemas.model.tables import TableSchema
-from shardmerge.schemas.records.events import (
-    StatementKind,
-    TargetStatement,
-)
+from shardmerge.schemas.records.decisions import StatementKind, TargetStatement
 from shardmerge.schemas.target.dialects.dialect import Dialect
 from shardmerge.schemas.target.dialects.dialects import dialect_of
 from shardmerge.schemas.target.dialects.spark import SparkDialect

@@ -11,7 +11,7 @@ from shardmerge.schemas.model.tables import Column
 from shardmerge.schemas.model.types import ColumnType
 from shardmerge.schemas.pipeline.routing import RoutingRule
 from shardmerge.schemas.pipeline.topics import RowTopics
-from shardmerge.schemas.records.events import Decision
+from shardmerge.schemas.records.decisions import Decision
 from shardmerge.spark_sink.barrier.collation_keys import is_loose
 from shardmerge.spark_sink.barrier.decisions import Decisions
 from shardmerge.spark_sink.barrier.partitions import Stream

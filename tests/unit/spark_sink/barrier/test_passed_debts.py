@@ -6,11 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from shardmerge.schemas.records.events import (
-    Binding,
-    StatementKind,
-    TargetStatement,
-)
+from shardmerge.schemas.records.decisions import Binding, StatementKind, TargetStatement
 from shardmerge.spark_sink.barrier.passed_debts import (
     carried_debts,
     forbids_null,

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from shardmerge.schemas.model.names import ShardId
-from shardmerge.schemas.records.events import (
+from shardmerge.schemas.records.decisions import (
     Binding,
     Decision,
     Fixup,

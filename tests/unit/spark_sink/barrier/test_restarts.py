@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from shardmerge.schemas.model.position import SourcePosition
-from shardmerge.schemas.records.events import Decision
+from shardmerge.schemas.records.decisions import Decision
 from shardmerge.spark_sink.barrier.applied import (
     Applied,
     RowProgress,

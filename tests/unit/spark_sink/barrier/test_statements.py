@@ -4,11 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from shardmerge.schemas.records.events import (
-    Binding,
-    Fixup,
-    FixupKind,
-)
+from shardmerge.schemas.records.decisions import Binding, Fixup, FixupKind
 from shardmerge.spark_sink.barrier.applied import Applied
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.barrier.statements import (

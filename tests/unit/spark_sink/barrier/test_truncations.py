@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from shardmerge.schemas.records.events import Binding
+from shardmerge.schemas.records.decisions import Binding
 from shardmerge.spark_sink.barrier.truncations import emptying
 from shardmerge.spark_sink.kafka.range_reader import (
     OffsetRange,

@@ -8,7 +8,7 @@ from typing import cast
 
 from shardmerge.schemas.model.errors import TargetError
 from shardmerge.schemas.model.names import TargetTable
-from shardmerge.schemas.records.events import TargetStatement
+from shardmerge.schemas.records.decisions import TargetStatement
 from shardmerge.spark_sink.barrier.statements import (
     OpenStatement,
     StatementState,

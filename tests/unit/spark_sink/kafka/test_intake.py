@@ -12,15 +12,9 @@ import pytest
 from shardmerge.connectors.formats.avro_wire import RegistryUnreachable
 from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.model.names import ShardId
-from shardmerge.schemas.pipeline.file import (
-    Connect,
-    Kafka,
-    Pipeline,
-    Source,
-    Target,
-)
 from shardmerge.schemas.pipeline.routing import RoutingRule
-from shardmerge.schemas.records.events import Decision
+from shardmerge.schemas.pipeline.settings import Connect, Kafka, Pipeline, Source, Target
+from shardmerge.schemas.records.decisions import Decision
 from shardmerge.spark_sink.barrier.partitions import (
     Partition,
     Stream,

@@ -33,7 +33,7 @@ from shardmerge.schemas.model.tables import (
     DefaultKind,
 )
 from shardmerge.schemas.model.types import ColumnType
-from shardmerge.schemas.records.events import Binding
+from shardmerge.schemas.records.decisions import Binding
 from shardmerge.spark_sink.kafka.row_avro import AvroRows
 from shardmerge.spark_sink.planning.ranges import (
     Segment,

@@ -16,10 +16,7 @@ from shardmerge.schemas.model.names import (
     TargetTable,
 )
 from shardmerge.schemas.model.position import BEGINNING
-from shardmerge.schemas.records.events import (
-    FailureProgress,
-    SinkProgress,
-)
+from shardmerge.schemas.records.progress import FailureProgress, SinkProgress
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.driver import loop as driver_module
 from shardmerge.spark_sink.driver.loop import Driver

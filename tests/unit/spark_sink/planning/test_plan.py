@@ -20,11 +20,7 @@ from shardmerge.schemas.model.tables import (
 from shardmerge.schemas.model.types import ColumnType
 from shardmerge.schemas.pipeline.routing import RoutingRule
 from shardmerge.schemas.pipeline.topics import RowTopics
-from shardmerge.schemas.records.events import (
-    Binding,
-    Fixup,
-    FixupKind,
-)
+from shardmerge.schemas.records.decisions import Binding, Fixup, FixupKind
 from shardmerge.spark_sink.barrier.applied import (
     Applied,
     RowProgress,

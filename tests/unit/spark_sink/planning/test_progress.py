@@ -10,10 +10,7 @@ from shardmerge.schemas.model.names import (
 )
 from shardmerge.schemas.pipeline.routing import RoutingRule
 from shardmerge.schemas.pipeline.topics import RowTopics
-from shardmerge.schemas.records.events import (
-    FailureProgress,
-    SinkProgress,
-)
+from shardmerge.schemas.records.progress import FailureProgress, SinkProgress
 from shardmerge.spark_sink.barrier.applied import (
     Applied,
     RowProgress,

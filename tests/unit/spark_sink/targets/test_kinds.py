@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from shardmerge.schemas.pipeline.file import (
-    Connect,
-    Kafka,
-    Pipeline,
-    Sink,
-    Target,
-)
+from shardmerge.schemas.pipeline.settings import Connect, Kafka, Pipeline, Sink, Target
 from shardmerge.schemas.pipeline.spark_catalog import SparkCatalog
 from shardmerge.spark_sink.process.settings import (
     SinkSettings,

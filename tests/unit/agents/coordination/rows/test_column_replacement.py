@@ -9,12 +9,7 @@ from shardmerge.schemas.model.policies import (
     Mode,
     RenamePolicy,
 )
-from shardmerge.schemas.records.events import (
-    Decision,
-    FixupKind,
-    Outcome,
-    StatementKind,
-)
+from shardmerge.schemas.records.decisions import Decision, FixupKind, Outcome, StatementKind
 from tests.unit.agents.sql_line import SqlLine, shard_of, sql
 
 BASE = "id INT PRIMARY KEY, b VARCHAR(20)"

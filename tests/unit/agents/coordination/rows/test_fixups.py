@@ -7,8 +7,8 @@ import json
 import pytest
 
 from shardmerge.agents.handling.handlers import (
-    CoordinatorFold,
-    TrackerFold,
+    CoordinatorHandler,
+    TrackerHandler,
 )
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.origin import (
@@ -20,13 +20,8 @@ from shardmerge.schemas.model.policies import (
     Mode,
 )
 from shardmerge.schemas.records import codec
-from shardmerge.schemas.records.events import (
-    CommandKind,
-    Decision,
-    FixupKind,
-    Outcome,
-    StatementKind,
-)
+from shardmerge.schemas.records.decisions import Decision, FixupKind, Outcome, StatementKind
+from shardmerge.schemas.records.operator_commands import CommandKind
 from tests.unit.agents.handling.test_handlers import CREATE, PIPELINE, Rows, log_record, statement
 from tests.unit.agents.sql_line import SHARD_COLUMN, SqlLine, shard_of
 
@@ -175,7 +170,7 @@ def test_partitions_that_go_are_told_of() -> None:
 
 
 def test_a_request_goes_out_with_the_decision() -> None:
-    tracker, coordinator = TrackerFold(PIPELINE), CoordinatorFold(PIPELINE)
+    tracker, coordinator = TrackerHandler(PIPELINE), CoordinatorHandler(PIPELINE)
     tables, states = Rows(), Rows()
     sends = []
     for offset, ddl in enumerate((CREATE, "ALTER TABLE tbl00 ADD c TIMESTAMP DEFAULT NOW()")):
@@ -251,7 +246,7 @@ def test_a_held_shard_is_read_again_for_what_the_target_got_late() -> None:
 
 def test_what_a_held_shard_is_to_be_read_again_for_is_stored() -> None:
     """The change of another shard tells; a worker that is started again must know of it."""
-    tracker, tables, states = TrackerFold(PIPELINE), Rows(), Rows()
+    tracker, tables, states = TrackerHandler(PIPELINE), Rows(), Rows()
     requests = []
     for offset, ddl in enumerate((
         "CREATE TABLE tbl00 (id INT PRIMARY KEY, e ENUM('a'))",
@@ -262,7 +257,9 @@ def test_what_a_held_shard_is_to_be_read_again_for_is_stored() -> None:
         "ALTER TABLE tbl00 DROP x",
     )):  # fmt: skip
         (change,) = tables.take(tracker(tables, statement(ddl, offset))).sends
-        effects = states.take(CoordinatorFold(PIPELINE)(states, log_record(change.value, offset)))
+        effects = states.take(
+            CoordinatorHandler(PIPELINE)(states, log_record(change.value, offset))
+        )
         requests.append([s.value for s in effects.sends if s.topic == "p.signals"])
     assert [len(asked_for) for asked_for in requests] == [0, 0, 0, 0, 0, 1]
     assert b"tbl00" in requests[-1][0]

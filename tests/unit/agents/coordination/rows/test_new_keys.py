@@ -11,13 +11,8 @@ from shardmerge.schemas.model.policies import (
     ExistingRows,
     Mode,
 )
-from shardmerge.schemas.records.events import (
-    CommandKind,
-    Decision,
-    FixupKind,
-    Outcome,
-    StatementKind,
-)
+from shardmerge.schemas.records.decisions import Decision, FixupKind, Outcome, StatementKind
+from shardmerge.schemas.records.operator_commands import CommandKind
 from tests.unit.agents.sql_line import SHARD_COLUMN, SqlLine, sql
 
 BASE = "id INT PRIMARY KEY, a INT"

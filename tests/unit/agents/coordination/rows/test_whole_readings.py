@@ -10,12 +10,8 @@ from shardmerge.schemas.model.policies import (
     RowsPolicy,
 )
 from shardmerge.schemas.model.position import SourcePosition
-from shardmerge.schemas.records.events import (
-    CommandKind,
-    Decision,
-    FixupKind,
-    Outcome,
-)
+from shardmerge.schemas.records.decisions import Decision, FixupKind, Outcome
+from shardmerge.schemas.records.operator_commands import CommandKind
 from shardmerge.schemas.records.reloads import (
     Reload,
     reloads_text,

@@ -14,16 +14,10 @@ from shardmerge.schemas.model.names import (
     TargetTable,
 )
 from shardmerge.schemas.model.position import BEGINNING
-from shardmerge.schemas.records.events import (
-    ChangeId,
-    CommandKind,
-    Decision,
-    Fixup,
-    FixupKind,
-    OperatorCommand,
-    Outcome,
-)
+from shardmerge.schemas.records.decisions import Decision, Fixup, FixupKind, Outcome
+from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
 from shardmerge.schemas.records.reloads import Reload
+from shardmerge.schemas.records.schema_changes import ChangeId
 
 TARGET, OTHER = TargetTable("m", "t"), TargetTable("m", "u")
 A, B = ShardId("s1", "app", "t"), ShardId("s2", "app", "t")

@@ -8,7 +8,6 @@ from itertools import product
 import pytest
 
 from shardmerge.schemas.ddl.apply.statements import apply_create
-from shardmerge.schemas.ddl.canonical.normalize import NULL_DEFAULT
 from shardmerge.schemas.ddl.changes import (
     AlterTable,
     CreateTable,
@@ -17,6 +16,7 @@ from shardmerge.schemas.ddl.grammar import (
     ServerContext,
     parse,
 )
+from shardmerge.schemas.model.mysql_facts import NULL_DEFAULT
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.tables import (
     Check,

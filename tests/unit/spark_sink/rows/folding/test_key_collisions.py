@@ -7,10 +7,7 @@ from dataclasses import replace
 import pytest
 
 from shardmerge.schemas.model.names import ShardId
-from shardmerge.schemas.records.events import (
-    Fixup,
-    FixupKind,
-)
+from shardmerge.schemas.records.decisions import Fixup, FixupKind
 from shardmerge.spark_sink.barrier.applied import (
     Reached,
     RowProgress,

@@ -13,7 +13,7 @@ from shardmerge.schemas.model.position import (
     SourcePosition,
 )
 from shardmerge.schemas.model.types import ColumnType
-from shardmerge.schemas.records.events import Binding
+from shardmerge.schemas.records.decisions import Binding
 from shardmerge.spark_sink.planning.ordered_partitions import Step
 from shardmerge.spark_sink.planning.ranges import ShardStream
 from shardmerge.spark_sink.rows.decoding.row_envelope import RowRecord

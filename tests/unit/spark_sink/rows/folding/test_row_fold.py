@@ -16,7 +16,7 @@ from shardmerge.schemas.model.position import (
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import Column
 from shardmerge.schemas.model.types import ColumnType
-from shardmerge.schemas.records.events import Binding
+from shardmerge.schemas.records.decisions import Binding
 from shardmerge.spark_sink.planning.ranges import (
     Segment,
     ShardStream,

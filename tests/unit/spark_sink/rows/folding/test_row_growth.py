@@ -9,7 +9,7 @@ import pytest
 
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.types import ColumnType
-from shardmerge.schemas.records.events import Binding
+from shardmerge.schemas.records.decisions import Binding
 from shardmerge.spark_sink.planning.ranges import ShardStream
 from shardmerge.spark_sink.rows.folding.row_fold import RowFold
 from shardmerge.spark_sink.rows.folding.segment_plan import Refusal

@@ -39,7 +39,6 @@ from shardmerge.spark_sink.targets.iceberg.texts.layout import (
     layout_of,
     misfit,
     schema_json,
-    widens,
 )
 from tests.strategies import ALL_TYPES, by_name, names_of, table
 
@@ -123,7 +122,7 @@ def test_iceberg_promotes_what_the_dialect_widens() -> None:
     types = {spark_type(kind) for kind in ALL_TYPES}
     for a in types:
         for b in types:
-            assert widens(iceberg_type(a), iceberg_type(b)) == can_widen(a, b)
+            assert can_widen(iceberg_type(a), iceberg_type(b)) == can_widen(a, b)
 
 
 @pytest.mark.parametrize(

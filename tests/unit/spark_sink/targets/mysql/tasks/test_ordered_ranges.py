@@ -11,7 +11,7 @@ import pytest
 
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.types import ColumnType
-from shardmerge.schemas.records.events import Binding
+from shardmerge.schemas.records.decisions import Binding
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.range_reader import (
     OffsetRange,

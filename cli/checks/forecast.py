@@ -27,15 +27,15 @@ from shardmerge.schemas.model.names import (
 )
 from shardmerge.schemas.model.position import BEGINNING
 from shardmerge.schemas.model.types import ColumnType
-from shardmerge.schemas.pipeline.file import Pipeline
+from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.pipeline.source_server import (
     server_context,
     utf8mb4_defaults,
 )
-from shardmerge.schemas.records.events import Fixup
+from shardmerge.schemas.records.decisions import Fixup
 from shardmerge.schemas.target.dialects.dialects import dialect_of
 
-from .server_rules import Finding
+from .findings import Finding
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class ShardTable:
     ddl: str
 
 
-def foretold_findings(pipeline: Pipeline, tables: Sequence[ShardTable]) -> list[Finding]:
+def forecast_findings(pipeline: Pipeline, tables: Sequence[ShardTable]) -> list[Finding]:
     """What becomes of the columns' types where shards differ, and which shards would be held.
 
     Args:

@@ -6,23 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from shardmerge.cli.checks.foretold import (
+from shardmerge.cli.checks.forecast import (
     ShardTable,
-    foretold_findings,
+    forecast_findings,
 )
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.policies import (
     Mode,
+    RoutePolicies,
     TypePolicy,
 )
-from shardmerge.schemas.pipeline.file import (
-    Connect,
-    Kafka,
-    Pipeline,
-    Source,
-    Target,
-)
 from shardmerge.schemas.pipeline.routing import RoutingRule
+from shardmerge.schemas.pipeline.settings import Connect, Kafka, Pipeline, Source, Target
 
 RULE = RoutingRule(".*", "app", r"t_\d", "m", "t")
 SOURCES = tuple(
@@ -44,7 +39,7 @@ def table(source: str, number: int, columns: str, key: str = "int") -> ShardTabl
 
 
 def said(*tables: ShardTable, pipeline: Pipeline = PIPELINE) -> list[str]:
-    found = foretold_findings(pipeline, tables)
+    found = forecast_findings(pipeline, tables)
     assert not any(finding.fault for finding in found)
     return [str(finding) for finding in found]
 
@@ -75,7 +70,9 @@ def test_a_hold_is_told_with_its_reason() -> None:
     assert found.startswith("shard s2/app.t_1: it would be held: column n, type: date and int: ")
     assert "their values are of different kinds; make the type of n agree" in found
 
-    published = replace(PIPELINE, routes=(replace(RULE, types=TypePolicy.PUBLISHED),))
+    published = replace(
+        PIPELINE, routes=(replace(RULE, policies=RoutePolicies(types=TypePolicy.PUBLISHED)),)
+    )
     tables = table("s1", 1, "`n` int"), table("s2", 1, "`n` int unsigned")
     (found,) = said(*tables, pipeline=published)
     assert "one is unsigned" in found and "types=wide" in found
@@ -86,7 +83,7 @@ def test_a_key_that_tidb_cannot_alter_holds_whichever_shard_comes_first(mode: Mo
     tidb = replace(
         PIPELINE,
         target=replace(PIPELINE.target, kind="tidb", version="8.4"),
-        routes=(replace(RULE, mode=mode),),
+        routes=(replace(RULE, policies=RoutePolicies(mode=mode)),),
     )
     tables = table("s1", 1, "`n` int", "bigint"), table("s2", 1, "`n` int", "bigint unsigned")
     told = ", should its table be read after those of the other shards: TiDB does not change id"
@@ -124,6 +121,6 @@ def test_tables_that_no_route_takes_are_left_alone() -> None:
 
 def test_a_version_that_the_agents_cannot_read_is_a_fault() -> None:
     odd = replace(PIPELINE, sources=(replace(SOURCES[0], version="8.0.36-log"),))
-    (found,) = foretold_findings(odd, [])
+    (found,) = forecast_findings(odd, [])
     assert found.fault
     assert "version '8.0.36-log' is not numbers with points" in str(found)

@@ -1,0 +1,59 @@
+"""What the checks look at, and what they find."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.model.types import ColumnType
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something about a server. ``fault``: the pipeline must not run with it."""
+
+    where: str
+    text: str
+    fault: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceColumn:
+    """A column of a source's table, as far as its values go."""
+
+    name: str
+    type: ColumnType
+    nullable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTable:
+    """A table of a source.
+
+    Attributes:
+        has_key: Whether it has a primary key.
+    """
+
+    database: str
+    table: str
+    has_key: bool
+    columns: tuple[SourceColumn, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TargetFacts:
+    """What is there under a target's name.
+
+    Attributes:
+        engine: "" when there is no such table yet.
+        triggers: Their names.
+        foreign_keys: Those of the table, and those of others that refer to it.
+    """
+
+    table: TargetTable
+    engine: str = ""
+    triggers: tuple[str, ...] = ()
+    foreign_keys: tuple[str, ...] = ()

@@ -1,0 +1,35 @@
+"""The loop of a thread that looks after something beside the watchdog's own."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from shardmerge.schemas.model.errors import ShardMergeError
+
+_LOG = logging.getLogger(__name__)
+
+
+def look_until(
+    stop: threading.Event, look: Callable[[float], object], interval_s: float, failed: str
+) -> None:
+    """Look again and again until ``stop`` is set; what does not answer is awaited.
+
+    A defect of our own is logged with its traceback, and the loop goes on: without the thread a
+    connector that it stopped would stay stopped.
+
+    Args:
+        stop: Ends the loop.
+        look: Gets a monotonic clock's time, in seconds.
+        interval_s: Pause before each look.
+        failed: The event that is logged when a look fails.
+    """
+    while not stop.wait(interval_s):
+        try:
+            look(time.monotonic())
+        except ShardMergeError as error:
+            _LOG.warning("%s %s", failed, error)
+        except Exception:
+            _LOG.exception(failed)

@@ -1,0 +1,134 @@
+"""Comparisons: signs, IS, IN, BETWEEN, LIKE, REGEXP, SOUNDS LIKE and MEMBER OF.
+
+Source: MySQL Reference Manual, "Comparison Functions and Operators"; sql/item*.cc ``print`` (read).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from shardmerge.schemas.ddl.grammar.tokens.lexer import Cursor
+
+from .functions import (
+    ABOVE_COMPARISON,
+    UNARY,
+    arguments,
+)
+from .logic import negated
+from .notes import (
+    Notes,
+    Read,
+    truth,
+)
+
+_OPERAND = UNARY + 1
+_OPPOSITES = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+_SIGNS = {
+    "=": "=", "<=>": "<=>", ">=": ">=", ">": ">", "<=": "<=", "<": "<", "<>": "<>", "!=": "<>",
+}  # fmt: skip
+_Reader: TypeAlias = Callable[[Cursor, Notes, str, str, Read], str]
+"""Reads a comparison behind its word: cursor, notes, left operand, "not " or "", reader."""
+
+
+def comparison(cursor: Cursor, notes: Notes, left: str, read: Read) -> str:
+    """Read the comparison that follows an operand.
+
+    Args:
+        cursor: Behind the operand.
+        notes: On the whole expression.
+        left: The operand's text.
+        read: Reads operands.
+
+    Returns:
+        The text of both; "" when no comparison follows, and then nothing was read.
+    """
+    start = cursor.index
+    word = cursor.word
+    if word in _SIGNS:
+        return _signed(cursor, notes, left, read)
+    if (reader := _WITHOUT_NOT.get(word)) is not None:
+        cursor.advance()
+        return reader(cursor, notes, left, "", read)
+    prefix = "not " if cursor.accept("NOT") else ""
+    if (reader := _WITH_NOT.get(cursor.word)) is not None:
+        cursor.advance()
+        return reader(cursor, notes, left, prefix, read)
+    cursor.seek(start)
+    return ""
+
+
+def _signed(cursor: Cursor, notes: Notes, left: str, read: Read) -> str:
+    sign = _SIGNS[cursor.word]
+    cursor.advance()
+    right = read(cursor, notes, ABOVE_COMPARISON)
+    if left == "0" and sign in ("=", "<>"):
+        # MySQL writes 0 <> a for a value as a condition, MariaDB a <> 0.
+        left, right = right, left
+    text = notes.condition(f"({left} {sign} {right})")
+    opposite = _OPPOSITES.get(sign)
+    if opposite:
+        notes.opposites[text] = f"({left} {opposite} {right})"
+    return text
+
+
+def _is(cursor: Cursor, notes: Notes, left: str, _: str, read: Read) -> str:
+    prefix = "not " if cursor.accept("NOT") else ""
+    value = cursor.accept_any(("NULL", "TRUE", "FALSE", "UNKNOWN"))
+    if not value:
+        cursor.fail("NULL, TRUE, FALSE or UNKNOWN")
+    if value == "UNKNOWN":
+        value = "NULL"
+    elif value != "NULL":
+        left = truth(left, notes)
+    return notes.either(f"({left} is ", prefix, f"{value.lower()})")
+
+
+def _in(cursor: Cursor, notes: Notes, left: str, prefix: str, read: Read) -> str:
+    return notes.either(f"({left} ", prefix, f"in ({arguments(cursor, notes, read)}))")
+
+
+def _between(cursor: Cursor, notes: Notes, left: str, prefix: str, read: Read) -> str:
+    low = read(cursor, notes, ABOVE_COMPARISON)
+    cursor.expect("AND")
+    high = read(cursor, notes, ABOVE_COMPARISON)
+    return notes.either(f"({left} ", prefix, f"between {low} and {high})")
+
+
+def _like(cursor: Cursor, notes: Notes, left: str, prefix: str, read: Read) -> str:
+    text = f"like {read(cursor, notes, ABOVE_COMPARISON)}"
+    if cursor.accept("ESCAPE"):
+        text += f" escape {read(cursor, notes, _OPERAND)}"
+    return notes.either(f"({left} ", prefix, f"{text})")
+
+
+def _regexp(cursor: Cursor, notes: Notes, left: str, prefix: str, read: Read) -> str:
+    pattern = read(cursor, notes, ABOVE_COMPARISON)
+    if cursor.context.at_least(80004, None):
+        text = notes.condition(f"regexp_like({left},{pattern})")
+    else:
+        text = notes.condition(f"({left} regexp {pattern})")
+        if not cursor.context.is_mariadb:
+            notes.opposites[text] = f"({left} not regexp {pattern})"
+    return negated(cursor, text, notes) if prefix else text
+
+
+def _sounds(cursor: Cursor, notes: Notes, left: str, _: str, read: Read) -> str:
+    cursor.expect("LIKE")
+    right = read(cursor, notes, ABOVE_COMPARISON)
+    return notes.condition(f"(soundex({left}) = soundex({right}))")
+
+
+def _member(cursor: Cursor, notes: Notes, left: str, _: str, read: Read) -> str:
+    cursor.accept("OF")
+    cursor.expect("(")
+    text = f"{left} member of ({read(cursor, notes, 0)})"
+    cursor.expect(")")
+    return notes.condition(text)
+
+
+_WITHOUT_NOT: dict[str, _Reader] = {"IS": _is, "SOUNDS": _sounds, "MEMBER": _member}
+_WITH_NOT: dict[str, _Reader] = {
+    "IN": _in, "BETWEEN": _between, "LIKE": _like, "REGEXP": _regexp, "RLIKE": _regexp,
+}  # fmt: skip
+"""Those that may have NOT before them."""

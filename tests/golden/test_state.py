@@ -1,0 +1,77 @@
+"""A target's stored state: the rows of every format of which there is a file stay readable."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from shardmerge.agents.coordination import coordinator
+from shardmerge.agents.coordination.state import state_rows
+from shardmerge.agents.coordination.state.target_state import TargetState
+from shardmerge.agents.handling.store import TargetStates
+from shardmerge.schemas.model.names import (
+    ShardId,
+    TargetTable,
+)
+from shardmerge.schemas.model.origin import (
+    Origin,
+    OriginColumn,
+    OriginPart,
+)
+from shardmerge.schemas.model.policies import (
+    ExistingRows,
+    Keyless,
+    Mode,
+    RenamePolicy,
+    RoutePolicies,
+    RowsPolicy,
+    TypePolicy,
+)
+from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
+from shardmerge.schemas.records.schema_changes import ChangeId
+
+FOLDER = Path(__file__).parent / "state"
+TARGET = TargetTable("merged", "t")
+POLICIES = RoutePolicies(
+    mode=Mode.OPTIMISTIC,  # set by an operator; the route says pessimistic
+    renames=RenamePolicy.HOLD,  # likewise; the route says copy
+    origin=Origin((OriginColumn(OriginPart.SHARD, "_shard"),)),
+    existing_rows=ExistingRows.HOLD,
+    keyless=Keyless.REFUSE,
+    types=TypePolicy.PUBLISHED,
+)
+
+
+def read(number: int) -> tuple[dict[bytes, bytes], TargetState]:
+    text = (FOLDER / f"format_{number}.json").read_text(encoding="utf-8")
+    rows = {key.encode(): row.encode() for key, row in json.loads(text).items()}
+    return rows, TargetStates().get(rows, TARGET)
+
+
+def test_a_state_of_format_9_has_the_policies_that_counted_and_those_that_were_set() -> None:
+    rows, state = read(9)
+    assert json.loads(rows[state_rows.header_key(TARGET)])["format"] == 9
+    assert state.policies == POLICIES
+    assert state.policies.on_drop is RowsPolicy.KEEP  # format 9 has none: the next change has
+    assert (state.mode_is_set, state.set_policies) == (True, {"renames": "hold"})
+    assert (state.version, state.propagates, sorted(state.seen)) == (
+        7,
+        True,
+        ["p.commands", "s0", "s1"],
+    )
+    held = state.shards[ShardId("s1", "app", "t")]
+    assert (held.paused, held.hold is not None, len(state.shards)) == (True, True, 2)
+
+
+def test_a_state_of_format_9_is_decided_on_and_written_in_the_format_of_now() -> None:
+    rows, state = read(9)
+    said = OperatorCommand(
+        ChangeId("p.commands", 8), TARGET, CommandKind.SET_POLICY, None, "renames="
+    )
+    step = coordinator.obey(state, said)
+    puts = TargetStates().puts(state, step.state, [], "p.commands")
+    now = rows | {key: row for key, row in puts.items() if row is not None}
+    assert json.loads(now[state_rows.header_key(TARGET)])["format"] == state_rows.FORMAT
+    again = TargetStates().get(now, TARGET)
+    assert again == step.state
+    assert (again.policies, again.set_policies) == (POLICIES, {})
