@@ -17,10 +17,15 @@ from .tables import (
     Check,
     Column,
     Default,
+    DefaultKind,
     Index,
     TableSchema,
 )
 from .types import ColumnType
+
+_EMPTY = Default(DefaultKind.LITERAL, "")
+_NO_BYTES = Default(DefaultKind.LITERAL, "0x")
+"""The same value, in columns of bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +67,23 @@ class ColumnRename:
 
 @dataclass(frozen=True, slots=True)
 class DefaultChange:
-    """A column gets another default; None: it has none any more."""
+    """A column gets another default; None: it has none any more.
+
+    Attributes:
+        default: As the text says it, which does not tell the column's type: an empty value is "".
+    """
 
     name: str
     default: Default | None
+
+    @classmethod
+    def of(cls, name: str, default: Default | None) -> DefaultChange:
+        """The action that gives a column a default in the form that schemas have."""
+        return cls(name, _EMPTY if default == _NO_BYTES else default)
+
+    def default_of(self, kind: ColumnType) -> Default | None:
+        """The default in the form that schemas have, for a column of that type."""
+        return _NO_BYTES if self.default == _EMPTY and kind.is_binary else self.default
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,11 +63,10 @@ def schema_after(
         UnsupportedDDL: There are no actions, or they contradict the schema.
     """
     name = changes.TableName(table.database, table.table)
-    match actions:
-        case []:
-            raise UnsupportedDDL("what the statement does is not known")
-        case [TableCreation(schema=schema)]:
-            return apply_create(changes.CreateTable(name, schema), context)
+    if not actions:
+        raise UnsupportedDDL("what the statement does is not known")
+    if isinstance(actions[0], TableCreation):
+        return apply_create(changes.CreateTable(name, actions[0].schema), context)
     if before is None:
         raise UnsupportedDDL(f"{table} is missing")
     alter = changes.AlterTable(name, tuple(_change(action, before) for action in actions))
@@ -86,7 +85,8 @@ def _change(action: Action, before: TableSchema) -> changes.Action:
         case ColumnRename():
             return changes.RenameColumn(action.name, action.to)
         case DefaultChange():
-            return changes.AlterDefault(action.name, action.default)
+            kind = _column(before, action.name).type
+            return changes.AlterDefault(action.name, action.default_of(kind))
         case TypeChange():
             column = _column(before, action.name)
             return changes.ChangeColumn(action.name, replace(column, type=action.type))

@@ -226,7 +226,7 @@ class MySqlDialect(Dialect):
         )
         if not only_default or whole:
             return self._alter(table, ColumnChange(after.name, after))
-        return self._alter(table, DefaultChange(after.name, default), kind=after.type)
+        return self._alter(table, DefaultChange.of(after.name, default), kind=after.type)
 
     def add_index(self, table: TargetTable, index: Index) -> Rendering:
         """ADD INDEX of any kind."""

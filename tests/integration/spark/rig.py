@@ -30,7 +30,6 @@ from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import TableSchema
 from shardmerge.schemas.records.events import (
     Binding,
-    StatementKind,
     TargetStatement,
 )
 from shardmerge.spark_sink.barrier.partitions import Partition
@@ -57,6 +56,7 @@ from shardmerge.spark_sink.targets.mysql.tasks.connection import (
     ApplyConfig,
     TaskConnection,
 )
+from tests.target_statements import written
 
 _numbers = itertools.count()
 FILE = "binlog.000001"
@@ -278,4 +278,4 @@ class Rig:
 
 def statement(sql: str) -> TargetStatement:
     """A target statement with that text."""
-    return TargetStatement(sql, StatementKind.EXPANDING, "", ())
+    return written(sql)

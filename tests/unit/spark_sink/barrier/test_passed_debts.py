@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from shardmerge.schemas.records.earlier_statements import actions_of
 from shardmerge.schemas.records.events import (
     Binding,
     StatementKind,
@@ -21,6 +22,7 @@ from shardmerge.spark_sink.barrier.statements import (
     StatementState,
     open_statements,
 )
+from tests.target_statements import rewritten
 from tests.unit.spark_sink.decided import (
     CONTRACTING,
     EXPANDING,
@@ -37,7 +39,7 @@ from tests.unit.spark_sink.decided import (
 def about(kind: StatementKind, clause: str, *, name: str = "") -> TargetStatement:
     """A statement about column a; ``name`` is what it calls it from then on."""
     binds = (Binding("a#1", name),) if name else ()
-    return replace(statement(kind, "column:a", binds=binds), sql=f"ALTER TABLE `m`.`t` {clause}")
+    return rewritten(statement(kind, "column:a", binds=binds), f"ALTER TABLE `m`.`t` {clause}")
 
 
 DEBT = about(CONTRACTING, "MODIFY COLUMN `a` int NOT NULL")
@@ -57,7 +59,8 @@ def test_a_definition_loses_its_not_null_and_nothing_else() -> None:
     assert relaxed.sql == (
         "ALTER TABLE `m`.`t` MODIFY COLUMN `a` bigint DEFAULT '3' COMMENT 'x NOT NULL'"
     )
-    assert replace(relaxed, sql=WIDER.sql) == WIDER
+    assert relaxed.actions == actions_of(relaxed.sql)
+    assert replace(relaxed, sql=WIDER.sql, actions=WIDER.actions) == WIDER
     time = about(EXPANDING, "MODIFY COLUMN `a` timestamp(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6)")
     assert without_not_null(time).sql.endswith("timestamp(6) NULL DEFAULT CURRENT_TIMESTAMP(6)")
 
