@@ -50,7 +50,7 @@ def earlier() -> dict[str, list[Any]]:
     return {n: [avro.schema.parse(json.dumps(s)) for s in schemas] for n, schemas in kept.items()}
 
 
-class _NamedWriter(avro.io.DatumWriter):
+class _NamedWriter(avro.io.DatumWriter):  # type: ignore[misc]
     """Avro's writer, told by the plain form which record of a union is meant.
 
     It tries them out by itself, and takes the last one that has the fields.
