@@ -1,4 +1,4 @@
-"""Expressions of MySQL as Spark SQL, and whether two of them are one.
+"""Expressions of MySQL as Spark SQL.
 
 sqlglot parses, and this module writes, node by node: what it does not know is refused, never
 passed through, since a function of the same name may count bytes here and characters there.
@@ -18,12 +18,9 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from shardmerge.schemas.ddl.expressions import column_names
 from shardmerge.schemas.model.names import quote_identifier
 
 from .dialect import CannotRender
-
-__all__ = ["is_same_expression", "named_columns", "to_spark"]
 
 _HINT = "the target keeps the shards' values as they come, it does not compute them"
 _BINARY: dict[type[exp.Expression], str] = {
@@ -76,26 +73,6 @@ _STRINGS_AND_INTEGERS = (
 )  # fmt: skip
 
 
-def is_same_expression(a: str, b: str) -> bool:
-    """Whether two expressions are one but for formatting: spaces, parentheses, letter case.
-
-    Args:
-        a: A MySQL expression; it need not be canonical.
-        b: Another one.
-    """
-    if a == b:
-        return True
-    try:
-        return _shape(_parsed(a)) == _shape(_parsed(b))
-    except SqlglotError:
-        return False
-
-
-def named_columns(text: str) -> tuple[str, ...]:
-    """The columns that a canonical expression names, in order, without repeats."""
-    return column_names(text)
-
-
 def to_spark(text: str, *, as_value: bool = False) -> str | CannotRender:
     """A canonical MySQL expression in Spark SQL.
 
@@ -125,20 +102,6 @@ class _Untranslatable(Exception):
 def _parsed(text: str) -> exp.Expression:
     found: exp.Expression = sqlglot.parse_one(f"SELECT {text}", read="mysql").expressions[0]
     return found
-
-
-def _shape(node: object) -> object:
-    """The tree as nested tuples, without parentheses, names in lower case."""
-    while isinstance(node, exp.Paren):
-        node = node.this
-    if isinstance(node, exp.Identifier):
-        return node.name.lower()
-    if isinstance(node, exp.Expression):
-        parts = ((key, _shape(value)) for key, value in node.args.items() if value)
-        return type(node).__name__, *sorted(parts, key=lambda part: part[0])
-    if isinstance(node, list):
-        return tuple(map(_shape, node))
-    return node
 
 
 def _write(node: exp.Expression) -> str:
