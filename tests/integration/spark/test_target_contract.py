@@ -14,6 +14,7 @@ from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.target.row_statements import (
     clearing,
     copying,
+    deletion,
 )
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.row_topics import RowTopic
@@ -23,7 +24,7 @@ from shardmerge.spark_sink.planning.ranges import (
 )
 from shardmerge.spark_sink.targets.interface import JournalEntry
 
-from .contract import TIDB, Contract, Kind
+from .contract import ORIGIN, TIDB, Contract, Kind
 
 # py4j leaves sockets to the collector.
 pytestmark = [
@@ -358,6 +359,8 @@ def test_a_statement_changes_the_rows_of_one_shard_once(contract: Contract) -> N
     assert later.change(4, contract.remove(two)) == DONE
     assert [row[0] for row in contract.rows()] == [1, 3]
     assert later.change(5, contract.remove(two)) == DONE
+    later.journal.change_rows(contract.target, deletion(contract.target, (one, two), ORIGIN, ""))
+    assert contract.rows() == []
     assert contract.start().journal.load() == {(contract.target, v, 0): DONE for v in range(1, 6)}
 
 

@@ -91,6 +91,13 @@ def test_the_debt_has_the_definition_that_the_column_has_by_then() -> None:
     )
 
 
+def test_a_definition_keeps_the_old_name_of_a_character_set() -> None:
+    """TiDB is told ``utf8``; the actions say ``utf8mb3``."""
+    old = about(EXPANDING, "MODIFY COLUMN `a` varchar(9) CHARACTER SET utf8 NOT NULL")
+    assert without_not_null(old).sql.endswith("MODIFY COLUMN `a` varchar(9) CHARACTER SET utf8")
+    assert forbids_null(replace(old, kind=CONTRACTING))
+
+
 @pytest.mark.parametrize(
     "later",
     [
