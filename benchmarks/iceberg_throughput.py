@@ -84,7 +84,8 @@ class Lake:
         self.epoch = self.target.state.take_epoch()
         create = SparkDialect().create_table(MERGED, schema)
         assert isinstance(create, tuple)
-        made = TargetStatement(create[0], StatementKind.EXPANDING, "", ())
+        [one] = create
+        made = TargetStatement(one.sql, StatementKind.EXPANDING, "", (), actions=one.actions)
         self.target.journal(self.epoch).execute(MERGED, 1, 0, made)
         self.offsets = OffsetReader(stack.bootstrap_servers)
 

@@ -13,7 +13,7 @@ from shardmerge.schemas.model.names import (
 from shardmerge.schemas.model.origin import origin_part
 from shardmerge.schemas.model.position import BEGINNING
 from shardmerge.schemas.pipeline.routing import RoutingRule
-from shardmerge.schemas.records.decisions import Decision
+from shardmerge.schemas.records.decisions import Decision, TargetStatement
 from shardmerge.spark_sink.barrier.applied import (
     Applied,
     CatchUp,
@@ -248,10 +248,10 @@ class ToySink:
                 self._mark(restart, BEGUN)
             else:
                 self.stuck.add(restart.shard)
-        elif restart.sql is None:
+        elif restart.removal is None:
             self._mark(restart, UNDONE)
         else:
-            self._running = self._remove_all(restart, restart.sql)
+            self._running = self._remove_all(restart, restart.removal)
             self.busy.add(restart.target)
 
     def _rows_before(self, place: Place) -> list[Row]:
@@ -270,8 +270,8 @@ class ToySink:
             for _, row in log.committed(0, log.stable_end)
         )
 
-    def _remove_all(self, restart: Restart, sql: str) -> Iterator[None]:
-        yield from self.target.change_rows(sql)
+    def _remove_all(self, restart: Restart, removal: TargetStatement) -> Iterator[None]:
+        yield from self.target.change_rows(removal.sql)
         self._mark(restart, UNDONE)
 
     def _mark(self, restart: Restart, mark: int) -> None:
@@ -308,18 +308,18 @@ class ToySink:
 
     def _empty(self, truncation: Truncation) -> None:
         target = self.decisions.targets[truncation.target]
-        sql = emptying(target, (truncation.shard,), bindings(target, self.target.executed))
-        if sql is None:
+        removal = emptying(target, (truncation.shard,), bindings(target, self.target.executed))
+        if removal is None:
             del self.truncations[truncation.shard]
             self.unknown_rows.add(truncation.shard)
             return
-        self._running = self._remove(truncation, sql)
+        self._running = self._remove(truncation, removal)
         self.busy.add(truncation.target)
 
-    def _remove(self, truncation: Truncation, sql: str) -> Iterator[None]:
+    def _remove(self, truncation: Truncation, removal: TargetStatement) -> Iterator[None]:
         moves = moves_behind(truncation, self.kafka, self.state().rows)
         yield from self._move([m for m in moves if m.end < m.start])
-        yield from self.target.change_rows(sql)
+        yield from self.target.change_rows(removal.sql)
         yield from self._move(moves_behind(truncation, self.kafka, self.state().rows))
         del self.truncations[truncation.shard]
 

@@ -3,7 +3,9 @@
 The two marker bytes ``C3 01``, the CRC-64-AVRO fingerprint of the writer's schema (8 bytes,
 little-endian), then Avro binary. The contract is ``avro/*.avsc``, one self-contained file per
 record; a record is read with the schema that its fingerprint names: the contract of now, or one of
-``avro/earlier.json``, whose records take the default for each field that they do not have.
+``avro/earlier.json``, whose records take the default for each field that they do not have. What
+the statements of a decision do is read from their texts where it has no actions
+(``earlier_statements``).
 
 ``avro`` reads the contract and makes the fingerprints; ``fastavro``, which is compiled, makes and
 reads the bytes. That both write the same bytes is tested.
@@ -33,8 +35,13 @@ from shardmerge.schemas.model.errors import (
 )
 
 from .decisions import Decision, JoinedSchema
+from .earlier_statements import with_actions
 from .operator_commands import OperatorCommand
-from .plain import from_plain, plain_fields
+from .plain import (
+    alternatives,
+    from_plain,
+    plain_fields,
+)
 from .progress import SinkProgress
 from .schema_changes import SchemaChange
 
@@ -104,12 +111,18 @@ def decode(data: bytes) -> Record:
         )
     body = io.BytesIO(data[HEADER_BYTES:])
     try:
-        plain = fastavro.schemaless_reader(body, contract.compiled, None)
+        plain = fastavro.schemaless_reader(
+            body,
+            contract.compiled,
+            None,
+            return_record_name=True,
+            return_record_name_override=True,
+        )
     except (EOFError, IndexError, ValueError, OverflowError, MemoryError) as error:
         raise _damaged(contract, f"{type(error).__name__} {error}".strip()) from error
     if left := len(data) - HEADER_BYTES - body.tell():
         raise _damaged(contract, f"{left} bytes are left over")
-    return from_plain(contract.record_type, plain)
+    return with_actions(from_plain(contract.record_type, plain))
 
 
 def contracts() -> tuple[tuple[str, bytes, str], ...]:
@@ -139,6 +152,9 @@ def _datum(kind: Any) -> Callable[[Any], Any] | None:
     the branches out otherwise, which costs more than the encoding.
     """
     origin = get_origin(kind)
+    if records := alternatives(kind):
+        named = {cls: _branched(_branch(cls), _datum(cls)) for cls in records}
+        return lambda value: named[type(value)](value)
     if origin in (Union, types.UnionType):
         (member,) = (m for m in get_args(kind) if m is not type(None))
         return _branched(_branch(member), _datum(member))

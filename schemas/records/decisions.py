@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from shardmerge.schemas.model.actions import Action
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.model.shard_columns import ShardColumn
@@ -45,7 +46,7 @@ class TargetStatement:
     """One statement for the target: DDL, or a change of rows.
 
     Attributes:
-        sql: Canonical text, with the qualified target name.
+        sql: Canonical text, with the qualified target name: for people, and for the server.
         kind: Its class, ``reason`` says why.
         subjects: What it concerns: ``column:<name>``, ``index:<name>``, ``check:<name>``
             (lower-case), or ``table`` for all of it. Statements with a common subject run in
@@ -53,6 +54,7 @@ class TargetStatement:
         binds: Column identities that its execution binds or unbinds.
         shard: Whose rows it changes; None for DDL, and for rows of all shards. A statement that
             changes rows is repeated, a part of them at a time, until it finds none.
+        actions: What it does. Empty: nobody knows, so no target executes it.
     """
 
     sql: str
@@ -61,6 +63,7 @@ class TargetStatement:
     subjects: tuple[str, ...]
     binds: tuple[Binding, ...] = ()
     shard: ShardId | None = None
+    actions: tuple[Action, ...] = ()
 
 
 class Outcome(StrEnum):

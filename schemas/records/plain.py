@@ -1,7 +1,8 @@
 """Frozen dataclasses ⇄ plain values (dict, list, str, int, bool, None) and canonical JSON.
 
 One converter serves state in RocksDB, exports and the Avro codec. The field's type decides how a
-plain value is read back; there are no class names inside the data.
+plain value is read back. Only where a field takes one of several records does the data name the
+class: ``{"<class>": {<fields>}}``, as Avro's JSON encoding does.
 
 A field with the metadata ``FLAT`` holds a record whose fields stand in the plain form beside those
 of the record that has it.
@@ -78,7 +79,7 @@ def to_plain(value: Any) -> Any:
         return {key: to_plain(item) for key, item in value.items()}
     if is_dataclass(value):
         kind: Any = type(value)
-        return {name: to_plain(get(value)) for name, get in _getters(kind)}
+        return {name: write(get(value)) for name, get, write in _writers(kind)}
     raise TypeError(f"{type(value).__name__} has no plain form")
 
 
@@ -117,14 +118,40 @@ def load(cls: type[T], data: bytes) -> T:
     return from_plain(cls, plain)
 
 
+def alternatives(kind: Any) -> tuple[type, ...]:
+    """The records that a field of this type takes one of; empty where its type is one only."""
+    if get_origin(kind) not in (Union, types.UnionType):
+        return ()
+    members = tuple(m for m in get_args(kind) if m is not type(None))
+    return members if len(members) > 1 and all(map(is_dataclass, members)) else ()
+
+
 @cache
-def _getters(cls: type) -> tuple[tuple[str, Callable[[Any], Any]], ...]:
-    return tuple((field.name, attrgetter(field.path)) for field in plain_fields(cls))
+def _writers(cls: Any) -> tuple[tuple[str, Callable[[Any], Any], Callable[[Any], Any]], ...]:
+    """Per field of the plain form its name, how its value is got, and how that becomes plain."""
+    return tuple(
+        (field.name, attrgetter(field.path), _writer(field.kind)) for field in plain_fields(cls)
+    )
+
+
+def _writer(kind: Any) -> Callable[[Any], Any]:
+    """How a value of a field becomes plain."""
+    if alternatives(kind):
+        return _named
+    if get_origin(kind) is tuple and alternatives(get_args(kind)[0]):
+        return lambda values: [_named(value) for value in values]
+    return to_plain
+
+
+def _named(value: Any) -> Any:
+    return {type(value).__name__: to_plain(value)}
 
 
 @cache
 def _reader(kind: Any) -> Callable[[Any], Any]:
     origin = get_origin(kind)
+    if records := alternatives(kind):
+        return _named_reader(records)
     if origin in (Union, types.UnionType):
         members = [m for m in get_args(kind) if m is not type(None)]
         if len(members) != 1:
@@ -148,6 +175,17 @@ def _reader(kind: Any) -> Callable[[Any], Any]:
     if kind in (str, int, bool):
         return _exactly(kind)
     raise TypeError(f"{kind} has no plain form")
+
+
+def _named_reader(records: tuple[type, ...]) -> Callable[[Any], Any]:
+    readers = {cls.__name__: _record_reader(cls) for cls in records}
+
+    def read(plain: Any) -> Any:
+        # Avro's reader gives a pair, of the full name and the value.
+        ((name, item),) = [plain] if isinstance(plain, tuple) else plain.items()
+        return readers[name.rpartition(".")[2]](item)
+
+    return read
 
 
 def _record_reader(cls: Any) -> Callable[[Any], Any]:

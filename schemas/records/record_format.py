@@ -34,6 +34,7 @@ from .codec import (
     decode,
     encode,
 )
+from .earlier_statements import with_actions
 from .plain import (
     from_plain,
     to_plain,
@@ -132,4 +133,4 @@ def _of_json(value: bytes) -> Record:
             f"a JSON record of the unknown type {name!r}",
             hint=f"the key 'record' names one of {', '.join(_TYPES)}",
         )
-    return from_plain(record_type, plain)
+    return with_actions(from_plain(record_type, plain))

@@ -18,7 +18,7 @@ from shardmerge.schemas.records.decisions import Binding, StatementKind, TargetS
 from shardmerge.schemas.target.dialects.dialect import (
     CannotRender,
     Dialect,
-    Texts,
+    Rendering,
 )
 
 from .diff_columns import (
@@ -57,8 +57,8 @@ class StatementWriter:
         to = self._to
         binds = tuple(_bound(c.id, c.column) for c in to.columns)
         reason = "; ".join(["the target is new", *to.sentences])
-        texts = self._dialect.create_table(self._table, to.schema)
-        self._add(texts, _EXPANDING, reason, ("table",), binds)
+        rendering = self._dialect.create_table(self._table, to.schema)
+        self._add(rendering, _EXPANDING, reason, ("table",), binds)
 
     def add(self, column_id: str, column: Column, *, ours: bool, copied: bool = False) -> None:
         """Add a column; a generated one is a debt, since it takes values that rows bring.
@@ -118,8 +118,8 @@ class StatementWriter:
         """
         name = column.name
         reason = f"the shards have {name} anew, for values that the target's cannot become"
-        texts = self._dialect.drop_column(self._table, column)
-        self._add(texts, _SWITCHING, reason, (_column(name),), (Binding(column_id, ""),))
+        rendering = self._dialect.drop_column(self._table, column)
+        self._add(rendering, _SWITCHING, reason, (_column(name),), (Binding(column_id, ""),))
 
     def make_optional(self, column: Column, *, in_key: bool) -> Column:
         """Give a column that will be dropped a default, if rows could not leave it out.
@@ -134,9 +134,9 @@ class StatementWriter:
         zero = self._dialect.zero_value(column.type)
         nullable = replace(column, nullable=True, default=NULL_DEFAULT)
         optional = replace(column, default=zero) if zero else nullable
-        texts = self._dialect.change_column(self._table, column, optional, in_key=in_key)
+        rendering = self._dialect.change_column(self._table, column, optional, in_key=in_key)
         reason = f"rows leave {column.name} out before it is dropped"
-        self._add(texts, _EXPANDING, reason, (_column(column.name),))
+        self._add(rendering, _EXPANDING, reason, (_column(column.name),))
         return optional
 
     def rename(
@@ -175,9 +175,9 @@ class StatementWriter:
         if column.nullable:
             return column
         nullable = replace(column, nullable=True, default=NULL_DEFAULT)
-        texts = self._dialect.change_column(self._table, column, nullable, in_key=False)
+        rendering = self._dialect.change_column(self._table, column, nullable, in_key=False)
         reason = f"rows leave {column.name} out before it is dropped"
-        self._add(texts, _EXPANDING, reason, (_column(column.name),))
+        self._add(rendering, _EXPANDING, reason, (_column(column.name),))
         return nullable
 
     def copy_values(
@@ -208,17 +208,17 @@ class StatementWriter:
         binds: tuple[Binding, ...] = ()
         if (before.generated is None) != (after.generated is None):
             binds = (_bound(column_id, after),)
-        texts = self._dialect.change_column(self._table, before, after, in_key=in_key)
+        rendering = self._dialect.change_column(self._table, before, after, in_key=in_key)
         reason = self._noted(step.reason, after.name)
-        self._add(texts, step.kind, reason, _subjects(after), binds)
+        self._add(rendering, step.kind, reason, _subjects(after), binds)
 
     def drop_index(self, index: Index, *, returns: bool = False) -> None:
         """Drop an index that some shard lacks, or that ``returns`` with its columns."""
         reason = f"not every shard has index {index.name}"
         if returns:
             reason = f"index {index.name} is made again with what it is of"
-        texts = self._dialect.drop_index(self._table, index)
-        self._add(texts, _EXPANDING, reason, (f"index:{index.name.lower()}",))
+        rendering = self._dialect.drop_index(self._table, index)
+        self._add(rendering, _EXPANDING, reason, (f"index:{index.name.lower()}",))
 
     def add_index(self, index: Index, columns: Iterable[str]) -> None:
         """Add an index; also a plain one is a debt, since no row should wait for its making."""
@@ -231,9 +231,9 @@ class StatementWriter:
 
     def drop_check(self, check: Check) -> None:
         """Drop a check that some shard lacks, or that names a renamed column."""
-        texts = self._dialect.drop_check(self._table, check)
+        rendering = self._dialect.drop_check(self._table, check)
         reason = f"not every shard has check {check.name}"
-        self._add(texts, _EXPANDING, reason, (f"check:{check.name.lower()}",))
+        self._add(rendering, _EXPANDING, reason, (f"check:{check.name.lower()}",))
 
     def add_check(self, check: Check, columns: Iterable[str]) -> None:
         """Add a check that every shard has; rows of before it must have been applied."""
@@ -247,35 +247,37 @@ class StatementWriter:
     def set_default_charset(self, before: str) -> None:
         """The default for columns to come, as most clients show it; every column says its own."""
         to = self._to.schema
-        texts = self._dialect.set_default_charset(
+        rendering = self._dialect.set_default_charset(
             self._table, to.charset, to.collation, before=before
         )
-        self._add(texts, _EXPANDING, "the shards' default charset is another one", ("charset",))
+        self._add(rendering, _EXPANDING, "the shards' default charset is another one", ("charset",))
 
     def switch_primary_key(self, before: Index | None, after: Index | None) -> None:
         """Put another primary key in the place of the one there is."""
         reason = "the shards' primary key is another one"
-        texts = self._dialect.change_primary_key(self._table, before, after)
-        self._add(texts, _SWITCHING, reason, ("table",))
+        rendering = self._dialect.change_primary_key(self._table, before, after)
+        self._add(rendering, _SWITCHING, reason, ("table",))
 
     def _noted(self, reason: str, column: str) -> str:
         return "; ".join([reason, *self._to.notes_on(_column(column))])
 
     def _add(
         self,
-        texts: Texts,
+        rendering: Rendering,
         kind: StatementKind,
         reason: str,
         subjects: tuple[str, ...],
         binds: tuple[Binding, ...] = (),
     ) -> None:
-        if isinstance(texts, CannotRender):
-            self.refusal = self.refusal or texts
+        if isinstance(rendering, CannotRender):
+            self.refusal = self.refusal or rendering
             return
-        for place, sql in enumerate(texts, 1):
+        for place, one in enumerate(rendering, 1):
             # What binds is true when the last one is executed.
-            bound = binds if place == len(texts) else ()
-            self._statements.append(TargetStatement(sql, kind, reason, subjects, bound))
+            bound = binds if place == len(rendering) else ()
+            self._statements.append(
+                TargetStatement(one.sql, kind, reason, subjects, bound, actions=one.actions)
+            )
 
 
 def _bound(column_id: str, column: Column) -> Binding:

@@ -8,8 +8,17 @@ to find fewer rows the next time, and to be right when it is begun anew after a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 
+from shardmerge.schemas.model.actions import (
+    ColumnLiteral,
+    ColumnText,
+    DefaultFill,
+    RowFill,
+    RowRemoval,
+    ValueMove,
+)
 from shardmerge.schemas.model.names import (
     ShardId,
     TargetTable,
@@ -23,15 +32,28 @@ from shardmerge.schemas.target.dialects.dialect import Dialect
 
 def removal(target: TargetTable, shard: ShardId, origin: Origin, reason: str) -> TargetStatement:
     """Deletes the rows of a shard, which the origin columns tell from those of others."""
-    sql = deletion(target, (shard,), origin)
-    return TargetStatement(sql, StatementKind.ROWS, reason, (_subject(shard),), shard=shard)
+    return replace(deletion(target, (shard,), origin, reason), shard=shard)
 
 
-def deletion(target: TargetTable, shards: Iterable[ShardId], origin: Origin) -> str:
-    """The SQL that deletes the rows of some shards."""
+def deletion(
+    target: TargetTable, shards: Collection[ShardId], origin: Origin, reason: str
+) -> TargetStatement:
+    """Deletes the rows of some shards, one at least."""
     found = [origin.condition(shard) for shard in shards]
     condition = found[0] if len(found) == 1 else " OR ".join(f"({text})" for text in found)
-    return f"DELETE FROM {target.sql} WHERE {condition}"
+    return TargetStatement(
+        f"DELETE FROM {target.sql} WHERE {condition}",
+        StatementKind.ROWS,
+        reason,
+        tuple(map(_subject, shards)),
+        actions=(RowRemoval(tuple(_rows_of(shard, origin) for shard in shards)),),
+    )
+
+
+def clearing(target: TargetTable, reason: str) -> TargetStatement:
+    """Deletes all rows of a target."""
+    sql = f"DELETE FROM {target.sql}"
+    return TargetStatement(sql, StatementKind.ROWS, reason, ("table",), actions=(RowRemoval(()),))
 
 
 def filling(
@@ -65,7 +87,11 @@ def filling(
         f"AND NOT ({there})"
     )
     subjects = (*(f"column:{column.name.lower()}" for column, _ in values), _subject(shard))
-    return TargetStatement(sql, StatementKind.ROWS, reason, subjects, shard=shard)
+    literals = tuple(ColumnLiteral(column.name, literal) for column, literal in values)
+    action = RowFill(_rows_of(shard, origin), literals)
+    return TargetStatement(
+        sql, StatementKind.ROWS, reason, subjects, shard=shard, actions=(action,)
+    )
 
 
 def copying(
@@ -92,7 +118,8 @@ def copying(
     changes += _unchanged(others)
     sql = f"UPDATE {target.sql} SET {', '.join(changes)} WHERE {where}"
     subjects = tuple(f"column:{column.name.lower()}" for column in (gone, kept))
-    return TargetStatement(sql, StatementKind.ROWS, reason, subjects)
+    action = ValueMove(gone.name, kept.name, overwrites)
+    return TargetStatement(sql, StatementKind.ROWS, reason, subjects, actions=(action,))
 
 
 def defaulting(target: TargetTable, column: Column, others: Sequence[Column]) -> TargetStatement:
@@ -108,13 +135,18 @@ def defaulting(target: TargetTable, column: Column, others: Sequence[Column]) ->
     sql = f"UPDATE {target.sql} SET {', '.join(changes)} WHERE {name} IS NULL"
     reason = f"no shard that has {column.name} has NULL in it: rows of the others get its default"
     subjects = (f"column:{column.name.lower()}",)
-    return TargetStatement(sql, StatementKind.ROWS, reason, subjects)
+    action = DefaultFill(column.name)
+    return TargetStatement(sql, StatementKind.ROWS, reason, subjects, actions=(action,))
 
 
 def _unchanged(columns: Sequence[Column]) -> list[str]:
     """What keeps ON UPDATE CURRENT_TIMESTAMP from taking the statement for a row's change."""
     names = [quote_identifier(column.name) for column in columns if column.on_update]
     return [f"{name} = {name}" for name in names]
+
+
+def _rows_of(shard: ShardId, origin: Origin) -> tuple[ColumnText, ...]:
+    return tuple(ColumnText(c.name, c.part.value_in(shard)) for c in origin.of_shard)
 
 
 def _subject(shard: ShardId) -> str:

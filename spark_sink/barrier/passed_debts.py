@@ -14,25 +14,22 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from functools import lru_cache
 
-from shardmerge.schemas.ddl.changes import (
-    AlterDefault,
-    AlterTable,
-    ChangeColumn,
-)
-from shardmerge.schemas.ddl.grammar import (
-    ServerContext,
-    parse,
-)
 from shardmerge.schemas.model import mysql_text as mysql
-from shardmerge.schemas.model.errors import SourceError
-from shardmerge.schemas.model.tables import Column
+from shardmerge.schemas.model.actions import (
+    ColumnChange,
+    DefaultChange,
+)
+from shardmerge.schemas.model.tables import (
+    Column,
+    Default,
+    DefaultKind,
+)
 from shardmerge.schemas.records.decisions import StatementKind, TargetStatement
 
 from .decisions import StatementKey
 
-_MODIFY = " MODIFY COLUMN "
+_NULL_DEFAULT = Default(DefaultKind.NULL)
 
 
 def without_not_null(statement: TargetStatement) -> TargetStatement:
@@ -40,7 +37,9 @@ def without_not_null(statement: TargetStatement) -> TargetStatement:
     column = _defined(statement)
     if column is None or column.nullable:
         return statement
-    return _with_definition(statement, replace(column, nullable=True))
+    default = _NULL_DEFAULT if column.default is None else column.default
+    relaxed = replace(column, nullable=True, default=default)
+    return _with_definition(statement, column, relaxed)
 
 
 def carried_debts(
@@ -86,38 +85,45 @@ def _after(debt: TargetStatement, statement: TargetStatement) -> TargetStatement
     """The debt after a later statement about its column; None when it is void."""
     column = _defined(debt)
     assert column is not None
-    match _action(statement.sql):
-        case ChangeColumn(column=later) if _defined(statement) is not None:
-            return None if later.nullable else replace(debt, sql=statement.sql)
-        case AlterDefault(default=default):
-            return _with_definition(debt, replace(column, default=default))
+    match statement.actions:
+        case [ColumnChange(column=later)] if _defined(statement) is not None:
+            if later.nullable:
+                return None
+            return replace(debt, sql=statement.sql, actions=statement.actions)
+        case [DefaultChange() as change]:
+            default = change.default_of(column.type)
+            return _with_definition(debt, column, replace(column, default=default))
         case _:
             return None
 
 
 def _defined(statement: TargetStatement) -> Column | None:
     """The column that a statement defines anew under its name; None for any other statement."""
-    if _MODIFY not in statement.sql:
-        return None
-    action = _action(statement.sql)
-    if not isinstance(action, ChangeColumn) or action.column.generated is not None:
-        return None
-    # What is not written as the coordinator writes it is left as it is.
-    return action.column if _with_definition(statement, action.column) == statement else None
+    match statement.actions:
+        case [ColumnChange(name=name, column=column)] if name == column.name:
+            # What is not written as the coordinator writes it is left as it is.
+            is_ours = column.generated is None and _spelling(statement, column) is not None
+            return column if is_ours else None
+        case _:
+            return None
 
 
-def _with_definition(statement: TargetStatement, column: Column) -> TargetStatement:
-    head, modify, _ = statement.sql.partition(_MODIFY)
-    return replace(statement, sql=f"{head}{modify}{mysql.column_definition(column)}")
+def _with_definition(statement: TargetStatement, old: Column, new: Column) -> TargetStatement:
+    """The statement, which gives a column the definition ``old``, with the definition ``new``."""
+    old_utf8 = _spelling(statement, old)
+    assert old_utf8 is not None
+    head = statement.sql.removesuffix(mysql.column_definition(old, old_utf8=old_utf8))
+    sql = head + mysql.column_definition(new, old_utf8=old_utf8)
+    return replace(statement, sql=sql, actions=(ColumnChange(new.name, new),))
 
 
-@lru_cache(maxsize=4096)
-def _action(sql: str) -> object:
-    """The only action of an ALTER TABLE; None for what is none in MySQL's words."""
-    try:
-        statement = parse(sql, ServerContext())
-    except SourceError:
-        return None
-    if not isinstance(statement, AlterTable) or len(statement.actions) != 1:
-        return None
-    return statement.actions[0]
+def _spelling(statement: TargetStatement, column: Column) -> bool | None:
+    """Whether the text ends with the column's definition in old names of character sets.
+
+    None: it does not end with the definition in either spelling.
+    """
+    for old_utf8 in (False, True):
+        definition = mysql.column_definition(column, old_utf8=old_utf8)
+        if statement.sql.endswith(f" MODIFY COLUMN {definition}"):
+            return old_utf8
+    return None

@@ -25,7 +25,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from shardmerge.schemas.model.actions import (
+    Action,
+    DefaultChange,
+    IndexAddition,
+)
 from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.model.tables import IndexKind
 from shardmerge.schemas.records.decisions import StatementKind, TargetStatement
 
 from .applied import (
@@ -79,10 +85,14 @@ def takes_fewer_values(statement: TargetStatement) -> bool:
         return False
     what = statement.subjects[0].partition(":")[0]
     if what == "index":
-        return " ADD UNIQUE " in statement.sql
+        return any(_is_unique(action) for action in statement.actions)
     if what == "column":
-        return " DROP DEFAULT" not in statement.sql and " SET DEFAULT " not in statement.sql
+        return not any(isinstance(action, DefaultChange) for action in statement.actions)
     return True
+
+
+def _is_unique(action: Action) -> bool:
+    return isinstance(action, IndexAddition) and action.index.kind is IndexKind.UNIQUE
 
 
 def told(shards: Sequence[ShardId]) -> str:

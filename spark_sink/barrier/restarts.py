@@ -42,7 +42,7 @@ from shardmerge.schemas.model.names import (
     TargetTable,
 )
 from shardmerge.schemas.model.position import SourcePosition
-from shardmerge.schemas.records.decisions import Binding
+from shardmerge.schemas.records.decisions import Binding, TargetStatement
 
 from .applied import RowProgress
 from .decisions import (
@@ -84,8 +84,8 @@ class Restart:
 
     Attributes:
         index: Of its gate.
-        sql: Deletes the rows of the shard and of its mates; None when they are taken back one by
-            one.
+        removal: Deletes the rows of the shard and of its mates; None when they are taken back one
+            by one.
         left: Partitions of which rows are to be taken back, with the offset where each stands.
         is_last: Whether no later snapshot has begun again since.
         mates: The shards that the same decision reloads, itself among them; only itself when its
@@ -97,7 +97,7 @@ class Restart:
     gate: Gate
     index: int
     stage: Stage
-    sql: str | None = None
+    removal: TargetStatement | None = None
     left: tuple[tuple[Partition, int], ...] = ()
     is_last: bool = True
     mates: tuple[ShardId, ...] = ()
@@ -196,11 +196,11 @@ def restarts_of(
             continue
         gate = shard.gates[index]
         mates = target.reloads[gate.version] if gate.reloads else (name,)
-        sql, left = None, list[tuple[Partition, int]]()
+        removal, left = None, list[tuple[Partition, int]]()
         if StatementKey(gate.version, BEGUN) in executed:
             stage = Stage.BEGUN
             left = [(p, at) for p in rows.partitions_of(name) if (at := rows.at(p).offset)]
-            sql = emptying(target, mates, bound) if left or len(mates) > 1 else None
+            removal = emptying(target, mates, bound) if left or len(mates) > 1 else None
         elif gate.reloads or (name.source, gate.position) in seen:
             stage = Stage.FOUND
         elif _is_behind(name, gate.position, rows):
@@ -209,7 +209,7 @@ def restarts_of(
             stage = Stage.AWAITED
         is_last = index == shard.restarts[-1]
         found[name] = Restart(
-            target.target, name, gate, index, stage, sql, tuple(left), is_last, mates
+            target.target, name, gate, index, stage, removal, tuple(left), is_last, mates
         )
     return found
 

@@ -31,8 +31,11 @@ from shardmerge.schemas.model.origin import (
     origin_part,
 )
 from shardmerge.schemas.model.position import SourcePosition
-from shardmerge.schemas.records.decisions import Binding
-from shardmerge.schemas.target.row_statements import deletion
+from shardmerge.schemas.records.decisions import Binding, TargetStatement
+from shardmerge.schemas.target.row_statements import (
+    clearing,
+    deletion,
+)
 
 from .applied import (
     RowProgress,
@@ -79,9 +82,12 @@ UNKNOWN_ROWS_HINT = (
 )
 
 
+_REASON = "their rows were truncated, or all of them come again"
+
+
 def emptying(
     target: TargetDecisions, shards: Collection[ShardId], bindings: Mapping[str, Binding]
-) -> str | None:
+) -> TargetStatement | None:
     """The statement that deletes the rows of shards; None when nobody knows which they are.
 
     Args:
@@ -97,7 +103,7 @@ def emptying(
         )
     )
     if origin.tells_shards_apart:
-        return deletion(target.target, sorted(shards), origin)
+        return deletion(target.target, sorted(shards), origin, _REASON)
     if target.shards.keys() == set(shards):
-        return f"DELETE FROM {target.target.sql}"
+        return clearing(target.target, _REASON)
     return None

@@ -337,14 +337,14 @@ class Driver:
         """Begin to delete the rows of a truncated shard, or hold it."""
         target = self._intake.decisions.targets[truncation.target]
         bound = bindings(target, self._executed.get(target.target, ()))
-        sql = emptying(target, (truncation.shard,), bound)
-        if sql is not None:
+        removal = emptying(target, (truncation.shard,), bound)
+        if removal is not None:
             # Set back before the first row is deleted: should the sink stop in between, and then
             # keep truncated rows, the rows behind the event must come again all the same.
             moves = self._behind(truncation)
             self._move([m for m in moves if m.next_offset < m.start_offset])
             reach("offsets-rewound")
-            self._statements.start_removal(truncation, sql)
+            self._statements.start_removal(truncation, removal)
         else:
             self._hold_truncated(truncation, UNKNOWN_ROWS, UNKNOWN_ROWS_HINT)
 

@@ -114,9 +114,9 @@ class RestartRuns:
             TargetError: The target does not, or another writer took over.
         """
         if restart.stage is Stage.BEGUN:
-            if restart.sql is None:
+            if restart.removal is None:
                 return self._mark(restart, UNDONE)
-            self._statements.start_removal(restart, restart.sql)
+            self._statements.start_removal(restart, restart.removal)
             return None
         found = restart.stage is Stage.FOUND
         if not found and (not self._brings_rows(restart) or self._has_nothing(restart, progress)):

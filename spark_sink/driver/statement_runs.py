@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.records.decisions import TargetStatement
 from shardmerge.spark_sink.barrier.restarts import Restart
 from shardmerge.spark_sink.barrier.statements import OpenStatement
 from shardmerge.spark_sink.barrier.truncations import Truncation
@@ -50,7 +51,7 @@ class _Removal:
     """Why a shard's rows go, and the statement that deletes them."""
 
     of: Truncation | Restart
-    sql: str
+    statement: TargetStatement
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +86,9 @@ class StatementRunner:
         """Begin to execute the statements of a target that is not busy."""
         self._begin(_Run(target, statements))
 
-    def start_removal(self, of: Truncation | Restart, sql: str) -> None:
+    def start_removal(self, of: Truncation | Restart, statement: TargetStatement) -> None:
         """Begin to delete the rows of a shard; its target is not busy."""
-        self._begin(_Run(of.target, [_Removal(of, sql)]))
+        self._begin(_Run(of.target, [_Removal(of, statement)]))
 
     def _begin(self, run: _Run) -> None:
         self.busy.add(run.target)
@@ -131,7 +132,7 @@ class StatementRunner:
                 try:
                     journal = journal or self._open_journal()
                     if isinstance(work, _Removal):
-                        journal.change_rows(work.sql)
+                        journal.change_rows(run.target, work.statement)
                     else:
                         key = work.key
                         entry = journal.execute(

@@ -198,7 +198,7 @@ def plan(decisions: Decisions, state: SinkState, max_records: int) -> BatchPlan:
     )
     left = {(r.target, r.gate.version) for r in turns if r.left}
     emptying = {truncation.target for truncation in emptied}
-    emptying |= {r.target for r in turns if r.stage is Stage.BEGUN and r.sql is not None}
+    emptying |= {r.target for r in turns if r.stage is Stage.BEGUN and r.removal is not None}
     wanted: dict[Partition, tuple[TargetTable, ShardId]] = {}
     available: dict[Partition, tuple[int, int]] = {}
     in_step: dict[Stream, dict[Partition, tuple[int, int]]] = {}
@@ -245,7 +245,7 @@ def plan(decisions: Decisions, state: SinkState, max_records: int) -> BatchPlan:
                     step=closure.step(partition) if closure is not None else None,
                 )
             )
-    undone = [r for r in turns if r.target not in emptying and r.sql is None and r.left]
+    undone = [r for r in turns if r.target not in emptying and r.removal is None and r.left]
     for restart in undone:
         if offsets_in(tasks) > max_records:
             break
@@ -265,7 +265,7 @@ def plan(decisions: Decisions, state: SinkState, max_records: int) -> BatchPlan:
                 r.stage in {Stage.FOUND, Stage.UNPROVEN}
                 or (
                     r.stage is Stage.BEGUN
-                    and (r.sql is not None or (r.target, r.gate.version) not in left)
+                    and (r.removal is not None or (r.target, r.gate.version) not in left)
                 )
             )
         ),
@@ -293,7 +293,7 @@ def _together(turns: Sequence[Restart]) -> list[Restart]:
         found.setdefault((restart.target, restart.gate.version), []).append(restart)
     kept = [some for some in found.values() if len(some) == len(some[0].mates)]
     return [
-        restart if any(mate.left for mate in some) else replace(restart, sql=None)
+        restart if any(mate.left for mate in some) else replace(restart, removal=None)
         for some in kept
         for restart in some
     ]

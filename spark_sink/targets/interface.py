@@ -145,7 +145,7 @@ class StatementJournal(Protocol):
         """
         ...
 
-    def change_rows(self, sql: str) -> None:
+    def change_rows(self, target: TargetTable, statement: TargetStatement) -> None:
         """Execute a statement that changes rows, which is in no decision.
 
         Done again after a crash it finds what is left.

@@ -18,6 +18,10 @@ import avro.io
 import avro.schema
 import pytest
 
+from shardmerge.schemas.model.actions import (
+    ColumnRemoval,
+    ColumnRename,
+)
 from shardmerge.schemas.records import plain
 from shardmerge.schemas.records.codec import (
     RECORDS,
@@ -25,10 +29,13 @@ from shardmerge.schemas.records.codec import (
     decode,
     encode,
 )
+from shardmerge.schemas.records.decisions import Decision
+from shardmerge.schemas.records.earlier_statements import with_actions
 from tests.unit.schemas.records.test_codec_plain import RECORDED
 
 FOLDER = Path(__file__).parent / "avro"
 FILES = sorted(FOLDER.glob("*.json"))
+DECISIONS = [file for file in FILES if file.stem.startswith("decision.")]
 CONTRACT = resources.files("shardmerge.schemas.records").joinpath("avro")
 NAMES = {record_type: name for name, record_type in RECORDS.items()}
 
@@ -43,10 +50,26 @@ def earlier() -> dict[str, list[Any]]:
     return {n: [avro.schema.parse(json.dumps(s)) for s in schemas] for n, schemas in kept.items()}
 
 
+class _NamedWriter(avro.io.DatumWriter):  # type: ignore[misc]
+    """Avro's writer, told by the plain form which record of a union is meant.
+
+    It tries them out by itself, and takes the last one that has the fields.
+    """
+
+    def write_union(self, writers_schema: Any, datum: Any, encoder: Any) -> None:
+        names = [getattr(schema, "name", "") for schema in writers_schema.schemas]
+        if "null" in {schema.type for schema in writers_schema.schemas}:
+            super().write_union(writers_schema, datum, encoder)
+            return
+        ((name, value),) = datum.items()
+        encoder.write_long(names.index(name))
+        self.write_data(writers_schema.schemas[names.index(name)], value, encoder)
+
+
 def written_by_avro(schema: Any, value: Any) -> bytes:
     """The bytes by Avro's own library, which is slow and is the reference."""
     buffer = io.BytesIO()
-    avro.io.DatumWriter(schema).write(value, avro.io.BinaryEncoder(buffer))
+    _NamedWriter(schema).write_data(schema, value, avro.io.BinaryEncoder(buffer))
     fingerprint: bytes = schema.fingerprint()
     return b"\xc3\x01" + fingerprint + buffer.getvalue()
 
@@ -71,7 +94,19 @@ def test_a_record_of_an_earlier_contract_is_read(file: Path) -> None:
     name, fingerprint = file.stem.split(".")
     kept = json.loads(file.read_text(encoding="utf-8"))
     assert kept["bytes"].startswith("c301" + fingerprint)
-    assert decode(bytes.fromhex(kept["bytes"])) == plain.from_plain(RECORDS[name], kept["value"])
+    value = plain.from_plain(RECORDS[name], kept["value"])
+    assert decode(bytes.fromhex(kept["bytes"])) == with_actions(value)
+
+
+@pytest.mark.parametrize("file", DECISIONS, ids=lambda file: file.stem)
+def test_a_statement_of_an_earlier_contract_gets_the_actions_of_a_new_one(file: Path) -> None:
+    decision = decode(bytes.fromhex(json.loads(file.read_text(encoding="utf-8"))["bytes"]))
+    assert isinstance(decision, Decision)
+    [statement] = decision.statements
+    assert {statement.sql: statement.actions} in (
+        {"ALTER TABLE `m`.`t` DROP COLUMN `c`": (ColumnRemoval("c"),)},
+        {"ALTER TABLE `m`.`t` RENAME COLUMN `c` TO `d`": (ColumnRename("c", "d"),)},
+    )
 
 
 @pytest.mark.parametrize("record", RECORDED, ids=lambda r: type(r).__name__)

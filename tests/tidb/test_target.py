@@ -10,7 +10,6 @@ import pytest
 
 from shardmerge.schemas.model.errors import TargetError
 from shardmerge.schemas.model.names import TargetTable
-from shardmerge.schemas.records.decisions import StatementKind, TargetStatement
 from shardmerge.spark_sink.targets.interface import JournalEntry
 from shardmerge.spark_sink.targets.mysql.control import ControlStore
 from shardmerge.spark_sink.targets.mysql.ddl.journal import Journal
@@ -21,6 +20,7 @@ from shardmerge.spark_sink.targets.mysql.session import (
 from tests.golden.test_diff import Rollout
 from tests.integration.mysql.test_target_ddl import Target
 from tests.target_moves import TARGET
+from tests.target_statements import written
 
 _names = itertools.count()
 DONE = JournalEntry("done")
@@ -59,7 +59,7 @@ class Place:
         return Journal(session, control, "p", self.epoch, 5)
 
     def execute(self, journal: Journal, version: int, sql: str) -> JournalEntry:
-        statement = TargetStatement(sql, StatementKind.EXPANDING, "", ())
+        statement = written(sql)
         return journal.execute(self.table, version, 0, statement)
 
     def rows(self) -> list[tuple[object, ...]]:

@@ -3,8 +3,9 @@
 A dialect answers two questions. *Fitting*: what of a joined schema can the target have at all
 (``fit_column``, ``fit_index``, ``fit_check``, ``zero_value``)? What it cannot have is left out or
 replaced where the target then accepts at least the same rows, and the note says so; else the
-schema cannot be rendered. *Text*: the canonical statements of one step. Dialects are frozen
-values without I/O: equal dialects and equal arguments give equal bytes.
+schema cannot be rendered. *Statements*: the actions of one step, and their canonical text, which
+is made from the actions alone. Dialects are frozen values without I/O: equal dialects and equal
+arguments give equal bytes.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
+from shardmerge.schemas.model.actions import Action
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.tables import (
     Check,
@@ -68,7 +70,15 @@ class Place:
     is_new_table: bool = False
 
 
-Texts: TypeAlias = tuple[str, ...] | CannotRender
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """One statement for the target: what it does, and its canonical text."""
+
+    sql: str
+    actions: tuple[Action, ...]
+
+
+Rendering: TypeAlias = tuple[Rendered, ...] | CannotRender
 """Statements in execution order, none when there is nothing to do; or why there are none."""
 
 
@@ -121,7 +131,7 @@ class Dialect(Protocol):
         """The condition that a row has a literal (``row_value``) already, to the byte."""
         ...
 
-    def create_table(self, table: TargetTable, schema: TableSchema) -> Texts:
+    def create_table(self, table: TargetTable, schema: TableSchema) -> Rendering:
         """Create the table with everything in it."""
         ...
 
@@ -136,28 +146,28 @@ class Dialect(Protocol):
 
     def set_default_charset(
         self, table: TargetTable, charset: str, collation: str, *, before: str = ""
-    ) -> Texts:
+    ) -> Rendering:
         """Change the charset of columns that say none; empty where the server cannot.
 
         ``before``: the table's charset by now.
         """
         ...
 
-    def add_column(self, table: TargetTable, column: Column) -> Texts:
+    def add_column(self, table: TargetTable, column: Column) -> Rendering:
         """Add one column at the end."""
         ...
 
-    def drop_column(self, table: TargetTable, column: Column) -> Texts:
+    def drop_column(self, table: TargetTable, column: Column) -> Rendering:
         """Drop one column, under its name by now."""
         ...
 
-    def rename_column(self, table: TargetTable, column: Column, to: str) -> Texts:
+    def rename_column(self, table: TargetTable, column: Column, to: str) -> Rendering:
         """Rename one column; ``column`` is its whole definition by now."""
         ...
 
     def change_column(
         self, table: TargetTable, before: Column, after: Column, *, in_key: bool
-    ) -> Texts:
+    ) -> Rendering:
         """Change a definition; both have the name by now.
 
         Args:
@@ -168,24 +178,24 @@ class Dialect(Protocol):
         """
         ...
 
-    def add_index(self, table: TargetTable, index: Index) -> Texts:
+    def add_index(self, table: TargetTable, index: Index) -> Rendering:
         """Add one secondary index."""
         ...
 
-    def drop_index(self, table: TargetTable, index: Index) -> Texts:
+    def drop_index(self, table: TargetTable, index: Index) -> Rendering:
         """Drop one secondary index."""
         ...
 
-    def add_check(self, table: TargetTable, check: Check) -> Texts:
+    def add_check(self, table: TargetTable, check: Check) -> Rendering:
         """Add one check."""
         ...
 
-    def drop_check(self, table: TargetTable, check: Check) -> Texts:
+    def drop_check(self, table: TargetTable, check: Check) -> Rendering:
         """Drop one check."""
         ...
 
     def change_primary_key(
         self, table: TargetTable, before: Index | None, after: Index | None
-    ) -> Texts:
+    ) -> Rendering:
         """Put another primary key in the place of the one there is."""
         ...

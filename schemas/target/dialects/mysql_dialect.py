@@ -11,10 +11,23 @@ from dataclasses import dataclass, field, replace
 
 from shardmerge.schemas.lattice.type_join import value_type
 from shardmerge.schemas.model import mysql_text as mysql
+from shardmerge.schemas.model.actions import (
+    Action,
+    CharsetChange,
+    CheckAddition,
+    CheckRemoval,
+    ColumnAddition,
+    ColumnChange,
+    ColumnRemoval,
+    ColumnRename,
+    DefaultChange,
+    IndexAddition,
+    IndexRemoval,
+    TableCreation,
+)
 from shardmerge.schemas.model.mysql_facts import MAX_KEY_BYTES, MAX_ROW_BYTES
 from shardmerge.schemas.model.names import (
     TargetTable,
-    quote_identifier,
 )
 from shardmerge.schemas.model.server_context import ServerContext
 from shardmerge.schemas.model.tables import (
@@ -38,7 +51,8 @@ from .dialect import (
     FittedColumn,
     LeftOut,
     Place,
-    Texts,
+    Rendered,
+    Rendering,
 )
 from .features import (
     DESCENDING_INDEXES,
@@ -51,6 +65,7 @@ from .features import (
     VECTOR_INDEXES,
     missing_function,
 )
+from .mysql_alter import alter_clause
 from .mysql_fit import (
     fit_column,
     in_flavour,
@@ -150,21 +165,22 @@ class MySqlDialect(Dialect):
         """The condition that a row has it already."""
         return has_value(column, literal)
 
-    def create_table(self, table: TargetTable, schema: TableSchema) -> Texts:
+    def create_table(self, table: TargetTable, schema: TableSchema) -> Rendering:
         """CREATE TABLE without IF NOT EXISTS: whoever executes it looks what is there."""
         # Every column says its own: the default is for those whom nobody asks.
         collation = self._default_collation(schema.collation) or ""
         schema = replace(schema, collation=collation)
-        return (mysql.create_table(schema, table.sql, old_utf8=self._old_utf8),)
+        sql = mysql.create_table(schema, table.sql, old_utf8=self._old_utf8)
+        return (Rendered(sql, (TableCreation(schema),)),)
 
     def set_default_charset(
         self, table: TargetTable, charset: str, collation: str, *, before: str = ""
-    ) -> Texts:
+    ) -> Rendering:
         """DEFAULT CHARACTER SET; nothing where the server lacks the collation."""
         fitted = self._default_collation(collation)
         if fitted is None:
             return ()
-        return self._alter(table, mysql.default_charset(charset, fitted, old_utf8=self._old_utf8))
+        return self._alter(table, CharsetChange(charset, fitted))
 
     def _default_collation(self, collation: str) -> str | None:
         """The nearest collation that the server has; None when it has none that is near."""
@@ -173,25 +189,23 @@ class MySqlDialect(Dialect):
         fitted = fit_collation(collation, "the table", in_key=False, server=self.server)
         return None if isinstance(fitted, CannotRender) else fitted[0]
 
-    def add_column(self, table: TargetTable, column: Column) -> Texts:
+    def add_column(self, table: TargetTable, column: Column) -> Rendering:
         """ADD COLUMN at the end."""
-        return self._alter(table, f"ADD COLUMN {self._definition(column)}")
+        return self._alter(table, ColumnAddition(column))
 
-    def drop_column(self, table: TargetTable, column: Column) -> Texts:
+    def drop_column(self, table: TargetTable, column: Column) -> Rendering:
         """DROP COLUMN."""
-        return self._alter(table, f"DROP COLUMN {quote_identifier(column.name)}")
+        return self._alter(table, ColumnRemoval(column.name))
 
-    def rename_column(self, table: TargetTable, column: Column, to: str) -> Texts:
+    def rename_column(self, table: TargetTable, column: Column, to: str) -> Rendering:
         """RENAME COLUMN, or CHANGE with the whole definition where there is none."""
-        name = quote_identifier(column.name)
         if RENAME_COLUMN.is_in(self.server):
-            return self._alter(table, f"RENAME COLUMN {name} TO {quote_identifier(to)}")
-        definition = self._definition(replace(column, name=to))
-        return self._alter(table, f"CHANGE COLUMN {name} {definition}")
+            return self._alter(table, ColumnRename(column.name, to))
+        return self._alter(table, ColumnChange(column.name, replace(column, name=to)))
 
     def change_column(
         self, table: TargetTable, before: Column, after: Column, *, in_key: bool
-    ) -> Texts:
+    ) -> Rendering:
         """ALTER COLUMN where only the default changes, since it touches no row; else MODIFY."""
         default = after.default
         only_default = (
@@ -212,48 +226,47 @@ class MySqlDialect(Dialect):
             or (default.kind is DefaultKind.NULL and after.type.name in WITHOUT_LITERAL_DEFAULT)
         )
         if not only_default or whole:
-            return self._alter(table, f"MODIFY COLUMN {self._definition(after)}")
-        name = quote_identifier(after.name)
-        if default is None:
-            return self._alter(table, f"ALTER COLUMN {name} DROP DEFAULT")
-        text = mysql.default_value(default, after.type)
-        return self._alter(table, f"ALTER COLUMN {name} SET DEFAULT {text}")
+            return self._alter(table, ColumnChange(after.name, after))
+        return self._alter(table, DefaultChange.of(after.name, default), kind=after.type)
 
-    def add_index(self, table: TargetTable, index: Index) -> Texts:
+    def add_index(self, table: TargetTable, index: Index) -> Rendering:
         """ADD INDEX of any kind."""
-        return self._alter(table, f"ADD {mysql.index_clause(index)}")
+        return self._alter(table, IndexAddition(index))
 
-    def drop_index(self, table: TargetTable, index: Index) -> Texts:
+    def drop_index(self, table: TargetTable, index: Index) -> Rendering:
         """DROP INDEX."""
-        return self._alter(table, f"DROP INDEX {quote_identifier(index.name)}")
+        return self._alter(table, IndexRemoval(index.name))
 
-    def add_check(self, table: TargetTable, check: Check) -> Texts:
+    def add_check(self, table: TargetTable, check: Check) -> Rendering:
         """ADD CONSTRAINT … CHECK."""
-        return self._alter(table, f"ADD {mysql.check_clause(check)}")
+        return self._alter(table, CheckAddition(check))
 
-    def drop_check(self, table: TargetTable, check: Check) -> Texts:
+    def drop_check(self, table: TargetTable, check: Check) -> Rendering:
         """DROP CHECK; MariaDB knows it as DROP CONSTRAINT."""
-        word = "CONSTRAINT" if self.server.is_mariadb else "CHECK"
-        return self._alter(table, f"DROP {word} {quote_identifier(check.name)}")
+        return self._alter(table, CheckRemoval(check.name))
 
     def change_primary_key(
         self, table: TargetTable, before: Index | None, after: Index | None
-    ) -> Texts:
+    ) -> Rendering:
         """Both in one statement: a table without a primary key would lose its order."""
-        clauses = ["DROP PRIMARY KEY"] if before else []
-        clauses += [f"ADD {mysql.index_clause(after)}"] if after else []
-        return self._alter(table, ", ".join(clauses))
-
-    def _definition(self, column: Column) -> str:
-        return mysql.column_definition(column, old_utf8=self._old_utf8)
+        actions: list[Action] = [IndexRemoval(before.name)] if before else []
+        actions += [IndexAddition(after)] if after else []
+        return self._alter(table, *actions)
 
     @property
     def _old_utf8(self) -> bool:
         # All of them know utf8mb3_bin as another name of utf8_bin (measured, 5.7 too).
         return False
 
-    def _alter(self, table: TargetTable, clause: str) -> Texts:
-        return (f"ALTER TABLE {table.sql} {clause}",)
+    def _alter(
+        self, table: TargetTable, *actions: Action, kind: ColumnType | None = None
+    ) -> Rendering:
+        """One ALTER TABLE; ``kind`` is the type of the column that gets another default."""
+        clauses = [
+            alter_clause(action, kind, old_utf8=self._old_utf8, mariadb=self.server.is_mariadb)
+            for action in actions
+        ]
+        return (Rendered(f"ALTER TABLE {table.sql} {', '.join(clauses)}", actions),)
 
 
 MYSQL_8 = MySqlDialect()

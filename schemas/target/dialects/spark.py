@@ -13,6 +13,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from shardmerge.schemas.model.actions import (
+    Action,
+    ColumnAddition,
+    ColumnRemoval,
+    ColumnRename,
+    CommentChange,
+    NullPermission,
+    TableCreation,
+    TypeChange,
+)
 from shardmerge.schemas.model.mysql_facts import NULL_DEFAULT
 from shardmerge.schemas.model.names import (
     TargetTable,
@@ -33,7 +43,8 @@ from .dialect import (
     FittedColumn,
     LeftOut,
     Place,
-    Texts,
+    Rendered,
+    Rendering,
 )
 from .spark_rows import (
     has_value,
@@ -44,6 +55,7 @@ from .spark_types import (
     can_widen,
     has_zero_dates,
     spark_type,
+    stored_type,
     type_notes,
 )
 from .sql_translation import to_spark
@@ -117,42 +129,42 @@ class SparkDialect(Dialect):
         """The condition that a row has it already."""
         return has_value(column, literal)
 
-    def create_table(self, table: TargetTable, schema: TableSchema) -> Texts:
+    def create_table(self, table: TargetTable, schema: TableSchema) -> Rendering:
         """CREATE TABLE … USING iceberg."""
-        columns = ", ".join(map(_definition, schema.columns))
-        comment = f" COMMENT {string_literal(schema.comment)}" if schema.comment else ""
-        return (f"CREATE TABLE {table.sql} ({columns}) USING iceberg{comment}",)
+        stored = TableSchema(tuple(map(_stored, schema.columns)), comment=schema.comment)
+        columns = ", ".join(map(_definition, stored.columns))
+        comment = f" COMMENT {string_literal(stored.comment)}" if stored.comment else ""
+        sql = f"CREATE TABLE {table.sql} ({columns}) USING iceberg{comment}"
+        return (Rendered(sql, (TableCreation(stored),)),)
 
     def set_default_charset(
         self, table: TargetTable, charset: str, collation: str, *, before: str = ""
-    ) -> Texts:
+    ) -> Rendering:
         """Nothing: text is UTF-8."""
         return ()
 
-    def add_column(self, table: TargetTable, column: Column) -> Texts:
+    def add_column(self, table: TargetTable, column: Column) -> Rendering:
         """ADD COLUMN."""
         if not column.nullable:
             return CannotRender(
                 f"Iceberg adds no NOT NULL column {column.name} to a table that is there",
                 f"make {column.name} nullable on one shard",
             )
-        return (f"ALTER TABLE {table.sql} ADD COLUMN {_definition(column)}",)
+        return (_altered(table, ColumnAddition(_stored(column))),)
 
-    def drop_column(self, table: TargetTable, column: Column) -> Texts:
+    def drop_column(self, table: TargetTable, column: Column) -> Rendering:
         """DROP COLUMN."""
-        return (f"ALTER TABLE {table.sql} DROP COLUMN {quote_identifier(column.name)}",)
+        return (_altered(table, ColumnRemoval(column.name)),)
 
-    def rename_column(self, table: TargetTable, column: Column, to: str) -> Texts:
+    def rename_column(self, table: TargetTable, column: Column, to: str) -> Rendering:
         """RENAME COLUMN."""
-        names = f"{quote_identifier(column.name)} TO {quote_identifier(to)}"
-        return (f"ALTER TABLE {table.sql} RENAME COLUMN {names}",)
+        return (_altered(table, ColumnRename(column.name, to)),)
 
     def change_column(
         self, table: TargetTable, before: Column, after: Column, *, in_key: bool
-    ) -> Texts:
+    ) -> Rendering:
         """ALTER COLUMN, one property each; nothing where both are one to Spark."""
-        head = f"ALTER TABLE {table.sql} ALTER COLUMN {quote_identifier(after.name)}"
-        texts = []
+        actions: list[Action] = []
         old, new = spark_type(before.type), spark_type(after.type)
         if old != new:
             if not can_widen(old, new):
@@ -161,39 +173,71 @@ class SparkDialect(Dialect):
                     "int to bigint, float to double, and the digits of a decimal",
                     f"add a new column of the new type on every shard, and drop {after.name}",
                 )
-            texts.append(f"{head} TYPE {new}")
+            actions.append(TypeChange(after.name, stored_type(after.type)))
         if before.nullable and not after.nullable:
             return CannotRender(
                 f"Iceberg does not make the nullable column {after.name} NOT NULL",
                 f"make {after.name} nullable on one shard",
             )
         if after.nullable and not before.nullable:
-            texts.append(f"{head} DROP NOT NULL")
+            actions.append(NullPermission(after.name))
         if after.comment != before.comment:
-            texts.append(f"{head} COMMENT {string_literal(after.comment)}")
-        return tuple(texts)
+            actions.append(CommentChange(after.name, after.comment))
+        return tuple(_altered(table, action) for action in actions)
 
-    def add_index(self, table: TargetTable, index: Index) -> Texts:
+    def add_index(self, table: TargetTable, index: Index) -> Rendering:
         """Nothing: ``fit_index`` leaves all of them out."""
         return ()
 
-    def drop_index(self, table: TargetTable, index: Index) -> Texts:
+    def drop_index(self, table: TargetTable, index: Index) -> Rendering:
         """Nothing, see ``add_index``."""
         return ()
 
-    def add_check(self, table: TargetTable, check: Check) -> Texts:
+    def add_check(self, table: TargetTable, check: Check) -> Rendering:
         """Nothing: ``fit_check`` leaves all of them out."""
         return ()
 
-    def drop_check(self, table: TargetTable, check: Check) -> Texts:
+    def drop_check(self, table: TargetTable, check: Check) -> Rendering:
         """Nothing, see ``add_check``."""
         return ()
 
     def change_primary_key(
         self, table: TargetTable, before: Index | None, after: Index | None
-    ) -> Texts:
+    ) -> Rendering:
         """Nothing, see ``add_index``."""
         return ()
+
+
+def _stored(column: Column) -> Column:
+    """A column as an Iceberg table has it: no more than its text says."""
+    default = NULL_DEFAULT if column.nullable else None
+    kind = stored_type(column.type)
+    return Column(column.name, kind, column.nullable, default, comment=column.comment)
+
+
+def _altered(table: TargetTable, action: Action) -> Rendered:
+    return Rendered(f"ALTER TABLE {table.sql} {_clause(action)}", (action,))
+
+
+def _clause(action: Action) -> str:
+    match action:
+        case ColumnAddition():
+            return f"ADD COLUMN {_definition(action.column)}"
+        case ColumnRemoval():
+            return f"DROP COLUMN {quote_identifier(action.name)}"
+        case ColumnRename():
+            names = f"{quote_identifier(action.name)} TO {quote_identifier(action.to)}"
+            return f"RENAME COLUMN {names}"
+        case TypeChange():
+            head = f"ALTER COLUMN {quote_identifier(action.name)}"
+            return f"{head} TYPE {spark_type(action.type)}"
+        case NullPermission():
+            return f"ALTER COLUMN {quote_identifier(action.name)} DROP NOT NULL"
+        case CommentChange():
+            head = f"ALTER COLUMN {quote_identifier(action.name)}"
+            return f"{head} COMMENT {string_literal(action.comment)}"
+        case _:
+            raise TypeError(f"an Iceberg target gets no {type(action).__name__}")
 
 
 def _definition(column: Column) -> str:

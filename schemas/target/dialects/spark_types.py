@@ -29,6 +29,12 @@ _PLAIN = {
     "datetime": "timestamp_ntz", "timestamp": "timestamp", "enum": "string", "set": "string",
     "json": "string", "uuid": "string", "inet4": "string", "inet6": "string", "vector": "binary",
 }  # fmt: skip
+_STORED = {
+    "int": ColumnType("int"), "bigint": ColumnType("bigint"), "float": ColumnType("float"),
+    "double": ColumnType("double"), "date": ColumnType("date"),
+    "timestamp_ntz": ColumnType("datetime", fsp=6), "timestamp": ColumnType("timestamp", fsp=6),
+    "string": ColumnType("longtext", charset="utf8mb4"), "binary": ColumnType("longblob"),
+}  # fmt: skip
 _ZERO_DATES = frozenset({"date", "datetime", "timestamp"})
 _DECIMAL = re.compile(r"decimal\((\d+), ?(\d+)\)\Z")
 _LAST_BIT_OF_LONG = 63
@@ -53,6 +59,18 @@ def spark_type(kind: ColumnType) -> str:
         digits, scale = kind.length or 10, kind.scale or 0
         return f"decimal({digits},{scale})" if digits <= _MAX_DIGITS else "string"
     return _PLAIN[kind.name]
+
+
+def stored_type(kind: ColumnType) -> ColumnType:
+    """The type of the target's column, as the MySQL type that is most like it.
+
+    Types that are one to Spark give one type: a column of an Iceberg table does not tell which
+    type the shards have.
+    """
+    text = spark_type(kind)
+    if found := _DECIMAL.match(text):
+        return ColumnType("decimal", int(found[1]), int(found[2]))
+    return _STORED[text]
 
 
 def has_zero_dates(kind: ColumnType) -> bool:

@@ -38,7 +38,7 @@ from .dialect import (
     FittedColumn,
     LeftOut,
     Place,
-    Texts,
+    Rendering,
 )
 from .mysql_dialect import MySqlDialect
 from .mysql_fit import (
@@ -98,7 +98,7 @@ class TiDbDialect(MySqlDialect):
 
     def set_default_charset(
         self, table: TargetTable, charset: str, collation: str, *, before: str = ""
-    ) -> Texts:
+    ) -> Rendering:
         """Only to utf8mb4, from utf8 and latin1 (``checkModifyCharsetAndCollation``)."""
         if charset != "utf8mb4" or before not in _TO_UTF8MB4:
             return ()
@@ -194,7 +194,7 @@ class TiDbDialect(MySqlDialect):
 
     def change_column(
         self, table: TargetTable, before: Column, after: Column, *, in_key: bool
-    ) -> Texts:
+    ) -> Rendering:
         """MODIFY, unless a rule says that TiDB refuses it."""
         if before.generated is not None or after.generated is not None:
             return CannotRender(
@@ -212,7 +212,7 @@ class TiDbDialect(MySqlDialect):
 
     def change_primary_key(
         self, table: TargetTable, before: Index | None, after: Index | None
-    ) -> Texts:
+    ) -> Rendering:
         """ADD where there is none; refused where there is one."""
         if before is None:
             return MySqlDialect.change_primary_key(self, table, before, after)

@@ -2,9 +2,9 @@
 
 So no statement runs twice and none is forgotten, without an intent: before the commit neither
 the schema nor the entry is there, after it both are. The effect of a statement is computed
-(``ddl``) and committed, then the table is read back and compared; what somebody else did to the
-table before is seen when the statement does not apply to it, and refused with the reason. A table,
-or a column, that somebody made before its statement came is taken if it accepts the rows.
+(``layout_changes``) and committed, then the table is read back and compared; what somebody else did
+to the table before is seen when the statement does not apply to it, and refused with the reason. A
+table, or a column, that somebody made before its statement came is taken if it accepts the rows.
 
 A statement that changes rows becomes a MERGE (``row_changes``), whose staged snapshot and the
 journal's entry are one commit, too.
@@ -20,22 +20,21 @@ from shardmerge.schemas.model.errors import (
     TargetError,
 )
 from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.model.tables import TableSchema
 from shardmerge.schemas.records.decisions import StatementKind, TargetStatement
 from shardmerge.spark_sink.process.failpoints import reach
-from shardmerge.spark_sink.targets.iceberg.texts.ddl import (
-    AlterTable,
-    CreateTable,
-    parse_statement,
-)
 from shardmerge.spark_sink.targets.iceberg.texts.layout import (
     Layout,
     difference,
     misfit,
 )
-from shardmerge.spark_sink.targets.iceberg.texts.row_changes import (
-    RowChange,
-    read_row_change,
+from shardmerge.spark_sink.targets.iceberg.texts.layout_changes import (
+    created,
+    layout_after,
+    new_layout,
+    there_already,
 )
+from shardmerge.spark_sink.targets.iceberg.texts.row_changes import merge_sql
 from shardmerge.spark_sink.targets.iceberg.texts.stored import (
     StoredState,
     statement_key,
@@ -103,21 +102,21 @@ class IcebergJournal:
         """Nothing: a change is one commit of the table's metadata."""
         return ""
 
-    def change_rows(self, sql: str) -> None:
-        """Execute a DELETE or an UPDATE; see ``StatementJournal``."""
+    def change_rows(self, target: TargetTable, statement: TargetStatement) -> None:
+        """Execute a statement that changes rows; see ``StatementJournal``."""
         self._fence()
-        try:
-            change = read_row_change(sql)
-        except SourceError as error:
-            hint = "change the rows by hand, then let the shard's route keep truncated rows"
-            raise TargetError(f"not executed: {error}", statement=sql, hint=hint) from error
-        if self._store.catalog.find(change.table) is None:
+        if self._store.catalog.find(target) is None:
             raise TargetError(
-                f"{change.table} is missing: somebody dropped it",
-                statement=sql,
+                f"{target} is missing: somebody dropped it",
+                statement=statement.sql,
                 hint="restore the table, with its properties: they hold the sink's offsets",
             )
-        repeated(lambda: self._change(change, lambda state: state))
+        try:
+            repeated(lambda: self._change(target, statement, lambda state: state))
+        except SourceError as error:
+            hint = "change the rows by hand, then let the shard's route keep truncated rows"
+            text = f"not executed: {error}"
+            raise TargetError(text, statement=statement.sql, hint=hint) from error
 
     def _fence(self) -> None:
         if (current := self._store.epoch()) != self._epoch:
@@ -133,15 +132,13 @@ class IcebergJournal:
             if statement.kind is StatementKind.ROWS:
                 if table is None:
                     return _missing(target)
-                change = read_row_change(statement.sql)
-                self._change(change, lambda state: state.journalled(key, DONE))
+                self._change(target, statement, lambda state: state.journalled(key, DONE))
                 return DONE
-            parsed = parse_statement(statement.sql)
-            if isinstance(parsed, CreateTable):
-                return self._create(target, table, parsed, state, key)
+            if (wanted := created(statement.actions)) is not None:
+                return self._create(target, table, wanted, state, key)
             if table is None:
                 return _missing(target)
-            return self._alter(table, parsed, state, key)
+            return self._alter(table, statement, state, key)
         except SourceError as error:
             return self._refuse(table, state, key, f"not executed: {error}")
         except TargetError as error:
@@ -153,13 +150,14 @@ class IcebergJournal:
         self,
         target: TargetTable,
         table: IcebergTable | None,
-        wanted: CreateTable,
+        wanted: TableSchema,
         state: StoredState,
         key: str,
     ) -> JournalEntry:
         done = self._store.properties(state.journalled(key, DONE))
+        layout = new_layout(wanted)
         if table is not None:
-            if reason := misfit(wanted.layout, table.layout):
+            if reason := misfit(layout, table.layout):
                 text = f"{target} is there already and does not fit ({reason}); change or drop it"
                 return self._refuse(table, state, key, text)
             self._store.register(target, self._epoch)
@@ -168,36 +166,41 @@ class IcebergJournal:
         self._store.register(target, self._epoch)
         comment = {"comment": wanted.comment} if wanted.comment else {}
         reach("statement-begun")
-        self._store.catalog.create(target, wanted.layout, {**comment, **done})
+        self._store.catalog.create(target, layout, {**comment, **done})
         reach("statement-executed")
-        return self._verified(target, wanted.layout)
+        return self._verified(target, layout)
 
     def _alter(
-        self, table: IcebergTable, statement: AlterTable, state: StoredState, key: str
+        self, table: IcebergTable, statement: TargetStatement, state: StoredState, key: str
     ) -> JournalEntry:
         done = self._store.properties(state.journalled(key, DONE))
-        reason = statement.there_already(table.layout)
+        reason = there_already(table.layout, statement.actions)
         if reason:
             return self._refuse(table, state, key, reason)
         if reason is not None:
             table.commit(done)
             return DONE
-        layout = statement.change(table.layout)
+        layout = layout_after(table.layout, statement.actions)
         reach("statement-begun")
         table.commit(done, layout=layout)
         reach("statement-executed")
         return self._verified(table.name, layout)
 
-    def _change(self, change: RowChange, note: Callable[[StoredState], StoredState]) -> None:
+    def _change(
+        self,
+        target: TargetTable,
+        statement: TargetStatement,
+        note: Callable[[StoredState], StoredState],
+    ) -> None:
         """Change rows, and commit them with the state that ``note`` makes of the present one."""
         catalog = self._store.catalog
-        self._store.state_of(catalog.load(change.table)).fenced(self._epoch)
+        sql = merge_sql(catalog.sql_name(target), statement.actions)
+        self._store.state_of(catalog.load(target)).fenced(self._epoch)
         # Not the session in which batches are staged, at the same time, in the driver's thread.
         self._session = self._session or catalog.new_session()
         staged_as = new_id()
-        sql = change.merge_sql(catalog.sql_name(change.table))
-        stage(self._session, staged_as, sql, f"changing rows of {change.table}")
-        table = catalog.load(change.table)
+        stage(self._session, staged_as, sql, f"changing rows of {target}")
+        table = catalog.load(target)
         state = note(self._store.state_of(table).fenced(self._epoch))
         table.commit(self._store.properties(state), publish=publishable(table, staged_as))
         reach("rows-changed")

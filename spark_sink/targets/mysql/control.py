@@ -34,6 +34,7 @@ from shardmerge.spark_sink.planning.ranges import Advance
 from shardmerge.spark_sink.targets.interface import taken_over
 
 from .control_tables import (
+    LATER_COLUMNS,
     OPTIONS,
     SLOTS,
     TABLES,
@@ -79,6 +80,30 @@ class ControlStore:
             self._session.execute(
                 f"CREATE TABLE IF NOT EXISTS {self.table(name)} {definition} {OPTIONS}"
             )
+        for name, column, definition in LATER_COLUMNS:
+            self._add_column(name, column, definition)
+
+    def _add_column(self, table: str, column: str, definition: str) -> None:
+        """Add a column to a control table of an earlier version, unless it has it."""
+        if self._has_column(table, column):
+            return
+        try:
+            self._session.execute(
+                f"ALTER TABLE {self.table(table)} ADD COLUMN {column} {definition}"
+            )
+        except TargetError:
+            # Another sink may have begun at the same time.
+            if not self._has_column(table, column):
+                raise
+
+    def _has_column(self, table: str, column: str) -> bool:
+        return bool(
+            self._session.query(
+                "SELECT 1 FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = %s"
+                " AND TABLE_NAME = %s AND COLUMN_NAME = %s",
+                (self._database, table, column),
+            )
+        )
 
     def take_epoch(self) -> int:
         """Become the writer: the next epoch. Every earlier one is fenced from now on.

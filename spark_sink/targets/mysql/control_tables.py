@@ -65,6 +65,7 @@ TABLES = {
         ordinal INT NOT NULL,
         state VARCHAR(8) NOT NULL,
         statement LONGTEXT NOT NULL,
+        actions LONGTEXT NULL,
         schema_before LONGTEXT NULL,
         error LONGTEXT NOT NULL,
         changed_at TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3)
@@ -72,6 +73,8 @@ TABLES = {
         PRIMARY KEY (pipeline, target_database, target_table, version, ordinal)
     )""",
 }
+LATER_COLUMNS = (("ddl_journal", "actions", "LONGTEXT NULL AFTER statement"),)
+"""Table, column and definition: what tables that an earlier version made do not have."""
 TIDB_ONLY = frozenset({"writer_slots"})
 SLOTS = 64
 """Rows of a pipeline in ``writer_slots``: many more than sessions that write at once."""

@@ -16,8 +16,8 @@ from shardmerge.local.servers.mysql import (
     PASSWORD,
     USER,
 )
+from shardmerge.schemas.ddl.apply.actions import schema_after
 from shardmerge.schemas.ddl.canonical.normalize import normalize
-from shardmerge.schemas.ddl.grammar import parse
 from shardmerge.schemas.model.errors import TargetError
 from shardmerge.schemas.model.tables import (
     Column,
@@ -32,7 +32,6 @@ from shardmerge.schemas.target.target_table import TargetSchema
 from shardmerge.spark_sink.targets.mysql.ddl.introspection import (
     difference,
     is_same,
-    schema_after,
     schema_of,
     server_context,
     show_create,
@@ -107,9 +106,7 @@ class Target:
             before = self.schema()
             expected = before
             if statement.kind is not StatementKind.ROWS:
-                expected = schema_after(
-                    before, parse(statement.sql, self.context), TARGET, self.context
-                )
+                expected = schema_after(before, statement.actions, TARGET, self.context)
             try:
                 self.session.execute(statement.sql)
             except TargetError as error:

@@ -37,7 +37,7 @@ from shardmerge.schemas.model.tables import (
 from shardmerge.schemas.pipeline.settings import Connect, Kafka, Pipeline, Sink, Source
 from shardmerge.schemas.pipeline.settings import Target as Settings
 from shardmerge.schemas.pipeline.spark_catalog import SparkCatalog
-from shardmerge.schemas.records.decisions import StatementKind, TargetStatement
+from shardmerge.schemas.records.decisions import TargetStatement
 from shardmerge.schemas.target.dialects.dialects import dialect_of
 from shardmerge.schemas.target.row_statements import (
     filling,
@@ -73,6 +73,7 @@ from shardmerge.spark_sink.targets.mysql.session import (
 from shardmerge.spark_sink.targets.mysql.target import MySqlTarget
 from shardmerge.spark_sink.targets.mysql.tasks.connection import close_connections
 from tests.strategies import table
+from tests.target_statements import written
 
 from .rig import Rig
 
@@ -284,8 +285,8 @@ class Contract:
         return found or Column(name, self.schema.columns[1].type, nullable=True)
 
     def _only(self, texts: Any) -> str:
-        [text] = texts
-        return str(text)
+        [one] = texts
+        return str(one.sql)
 
     # --- records
 
@@ -316,7 +317,7 @@ class Writer:
         self.journal = target.journal(epoch)
 
     def execute(self, version: int, sql: str) -> JournalEntry:
-        return self.change(version, TargetStatement(sql, StatementKind.EXPANDING, "", ()))
+        return self.change(version, written(sql))
 
     def change(self, version: int, statement: TargetStatement) -> JournalEntry:
         return self.journal.execute(self.contract.target, version, 0, statement)

@@ -28,7 +28,7 @@ from shardmerge.schemas.model.position import (
 )
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import TableSchema
-from shardmerge.schemas.records.decisions import Binding, StatementKind, TargetStatement
+from shardmerge.schemas.records.decisions import Binding, TargetStatement
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.range_reader import row_consumer
 from shardmerge.spark_sink.planning.ranges import (
@@ -53,6 +53,7 @@ from shardmerge.spark_sink.targets.mysql.tasks.connection import (
     ApplyConfig,
     TaskConnection,
 )
+from tests.target_statements import written
 
 _numbers = itertools.count()
 FILE = "binlog.000001"
@@ -274,4 +275,4 @@ class Rig:
 
 def statement(sql: str) -> TargetStatement:
     """A target statement with that text."""
-    return TargetStatement(sql, StatementKind.EXPANDING, "", ())
+    return written(sql)

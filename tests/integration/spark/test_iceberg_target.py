@@ -22,6 +22,7 @@ from shardmerge.schemas.model.errors import TargetError
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.settings import Kafka
+from shardmerge.schemas.target.row_statements import clearing
 from shardmerge.spark_sink.planning.ranges import (
     RangeResult,
     TaskFailure,
@@ -72,7 +73,7 @@ def test_a_table_that_somebody_dropped_is_told(contract: Contract) -> None:
 
     assert isinstance(failure, TaskFailure) and "Table does not exist" in failure.message
     with pytest.raises(TargetError, match="somebody dropped it") as raised:
-        writer.journal.change_rows(f"DELETE FROM {contract.target.sql}")
+        writer.journal.change_rows(contract.target, clearing(contract.target, ""))
     assert raised.value.statement
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from shardmerge.schemas.model.errors import TargetError
+from shardmerge.schemas.target.row_statements import clearing
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.planning.ranges import (
     RangeResult,
@@ -186,7 +187,7 @@ def test_a_commit_between_rows_and_their_statement_is_seen(
 
     with monkeypatch.context() as patch:
         patch.setattr(journal, "stage", staging)
-        writer.journal.change_rows(f"DELETE FROM {contract.target.sql}")
+        writer.journal.change_rows(contract.target, clearing(contract.target, ""))
     assert others == [] and contract.rows() == []
 
 
@@ -205,7 +206,7 @@ def test_a_writer_that_is_replaced_while_it_changes_rows_changes_none(
     with monkeypatch.context() as patch:
         patch.setattr(journal, "stage", staging)
         with pytest.raises(TargetError, match="another writer took over") as raised:
-            older.journal.change_rows(f"DELETE FROM {contract.target.sql}")
+            older.journal.change_rows(contract.target, clearing(contract.target, ""))
     assert not raised.value.retryable and not raised.value.statement
     assert contract.rows() == [(1, "a", 1)]
 
@@ -227,7 +228,7 @@ def test_batches_and_statements_stage_side_by_side(
 
     with monkeypatch.context() as patch:
         patch.setattr(journal, "stage", staging)
-        writer.journal.change_rows(f"DELETE FROM {contract.target.sql}")
+        writer.journal.change_rows(contract.target, clearing(contract.target, ""))
     assert in_session == ["of a batch"] and contract.rows() == []
 
 
@@ -250,7 +251,7 @@ def test_moves_and_changes_of_rows_without_an_answer_are_looked_up(
         patch.setattr(IcebergTable, "commit", committing)
         writer.move((0, end, 0))
         unanswered.append(True)
-        writer.journal.change_rows(f"DELETE FROM {contract.target.sql}")
+        writer.journal.change_rows(contract.target, clearing(contract.target, ""))
     assert contract.rows() == []
     assert writer.target.state.offsets() == {Partition(contract.topic.topic, 0): 0}
     assert writer.target.state.rows() == {contract.target: 1}

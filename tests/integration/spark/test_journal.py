@@ -135,6 +135,29 @@ def test_a_statement_that_was_begun_is_settled_before_another_changes_the_table(
     assert [c.name for c in rig.schema().columns] == ["id", "w"]
 
 
+@pytest.mark.parametrize("after", [False, True])
+def test_a_statement_that_an_earlier_version_began_is_settled_by_its_text(
+    rig: Rig, *, after: bool
+) -> None:
+    rig.journal().execute(rig.target, 1, 0, statement(create(rig)))
+    dropped = statement(alter(rig, "DROP COLUMN v"))
+    with pytest.MonkeyPatch.context() as patch:
+        crash(patch, "ALTER", after=after)
+        with pytest.raises(Crash):
+            rig.journal().execute(rig.target, 2, 0, dropped)
+    journal = rig.control.table("ddl_journal")
+    rig.session.execute(f"ALTER TABLE {journal} DROP COLUMN actions")
+
+    for _ in range(2):
+        rig.control.prepare()
+    assert rig.session.query(f"SELECT DISTINCT actions FROM {journal}") == [(None,)]
+    added = statement(alter(rig, "ADD COLUMN w INT"))
+    assert rig.journal().execute(rig.target, 3, 0, added) == DONE
+    assert rig.journal().load()[rig.target, 2, 0].state == ("done" if after else "intent")
+    assert rig.journal().execute(rig.target, 2, 0, dropped) == DONE
+    assert [c.name for c in rig.schema().columns] == ["id", "w"]
+
+
 def test_what_the_target_refuses_is_journalled_and_may_be_tried_again(rig: Rig) -> None:
     journal = rig.journal()
     journal.execute(rig.target, 1, 0, statement(create(rig)))

@@ -11,7 +11,11 @@ import pytest
 
 from shardmerge.schemas.model.errors import TargetError
 from shardmerge.schemas.model.names import ShardId
-from shardmerge.schemas.target.row_statements import copying
+from shardmerge.schemas.target.row_statements import (
+    clearing,
+    copying,
+    deletion,
+)
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.row_topics import RowTopic
 from shardmerge.spark_sink.planning.ranges import (
@@ -20,7 +24,7 @@ from shardmerge.spark_sink.planning.ranges import (
 )
 from shardmerge.spark_sink.targets.interface import JournalEntry
 
-from .contract import TIDB, Contract, Kind
+from .contract import ORIGIN, TIDB, Contract, Kind
 
 # py4j leaves sockets to the collector.
 pytestmark = [
@@ -254,7 +258,9 @@ def test_a_truncation_stops_a_range_until_its_offset_is_moved(contract: Contract
 
     assert (result.next_offset, result.rows, result.truncated, result.hold) == (1, 1, True, None)
     assert writer.apply().truncated
-    writer.target.journal_of_thread(writer.epoch).change_rows(f"DELETE FROM {contract.target.sql}")
+    writer.target.journal_of_thread(writer.epoch).change_rows(
+        contract.target, clearing(contract.target, "")
+    )
     assert contract.rows() == []
     writer.move((0, 1, 2))
     assert not writer.apply().truncated
@@ -349,10 +355,12 @@ def test_a_statement_changes_the_rows_of_one_shard_once(contract: Contract) -> N
     with pytest.raises(TargetError, match="another writer took over"):
         writer.change(4, contract.remove(two))
     with pytest.raises(TargetError, match="another writer took over"):
-        writer.journal.change_rows(contract.remove(two).sql)
+        writer.journal.change_rows(contract.target, contract.remove(two))
     assert later.change(4, contract.remove(two)) == DONE
     assert [row[0] for row in contract.rows()] == [1, 3]
     assert later.change(5, contract.remove(two)) == DONE
+    later.journal.change_rows(contract.target, deletion(contract.target, (one, two), ORIGIN, ""))
+    assert contract.rows() == []
     assert contract.start().journal.load() == {(contract.target, v, 0): DONE for v in range(1, 6)}
 
 
@@ -385,7 +393,7 @@ def test_a_change_of_rows_that_the_target_cannot_make_is_refused(contract: Contr
 
     assert entry.state == "refused" and "_s" in entry.error
     with pytest.raises(TargetError, match="_s") as raised:
-        writer.journal.change_rows(statement.sql)
+        writer.journal.change_rows(contract.target, statement)
     assert raised.value.statement and not raised.value.retryable
     writer.execute(3, contract.add("_s varchar(9)"))
     assert writer.change(2, statement) == DONE

@@ -1,124 +1,81 @@
 """Statements that change rows of an Iceberg table where no row event does, as MERGEs. Pure.
 
-They are ``DELETE FROM … [WHERE …]`` and ``UPDATE … SET … WHERE …`` whose conditions compare
-columns with literals or ask for NULL, and nothing else (``schemas.target.row_statements``,
-``truncations``). A MERGE can
-be staged, so that its rows and the state that tells of it are one commit; see ``staging``.
+A MERGE can be staged, so that its rows and the state that tells of it are one commit; see
+``staging``. In its text the table is ``t``.
 """
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 
-from shardmerge.schemas.model.errors import UnparsableDDL
-from shardmerge.schemas.model.names import TargetTable
-
-_NAME = r"`((?:[^`]|``)+)`"
-_STRING = r"'(?:[^'\\]|\\.|'')*'"
-_LITERAL = rf"(NULL|-?\d+(?:\.\d+)?|(?:DATE |TIMESTAMP_NTZ )?{_STRING})"
-_DELETE = re.compile(rf"DELETE FROM {_NAME}\.{_NAME}( WHERE )?", re.DOTALL)
-_UPDATE = re.compile(rf"UPDATE {_NAME}\.{_NAME} SET ", re.DOTALL)
-_ASSIGNMENT = re.compile(rf"{_NAME} = (?:{_LITERAL}|{_NAME})", re.DOTALL)
-_NULL = re.compile(rf"{_NAME} IS (NOT )?NULL", re.DOTALL)
-_COMPARISON = re.compile(rf"{_NAME} (=|<=>) {_LITERAL}", re.DOTALL)
+from shardmerge.schemas.model.actions import (
+    Action,
+    ColumnText,
+    RowFill,
+    RowRemoval,
+    ValueMove,
+)
+from shardmerge.schemas.model.errors import UnsupportedDDL
+from shardmerge.schemas.model.names import quote_identifier
+from shardmerge.schemas.target.dialects.spark_rows import string_literal
 
 
-@dataclass(frozen=True, slots=True)
-class RowChange:
-    """A statement, in Spark SQL on the table ``t``.
+def merge_sql(name: str, actions: Sequence[Action]) -> str:
+    """The MERGE that does what a statement does.
 
-    Attributes:
-        condition: Which rows.
-        assignments: What they get; "" when they are deleted.
-    """
-
-    table: TargetTable
-    condition: str
-    assignments: str = ""
-
-    def merge_sql(self, name: str) -> str:
-        """The MERGE into the table of that quoted name."""
-        then = f"UPDATE SET {self.assignments}" if self.assignments else "DELETE"
-        head = f"MERGE INTO {name} t USING (SELECT 1) s ON {self.condition}"
-        return f"{head} WHEN MATCHED THEN {then}"
-
-
-def read_row_change(sql: str) -> RowChange:
-    """Read a statement.
+    Args:
+        name: The table's quoted name in its catalog.
+        actions: Of the statement.
 
     Raises:
-        UnparsableDDL: It is none that Iceberg targets get.
+        UnsupportedDDL: It is no change of rows that Iceberg tables get.
     """
-    if found := _DELETE.match(sql):
-        condition, end = ("true", found.end()) if not found[3] else _all(sql, found.end())
-        change = RowChange(_table(found), condition)
-    elif found := _UPDATE.match(sql):
-        assignments, end = _assignments(sql, found.end())
-        if not sql.startswith(" WHERE ", end):
-            raise _unread(sql, end)
-        condition, end = _all(sql, end + len(" WHERE "))
-        change = RowChange(_table(found), condition, assignments)
-    else:
-        raise _unread(sql, 0)
-    if end != len(sql):
-        raise _unread(sql, end)
-    return change
+    match actions:
+        case [RowRemoval() as action]:
+            condition, then = _removed(action), "DELETE"
+        case [RowFill() as action]:
+            condition, then = _unfilled(action), f"UPDATE SET {_filled(action)}"
+        case [ValueMove() as action]:
+            condition, then = _movable(action), f"UPDATE SET {_moved(action)}"
+        case []:
+            raise UnsupportedDDL("what the statement does is not known")
+        case _:
+            names = ", ".join(type(action).__name__ for action in actions)
+            raise UnsupportedDDL(f"an Iceberg table's rows get no {names}")
+    head = f"MERGE INTO {name} t USING (SELECT 1) s ON {condition}"
+    return f"{head} WHEN MATCHED THEN {then}"
 
 
-def _assignments(sql: str, place: int) -> tuple[str, int]:
-    found: list[str] = []
-    while one := _ASSIGNMENT.match(sql, place):
-        # All columns mean the row before: nothing here is assigned and read after that.
-        value = f"t.`{one[3]}`" if one[3] is not None else _literal(one[2])
-        found.append(f"t.`{one[1]}` = {value}")
-        place = one.end()
-        if not sql.startswith(", ", place):
-            return ", ".join(found), place
-        place += 2
-    raise _unread(sql, place)
+def _removed(action: RowRemoval) -> str:
+    if not action.of:
+        return "true"
+    conditions = [_rows_of(shard) for shard in action.of]
+    return conditions[0] if len(conditions) == 1 else " OR ".join(f"({c})" for c in conditions)
 
 
-def _all(sql: str, place: int) -> tuple[str, int]:
-    """Conditions that are joined by AND, and where they end."""
-    found: list[str] = []
-    while True:
-        if sql.startswith("NOT (", place):
-            inner, place = _all(sql, place + len("NOT ("))
-            if not sql.startswith(")", place):
-                raise _unread(sql, place)
-            found.append(f"NOT ({inner})")
-            place += 1
-        elif one := _COMPARISON.match(sql, place):
-            found.append(f"t.`{one[1]}` {one[2]} {_literal(one[3])}")
-            place = one.end()
-        elif one := _NULL.match(sql, place):
-            found.append(f"t.`{one[1]}` IS {one[2] or ''}NULL")
-            place = one.end()
-        else:
-            raise _unread(sql, place)
-        if not sql.startswith(" AND ", place):
-            return " AND ".join(found), place
-        place += len(" AND ")
+def _unfilled(action: RowFill) -> str:
+    there = " AND ".join(f"{_column(v.name)} <=> {v.literal}" for v in action.values)
+    return f"{_rows_of(action.of)} AND NOT ({there})"
 
 
-def _literal(text: str) -> str:
-    """A quote is doubled in MySQL; whether Spark reads that as one depends on its settings."""
-    head, quote, rest = text.partition("'")
-    if not quote:
-        return text
-    body = re.sub(r"\\.|''", lambda m: "\\'" if m[0] == "''" else m[0], rest[:-1], flags=re.DOTALL)
-    return f"{head}'{body}'"
+def _filled(action: RowFill) -> str:
+    return ", ".join(f"{_column(v.name)} = {v.literal}" for v in action.values)
 
 
-def _table(found: re.Match[str]) -> TargetTable:
-    return TargetTable(found[1].replace("``", "`"), found[2].replace("``", "`"))
+def _movable(action: ValueMove) -> str:
+    condition = f"{_column(action.name)} IS NOT NULL"
+    return condition if action.overwrites else f"{_column(action.to)} IS NULL AND {condition}"
 
 
-def _unread(sql: str, place: int) -> UnparsableDDL:
-    return UnparsableDDL(
-        "this is no change of rows that Iceberg targets get: DELETE or UPDATE, columns compared"
-        f" with literals or NULL; {sql[place : place + 60]!r} is not understood",
-        sql,
-        place,
-    )
+def _moved(action: ValueMove) -> str:
+    # Both columns mean the row before.
+    moved = f"{_column(action.to)} = {_column(action.name)}"
+    return f"{moved}, {_column(action.name)} = NULL" if action.overwrites else moved
+
+
+def _rows_of(shard: Iterable[ColumnText]) -> str:
+    return " AND ".join(f"{_column(c.name)} = {string_literal(c.text)}" for c in shard)
+
+
+def _column(name: str) -> str:
+    return f"t.{quote_identifier(name)}"

@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 
-from shardmerge.schemas.ddl.apply.statements import (
-    apply_alter,
-    apply_create,
-)
-from shardmerge.schemas.ddl.changes import (
-    AddColumn,
-    AlterTable,
-    CreateTable,
-    DropColumn,
-    DropConstraint,
-    DropIndex,
-    DropTable,
-    Statement,
-)
+from shardmerge.schemas.ddl.apply.actions import schema_after
+from shardmerge.schemas.ddl.apply.statements import apply_create
+from shardmerge.schemas.ddl.changes import CreateTable
 from shardmerge.schemas.ddl.grammar import (
     ServerContext,
     parse,
@@ -28,11 +18,17 @@ from shardmerge.schemas.lattice.join import (
     join_tables,
 )
 from shardmerge.schemas.lattice.joined import Conflict
+from shardmerge.schemas.model.actions import (
+    Action,
+    CheckRemoval,
+    ColumnAddition,
+    ColumnRemoval,
+    IndexRemoval,
+)
 from shardmerge.schemas.model.charsets import (
     charset_name,
     collation_name,
 )
-from shardmerge.schemas.model.errors import UnsupportedDDL
 from shardmerge.schemas.model.mysql_text import (
     check_clause,
     column_definition,
@@ -95,30 +91,10 @@ def schema_of(create: str, context: ServerContext) -> TableSchema | None:
     return apply_create(statement, context)
 
 
-def schema_after(
-    before: TableSchema | None, statement: Statement, table: TargetTable, context: ServerContext
-) -> TableSchema | None:
-    """The schema that a statement makes of the target; None when the table is gone then.
-
-    Raises:
-        UnsupportedDDL: The statement is none that targets get, or contradicts the schema.
-    """
-    match statement:
-        case CreateTable():
-            return apply_create(statement, context)
-        case AlterTable() if before is not None:
-            return apply_alter(before, statement, table.table, context).schema
-        case DropTable():
-            return None
-        case _:
-            there = "missing" if before is None else "there"
-            raise UnsupportedDDL(f"{type(statement).__name__} while {table} is {there}")
-
-
-def column_there_already(
-    there: TableSchema, statement: AlterTable, table: TargetTable, context: ServerContext
+def there_already(
+    there: TableSchema, actions: Sequence[Action], table: TargetTable, context: ServerContext
 ) -> str | None:
-    """Whether an ADD COLUMN finds its column, or a DROP finds gone what it drops.
+    """Whether a statement finds the column that it adds, or finds gone what it drops.
 
     Returns:
         None when it does not, and must be executed; "" when the table is as good as after it; else
@@ -127,28 +103,36 @@ def column_there_already(
     Raises:
         UnsupportedDDL: The statement contradicts the rest of the table.
     """
-    if len(statement.actions) != 1:
-        return None
-    (action,) = statement.actions
-    if isinstance(action, DropColumn):
-        return "" if there.column(action.name) is None else None
-    if isinstance(action, DropIndex):
-        return "" if there.index(action.name) is None else None
-    if isinstance(action, DropConstraint) and action.kind == "check":
-        names = (check.name.lower() for check in there.checks)
-        return None if action.name.lower() in names else ""
-    if not isinstance(action, AddColumn):
-        return None
-    name = action.column.name.lower()
-    found = there.column(name)
-    if found is None:
-        return None
+    match actions:
+        case [ColumnRemoval(name=name)]:
+            return "" if there.column(name) is None else None
+        case [IndexRemoval(name=name)]:
+            return "" if there.index(name) is None else None
+        case [CheckRemoval(name=name)]:
+            names = (check.name.lower() for check in there.checks)
+            return None if name.lower() in names else ""
+        case [ColumnAddition(column=column) as action]:
+            found = there.column(column.name)
+            return None if found is None else _column_misfit(there, found, action, table, context)
+        case _:
+            return None
+
+
+def _column_misfit(
+    there: TableSchema,
+    found: Column,
+    action: ColumnAddition,
+    table: TargetTable,
+    context: ServerContext,
+) -> str:
+    """Why a column that is there is none for the rows of the one to be added; "" if it is."""
     rest = TableSchema(
         tuple(c for c in there.columns if c is not found),
         charset=there.charset,
         collation=there.collation,
     )
-    wanted = apply_alter(rest, statement, table.table, context).schema.column(name)
+    name = found.name.lower()
+    wanted = schema_after(rest, (action,), table, context).column(name)
     assert wanted is not None
     named = tuple(i for i in there.indexes if i.is_unique and name in map(str.lower, i.columns))
     reason = misfit(TableSchema((wanted,), named), TableSchema((found,), named))

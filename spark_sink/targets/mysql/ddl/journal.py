@@ -30,22 +30,15 @@ import hashlib
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeAlias
 
-from shardmerge.schemas.ddl.apply.statements import apply_create
-from shardmerge.schemas.ddl.changes import (
-    AlterTable,
-    CreateTable,
-)
-from shardmerge.schemas.ddl.grammar import (
-    ServerContext,
-    parse,
-)
+from shardmerge.schemas.ddl.apply.actions import schema_after
+from shardmerge.schemas.model.actions import TableCreation
 from shardmerge.schemas.model.errors import (
     SourceError,
     TargetError,
 )
 from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.model.server_context import ServerContext
 from shardmerge.schemas.model.tables import TableSchema
 from shardmerge.schemas.records.decisions import StatementKind, TargetStatement
 from shardmerge.spark_sink.process.failpoints import reach
@@ -54,16 +47,20 @@ from shardmerge.spark_sink.targets.mysql.control import ControlStore
 from shardmerge.spark_sink.targets.mysql.server_errors import LOCK_WAIT_TIMEOUT
 from shardmerge.spark_sink.targets.mysql.session import MySqlSession
 
+from .entries import (
+    Entries,
+    Place,
+    Told,
+)
 from .introspection import (
-    column_there_already,
     difference,
     is_same,
     make_database,
     misfit,
-    schema_after,
     schema_of,
     server_context,
     show_create,
+    there_already,
     unfinished_job,
 )
 from .rows_in_the_way import rows_in_the_way
@@ -73,10 +70,6 @@ _NOT_THAT_WAY = (1800, 1845, 1846)
 _VERBS = ("CREATE TABLE", "ALTER TABLE", "UPDATE", "DELETE FROM")
 ROWS_AT_A_TIME = 10_000
 """Of a statement that changes rows: bounds what one transaction locks, and what a crash undoes."""
-
-
-_Place: TypeAlias = tuple[str, str, str, int, int]
-"""Pipeline, database and name of the target, version, ordinal: the journal's key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,18 +110,11 @@ class Journal:
         self._epoch = epoch
         self._wait_s = lock_wait_timeout_s
         self._online = online
-        self._table = control.table("ddl_journal")
+        self._entries = Entries(session, control.table("ddl_journal"))
 
     def load(self) -> dict[tuple[TargetTable, int, int], JournalEntry]:
         """(target, version, ordinal) → entry, of every statement that was ever begun."""
-        return {
-            (TargetTable(database, table), int(version), int(ordinal)): JournalEntry(state, error)
-            for database, table, version, ordinal, state, error in self._session.query(
-                "SELECT target_database, target_table, version, ordinal, state, error"
-                f" FROM {self._table} WHERE pipeline = %s",
-                (self._pipeline,),
-            )
-        }
+        return self._entries.load(self._pipeline)
 
     def execute(
         self, target: TargetTable, version: int, ordinal: int, statement: TargetStatement
@@ -146,31 +132,26 @@ class Journal:
         with self._locked(target):
             with self._session.transaction():
                 self._control.fence(self._epoch)
-            stored = self._session.query(
-                f"SELECT state, schema_before FROM {self._table} WHERE pipeline = %s"
-                " AND target_database = %s AND target_table = %s AND version = %s"
-                " AND ordinal = %s",
-                place,
-            )
-            if stored and stored[0][0] == "done":
+            told = Told(statement.sql, statement.actions)
+            state, before = self._entries.find(place) or ("", None)
+            if state == "done":
                 return JournalEntry("done")
             if statement.kind is StatementKind.ROWS:
-                entry = self._change_rows(statement.sql)
-                self._store(place, statement.sql, entry, None)
+                entry = self._change_rows(target, statement)
+                self._entries.store(place, told, entry, None)
                 return entry
             make_database(self._session, target.database)
             self._wait_for_nothing(target)
             real = show_create(self._session, target)
             context = server_context(self._session, target.database)
             self._settle_others(target, place, real, context)
-            before = stored[0][1] if stored else None
             if before is None:
                 before = real
-                self._store(place, statement.sql, JournalEntry("intent"), before)
+                self._entries.store(place, told, JournalEntry("intent"), before)
             reach("statement-begun")
-            outcome = self._run(target, statement.sql, before, real, context)
+            outcome = self._run(target, told, before, real, context)
             kept = None if outcome.anew else before
-            self._store(place, statement.sql, outcome.entry, kept)
+            self._entries.store(place, told, outcome.entry, kept)
             reach("statement-done")
             return outcome.entry
 
@@ -191,44 +172,27 @@ class Journal:
             )
 
     def _settle_others(
-        self, target: TargetTable, place: _Place, real: str, context: ServerContext
+        self, target: TargetTable, place: Place, real: str, context: ServerContext
     ) -> None:
         """Find out what became of the target's other statements that were begun.
 
         What was not executed, or cannot be told from somebody's change, begins anew when it is
         executed again.
         """
-        for version, ordinal, state, sql, before, error in self._session.query(
-            f"SELECT version, ordinal, state, statement, schema_before, error FROM {self._table}"
-            " WHERE pipeline = %s AND target_database = %s AND target_table = %s"
-            " AND state <> 'done' AND schema_before IS NOT NULL",
-            place[:3],
-        ):
-            other = (*place[:3], int(version), int(ordinal))
-            if other == place:
+        for other in list(self._entries.begun(self._pipeline, target)):
+            if other.place == place:
                 continue
-            entry = JournalEntry(state, error)
-            if real != before and self._is_executed(target, sql, before, real, context):
+            entry, before = other.entry, other.schema_before
+            if real != before and _is_executed(target, other.statement, before, real, context):
                 entry = JournalEntry("done")
-            self._store(other, sql, entry, None)
-
-    def _is_executed(
-        self, target: TargetTable, sql: str, before: str, real: str, context: ServerContext
-    ) -> bool:
-        """Whether a table is what a statement makes of it."""
-        try:
-            statement = parse(sql, context)
-            expected = schema_after(schema_of(before, context), statement, target, context)
-            return is_same(expected, schema_of(real, context))
-        except SourceError:
-            return False
+            self._entries.store(other.place, other.statement, entry, None)
 
     def note(self, target: TargetTable, version: int, ordinal: int, what: str) -> None:
         """Store what is no statement; see ``StatementJournal``."""
         place = (self._pipeline, target.database, target.table, version, ordinal)
         with self._session.transaction():
             self._control.fence(self._epoch)
-            self._store(place, what, JournalEntry("done"), None)
+            self._entries.store(place, Told(what), JournalEntry("done"), None)
 
     def stage(self, target: TargetTable) -> str:
         """What the server's process list says of our statement on a table; "" when it has none.
@@ -243,7 +207,7 @@ class Journal:
                 return f"{state or 'running'}, for {seconds} s{done}"
         return ""
 
-    def change_rows(self, sql: str) -> None:
+    def change_rows(self, target: TargetTable, statement: TargetStatement) -> None:
         """Repeat a statement, a part of the rows in each transaction, until it changes no row.
 
         Raises:
@@ -254,12 +218,12 @@ class Journal:
         while changed:
             with self._session.transaction():
                 self._control.fence(self._epoch)
-                changed = self._session.execute(f"{sql} LIMIT {ROWS_AT_A_TIME}")
+                changed = self._session.execute(f"{statement.sql} LIMIT {ROWS_AT_A_TIME}")
             reach("rows-changed")
 
-    def _change_rows(self, sql: str) -> JournalEntry:
+    def _change_rows(self, target: TargetTable, statement: TargetStatement) -> JournalEntry:
         try:
-            self.change_rows(sql)
+            self.change_rows(target, statement)
         except TargetError as error:
             if error.retryable or not error.statement:
                 raise
@@ -267,27 +231,28 @@ class Journal:
         return JournalEntry("done")
 
     def _run(
-        self, target: TargetTable, sql: str, before: str, real: str, context: ServerContext
+        self, target: TargetTable, statement: Told, before: str, real: str, context: ServerContext
     ) -> _Outcome:
         """Execute the statement unless the table's real schema shows that it was."""
+        actions = statement.actions
+        creates = any(isinstance(action, TableCreation) for action in actions)
         try:
-            statement = parse(sql, context)
             schema_before = schema_of(before, context)
             now = schema_of(real, context)
-            if isinstance(statement, CreateTable) and schema_before is not None:
-                return _accept(target, apply_create(statement, context), now)
-            if real == before and isinstance(statement, AlterTable) and now is not None:
-                reason = column_there_already(now, statement, target, context)
+            if creates and schema_before is not None:
+                return _accept(target, schema_after(None, actions, target, context), now)
+            if real == before and now is not None:
+                reason = there_already(now, actions, target, context)
                 if reason is not None:
                     return _Outcome(JournalEntry("refused" if reason else "done", reason), True)
-            expected = schema_after(schema_before, statement, target, context)
+            expected = schema_after(schema_before, actions, target, context)
         except SourceError as error:
             reason = f"not executed, because its effect cannot be verified: {error}"
             return _Outcome(JournalEntry("refused", reason), anew=real == before)
         if real != before:
             return _compare("somebody changed the target meanwhile", expected, now)
         try:
-            self._perform(sql)
+            self._perform(statement.sql, alters=not creates)
             reach("statement-executed")
         except TargetError as error:
             if error.retryable:
@@ -295,9 +260,9 @@ class Journal:
                     error.hint = f"a transaction holds {target}: see SHOW PROCESSLIST there"
                 raise
             message = error.message
-            if isinstance(statement, AlterTable) and now is not None:
+            if now is not None:
                 found = rows_in_the_way(
-                    self._session, target, now, statement, error, told_by=self._told_by
+                    self._session, target, now, actions, error, told_by=self._told_by
                 )
                 message += f"; {found}" if found else ""
             return _Outcome(JournalEntry("refused", message), anew=True)
@@ -307,13 +272,13 @@ class Journal:
             return _Outcome(JournalEntry("refused", f"executed, but not verified: {error}"))
         return _compare("executed, but the table is not as expected", expected, after)
 
-    def _perform(self, sql: str) -> None:
+    def _perform(self, sql: str, *, alters: bool) -> None:
         """Execute DDL; with ``online`` in the first way that locks nobody out.
 
         Source: MySQL manual, "Online DDL Operations": a server refuses an ALGORITHM or a LOCK that
         the change does not allow. INSTANT is asked for by name, because LOCK=NONE excludes it.
         """
-        if not self._online or not sql.startswith("ALTER TABLE "):
+        if not self._online or not alters:
             self._session.execute(sql)
             return
         try:
@@ -333,14 +298,6 @@ class Journal:
                 )
             raise
 
-    def _store(self, place: _Place, sql: str, entry: JournalEntry, before: str | None) -> None:
-        self._session.execute(
-            f"REPLACE INTO {self._table} (pipeline, target_database, target_table, version,"
-            " ordinal, state, statement, schema_before, error)"
-            " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)",
-            (*place, entry.state, sql, before, entry.error),
-        )
-
     @contextmanager
     def _locked(self, target: TargetTable) -> Iterator[None]:
         digest = hashlib.sha256(f"{self._pipeline} {target}".encode()).hexdigest()[:32]
@@ -358,6 +315,17 @@ class Journal:
             # A lost connection gave the lock back when the server was done with its statement.
             if self._session.is_open:
                 self._session.query("SELECT RELEASE_LOCK(%s)", (lock,))
+
+
+def _is_executed(
+    target: TargetTable, statement: Told, before: str, real: str, context: ServerContext
+) -> bool:
+    """Whether a table is what a statement makes of it."""
+    try:
+        expected = schema_after(schema_of(before, context), statement.actions, target, context)
+        return is_same(expected, schema_of(real, context))
+    except SourceError:
+        return False
 
 
 def _accept(target: TargetTable, wanted: TableSchema, there: TableSchema | None) -> _Outcome:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from shardmerge.schemas.ddl.changes import (
-    AddIndex,
-    AlterTable,
-    ChangeColumn,
+from shardmerge.schemas.model.actions import (
+    Action,
+    ColumnChange,
+    IndexAddition,
 )
 from shardmerge.schemas.model.errors import TargetError
 from shardmerge.schemas.model.names import (
@@ -42,7 +42,7 @@ def rows_in_the_way(
     session: MySqlSession,
     target: TargetTable,
     schema: TableSchema,
-    statement: AlterTable,
+    actions: Sequence[Action],
     error: TargetError,
     *,
     told_by: Collection[str] = (),
@@ -53,7 +53,7 @@ def rows_in_the_way(
         session: Outside a transaction.
         target: The merged table.
         schema: As it is.
-        statement: What was refused.
+        actions: Of the statement that was refused.
         error: How.
         told_by: Names of columns that tell a row's shard, where the target has them.
     """
@@ -64,9 +64,9 @@ def rows_in_the_way(
         return ""
     try:
         if error.number in _DUPLICATE:
-            found = _alike(session, target, statement, names)
+            found = _alike(session, target, actions, names)
         elif error.number in _NULL:
-            found = _without_value(session, target, schema, statement, names)
+            found = _without_value(session, target, schema, actions, names)
         else:
             return ""
     except TargetError:
@@ -79,11 +79,11 @@ def _without_value(
     session: MySqlSession,
     target: TargetTable,
     schema: TableSchema,
-    statement: AlterTable,
+    actions: Sequence[Action],
     names: Sequence[str],
 ) -> str:
-    for action in statement.actions:
-        if isinstance(action, ChangeColumn) and not action.column.nullable:
+    for action in actions:
+        if isinstance(action, ColumnChange) and not action.column.nullable:
             there = schema.column(action.name)
             if there is None or not there.nullable:
                 continue
@@ -94,10 +94,10 @@ def _without_value(
 
 
 def _alike(
-    session: MySqlSession, target: TargetTable, statement: AlterTable, names: Sequence[str]
+    session: MySqlSession, target: TargetTable, actions: Sequence[Action], names: Sequence[str]
 ) -> str:
-    for action in statement.actions:
-        if not isinstance(action, AddIndex) or action.index.kind is not IndexKind.UNIQUE:
+    for action in actions:
+        if not isinstance(action, IndexAddition) or action.index.kind is not IndexKind.UNIQUE:
             continue
         parts = _parts(action.index)
         if not parts:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import types
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from functools import cache
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -13,6 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shardmerge.schemas.model.actions import (
+    ColumnRemoval,
+    IndexRemoval,
+    NullPermission,
+)
 from shardmerge.schemas.model.errors import (
     ContractError,
     UnknownSchemaVersion,
@@ -24,15 +29,18 @@ from shardmerge.schemas.records.codec import (
     decode,
     encode,
 )
+from shardmerge.schemas.records.decisions import StatementKind, TargetStatement
 from shardmerge.schemas.records.schema_changes import SchemaChange
 from tests.golden.test_avro import NAMES, contract, written_by_avro
-from tests.unit.schemas.records.test_codec_plain import CHANGE, RECORDED
+from tests.unit.schemas.records.test_codec_plain import CHANGE, EMITTED, RECORDED
 
 
 @cache
 def values(kind: Any) -> st.SearchStrategy[Any]:
     """Values of a contract's type, in its plain form: whether they make sense is not asked."""
     origin = get_origin(kind)
+    if records := plain.alternatives(kind):
+        return st.one_of([values(record) for record in records])
     if origin in (Union, types.UnionType):
         return st.none() | values(next(a for a in get_args(kind) if a is not type(None)))
     if origin is tuple:
@@ -85,6 +93,13 @@ def test_a_record_of_a_contract_that_nobody_kept_says_what_to_do() -> None:
     with pytest.raises(UnknownSchemaVersion, match=data[2:10].hex()) as raised:
         decode(bytes(data))
     assert "run that version or a newer one" in raised.value.hint
+
+
+def test_records_that_are_alike_in_their_fields_are_told_apart_by_their_names() -> None:
+    for one, other in ((ColumnRemoval("c"), IndexRemoval("c")), (NullPermission("c"),) * 2):
+        statement = TargetStatement("", StatementKind.ROWS, "", (), actions=(one, other))
+        decision = replace(EMITTED, statements=(statement,))
+        assert decode(encode(decision)) == decision
 
 
 def test_a_union_s_value_comes_with_its_branch() -> None:

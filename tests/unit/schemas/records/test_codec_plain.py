@@ -9,6 +9,29 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import pytest
 
+from shardmerge.schemas.model.actions import (
+    Action,
+    CharsetChange,
+    CheckAddition,
+    CheckRemoval,
+    ColumnAddition,
+    ColumnChange,
+    ColumnLiteral,
+    ColumnRemoval,
+    ColumnRename,
+    ColumnText,
+    CommentChange,
+    DefaultChange,
+    DefaultFill,
+    IndexAddition,
+    IndexRemoval,
+    NullPermission,
+    RowFill,
+    RowRemoval,
+    TableCreation,
+    TypeChange,
+    ValueMove,
+)
 from shardmerge.schemas.model.errors import (
     ContractError,
     UnknownSchemaVersion,
@@ -70,6 +93,7 @@ from shardmerge.schemas.records.progress import (
     SinkProgress,
     StatementProgress,
 )
+from shardmerge.schemas.records.record_format import RecordFormat
 from shardmerge.schemas.records.reloads import Reload
 from shardmerge.schemas.records.schema_changes import ChangeId, SchemaChange
 
@@ -124,20 +148,43 @@ CHANGE = SchemaChange(
     ),
 )
 STATEMENT = TargetStatement(
-    "ALTER TABLE `m`.`t` DROP COLUMN `c`",
+    "ALTER TABLE `m`.`t` RENAME COLUMN `c` TO `d`",
     StatementKind.CONTRACTING,
     "gone",
     ("column:c",),
     (Binding("c#1", "", writable=False),),
     SHARD,
+    (ColumnRename("c", "d"),),
 )
+ACTIONS: tuple[Action, ...] = (
+    TableCreation(SCHEMA),
+    ColumnAddition(COLUMN),
+    ColumnRemoval("c"),
+    ColumnChange("c", COLUMN),
+    ColumnRename("c", "d"),
+    DefaultChange("c", None),
+    DefaultChange("c", Default(DefaultKind.LITERAL, "5")),
+    TypeChange("c", ColumnType("bigint")),
+    NullPermission("c"),
+    CommentChange("c", "why"),
+    IndexAddition(SCHEMA.indexes[1]),
+    IndexRemoval("PRIMARY"),
+    CheckAddition(SCHEMA.checks[0]),
+    CheckRemoval("t_chk_1"),
+    CharsetChange("utf8mb4", ""),
+    RowRemoval(((ColumnText("_s", "s1"), ColumnText("_t", "tø")), (ColumnText("_s", "s2"),))),
+    RowFill((ColumnText("_s", "s1"),), (ColumnLiteral("c", "NULL"), ColumnLiteral("d", "'x'"))),
+    ValueMove("c", "d", overwrites=True),
+    DefaultFill("c"),
+)
+EMITTED = Decision(
+    ChangeId("s1", 5), TARGET, 3, SHARD, POSITION, Outcome.EMIT, (STATEMENT,), "r", "h", "c",
+    (ShardColumn("c#1", COLUMN),), ("id",), True, (Release(SHARD, 2, ("d#1",)),),
+    (SHARD,), (), (SHARD,), ("w",), False, "ddl", 1, reloads=(Reload(SHARD, POSITION, 7),),
+)  # fmt: skip
 RECORDED: list[Record] = [
     CHANGE,
-    Decision(
-        ChangeId("s1", 5), TARGET, 3, SHARD, POSITION, Outcome.EMIT, (STATEMENT,), "r", "h", "c",
-        (ShardColumn("c#1", COLUMN),), ("id",), True, (Release(SHARD, 2, ("d#1",)),),
-        (SHARD,), (), (SHARD,), ("w",), False, "ddl", 1, reloads=(Reload(SHARD, POSITION, 7),),
-    ),
+    EMITTED,
     Decision(ChangeId("s1", 6), None, 0, None, POSITION, Outcome.IGNORED),
     OperatorCommand(
         ChangeId("p.commands", 7), TARGET, CommandKind.SET_SCHEMA, SHARD, "CREATE", SCHEMA,
@@ -157,6 +204,27 @@ RECORDED: list[Record] = [
 def test_a_record_survives_its_bytes(record: Any) -> None:
     assert decode(encode(record)) == record
     assert encode(record) == encode(decode(encode(record)))
+
+
+@pytest.mark.parametrize("action", ACTIONS, ids=lambda a: type(a).__name__)
+def test_every_action_of_a_statement_survives_bytes_and_json(action: Action) -> None:
+    decision = replace(EMITTED, statements=(replace(STATEMENT, actions=(action, *ACTIONS)),))
+    assert decode(encode(decision)) == decision
+    assert plain.load(Decision, plain.dump(decision)) == decision
+    for name in ("avro", "json"):
+        form = RecordFormat(name)
+        assert form.read(form.write(decision)) == decision
+
+
+def test_the_actions_are_the_whole_set() -> None:
+    assert {type(action) for action in ACTIONS} == set(get_args(Action))
+
+
+def test_an_action_of_an_unknown_class_is_refused() -> None:
+    kept = plain.to_plain(STATEMENT)
+    assert kept["actions"] == [{"ColumnRename": {"name": "c", "to": "d"}}]
+    with pytest.raises(ContractError, match="Dance"):
+        plain.from_plain(TargetStatement, {**kept, "actions": [{"Dance": {"name": "c"}}]})
 
 
 @pytest.mark.parametrize("record", RECORDED, ids=lambda r: type(r).__name__)
@@ -230,7 +298,8 @@ def _without_docs(schema: Any) -> Any:
 def _expected(kind: Any, seen: set[str]) -> Any:
     origin = get_origin(kind)
     if origin in (Union, types.UnionType):
-        return ["null", *(_expected(a, seen) for a in get_args(kind) if a is not type(None))]
+        null = ["null"] if type(None) in get_args(kind) else []
+        return null + [_expected(a, seen) for a in get_args(kind) if a is not type(None)]
     if origin is tuple:
         return {"type": "array", "items": _expected(get_args(kind)[0], seen)}
     if is_dataclass(kind):

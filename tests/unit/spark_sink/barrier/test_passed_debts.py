@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from shardmerge.schemas.records.decisions import Binding, StatementKind, TargetStatement
+from shardmerge.schemas.records.earlier_statements import actions_of
 from shardmerge.spark_sink.barrier.passed_debts import (
     carried_debts,
     forbids_null,
@@ -17,6 +18,7 @@ from shardmerge.spark_sink.barrier.statements import (
     StatementState,
     open_statements,
 )
+from tests.target_statements import rewritten
 from tests.unit.spark_sink.decided import (
     CONTRACTING,
     EXPANDING,
@@ -33,7 +35,7 @@ from tests.unit.spark_sink.decided import (
 def about(kind: StatementKind, clause: str, *, name: str = "") -> TargetStatement:
     """A statement about column a; ``name`` is what it calls it from then on."""
     binds = (Binding("a#1", name),) if name else ()
-    return replace(statement(kind, "column:a", binds=binds), sql=f"ALTER TABLE `m`.`t` {clause}")
+    return rewritten(statement(kind, "column:a", binds=binds), f"ALTER TABLE `m`.`t` {clause}")
 
 
 DEBT = about(CONTRACTING, "MODIFY COLUMN `a` int NOT NULL")
@@ -53,7 +55,8 @@ def test_a_definition_loses_its_not_null_and_nothing_else() -> None:
     assert relaxed.sql == (
         "ALTER TABLE `m`.`t` MODIFY COLUMN `a` bigint DEFAULT '3' COMMENT 'x NOT NULL'"
     )
-    assert replace(relaxed, sql=WIDER.sql) == WIDER
+    assert relaxed.actions == actions_of(relaxed.sql)
+    assert replace(relaxed, sql=WIDER.sql, actions=WIDER.actions) == WIDER
     time = about(EXPANDING, "MODIFY COLUMN `a` timestamp(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6)")
     assert without_not_null(time).sql.endswith("timestamp(6) NULL DEFAULT CURRENT_TIMESTAMP(6)")
 
@@ -82,6 +85,13 @@ def test_the_debt_has_the_definition_that_the_column_has_by_then() -> None:
     assert carried(WIDER, drop_default) == (
         "MODIFY COLUMN `a` bigint NOT NULL COMMENT 'x NOT NULL'"
     )
+
+
+def test_a_definition_keeps_the_old_name_of_a_character_set() -> None:
+    """TiDB is told ``utf8``; the actions say ``utf8mb3``."""
+    old = about(EXPANDING, "MODIFY COLUMN `a` varchar(9) CHARACTER SET utf8 NOT NULL")
+    assert without_not_null(old).sql.endswith("MODIFY COLUMN `a` varchar(9) CHARACTER SET utf8")
+    assert forbids_null(replace(old, kind=CONTRACTING))
 
 
 @pytest.mark.parametrize(

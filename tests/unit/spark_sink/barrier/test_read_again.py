@@ -31,6 +31,7 @@ from shardmerge.spark_sink.barrier.statements import (
     StatementState,
     open_statements,
 )
+from tests.target_statements import rewritten
 from tests.unit.spark_sink.decided import (
     A_ROWS,
     B_ROWS,
@@ -48,7 +49,7 @@ from tests.unit.spark_sink.decided import (
 )
 
 MADE = statement(EXPANDING, "table", binds=(Binding("c#1", "c"), Binding("d#1", "d")))
-DEBT = replace(statement(CONTRACTING, "column:c"), sql="ALTER TABLE t MODIFY COLUMN c int NOT NULL")
+DEBT = rewritten(statement(CONTRACTING, "column:c"), "ALTER TABLE t MODIFY COLUMN c int NOT NULL")
 
 
 def asking(
@@ -189,7 +190,7 @@ def test_a_refused_one_says_what_it_waits_for_and_why() -> None:
 def test_only_what_the_target_can_refuse_for_values_waits(
     sql: str, subject: str, fewer: bool
 ) -> None:
-    debt = replace(statement(CONTRACTING, subject), sql=sql)
+    debt = rewritten(statement(CONTRACTING, subject), sql)
     assert takes_fewer_values(debt) == fewer
     assert not takes_fewer_values(replace(debt, binds=(Binding("c#1", ""),)))
     assert not takes_fewer_values(replace(debt, kind=SWITCHING))

@@ -163,7 +163,8 @@ def test_a_shard_that_is_alone_is_emptied_by_a_statement() -> None:
         safe_ends={A_ROWS: 10},
     )
     batch = plan(alone, state, 100)
-    assert [restart.sql for restart in batch.restarts] == ["DELETE FROM `merged`.`t`"]
+    removals = [restart.removal for restart in batch.restarts]
+    assert [removal and removal.sql for removal in removals] == ["DELETE FROM `merged`.`t`"]
     assert batch.tasks == ()
 
 

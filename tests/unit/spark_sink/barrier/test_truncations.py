@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 
+from shardmerge.schemas.model.actions import RowRemoval
 from shardmerge.schemas.records.decisions import Binding
 from shardmerge.spark_sink.barrier.truncations import emptying
 from shardmerge.spark_sink.kafka.range_reader import (
@@ -30,13 +31,16 @@ def test_the_origin_columns_tell_the_rows() -> None:
     two = _target(A, B)
     assert emptying(two, (A,), {"id#1": ID, **parts}) is None
     parts["@database"] = Binding("@database", "db")
-    assert emptying(two, (A,), {"id#1": ID, **parts}) == (
+    found = emptying(two, (A,), {"id#1": ID, **parts})
+    assert found is not None and found.sql == (
         "DELETE FROM `merged`.`t` WHERE `db` = 'app' AND `_source` = 's1' AND `_table` = 'a'"
     )
 
 
 def test_without_them_only_a_shard_that_was_always_alone_is_emptied() -> None:
-    assert emptying(_target(A), (A,), {"id#1": ID}) == "DELETE FROM `merged`.`t`"
+    found = emptying(_target(A), (A,), {"id#1": ID})
+    assert found is not None and found.sql == "DELETE FROM `merged`.`t`"
+    assert found.actions == (RowRemoval(()),)
     assert emptying(_target(A, B), (A,), {"id#1": ID}) is None
 
 

@@ -228,8 +228,8 @@ def test_columns_of_mariadb_shards_have_a_form_on_every_target(
     dialect = dialect_of(kind, version)
     answer = dialect.fit_column(mariadb_column(definition), Place())
     assert not isinstance(answer, CannotRender)
-    (sql,) = dialect.add_column(TARGET, answer.column)  # type: ignore[misc]
-    assert sql == f"ALTER TABLE `m`.`t` ADD COLUMN {rendered}"
+    (added,) = dialect.add_column(TARGET, answer.column)  # type: ignore[misc]
+    assert added.sql == f"ALTER TABLE `m`.`t` ADD COLUMN {rendered}"
 
 
 def test_a_default_that_the_target_lacks_gives_way_to_the_zero_value_where_rows_need_one() -> None:

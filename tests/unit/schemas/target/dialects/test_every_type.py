@@ -39,7 +39,7 @@ from shardmerge.schemas.target.dialects.dialect import (
     FittedColumn,
     LeftOut,
     Place,
-    Texts,
+    Rendering,
 )
 from shardmerge.schemas.target.dialects.dialects import dialect_of
 from shardmerge.schemas.target.dialects.mysql_dialect import MySqlDialect
@@ -81,15 +81,16 @@ def told(answer: object) -> bool:
     return not isinstance(answer, CannotRender) or bool(answer.reason and answer.hint)
 
 
-def read(dialect: Dialect, answer: Texts) -> None:
+def read(dialect: Dialect, answer: Rendering) -> None:
     """Statements of MySQL's kind are read again by the grammar."""
     assert told(answer)
     if isinstance(answer, CannotRender):
         return
-    assert all(answer)
+    assert all(one.sql and one.actions for one in answer)
     if isinstance(dialect, MySqlDialect):
-        for sql in answer:
-            assert isinstance(parse(sql, dialect.server), (AlterTable, CreateTable)), sql
+        for one in answer:
+            parsed = parse(one.sql, dialect.server)
+            assert isinstance(parsed, (AlterTable, CreateTable)), one.sql
 
 
 def columns_of(dialect: Dialect) -> dict[tuple[str, str], Column]:

@@ -176,8 +176,8 @@ def test_a_value_of_rows_is_a_literal_of_the_columns_type(
 
 def test_text_of_comments_is_escaped_as_spark_reads_it() -> None:
     schema = table("create table t (a int comment 'it''s \\\\ \\n')")
-    (sql,) = SPARK.create_table(TargetTable("m", "t"), schema)  # type: ignore[misc]
-    assert sql == "CREATE TABLE `m`.`t` (`a` int COMMENT 'it\\'s \\\\ \\n') USING iceberg"
+    (made,) = SPARK.create_table(TargetTable("m", "t"), schema)  # type: ignore[misc]
+    assert made.sql == "CREATE TABLE `m`.`t` (`a` int COMMENT 'it\\'s \\\\ \\n') USING iceberg"
 
 
 def test_a_key_keeps_a_date_not_null_and_others_make_room_for_zero_dates() -> None:

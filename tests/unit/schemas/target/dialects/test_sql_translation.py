@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.schemas.ddl.expressions import canonical
+from shardmerge.schemas.ddl.expressions import canonical, column_names
 from shardmerge.schemas.target.dialects.dialect import CannotRender
-from shardmerge.schemas.target.dialects.sql_translation import (
-    to_spark,
-)
+from shardmerge.schemas.target.dialects.sql_translation import to_spark
 from tests.strategies import SERVER
 
 
@@ -124,3 +122,8 @@ def test_a_condition_that_is_a_value_is_a_number_as_in_mysql() -> None:
     text = canonical("a > 1", SERVER)
     assert to_spark(text) == "(`a` > 1)"
     assert to_spark(text, as_value=True) == "cast((`a` > 1) as int)"
+
+
+def test_the_columns_of_an_expression_are_named_once_in_order() -> None:
+    text = canonical("concat(b, a, 'c', `b`, `it``s`)", SERVER)
+    assert column_names(text) == ("b", "a", "it`s")

@@ -13,7 +13,7 @@ from shardmerge.schemas.model.names import (
     ShardId,
     TargetTable,
 )
-from shardmerge.schemas.records.decisions import StatementKind, TargetStatement
+from shardmerge.schemas.records.decisions import StatementKind
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.row_topics import RowTopic
 from shardmerge.spark_sink.planning.ranges import Advance
@@ -27,6 +27,7 @@ from shardmerge.spark_sink.targets.iceberg.tables import (
 )
 from shardmerge.spark_sink.targets.iceberg.texts.layout import Layout
 from shardmerge.spark_sink.targets.interface import JournalEntry
+from tests.target_statements import written
 
 TARGET = TargetTable("m", "t")
 SHARD = ShardId("s1", "app", "a")
@@ -132,7 +133,7 @@ class _World:
 
     def execute(self, version: int, sql: str, shard: ShardId | None = None) -> JournalEntry:
         kind = StatementKind.ROWS if shard else StatementKind.EXPANDING
-        statement = TargetStatement(sql, kind, "", (), shard=shard)
+        statement = written(sql, kind, shard=shard)
         return self.journal().execute(TARGET, version, 0, statement)
 
     def move(self, *moves: tuple[int, int, int]) -> None:
@@ -190,7 +191,7 @@ def test_rows_and_the_entry_of_their_statement_are_one_commit(world: _World) -> 
 def test_rows_that_others_commit_between_are_changed_too(world: _World) -> None:
     world.catalog.between = [world.others]
 
-    world.journal().change_rows(REMOVE)
+    world.journal().change_rows(TARGET, written(REMOVE))
 
     assert (world.merged, world.snapshot) == ([MERGE, MERGE], 2)
     world.catalog.unanswered = True
@@ -205,7 +206,7 @@ def test_a_writer_that_is_replaced_between_changes_no_rows_and_moves_nothing(
         world.store().take_epoch()
 
     for change in (
-        lambda: world.journal().change_rows(REMOVE),
+        lambda: world.journal().change_rows(TARGET, written(REMOVE)),
         lambda: world.execute(2, REMOVE, SHARD),
         lambda: world.move((0, 0, 9)),
     ):
@@ -222,14 +223,14 @@ def test_a_writer_that_is_replaced_between_changes_no_rows_and_moves_nothing(
 
 def test_what_cannot_be_done_is_told(world: _World) -> None:
     entry = world.execute(2, "DELETE FROM `m`.`t` WHERE now() = 1", SHARD)
-    assert entry.state == "refused" and "now()" in entry.error
+    assert entry.state == "refused" and "is not known" in entry.error
     assert world.journal().load()[TARGET, 2, 0] == entry
     with pytest.raises(TargetError, match="not executed") as raised:
-        world.journal().change_rows("DELETE FROM `m`.`t` LIMIT 1")
+        world.journal().change_rows(TARGET, written("DELETE FROM `m`.`t` LIMIT 1"))
     assert raised.value.statement and raised.value.hint
     del world.catalog.tables[TARGET]
     with pytest.raises(TargetError, match="somebody dropped it") as raised:
-        world.journal().change_rows(REMOVE)
+        world.journal().change_rows(TARGET, written(REMOVE))
     assert raised.value.statement and raised.value.hint
     assert "somebody dropped it" in world.execute(3, REMOVE, SHARD).error
     assert world.merged == []

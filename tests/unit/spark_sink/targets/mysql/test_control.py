@@ -58,3 +58,54 @@ def test_sessions_of_a_process_have_slots_of_their_own() -> None:
 def test_another_epoch_is_refused() -> None:
     with pytest.raises(TargetError, match="7"):
         store(_Session("8.0.15")).fence(6)
+
+
+class _Server:
+    """A server whose control tables may be of an earlier version.
+
+    Attributes:
+        columns: What ``ddl_journal`` has.
+        error: With which it answers ALTER TABLE; "" when it executes it.
+        added: Whether the column is there afterwards.
+    """
+
+    is_tidb = False
+
+    def __init__(self, *columns: str, error: str = "", added: bool = True) -> None:
+        self.columns, self.error, self.added = list(columns), error, added
+        self.altered: list[str] = []
+
+    def query(self, sql: str, arguments: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        if "information_schema.COLUMNS" not in sql:
+            return [(1,)]
+        assert arguments[:2] == ("control", "ddl_journal")
+        return [(1,) for name in self.columns if name == arguments[2]]
+
+    def execute(self, sql: str, arguments: Sequence[object] = ()) -> int:
+        if sql.startswith("ALTER TABLE"):
+            self.altered.append(sql)
+            if self.added:
+                self.columns.append("actions")
+            if self.error:
+                raise TargetError(self.error)
+        return 0
+
+
+def prepared(server: _Server) -> list[str]:
+    ControlStore(cast(MySqlSession, server), "control", "demo").prepare()
+    return server.altered
+
+
+def test_a_journal_of_an_earlier_version_gets_the_column_that_it_lacks() -> None:
+    added = "ALTER TABLE `control`.`ddl_journal` ADD COLUMN actions LONGTEXT NULL AFTER statement"
+    assert prepared(_Server("statement")) == [added]
+    assert prepared(_Server("statement", "actions")) == []
+
+
+def test_two_sinks_that_add_the_column_at_once_both_begin() -> None:
+    assert len(prepared(_Server("statement", error="Duplicate column name"))) == 1
+
+
+def test_a_column_that_cannot_be_added_is_told() -> None:
+    with pytest.raises(TargetError, match="ALTER command denied"):
+        prepared(_Server("statement", error="ALTER command denied", added=False))

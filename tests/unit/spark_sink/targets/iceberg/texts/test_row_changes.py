@@ -1,4 +1,4 @@
-"""Changes of rows as MERGEs: each statement of the dialect is understood, nothing else is."""
+"""Changes of rows as MERGEs: what every statement that changes rows becomes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardmerge.schemas.effects.added_column_values import fill_text
-from shardmerge.schemas.model.errors import UnparsableDDL
+from shardmerge.schemas.model.actions import (
+    ColumnRemoval,
+    DefaultFill,
+)
+from shardmerge.schemas.model.errors import UnsupportedDDL
 from shardmerge.schemas.model.names import (
     ShardId,
     TargetTable,
@@ -22,16 +26,17 @@ from shardmerge.schemas.model.origin import (
     OriginPart,
 )
 from shardmerge.schemas.model.tables import Column
+from shardmerge.schemas.records.decisions import TargetStatement
+from shardmerge.schemas.records.earlier_statements import actions_of
 from shardmerge.schemas.target.dialects.spark import SparkDialect
 from shardmerge.schemas.target.row_statements import (
+    clearing,
     copying,
+    deletion,
     filling,
     removal,
 )
-from shardmerge.spark_sink.targets.iceberg.texts.row_changes import (
-    RowChange,
-    read_row_change,
-)
+from shardmerge.spark_sink.targets.iceberg.texts.row_changes import merge_sql
 from tests.strategies import ALL_TYPES, table
 
 SPARK = SparkDialect()
@@ -44,6 +49,16 @@ ORIGIN = Origin((OriginColumn(OriginPart.SHARD, "_s"),))
 
 def column(definition: str, name: str = "c") -> Column:
     return replace(table(f"create table t (c {definition})").columns[0], name=name)
+
+
+def parts(statement: TargetStatement) -> tuple[str, str]:
+    """Condition and change of the MERGE that a statement becomes."""
+    assert statement.actions == actions_of(statement.sql), "an earlier record has the text alone"
+    merge = merge_sql("`x`", statement.actions).removeprefix(
+        "MERGE INTO `x` t USING (SELECT 1) s ON "
+    )
+    condition, _, then = merge.rpartition(" WHEN MATCHED THEN ")
+    return condition, then
 
 
 def text_of(literal: str) -> str:
@@ -62,12 +77,12 @@ def test_every_removal_is_a_merge_of_the_same_condition(
 ) -> None:
     origin = Origin((OriginColumn(OriginPart.TABLE, name),))
 
-    found = read_row_change(removal(target, shard, origin, "").sql)
+    condition, then = parts(removal(target, shard, origin, ""))
 
-    assert (found.table, found.assignments) == (target, "")
+    assert then == "DELETE"
     head = f"t.{quote_identifier(name)} = "
-    assert found.condition.startswith(head)
-    assert text_of(found.condition.removeprefix(head)) == shard.table
+    assert condition.startswith(head)
+    assert text_of(condition.removeprefix(head)) == shard.table
 
 
 @given(TEXTS, TEXTS)
@@ -75,12 +90,12 @@ def test_every_value_is_set_and_compared(text: str, name: str) -> None:
     shard = ShardId("s1", "app", name)
     literal = SPARK.row_value(f"value {text}", column("varchar(30)"))
     assert literal is not None and text_of(literal) == text
-    sql = filling(TARGET, shard, ORIGIN, [(column("varchar(30)"), literal)], "", dialect=SPARK).sql
+    values = [(column("varchar(30)"), literal)]
 
-    found = read_row_change(sql)
+    condition, then = parts(filling(TARGET, shard, ORIGIN, values, "", dialect=SPARK))
 
-    assert found.assignments == f"t.`c` = {literal}"
-    assert found.condition.endswith(f" AND NOT (t.`c` <=> {literal})")
+    assert then == f"UPDATE SET t.`c` = {literal}"
+    assert condition.endswith(f" AND NOT (t.`c` <=> {literal})")
 
 
 def test_statements_as_merges() -> None:
@@ -88,16 +103,16 @@ def test_statements_as_merges() -> None:
         (column("int", "a`b"), "-7"), (column("decimal(9,2)", "d"), "1.5"),
         (column("date", "e"), "DATE '2020-02-03'"), (column("int", "n"), "NULL"),
     ]  # fmt: skip
-    change = read_row_change(filling(TARGET, SHARD, ORIGIN, values, "", dialect=SPARK).sql)
+    fill = filling(TARGET, SHARD, ORIGIN, values, "", dialect=SPARK)
 
-    assert change.merge_sql("`lake`.`m`.`t`") == (
+    assert merge_sql("`lake`.`m`.`t`", fill.actions) == (
         "MERGE INTO `lake`.`m`.`t` t USING (SELECT 1) s ON t.`_s` = 's1/app.a' AND NOT ("
         "t.`a``b` <=> -7 AND t.`d` <=> 1.5 AND t.`e` <=> DATE '2020-02-03' AND t.`n` <=> NULL)"
         " WHEN MATCHED THEN UPDATE SET "
         "t.`a``b` = -7, t.`d` = 1.5, t.`e` = DATE '2020-02-03', t.`n` = NULL"
     )
-    assert read_row_change("DELETE FROM `m`.`t`") == RowChange(TARGET, "true")
-    assert read_row_change("DELETE FROM `m`.`t` WHERE `a` = 'it''s \\\\'").merge_sql("`x`") == (
+    assert parts(clearing(TARGET, "")) == ("true", "DELETE")
+    assert merge_sql("`x`", actions_of("DELETE FROM `m`.`t` WHERE `a` = 'it''s \\\\'")) == (
         "MERGE INTO `x` t USING (SELECT 1) s ON t.`a` = 'it\\'s \\\\' WHEN MATCHED THEN DELETE"
     )
 
@@ -113,9 +128,9 @@ def test_values_that_move_to_another_column(
     overwrites: bool, condition: str, assignments: str
 ) -> None:
     gone, kept = column("int", "old"), column("int", "new")
-    found = read_row_change(copying(TARGET, gone, kept, [], overwrites=overwrites).sql)
+    found = parts(copying(TARGET, gone, kept, [], overwrites=overwrites))
 
-    assert found == RowChange(TARGET, condition, assignments)
+    assert found == (condition, f"UPDATE SET {assignments}")
 
 
 def test_every_default_of_every_type_that_has_a_literal_is_read() -> None:
@@ -125,8 +140,8 @@ def test_every_default_of_every_type_that_has_a_literal_is_read() -> None:
             one = Column("c", kind, nullable=nullable)
             literal = SPARK.row_value(fill_text(one), one)
             if literal is not None:
-                sql = filling(TARGET, SHARD, ORIGIN, [(one, literal)], "", dialect=SPARK).sql
-                assert read_row_change(sql).assignments == f"t.`c` = {literal}"
+                fill = filling(TARGET, SHARD, ORIGIN, [(one, literal)], "", dialect=SPARK)
+                assert parts(fill)[1] == f"UPDATE SET t.`c` = {literal}"
                 read.add((kind.name, nullable))
     assert {("int", True), ("int", False), ("varchar", False), ("time", False)} <= read
 
@@ -144,5 +159,16 @@ def test_every_default_of_every_type_that_has_a_literal_is_read() -> None:
     ],
 )  # fmt: skip
 def test_another_statement_is_refused(sql: str) -> None:
-    with pytest.raises(UnparsableDDL, match="no change of rows"):
-        read_row_change(sql)
+    with pytest.raises(UnsupportedDDL, match="is not known"):
+        merge_sql("`x`", actions_of(sql))
+
+
+def test_what_changes_no_rows_is_no_merge() -> None:
+    for actions in ((ColumnRemoval("c"),), (DefaultFill("c"),)):
+        with pytest.raises(UnsupportedDDL, match=f"no {type(actions[0]).__name__}"):
+            merge_sql("`x`", actions)
+
+
+def test_the_rows_of_several_shards_are_deleted_together() -> None:
+    two = deletion(TARGET, (SHARD, ShardId("s2", "app", "b")), ORIGIN, "")
+    assert parts(two) == ("(t.`_s` = 's1/app.a') OR (t.`_s` = 's2/app.b')", "DELETE")

@@ -1,4 +1,4 @@
-"""Statements for Iceberg tables: each text of the dialect is understood, nothing else is."""
+"""What the statements of the Iceberg dialect make of a layout, and what is none of them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ from hypothesis import strategies as st
 
 from shardmerge.schemas.lattice.join import join_all
 from shardmerge.schemas.lattice.joined import JoinedTable
+from shardmerge.schemas.model.actions import (
+    Action,
+    ColumnRename,
+)
 from shardmerge.schemas.model.errors import (
     SourceError,
-    UnparsableDDL,
     UnsupportedDDL,
 )
 from shardmerge.schemas.model.names import TargetTable
@@ -20,17 +23,14 @@ from shardmerge.schemas.model.tables import (
     Column,
     TableSchema,
 )
+from shardmerge.schemas.records.earlier_statements import actions_of
+from shardmerge.schemas.target.dialects.dialect import Rendered
 from shardmerge.schemas.target.dialects.spark import SparkDialect
 from shardmerge.schemas.target.dialects.spark_types import (
     can_widen,
     spark_type,
 )
 from shardmerge.schemas.target.target_table import target_schema
-from shardmerge.spark_sink.targets.iceberg.texts.ddl import (
-    AlterTable,
-    CreateTable,
-    parse_statement,
-)
 from shardmerge.spark_sink.targets.iceberg.texts.layout import (
     Field,
     Layout,
@@ -39,6 +39,12 @@ from shardmerge.spark_sink.targets.iceberg.texts.layout import (
     layout_of,
     misfit,
     schema_json,
+)
+from shardmerge.spark_sink.targets.iceberg.texts.layout_changes import (
+    created,
+    layout_after,
+    new_layout,
+    there_already,
 )
 from tests.strategies import ALL_TYPES, by_name, names_of, table
 
@@ -52,10 +58,18 @@ COLUMNS = st.builds(
 TARGET = TargetTable("db", "t")
 
 
-def only(texts: object) -> str:
-    assert isinstance(texts, tuple)
-    [text] = texts
-    return str(text)
+def only(rendering: object) -> tuple[Action, ...]:
+    assert isinstance(rendering, tuple)
+    [one] = rendering
+    assert isinstance(one, Rendered)
+    assert one.actions == actions_of(one.sql), "an earlier record has the text alone"
+    return one.actions
+
+
+def clause(text: str) -> tuple[Action, ...]:
+    found = actions_of(f"ALTER TABLE `db`.`t` {text}")
+    assert found
+    return found
 
 
 def field(column: Column, number: int) -> Field:
@@ -68,15 +82,16 @@ def field(column: Column, number: int) -> Field:
     st.lists(COLUMNS, min_size=1, max_size=6, unique_by=lambda c: c.name.lower()),
     COMMENTS,
 )
-def test_every_create_table_is_read_back(
+def test_every_created_table_has_the_layout_of_its_columns(
     target: TargetTable, columns: list[Column], comment: str
 ) -> None:
     schema = TableSchema(tuple(columns), comment=comment)
 
-    found = parse_statement(only(SPARK.create_table(target, schema)))
+    made = created(only(SPARK.create_table(target, schema)))
 
     fields = tuple(field(column, n) for n, column in enumerate(columns, 1))
-    assert found == CreateTable(target, Layout(fields, len(fields)), comment)
+    assert made is not None and made.comment == comment
+    assert new_layout(made) == Layout(fields, len(fields))
 
 
 @given(TARGETS, COLUMNS, NAMES)
@@ -87,10 +102,10 @@ def test_every_alter_table_changes_what_it_names(
     before = Layout((field(first, 1),), 7)
     added = Column(column.name, column.type, nullable=True, comment=column.comment)
 
-    def after(layout: Layout, texts: object) -> Layout:
-        found = parse_statement(only(texts))
-        assert isinstance(found, AlterTable) and found.table == target
-        return found.change(layout)
+    def after(layout: Layout, rendering: object) -> Layout:
+        actions = only(rendering)
+        assert created(actions) is None
+        return layout_after(layout, actions)
 
     wider = after(before, SPARK.add_column(target, added))
     assert wider.fields == (*before.fields, field(added, 8)) and wider.last_id == 8
@@ -106,15 +121,13 @@ def test_every_alter_table_changes_what_it_names(
 def test_columns_change_as_the_dialect_says(a: object, b: object, comment: str) -> None:
     before = Column("c", a, nullable=False)  # type: ignore[arg-type]
     after = Column("c", b, nullable=True, comment=comment)  # type: ignore[arg-type]
-    texts = SPARK.change_column(TARGET, before, after, in_key=False)
-    if not isinstance(texts, tuple):
+    rendering = SPARK.change_column(TARGET, before, after, in_key=False)
+    if not isinstance(rendering, tuple):
         assert not can_widen(spark_type(before.type), spark_type(after.type))
         return
     layout = Layout((field(before, 3),), 3)
-    for text in texts:
-        found = parse_statement(text)
-        assert isinstance(found, AlterTable)
-        layout = found.change(layout)
+    for one in rendering:
+        layout = layout_after(layout, only((one,)))
     assert layout.fields == (field(after, 3),)
 
 
@@ -132,12 +145,13 @@ def test_iceberg_promotes_what_the_dialect_widens() -> None:
         "CREATE TABLE `db`.`t` (`a` int,) USING iceberg", "CREATE TABLE `db`.`t` () USING iceberg",
         "ALTER TABLE `db`.`t` ADD COLUMN `a` int FIRST",
         "ALTER TABLE `db`.`t` DROP COLUMN `a`, DROP COLUMN `b`",
-        "ALTER TABLE `db`.`t` ALTER COLUMN `a` SET NOT NULL", "ALTER TABLE t DROP COLUMN a",
+        "ALTER TABLE `db`.`t` ALTER COLUMN `a` SET NOT NULL",
+        "ALTER TABLE `db`.`t` MODIFY COLUMN `a` bigint", "ALTER TABLE `db`.`t` ADD INDEX `i` (`a`)",
     ],
 )  # fmt: skip
 def test_another_statement_is_refused(sql: str) -> None:
-    with pytest.raises(UnparsableDDL):
-        parse_statement(sql)
+    with pytest.raises(UnsupportedDDL):
+        layout_after(Layout((Field(1, "a", "int"), Field(2, "b", "int")), 2), actions_of(sql))
 
 
 @pytest.mark.parametrize(
@@ -152,11 +166,9 @@ def test_another_statement_is_refused(sql: str) -> None:
 )  # fmt: skip
 def test_what_does_not_apply_is_refused_with_the_reason(action: str, reason: str) -> None:
     layout = Layout((Field(1, "id", "int", required=True), Field(2, "b", "long")), 2, (1,))
-    found = parse_statement(f"ALTER TABLE `db`.`t` {action}")
-    assert isinstance(found, AlterTable)
 
     with pytest.raises(UnsupportedDDL, match=reason) as raised:
-        found.change(layout)
+        layout_after(layout, clause(action))
     assert isinstance(raised.value, SourceError)
 
 
@@ -172,10 +184,8 @@ def test_what_does_not_apply_is_refused_with_the_reason(action: str, reason: str
 )  # fmt: skip
 def test_a_column_that_is_there_already_is_seen(action: str, already: str | None) -> None:
     layout = Layout((Field(1, "id", "int", required=True), Field(2, "b", "long")), 2, (1,))
-    found = parse_statement(f"ALTER TABLE `db`.`t` {action}")
-    assert isinstance(found, AlterTable)
 
-    reason = found.there_already(layout)
+    reason = there_already(layout, clause(action))
 
     if already:
         assert reason is not None and already in reason
@@ -185,10 +195,8 @@ def test_a_column_that_is_there_already_is_seen(action: str, already: str | None
 
 def test_a_column_may_change_the_case_of_its_name() -> None:
     layout = Layout((Field(1, "a", "int"),), 1)
-    found = parse_statement("ALTER TABLE `db`.`t` RENAME COLUMN `a` TO `A`")
-    assert isinstance(found, AlterTable)
 
-    assert found.change(layout).fields == (Field(1, "A", "int"),)
+    assert layout_after(layout, (ColumnRename("a", "A"),)).fields == (Field(1, "A", "int"),)
 
 
 def test_what_others_put_into_a_schema_stays() -> None:

@@ -1,0 +1,79 @@
+"""Which secondary indexes and checks go, and which come, when a target changes. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from shardmerge.schemas.ddl.expressions import column_names
+from shardmerge.schemas.model.tables import (
+    Check,
+    Index,
+    IndexKind,
+    TableSchema,
+)
+
+from .target_change import (
+    TargetChange,
+    plain_index,
+)
+
+
+def dropped_indexes(change: TargetChange, lost: Collection[str]) -> Iterator[tuple[Index, bool]]:
+    """The indexes that are dropped before columns change, and whether one of the name returns.
+
+    Args:
+        change: Before and after.
+        lost: Lower-case names before of columns that must be in no index meanwhile.
+    """
+    kept = {i.name.lower(): plain_index(i) for i in change.to.schema.indexes}
+    for index in _secondary(change.from_schema):
+        same = kept.get(index.name.lower()) == plain_index(change.in_new_names(index))
+        if not same or not set(lost).isdisjoint(columns_of(index)):
+            yield index, change.to.schema.index(index.name) is not None
+
+
+def added_indexes(change: TargetChange, lost: Collection[str]) -> Iterator[Index]:
+    """The indexes that are added after columns have changed; ``lost`` as before."""
+    lost_after = {change.renamed.get(name, name).lower() for name in lost}
+    kept = {
+        i.name.lower(): plain_index(change.in_new_names(i)) for i in _secondary(change.from_schema)
+    }
+    for index in _secondary(change.to.schema):
+        same = kept.get(index.name.lower()) == plain_index(index)
+        if not same or not lost_after.isdisjoint(columns_of(index)):
+            yield index
+
+
+def dropped_checks(change: TargetChange) -> Iterator[Check]:
+    """The checks that are dropped before columns change.
+
+    A check that names a renamed column differs in its text, so it is dropped: MySQL refuses to
+    rename a column that a check names.
+    """
+    return _checks_of(change.from_schema, without=change.to.schema)
+
+
+def added_checks(change: TargetChange) -> Iterator[Check]:
+    """The checks that are added after columns have changed."""
+    return _checks_of(change.to.schema, without=change.from_schema)
+
+
+def columns_of(index: Index) -> list[str]:
+    """Lower-case names of the columns that an index reads, in order."""
+    names: list[str] = []
+    for part in index.parts:
+        names += [part.column] if part.column else column_names(part.expression)
+    return [name.lower() for name in names]
+
+
+def _secondary(schema: TableSchema) -> list[Index]:
+    return [i for i in schema.indexes if i.kind is not IndexKind.PRIMARY]
+
+
+def _checks_of(schema: TableSchema, *, without: TableSchema) -> Iterator[Check]:
+    kept = {_check_key(check) for check in without.checks}
+    return (check for check in schema.checks if _check_key(check) not in kept)
+
+
+def _check_key(check: Check) -> tuple[str, str, bool]:
+    return check.name.lower(), check.expression, check.enforced

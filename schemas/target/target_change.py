@@ -1,0 +1,154 @@
+"""The target's table before and after a change: what every part of ``diff`` looks at. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from shardmerge.schemas.ddl.expressions import column_names
+from shardmerge.schemas.lattice.copied_columns import CopyMoves
+from shardmerge.schemas.lattice.type_join import TypeRules
+from shardmerge.schemas.model.shard_columns import ShardColumn
+from shardmerge.schemas.model.tables import (
+    Column,
+    Index,
+    IndexPart,
+    TableSchema,
+)
+from shardmerge.schemas.target.dialects.dialect import Dialect
+
+from .target_table import TargetSchema
+
+
+@dataclass(frozen=True, slots=True)
+class TargetChange:
+    """One run of ``diff``; see its arguments.
+
+    Attributes:
+        before, after: Identity → definition, in the table's order.
+        renamed: Lower-case name before → name after, of the columns that stay.
+        key: Lower-case names of the primary key's columns before.
+        new_key: The same after.
+    """
+
+    from_schema: TableSchema
+    to: TargetSchema
+    dialect: Dialect
+    copies: CopyMoves
+    renewed: Callable[[str], bool]
+    types: TypeRules
+    before: Mapping[str, Column]
+    after: Mapping[str, Column]
+    renamed: Mapping[str, str]
+    key: frozenset[str]
+    new_key: frozenset[str]
+
+    @classmethod
+    def of(
+        cls,
+        from_schema: TableSchema,
+        from_columns: Sequence[ShardColumn],
+        to: TargetSchema,
+        dialect: Dialect,
+        *,
+        copies: CopyMoves,
+        renewed: Callable[[str], bool],
+        types: TypeRules,
+    ) -> TargetChange:
+        """See ``diff``."""
+        before = {c.id: c.column for c in from_columns}
+        after = {c.id: c.column for c in to.columns}
+        renamed = {before[i].name.lower(): after[i].name for i in after if i in before}
+        return cls(
+            from_schema, to, dialect, copies, renewed, types, before, after, renamed,
+            _key_names(from_schema), _key_names(to.schema),
+        )  # fmt: skip
+
+    @property
+    def stays(self) -> list[str]:
+        """Identities of the columns that are there before and after, in the order of after."""
+        return [i for i in self.after if i in self.before]
+
+    @property
+    def goes(self) -> list[str]:
+        """Identities of the columns that are there before only, in the order of before."""
+        return [i for i in self.before if i not in self.after]
+
+    @property
+    def comes(self) -> list[str]:
+        """Identities of the columns that are there after only, in the order of after."""
+        return [i for i in self.after if i not in self.before]
+
+    @property
+    def merged(self) -> list[str]:
+        """Identities of the columns that stay and get the values of one that goes."""
+        return [
+            m.kept for m in self.copies.merges if m.kept in self.after and m.kept in self.before
+        ]
+
+    @property
+    def key_changes(self) -> bool:
+        """Whether the primary key is another one afterwards; renames change none."""
+        before, after = self.from_schema.primary_key, self.to.schema.primary_key
+        renamed = plain_index(self.in_new_names(before)) if before else None
+        return renamed != (plain_index(after) if after else None)
+
+    @property
+    def columns_of_changing_key(self) -> set[str]:
+        """Identities of the columns of a primary key that goes; empty when the key stays."""
+        if not (self.key and self.key_changes):
+            return set()
+        return {i for i, column in self.before.items() if column.name.lower() in self.key}
+
+    def is_freed(self, column_id: str) -> bool:
+        """Whether a column that stays was computed, and is computed no more."""
+        before, after = self.before[column_id].generated, self.after[column_id].generated
+        return before is not None and after is None
+
+    def is_in_key(self, column_id: str) -> bool:
+        """Whether the primary key before names the column."""
+        column = self.before.get(column_id)
+        return column is not None and column.name.lower() in self.key
+
+    def in_new_names(self, index: Index) -> Index:
+        """The index after the renames, as MySQL follows them; never inside expressions."""
+        parts = tuple(
+            part
+            if part.expression
+            else replace(part, column=self.renamed.get(part.column.lower(), part.column))
+            for part in index.parts
+        )
+        return Index(index.name, index.kind, parts, parser=index.parser)
+
+
+def plain_index(index: Index) -> Index:
+    """The index as the order looks at it: names without case, no comment, no visibility."""
+    parts = tuple(
+        IndexPart(p.column.lower(), p.expression, p.length, p.descending) for p in index.parts
+    )
+    return Index(index.name.lower(), index.kind, parts, parser=index.parser)
+
+
+def in_order_of_computing(
+    ids: Sequence[str], columns: Mapping[str, Column], *, dependents_first: bool
+) -> list[str]:
+    """Generated columns before or after those that they compute from, others as they come.
+
+    A generated column may name only earlier generated columns, so their depth orders them.
+    """
+    by_name = {column.name.lower(): column for column in columns.values()}
+
+    def depth(column: Column) -> int:
+        if column.generated is None:
+            return 0
+        names = column_names(column.generated.expression)
+        bases = (by_name[n.lower()] for n in names if n.lower() in by_name)
+        return 1 + max((depth(base) for base in bases if base is not column), default=0)
+
+    sign = -1 if dependents_first else 1
+    return sorted(ids, key=lambda column_id: sign * depth(columns[column_id]))
+
+
+def _key_names(schema: TableSchema) -> frozenset[str]:
+    key = schema.primary_key
+    return frozenset(name.lower() for name in key.columns) if key else frozenset()

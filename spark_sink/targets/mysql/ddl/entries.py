@@ -1,0 +1,118 @@
+"""The journal's entries in the control tables of a MySQL target.
+
+An entry keeps what its statement does (``actions``) beside the text, which is for people. Entries
+of versions before that have the text alone; their actions are read from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from shardmerge.schemas.model.actions import Action
+from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.records import plain
+from shardmerge.schemas.records.earlier_statements import actions_of
+from shardmerge.spark_sink.targets.interface import (
+    JournalEntry,
+    StatementPlace,
+)
+from shardmerge.spark_sink.targets.mysql.session import MySqlSession
+
+Place: TypeAlias = tuple[str, str, str, int, int]
+"""Pipeline, database and name of the target, version, ordinal: the journal's key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What an entry keeps of its statement.
+
+    Attributes:
+        sql: Its text, or what a note says.
+        actions: What it does; empty for a note.
+    """
+
+    sql: str
+    actions: tuple[Action, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """An entry that is not done.
+
+    Attributes:
+        schema_before: The table's CREATE statement before the statement; "" without a table.
+    """
+
+    place: Place
+    statement: Told
+    entry: JournalEntry
+    schema_before: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """The form in which actions are stored, as JSON."""
+
+    actions: tuple[Action, ...]
+
+
+class Entries:
+    """Reads and writes entries; ``table`` is the quoted name of the journal's table."""
+
+    def __init__(self, session: MySqlSession, table: str) -> None:
+        self._session, self._table = session, table
+
+    def load(self, pipeline: str) -> dict[StatementPlace, JournalEntry]:
+        """Every entry of a pipeline."""
+        return {
+            (TargetTable(database, table), int(version), int(ordinal)): JournalEntry(state, error)
+            for database, table, version, ordinal, state, error in self._session.query(
+                "SELECT target_database, target_table, version, ordinal, state, error"
+                f" FROM {self._table} WHERE pipeline = %s",
+                (pipeline,),
+            )
+        }
+
+    def find(self, place: Place) -> tuple[str, str | None] | None:
+        """State and ``schema_before`` of an entry; None without one.
+
+        The latter is None when the statement is over, or begins anew.
+        """
+        rows = self._session.query(
+            f"SELECT state, schema_before FROM {self._table} WHERE pipeline = %s"
+            " AND target_database = %s AND target_table = %s AND version = %s"
+            " AND ordinal = %s",
+            place,
+        )
+        return (str(rows[0][0]), rows[0][1]) if rows else None
+
+    def begun(self, pipeline: str, target: TargetTable) -> Iterator[Begun]:
+        """The entries of a target that are not done, and whose schema before is known."""
+        rows = self._session.query(
+            "SELECT version, ordinal, state, statement, actions, schema_before, error"
+            f" FROM {self._table} WHERE pipeline = %s AND target_database = %s"
+            " AND target_table = %s AND state <> 'done' AND schema_before IS NOT NULL",
+            (pipeline, target.database, target.table),
+        )
+        for version, ordinal, state, sql, actions, before, error in rows:
+            place = (pipeline, target.database, target.table, int(version), int(ordinal))
+            told = Told(sql, _actions(sql, actions))
+            yield Begun(place, told, JournalEntry(state, error), before)
+
+    def store(
+        self, place: Place, statement: Told, entry: JournalEntry, schema_before: str | None
+    ) -> None:
+        """Write an entry in the place of the one that is there."""
+        actions = plain.dump(_Kept(statement.actions)).decode()
+        self._session.execute(
+            f"REPLACE INTO {self._table} (pipeline, target_database, target_table, version,"
+            " ordinal, state, statement, actions, schema_before, error)"
+            " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
+            (*place, entry.state, statement.sql, actions, schema_before, entry.error),
+        )
+
+
+def _actions(sql: str, stored: str | None) -> tuple[Action, ...]:
+    return actions_of(sql) if stored is None else plain.load(_Kept, stored.encode()).actions

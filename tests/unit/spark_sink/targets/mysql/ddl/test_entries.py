@@ -1,0 +1,69 @@
+"""What the journal keeps of a statement, also in the entries of earlier versions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from shardmerge.schemas.model.actions import (
+    ColumnRemoval,
+    NullPermission,
+)
+from shardmerge.schemas.model.names import TargetTable
+from shardmerge.spark_sink.targets.interface import JournalEntry
+from shardmerge.spark_sink.targets.mysql.ddl.entries import (
+    Begun,
+    Entries,
+    Told,
+)
+from shardmerge.spark_sink.targets.mysql.session import MySqlSession
+
+TARGET = TargetTable("m", "t")
+PLACE = ("p", "m", "t", 3, 0)
+DROP = "ALTER TABLE `m`.`t` DROP COLUMN `c`"
+
+
+class _Session:
+    """Keeps what is written; answers every query with ``rows``."""
+
+    def __init__(self, *rows: tuple[Any, ...]) -> None:
+        self.rows = rows
+        self.written: list[Sequence[object]] = []
+
+    def query(self, sql: str, arguments: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        return list(self.rows)
+
+    def execute(self, sql: str, arguments: Sequence[object] = ()) -> int:
+        assert sql.count("%s") == len(arguments)
+        self.written.append(arguments)
+        return 1
+
+
+def entries(session: _Session) -> Entries:
+    return Entries(cast(MySqlSession, session), "`control`.`ddl_journal`")
+
+
+def test_the_actions_of_an_entry_are_those_that_were_stored_not_those_of_its_text() -> None:
+    session = _Session()
+    told = Told(DROP, (NullPermission("a"), ColumnRemoval("b")))
+    entries(session).store(PLACE, told, JournalEntry("intent"), "CREATE TABLE")
+    *_, state, sql, actions, before, error = session.written[0]
+    assert (state, sql, before, error) == ("intent", DROP, "CREATE TABLE", "")
+
+    session.rows = ((3, 0, state, sql, actions, before, error),)
+    assert list(entries(session).begun("p", TARGET)) == [
+        Begun(PLACE, told, JournalEntry("intent"), "CREATE TABLE")
+    ]
+
+
+def test_an_entry_of_an_earlier_version_has_the_actions_of_its_text() -> None:
+    session = _Session((3, 0, "refused", DROP, None, "CREATE TABLE", "why"))
+    [found] = entries(session).begun("p", TARGET)
+    assert found.statement == Told(DROP, (ColumnRemoval("c"),))
+    assert found.entry == JournalEntry("refused", "why")
+
+
+def test_an_entry_is_found_with_the_schema_before_its_statement() -> None:
+    assert entries(_Session()).find(PLACE) is None
+    assert entries(_Session(("intent", "CREATE"))).find(PLACE) == ("intent", "CREATE")
+    assert entries(_Session(("done", None))).find(PLACE) == ("done", None)
