@@ -62,7 +62,7 @@ from shardmerge.spark_sink.planning.ranges import (
     Segment,
 )
 from shardmerge.spark_sink.rows.folding.row_fold import is_behind
-from shardmerge.spark_sink.rows.values.added_column_values import fill_of
+from shardmerge.spark_sink.rows.values.constant_cells import added_cell
 from tests.toy_kafka import NOTICES, Place, Row, Scanned, ToyKafka
 from tests.toy_target import FAMILIES, Rejected, ToyTarget
 from tests.toy_truncations import Move, moves_behind
@@ -446,7 +446,7 @@ class ToySink:
             return
         written: dict[str, object] = {}
         for c in segment.added:
-            if c.id in task.bindings and (fill := fill_of(c)) is not None:
+            if c.id in task.bindings and (fill := added_cell(c)) is not None:
                 number = fill.cell is not None and FAMILIES[c.column.type.name] == "number"
                 written[task.bindings[c.id].name] = int(fill.cell or "") if number else fill.cell
         for c in segment.columns:

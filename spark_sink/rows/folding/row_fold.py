@@ -53,7 +53,7 @@ from shardmerge.spark_sink.rows.decoding.row_format import (
     JSON_ROWS,
     RowFormat,
 )
-from shardmerge.spark_sink.rows.values.columns import UnfitValue
+from shardmerge.spark_sink.rows.values.cells import UnfitValue
 
 from .keyless import (
     KeylessBatch,

@@ -38,7 +38,7 @@ from shardmerge.schemas.pipeline.file import (
     parse_pipeline,
 )
 from shardmerge.spark_sink.kafka.row_avro import row_format
-from shardmerge.spark_sink.rows.values.columns import UnfitValue
+from shardmerge.spark_sink.rows.values.cells import UnfitValue
 from shardmerge.spark_sink.targets.mysql.session import (
     MySqlAddress,
     MySqlSession,
