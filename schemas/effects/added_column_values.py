@@ -1,8 +1,8 @@
 """What ADD COLUMN puts into the rows that a table has already: as a default, and as a text. Pure.
 
 The texts are for comparing. Two columns, one of a shard and one of the target, fill alike when
-their texts are equal and not empty. An empty text means that nobody can tell the values from the definition: they depend on the
-moment, on the row, or on the session.
+their texts are equal and not empty. An empty text means that nobody can tell the values from the
+definition: they depend on the moment, on the row, or on the session.
 
 Source: MySQL Reference Manual, "ALTER TABLE", "Data Type Default Values"; measured on servers:
 tests/integration/mysql/test_row_effects.py.

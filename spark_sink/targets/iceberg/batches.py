@@ -249,7 +249,7 @@ class IcebergBatches:
         Raises:
             Moved: The staged snapshot does not stand on the current one any more.
             Uncertain: It cannot be found out whether the commit took effect.
-            TargetError: Another writer took over or moved an offset.
+            WriterReplaced: Another writer took over or moved an offset.
         """
         uncertain = False
         for _ in range(_ATTEMPTS):

@@ -8,7 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from shardmerge.schemas.model.errors import TargetError
+from shardmerge.schemas.model.errors import (
+    TargetError,
+    TargetLost,
+)
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.range_reader import OffsetRange
@@ -116,8 +119,9 @@ def commit(rounds: Sequence[Round], connection: TaskConnection) -> None:
     Raises:
         RefusedRow: A value cannot be converted.
         RefusedRound: See there.
-        TargetError: Another writer took over or moved an offset; or the target cannot be written
-            now (``retryable``), or not that many rows at once: the next rounds are smaller.
+        WriterReplaced: Another writer took over or moved an offset.
+        TargetError: The target cannot be written now (``retryable``), or not that many rows at
+            once: the next rounds are smaller.
     """
     rounds = [r for r in rounds if r.next_offset != r.start]
     if not rounds:
@@ -146,7 +150,7 @@ def commit(rounds: Sequence[Round], connection: TaskConnection) -> None:
                     raise
                 raise RefusedRound(error) from error
             if attempt == _ATTEMPTS or not _repeats(error):
-                if not error.statement or error.retryable:
+                if error.retryable or isinstance(error, TargetLost):
                     raise
                 raise RefusedRound(error) from error
             # COMMIT may have been lost, or only its acknowledgement.
