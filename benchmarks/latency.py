@@ -5,7 +5,7 @@ Usage: ``python benchmarks/latency.py [--in-step]``
 200 single INSERTs, and 50 ADD COLUMN each followed by the first row that has the column. One at a
 time, with a pause in between, on an otherwise quiet line of its own. Visible means: a polling
 reader on the target sees the row. ``--in-step``: with a text key, for which the partitions of a row
-topic are applied in step.
+topic are ordered.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--in-step", action="store_true")
-    key = "VARCHAR(20)" if parser.parse_args().in_step else "INT"
+    key = "VARCHAR(20)" if parser.parse_args().ordered else "INT"
     (ROOT / ".local").mkdir(exist_ok=True)
     directory = Path(tempfile.mkdtemp(prefix="latency-", dir=ROOT / ".local"))
     line = Line(directory, routes=ROUTES)

@@ -36,7 +36,7 @@ from shardmerge.schemas.records.events import (
 )
 from shardmerge.schemas.records.reloads import Reload
 
-from .collation_keys import is_loose
+from .collation_keys import is_collation_key
 from .partitions import (
     Stream,
     stream_of,
@@ -113,15 +113,15 @@ class ShardGates:
             than earlier rows of the same key, and nothing orders the two but the gate.
         restarts: Indices of the gates whose rows of before go: a snapshot that began again
             describes the shard anew there, or a decision reloads it (``restarts``).
-        is_loose: Whether rows that have to keep their order can be in several partitions: there is
-            no primary key, or a loose one (``collation_keys``), at any gate.
+        needs_order: Whether rows that have to keep their order can be in several partitions: at any
+            gate there is no primary key, or a collation key (``collation_keys``).
     """
 
     shard: ShardId
     gates: list[Gate] = field(default_factory=list)
     key_changes: list[int] = field(default_factory=list)
     restarts: list[int] = field(default_factory=list)
-    is_loose: bool = False
+    needs_order: bool = False
     _versions: list[int] = field(default_factory=list)
     _reached: list[int] = field(default_factory=list)  # greatest effective version so far
     _key: tuple[object, ...] | None = None
@@ -135,7 +135,7 @@ class ShardGates:
             if self.gates and (key is None or key != self._key):
                 self.key_changes.append(len(self.gates))
             self._key = key
-            self.is_loose |= _is_loose(gate)
+            self.needs_order |= _needs_order(gate)
         self.gates.append(gate)
         self._versions.append(gate.version)
         self._reach(gate)
@@ -195,11 +195,11 @@ def _key_columns(gate: Gate) -> tuple[object, ...] | None:
     return tuple((name, columns[name].type) for name in gate.key)
 
 
-def _is_loose(gate: Gate) -> bool:
+def _needs_order(gate: Gate) -> bool:
     if not gate.columns:
         return False
     key = [c for c in gate.columns if c.column.name in gate.key and origin_part(c.id) is None]
-    return not key or any(is_loose(c.column.type) for c in key)
+    return not key or any(is_collation_key(c.column.type) for c in key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +277,7 @@ class Decisions:
         self._undecided: dict[tuple[str, int], set[int]] = {}
         self._decided: dict[str, set[int]] = {}
         self._streams: dict[Stream, list[tuple[TargetTable, ShardId]]] = {}
-        self._loose: set[Stream] = set()
+        self._ordered: set[Stream] = set()
 
     @property
     def targets(self) -> Mapping[TargetTable, TargetDecisions]:
@@ -290,9 +290,9 @@ class Decisions:
         return self._streams
 
     @property
-    def loose_streams(self) -> Collection[Stream]:
+    def ordered_streams(self) -> Collection[Stream]:
         """Those whose rows have to keep their order over all partitions: see ``ShardGates``."""
-        return self._loose
+        return self._ordered
 
     def unread(self, sources: Collection[str]) -> frozenset[Stream]:
         """The streams of sources that are not there any more, and whose shards are all gone."""
@@ -458,5 +458,5 @@ class Decisions:
         )
         if shard.restarts == [len(shard.gates) - 1]:
             target.restarted.append(name)
-        if shard.is_loose:
-            self._loose.add(stream_of(name, self.topics))
+        if shard.needs_order:
+            self._ordered.add(stream_of(name, self.topics))

@@ -88,7 +88,7 @@ def takes_fewer_values(statement: TargetStatement) -> bool:
     return True
 
 
-def told(shards: Sequence[ShardId]) -> str:
+def awaited_text(shards: Sequence[ShardId]) -> str:
     """Whose rows are waited for, as text for people."""
     rest = f" and {len(shards) - 1} more shards" if len(shards) > 1 else ""
     return f"rows of {shards[0]}{rest} that are read again"

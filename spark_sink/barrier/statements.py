@@ -55,8 +55,8 @@ from .passed_debts import (
 )
 from .read_again import (
     awaited_rereads,
+    awaited_text,
     stands_held,
-    told,
 )
 from .restarts import unsettled_reload
 
@@ -380,9 +380,11 @@ def _waiting_for_rereads(
         if at.key not in refused and holds_rows_up(at.key, at.statement, left):
             return at
         error = f"; the target refused it before: {at.detail}" if at.detail else ""
-        return replace(at, state=StatementState.DEBT, detail=f"waits for {told(shards)}{error}")
+        return replace(
+            at, state=StatementState.DEBT, detail=f"waits for {awaited_text(shards)}{error}"
+        )
     if lacking and at.detail:
-        behind = f"{told(lacking)} stand behind the gate at which it is held"
+        behind = f"{awaited_text(lacking)} stand behind the gate at which it is held"
         return replace(at, detail=f"{at.detail}; it is tried again: {behind}")
     return at
 

@@ -71,11 +71,11 @@ from .ranges import (
     offsets_in,
 )
 from .readings import (
+    OrderedReading,
     Reading,
-    StepReading,
+    ordered_readings,
     readings,
     share_fairly,
-    step_readings,
 )
 
 _AWAITED = "waits until its table, which has no primary key, is read as a whole (by the watchdog)"
@@ -133,7 +133,7 @@ class SinkState:
         resting: Shards that stand at a row which cannot be applied, until it is tried again → the
             place of that row, or of the gate where they stand.
         truncations: Shard → the first TRUNCATE that was met and is not carried out.
-        in_step: Streams whose partitions are applied in step → what is known to be complete; None
+        ordered: Streams whose partitions are ordered → what is known to be complete; None
             while that is not known.
         routes: They say what becomes of the rows of a truncated shard.
         writer_epoch: Of this driver.
@@ -146,7 +146,7 @@ class SinkState:
     busy: Collection[TargetTable] = ()
     resting: Mapping[ShardId, SourcePosition] = field(default_factory=dict)
     truncations: Mapping[ShardId, Truncation] = field(default_factory=dict)
-    in_step: Mapping[Stream, Closure | None] = field(default_factory=dict)
+    ordered: Mapping[Stream, Closure | None] = field(default_factory=dict)
     routes: Sequence[RoutingRule] = ()
     writer_epoch: int = 0
 
@@ -201,7 +201,7 @@ def plan(decisions: Decisions, state: SinkState, max_records: int) -> BatchPlan:
     emptying |= {r.target for r in turns if r.stage is Stage.BEGUN and r.sql is not None}
     wanted: dict[Partition, tuple[TargetTable, ShardId]] = {}
     available: dict[Partition, tuple[int, int]] = {}
-    in_step: dict[Stream, dict[Partition, tuple[int, int]]] = {}
+    ordered: dict[Stream, dict[Partition, tuple[int, int]]] = {}
     for partition, end in state.safe_ends.items():
         owners = decisions.streams.get(partition.stream, ())
         if len(owners) != 1:
@@ -216,17 +216,17 @@ def plan(decisions: Decisions, state: SinkState, max_records: int) -> BatchPlan:
         size = _available(partition, end, shard, plans[target].stops.get(shard), state)
         if size > 0:
             wanted[partition] = (target, shard)
-            if partition.stream in state.in_step:
-                in_step.setdefault(partition.stream, {})[partition] = (end - size, end)
+            if partition.stream in state.ordered:
+                ordered.setdefault(partition.stream, {})[partition] = (end - size, end)
             else:
                 available[partition] = (end - size, end)
     streams: dict[ShardId, ShardStream] = {}
     bound: dict[TargetTable, Mapping[str, Binding]] = {}
     tasks = []
-    for number, ranges in _shared_out(available, in_step, state, max_records):
+    for number, ranges in _shared_out(available, ordered, state, max_records):
         for partition, (start, end) in ranges.items():
             target, shard = wanted[partition]
-            closure = state.in_step.get(partition.stream)
+            closure = state.ordered.get(partition.stream)
             known = decisions.targets[target]
             if target not in bound:
                 bound[target] = bindings(known, state.executed.get(target, ()))
@@ -242,7 +242,7 @@ def plan(decisions: Decisions, state: SinkState, max_records: int) -> BatchPlan:
                     bindings=bound[target],
                     writer_epoch=state.writer_epoch,
                     reading=number,
-                    step=closure.step(partition) if closure is not None else None,
+                    closure=closure.of(partition) if closure is not None else None,
                 )
             )
     undone = [r for r in turns if r.target not in emptying and r.sql is None and r.left]
@@ -347,7 +347,7 @@ def _undoing(
 
 def _shared_out(
     available: Mapping[Partition, tuple[int, int]],
-    in_step: Mapping[Stream, Mapping[Partition, tuple[int, int]]],
+    ordered: Mapping[Stream, Mapping[Partition, tuple[int, int]]],
     state: SinkState,
     max_records: int,
 ) -> Iterator[tuple[int, dict[Partition, tuple[int, int]]]]:
@@ -355,14 +355,14 @@ def _shared_out(
 
     Args:
         available: What may be read of partitions that are nobody's but their own.
-        in_step: The same of the partitions of streams in step.
+        ordered: The same of the partitions of ordered streams.
         state: See ``plan``.
         max_records: See ``plan``.
     """
-    closed = {s: closed_ranges(state.in_step[s], ranges) for s, ranges in in_step.items()}
-    found: dict[tuple[Partition, int], Reading | StepReading] = {
+    closed = {s: closed_ranges(state.ordered[s], ranges) for s, ranges in ordered.items()}
+    found: dict[tuple[Partition, int], Reading | OrderedReading] = {
         **readings(available),
-        **step_readings({s: ranges for s, ranges in closed.items() if ranges}),
+        **ordered_readings({s: ranges for s, ranges in closed.items() if ranges}),
     }
     shares = share_fairly({key: reading.size for key, reading in found.items()}, max_records)
     for key, share in shares.items():
@@ -459,7 +459,7 @@ def _stream(
         keeps_truncated=rule is not None and rule.on_truncate is RowsPolicy.KEEP,
         where=rule.where if rule is not None else "",
         is_part=watermarks.topics.is_shared(name),
-        in_step=stream_of(name, watermarks.topics) in state.in_step,
+        ordered=stream_of(name, watermarks.topics) in state.ordered,
         reads_again=name in target.read_again,
     )
 

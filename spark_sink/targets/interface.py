@@ -177,7 +177,7 @@ class Batches(Protocol):
         ...
 
     @property
-    def applies_in_step(self) -> bool:
+    def orders_partitions(self) -> bool:
         """Whether tasks with a ``step`` can be applied (``ordered_partitions``)."""
         ...
 

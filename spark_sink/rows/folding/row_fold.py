@@ -450,7 +450,7 @@ class RowFold:
     def _refuse_keyless(self, record: RowRecord) -> Refusal | None:
         if self._stream.undoes:
             return None if record.op == READ else UNKNOWN
-        if self._stream.partitions > 1 and not self._stream.in_step:
+        if self._stream.partitions > 1 and not self._stream.ordered:
             return SPREAD
         if record.op != UPDATE:
             return None

@@ -1,4 +1,4 @@
-"""The tasks of shards whose partitions are applied in step (``planning.ordered_partitions``).
+"""The tasks of shards whose partitions are ordered (``planning.ordered_partitions``).
 
 Theory of operation. One task function has all partitions of a shard. In rounds of bounded size it
 
@@ -35,7 +35,7 @@ from shardmerge.spark_sink.rows.folding.row_fold import RowFold
 
 from .bulk import lines_for
 from .connection import TaskConnection
-from .refused_rows import find_refused_in_step
+from .refused_rows import find_refused_ordered
 from .rounds import (
     Lane,
     NotTogether,
@@ -46,7 +46,7 @@ from .rounds import (
 )
 
 
-def apply_in_step(tasks: Sequence[RangeTask], connection: TaskConnection) -> list[RangeResult]:
+def apply_ordered(tasks: Sequence[RangeTask], connection: TaskConnection) -> list[RangeResult]:
     """Apply the ranges of shards, up to what is complete, a gate or a row that cannot be applied.
 
     Args:
@@ -88,7 +88,7 @@ class _Shard:
         lanes = [Lane.of(task) for task in tasks]
         records = []
         for task in tasks:
-            assert task.step is not None
+            assert task.closure is not None
             start, end = task.start_offset, task.end_offset
             stream = task.stream
             records.append(
@@ -96,7 +96,7 @@ class _Shard:
                     stream.shard,
                     start,
                     end,
-                    task.step,
+                    task.closure,
                     connection.rows,
                     kept_from=stream.kept_from,
                 )
@@ -182,7 +182,7 @@ def _refuse(
         for lane, records, fold in zip(shard.lanes, shard.records.lanes, folds, strict=True)
         if fold is not None
     ]
-    found = find_refused_in_step(prefixes, connection)
+    found = find_refused_ordered(prefixes, connection)
     if found is None:
         if isinstance(refused, RefusedRound):
             refused.error.retryable = True

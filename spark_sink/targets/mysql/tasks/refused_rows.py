@@ -68,10 +68,10 @@ def find_refused(
 
 
 Prefix: TypeAlias = tuple[RangeTask, tuple[list[int], list[bytes]], list[SourcePosition]]
-"""Of a partition of a shard in step: task, offsets and values of first records, their places."""
+"""Of a partition of an ordered shard: task, offsets and values of first records, their places."""
 
 
-def find_refused_in_step(
+def find_refused_ordered(
     prefixes: Sequence[Prefix], connection: TaskConnection
 ) -> tuple[Partition, RefusedRow] | None:
     """The first row in binlog order whose prefix the target refuses, by bisection.

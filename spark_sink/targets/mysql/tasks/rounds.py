@@ -128,7 +128,7 @@ def commit(rounds: Sequence[Round], connection: TaskConnection) -> None:
         return
     writes = {shard: ShardWrites.of(folds) for shard, folds in _by_shard(rounds).items()}
     batches = [batch for of_shard in writes.values() for batch in of_shard.batches]
-    overwritten: Mapping[ShardId, int] = {}
+    key_collisions: Mapping[ShardId, int] = {}
     session, control = connection.session, connection.control
     task, uncertain = rounds[0].lane.task, False
     reach("rows-read")
@@ -137,10 +137,10 @@ def commit(rounds: Sequence[Round], connection: TaskConnection) -> None:
             with session.transaction():
                 control.fence(task.writer_epoch)
                 if uncertain and control.offset_of(task.place) == rounds[0].next_offset:
-                    _note(rounds, overwritten)
+                    _note(rounds, key_collisions)
                     return
                 grown = iter(connection.write(task.stream.target, batches))
-                overwritten = {shard: w.overwritten(grown) for shard, w in writes.items()}
+                key_collisions = {shard: w.key_collisions(grown) for shard, w in writes.items()}
                 reach("rows-written")
                 control.advance_all(_advance(r) for r in rounds)
                 reach("offsets-moved")
@@ -158,7 +158,7 @@ def commit(rounds: Sequence[Round], connection: TaskConnection) -> None:
             time.sleep(0.05 * attempt)
         else:
             reach("committed")
-            _note(rounds, overwritten)
+            _note(rounds, key_collisions)
             return
 
 
@@ -169,13 +169,13 @@ def _by_shard(rounds: Sequence[Round]) -> dict[ShardId, list[RowFold]]:
     return by_shard
 
 
-def _note(rounds: Sequence[Round], overwritten: Mapping[ShardId, int]) -> None:
-    """Add what is overwritten to the first lane of each shard."""
-    left = dict(overwritten)
+def _note(rounds: Sequence[Round], key_collisions: Mapping[ShardId, int]) -> None:
+    """Add the counts to the first lane of each shard."""
+    left = dict(key_collisions)
     for r in rounds:
         if found := left.pop(r.lane.task.stream.shard, 0):
             result = r.lane.result
-            r.lane.result = replace(result, overwritten=result.overwritten + found)
+            r.lane.result = replace(result, key_collisions=result.key_collisions + found)
 
 
 def _repeats(error: TargetError) -> bool:
