@@ -12,7 +12,7 @@ in the driver.
 
     python benchmarks/sink_throughput.py [--events 1000000] [--rows 300000] [--shards 8]
         [--partitions 2] [--mix 60/35/5] [--rounds 5] [--small 100] [--no-stages]
-        [--format json|avro] [--server stack|mysql80|mysql97|mariadb1011] [--in-step]
+        [--format json|avro] [--server stack|mysql80|mysql97|mariadb1011] [--ordered]
         [--tidb USER:PASSWORD@HOST:PORT]
 
 Into a TiDB one LOAD DATA is far from the least time: the reference is the same rows by four
@@ -490,7 +490,7 @@ def main() -> None:
     parser.add_argument("--no-stages", action="store_true")
     parser.add_argument("--server", choices=("stack", *NAMES), default="stack", help="the target")
     parser.add_argument("--format", choices=("json", "avro"), default="json", help="of rows")
-    parser.add_argument("--in-step", action="store_true", help="the partitions of each shard")
+    parser.add_argument("--ordered", action="store_true", help="the partitions of each shard")
     parser.add_argument("--tidb", help="USER:PASSWORD@HOST:PORT of one that is the target")
     arguments = parser.parse_args()
     mix = tuple(int(share) / 100 for share in arguments.mix.split("/"))

@@ -24,11 +24,7 @@ from shardmerge.spark_sink.barrier.barrier import (
     Barrier,
     Barriers,
 )
-from shardmerge.spark_sink.barrier.decisions import (
-    Decisions,
-    Gate,
-    StatementKey,
-)
+from shardmerge.spark_sink.barrier.decisions import Decisions, StatementKey
 from shardmerge.spark_sink.barrier.partitions import partitions_of
 from shardmerge.spark_sink.barrier.read_again import (
     awaited_rereads,
@@ -42,6 +38,7 @@ from shardmerge.spark_sink.barrier.restarts import (
     Stage,
     peers,
 )
+from shardmerge.spark_sink.barrier.shard_gates import Gate
 from shardmerge.spark_sink.barrier.statements import (
     OpenStatement,
     Refused,
@@ -52,15 +49,12 @@ from shardmerge.spark_sink.barrier.truncations import (
     Truncation,
     emptying,
 )
-from shardmerge.spark_sink.planning.plan import (
-    BatchPlan,
-    SinkState,
-    plan,
-)
+from shardmerge.spark_sink.planning.plan import BatchPlan, plan
 from shardmerge.spark_sink.planning.ranges import (
     RangeTask,
     Segment,
 )
+from shardmerge.spark_sink.planning.sink_state import SinkState
 from shardmerge.spark_sink.rows.folding.row_fold import is_behind
 from shardmerge.spark_sink.rows.values.constant_cells import added_cell
 from tests.toy_kafka import NOTICES, Place, Row, Scanned, ToyKafka

@@ -36,12 +36,8 @@ from .applied import (
     is_applied_up_to,
     unapplied_before,
 )
-from .decisions import (
-    Reread,
-    ShardGates,
-    StatementKey,
-    TargetDecisions,
-)
+from .decisions import Reread, StatementKey, TargetDecisions
+from .shard_gates import ShardGates
 
 
 def awaited_rereads(

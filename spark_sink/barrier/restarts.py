@@ -45,14 +45,9 @@ from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.records.events import Binding
 
 from .applied import RowProgress
-from .decisions import (
-    Decisions,
-    Gate,
-    ShardGates,
-    StatementKey,
-    TargetDecisions,
-)
+from .decisions import Decisions, StatementKey, TargetDecisions
 from .partitions import Partition
+from .shard_gates import Gate, ShardGates
 from .truncations import emptying
 
 BEGUN, UNDONE, VOID = -1, -2, -3

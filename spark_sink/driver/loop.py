@@ -33,11 +33,8 @@ from shardmerge.spark_sink.kafka.intake import Intake
 from shardmerge.spark_sink.kafka.publisher import ProgressPublisher
 from shardmerge.spark_sink.kafka.range_reader import RowReader
 from shardmerge.spark_sink.kafka.row_avro import row_format
-from shardmerge.spark_sink.planning.plan import (
-    BatchPlan,
-    SinkState,
-    plan,
-)
+from shardmerge.spark_sink.planning.plan import BatchPlan, plan
+from shardmerge.spark_sink.planning.sink_state import SinkState
 from shardmerge.spark_sink.process.failpoints import reach
 from shardmerge.spark_sink.targets.interface import (
     Batches,

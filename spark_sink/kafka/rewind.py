@@ -7,8 +7,8 @@ from contextlib import suppress
 
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.spark_sink.barrier.applied import Applied
-from shardmerge.spark_sink.barrier.decisions import Gate
 from shardmerge.spark_sink.barrier.partitions import Partition
+from shardmerge.spark_sink.barrier.shard_gates import Gate
 from shardmerge.spark_sink.barrier.truncations import Truncation
 from shardmerge.spark_sink.planning.ranges import Advance
 from shardmerge.spark_sink.rows.decoding.row_envelope import (

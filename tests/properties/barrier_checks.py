@@ -11,12 +11,9 @@ from shardmerge.schemas.records.events import (
     StatementKind,
     TargetStatement,
 )
-from shardmerge.spark_sink.barrier.decisions import (
-    Decisions,
-    Gate,
-    StatementKey,
-)
+from shardmerge.spark_sink.barrier.decisions import Decisions, StatementKey
 from shardmerge.spark_sink.barrier.passed_debts import carried_debts
+from shardmerge.spark_sink.barrier.shard_gates import Gate
 from shardmerge.spark_sink.barrier.statements import (
     bindings,
     void_debts,

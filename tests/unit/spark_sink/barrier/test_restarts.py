@@ -24,11 +24,9 @@ from shardmerge.spark_sink.barrier.restarts import (
     VOID,
     Stage,
 )
-from shardmerge.spark_sink.planning.plan import (
-    SinkState,
-    plan,
-)
+from shardmerge.spark_sink.planning.plan import plan
 from shardmerge.spark_sink.planning.ranges import ShardStream
+from shardmerge.spark_sink.planning.sink_state import SinkState
 from shardmerge.spark_sink.rows.folding.keyless import KeylessBatch
 from shardmerge.spark_sink.rows.folding.row_fold import RowFold
 from tests.unit.spark_sink.decided import A_ROWS, B_ROWS, TARGET, A, B, at, decision, folded, rows

@@ -11,18 +11,19 @@ from shardmerge.schemas.records.events import (
 )
 from shardmerge.spark_sink.barrier.applied import Applied
 from shardmerge.spark_sink.barrier.partitions import Partition
+from shardmerge.spark_sink.barrier.row_stops import fixup_stops, rows_stops
+from shardmerge.spark_sink.barrier.statement_limits import (
+    debt_limit_of,
+    is_waited_for,
+    limit_of,
+    rows_gate,
+)
 from shardmerge.spark_sink.barrier.statements import (
     Refused,
     StatementState,
     bindings,
-    debt_limit_of,
-    fixup_stops,
     frontier,
-    is_waited_for,
-    limit_of,
     open_statements,
-    rows_gate,
-    rows_stops,
 )
 from tests.unit.spark_sink.decided import (
     A_ROWS,

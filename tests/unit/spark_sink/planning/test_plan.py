@@ -44,14 +44,12 @@ from shardmerge.spark_sink.planning.ordered_partitions import (
     Closure,
     PartitionClosure,
 )
-from shardmerge.spark_sink.planning.plan import (
-    SinkState,
-    plan,
-)
+from shardmerge.spark_sink.planning.plan import plan
 from shardmerge.spark_sink.planning.readings import (
     NEAR,
     share_fairly,
 )
+from shardmerge.spark_sink.planning.sink_state import SinkState
 from tests.unit.spark_sink.decided import (
     A_ROWS,
     B_ROWS,

@@ -23,16 +23,14 @@ from shardmerge.spark_sink.barrier.decisions import Decisions
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.barrier.statements import Refused
 from shardmerge.spark_sink.barrier.truncations import Truncation
-from shardmerge.spark_sink.planning.plan import (
-    SinkState,
-    plan,
-)
+from shardmerge.spark_sink.planning.plan import plan
 from shardmerge.spark_sink.planning.progress import (
     Standing,
     progress_of,
     since,
 )
 from shardmerge.spark_sink.planning.ranges import RowHold
+from shardmerge.spark_sink.planning.sink_state import SinkState
 from tests.unit.spark_sink.decided import (
     A_ROWS,
     B_ROWS,

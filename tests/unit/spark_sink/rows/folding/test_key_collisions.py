@@ -17,10 +17,8 @@ from shardmerge.spark_sink.barrier.applied import (
     Watermarks,
 )
 from shardmerge.spark_sink.barrier.partitions import Partition
-from shardmerge.spark_sink.planning.plan import (
-    SinkState,
-    plan,
-)
+from shardmerge.spark_sink.planning.plan import plan
+from shardmerge.spark_sink.planning.sink_state import SinkState
 from shardmerge.spark_sink.rows.folding.key_collisions import (
     TELL_S,
     CollisionCount,
