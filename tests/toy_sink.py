@@ -55,7 +55,7 @@ from shardmerge.spark_sink.planning.ranges import (
     Segment,
 )
 from shardmerge.spark_sink.planning.sink_state import SinkState
-from shardmerge.spark_sink.rows.folding.row_fold import is_behind
+from shardmerge.spark_sink.rows.folding.segment_locator import is_behind
 from shardmerge.spark_sink.rows.values.constant_cells import added_cell
 from tests.toy_kafka import NOTICES, Place, Row, Scanned, ToyKafka
 from tests.toy_target import FAMILIES, Rejected, ToyTarget

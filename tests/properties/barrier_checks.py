@@ -18,7 +18,7 @@ from shardmerge.spark_sink.barrier.statements import (
     bindings,
     void_debts,
 )
-from shardmerge.spark_sink.rows.folding.row_fold import is_behind
+from shardmerge.spark_sink.rows.folding.segment_locator import is_behind
 from tests.properties.barrier_world import SHARDS, TARGET, BarrierWorld
 from tests.toy_kafka import Row, ToySource
 
