@@ -24,6 +24,7 @@ from shardmerge.schemas.pipeline.topics import (
     RowTopics,
     decision_key,
 )
+from shardmerge.schemas.records.awaited_readings import AwaitedReadings
 from shardmerge.schemas.records.events import (
     Decision,
     FixupKind,
@@ -80,8 +81,7 @@ class TargetDecisions:
         rereads: Shard → what was asked of it since it came, in order.
         restarted: Shards with a gate whose rows of before go, by the first one.
         reloads: Version of a decision that reloads shards → these, sorted.
-        awaited: Shards whose tables are to be read as a whole, which no decision has told yet →
-            the version that asked for it.
+        awaited: Shards whose tables are to be read as a whole, and were not.
     """
 
     target: TargetTable
@@ -95,7 +95,7 @@ class TargetDecisions:
     rereads: dict[ShardId, list[Reread]] = field(default_factory=dict)
     restarted: list[ShardId] = field(default_factory=list)
     reloads: dict[int, tuple[ShardId, ...]] = field(default_factory=dict)
-    awaited: dict[ShardId, int] = field(default_factory=dict)
+    awaited: AwaitedReadings = field(default_factory=AwaitedReadings)
 
     def lives(self, shard: ShardId) -> bool:
         """Whether the shard still counts."""
@@ -222,16 +222,11 @@ class Decisions:
                     columns = frozenset(names[n] for n in fixup.columns) if has_all else None
                     asked = Reread(decision.version, columns)
                     target.rereads.setdefault(fixup.shard, []).append(asked)
-        for fixup in decision.fixups:
-            if fixup.kind is FixupKind.WHOLE:
-                target.awaited.setdefault(fixup.shard, decision.version)
+        target.awaited.take(decision)
         for reload in decision.reloads:
             self._reload(target, decision, reload)
         if not decision.live and decision.shard is not None:
             target.paused.discard(decision.shard)
-            target.awaited.pop(decision.shard, None)
-        for name in decision.leaves:
-            target.awaited.pop(name, None)
 
     def _reload(self, target: TargetDecisions, decision: Decision, reload: Reload) -> None:
         """Set the gate whose rows of before go."""
@@ -258,7 +253,6 @@ class Decisions:
                 reloads=True,
             )
         )
-        target.awaited.pop(reload.shard, None)
         known = target.reloads.get(decision.version, ())
         target.reloads[decision.version] = tuple(sorted({*known, reload.shard}))
         if len(shard.restarts) == 1:

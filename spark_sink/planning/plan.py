@@ -164,7 +164,7 @@ def _plan_target(
         name = shard.shard
         restart = restarts.get(name)
         anew = None if restart is None else (restart.index, restart.reason)
-        asked = target.awaited.get(name)
+        asked = target.awaited.since(name)
         read = None if asked is None else (shard.upto(asked) - 1, _AWAITED)
         waits = (own.get(name), later.get(name), key_stop(shard, state.rows), anew, read)
         first = min((w for w in waits if w is not None), default=None)
