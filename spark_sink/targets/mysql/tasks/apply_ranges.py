@@ -42,6 +42,7 @@ from contextlib import suppress
 
 from shardmerge.schemas.model.errors import TargetError
 from shardmerge.spark_sink.barrier.partitions import Partition
+from shardmerge.spark_sink.kafka.range_records import chunks
 from shardmerge.spark_sink.kafka.shard_demux import (
     Cursor,
     open_ranges,
@@ -184,7 +185,6 @@ def _apply_rounds(lanes: Sequence[Lane], connection: TaskConnection) -> None:
 
 
 def _read(lanes: Sequence[Lane], cursor: Cursor, connection: TaskConnection) -> list[Round]:
-    config = connection.config
     session = connection.session
     lines_of = lines_for(session) if session.can_load else None
     folds = {
@@ -199,16 +199,11 @@ def _read(lanes: Sequence[Lane], cursor: Cursor, connection: TaskConnection) -> 
         for lane in lanes
         if not lane.done
     }
-    count = size = 0
     sizes = dict.fromkeys(folds, 0)
-    while cursor.is_open and count < connection.round_records and size < config.round_bytes:
-        for records in cursor.read(connection.round_records - count):
-            count += len(records.values)
-            read = sum(map(len, filter(None, records.values)))
-            size += read
-            sizes[records.partition] += read
-            if not folds[records.partition].add_all(records.offsets, records.values):
-                cursor.leave(records.partition)
+    for records, size in chunks(cursor, connection.round_records, connection.config.round_bytes):
+        sizes[records.partition] += size
+        if not folds[records.partition].add_all(records.offsets, records.values):
+            cursor.leave(records.partition)
     return [
         Round(
             lane,

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from shardmerge.schemas.model.errors import TargetError
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.spark_sink.kafka.range_reader import OffsetRange
+from shardmerge.spark_sink.kafka.range_records import chunks
 from shardmerge.spark_sink.kafka.shard_demux import open_ranges
 from shardmerge.spark_sink.planning.ranges import (
     RangeResult,
@@ -219,16 +220,16 @@ def _read(shards: Sequence[_Shard], connection: TaskConnection) -> bool:
         for place, records in reading.items()
     ]
     cursor = open_ranges(connection.reader, ranges, connection.rows)
-    while reading:
-        for some in cursor.read():
-            reading[some.partition].extend(some.offsets, some.values)
-        for place, records in list(reading.items()):
-            records.reached = cursor.reached(place)
-            if not cursor.is_reading(place):
-                # Short of its end where a transaction is open: it is read no further now.
-                records.end = records.reached
-                del reading[place]
-            elif is_full(records):
-                cursor.leave(place)
-                del reading[place]
+    full = set()
+    for some, _ in chunks(cursor):
+        place, records = some.partition, reading[some.partition]
+        records.extend(some.offsets, some.values)
+        if is_full(records) and cursor.is_reading(place):
+            full.add(place)
+            cursor.leave(place)
+    for place, records in reading.items():
+        records.reached = cursor.reached(place)
+        if place not in full:
+            # Short of its end where a transaction is open: it is read no further now.
+            records.end = records.reached
     return True

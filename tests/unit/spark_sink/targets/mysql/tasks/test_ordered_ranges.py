@@ -37,6 +37,10 @@ class Cursor:
         self.open = {r.place: r for r in ranges}
         self.at = {r.place: r.start for r in ranges}
 
+    @property
+    def is_open(self) -> bool:
+        return bool(self.open)
+
     def read(self, most: int = 1) -> list[Records]:
         found = []
         for place in list(self.open):
