@@ -453,7 +453,7 @@ def measure(
         f"sink throughput, target {version}: {backlog.events:,} events"
         f" ({'/'.join(f'{share:.0%}' for share in size.mix)} insert/update/delete), 12 columns,"
         f" {backlog.size_bytes / backlog.events:.0f} bytes of {'Avro' if size.avro else 'JSON'}"
-        f" each, {len(tasks)} partitions{' in step' if size.ordered else ''},"
+        f" each, {len(tasks)} partitions{', ordered' if size.ordered else ''},"
         f" onto {len(backlog.base):,} rows; {len(left):,} rows to write\n"
     )
     print_rounds(

@@ -274,7 +274,7 @@ def _held_gates_count_like_others(patch: pytest.MonkeyPatch) -> None:
 
 def _debts_do_not_wait_for_what_their_version_lets_through(patch: pytest.MonkeyPatch) -> None:
     _debts_do_not_wait_for_what_is_read_again(patch)
-    patch.setattr(statements_module, "debt_limit_of", statements_module.limit_of)
+    patch.setattr(statements_module, "debt_limit_of", limits_module.limit_of)
 
 
 def _every_debt_waits_for_what_its_version_lets_through(patch: pytest.MonkeyPatch) -> None:

@@ -76,8 +76,8 @@ class KeyCollisions:
     """Sums by shard since the sink started.
 
     Of a shard with several partitions one may be ahead of a TRUNCATE in another: its rows are
-    written over those that the TRUNCATE will turn out to have taken away. So what such a shard has
-    overwritten counts when everything that was there by then is applied.
+    written over those that the TRUNCATE will turn out to have taken away. So what such a shard
+    wrote over others counts when everything that was there by then is applied.
 
     Attributes:
         rows: Shard → rows written over others; only those that have some.

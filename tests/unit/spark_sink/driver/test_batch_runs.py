@@ -59,7 +59,7 @@ def test_a_collision_brings_the_ordered_partitions_before_it_holds_the_shard() -
     assert len(target.planned) == 1, "and nothing is applied before"
     driver.step(0)
     assert [task.closure is not None for task in target.planned[-1]] == [True, True]
-    assert held(published), "in step it collides with another shard's row"
+    assert held(published), "ordered, it collides with another shard's row"
     driver.step(0)
     assert len(target.planned) == 2, "it rests"
 
