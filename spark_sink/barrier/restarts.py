@@ -198,7 +198,7 @@ def restarts_of(
             sql = emptying(target, mates, bound) if left or len(mates) > 1 else None
         elif gate.reloads or (name.source, gate.position) in seen:
             stage = Stage.FOUND
-        elif _is_behind(name, gate.position, rows):
+        elif _is_behind(name, gate.position, rows) or _is_reloaded_later(shard, index):
             stage = Stage.UNPROVEN
         else:
             stage = Stage.AWAITED
@@ -207,6 +207,14 @@ def restarts_of(
             target.target, name, gate, index, stage, sql, tuple(left), is_last, mates
         )
     return found
+
+
+def _is_reloaded_later(shard: ShardGates, index: int) -> bool:
+    """Whether a decision reloads the shard behind a restart: whatever came before goes then.
+
+    Nobody needs to know what the snapshot read, and of an empty table no row would ever tell.
+    """
+    return any(shard.gates[later].reloads for later in shard.restarts if later > index)
 
 
 def unsettled_reload(
