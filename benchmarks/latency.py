@@ -1,11 +1,11 @@
 """Latency of the whole line: commit in MySQL to visible in the target.
 
-Usage: ``python benchmarks/latency.py [--in-step]``
+Usage: ``python benchmarks/latency.py [--ordered]``
 
 200 single INSERTs, and 50 ADD COLUMN each followed by the first row that has the column. One at a
 time, with a pause in between, on an otherwise quiet line of its own. Visible means: a polling
-reader on the target sees the row. ``--in-step``: with a text key, for which the partitions of a row
-topic are applied in step.
+reader on the target sees the row. ``--ordered``: with a text key, for which the partitions of a row
+topic are ordered.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--in-step", action="store_true")
-    key = "VARCHAR(20)" if parser.parse_args().in_step else "INT"
+    parser.add_argument("--ordered", action="store_true")
+    key = "VARCHAR(20)" if parser.parse_args().ordered else "INT"
     (ROOT / ".local").mkdir(exist_ok=True)
     directory = Path(tempfile.mkdtemp(prefix="latency-", dir=ROOT / ".local"))
     line = Line(directory, routes=ROUTES)

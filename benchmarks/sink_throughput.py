@@ -12,7 +12,7 @@ in the driver.
 
     python benchmarks/sink_throughput.py [--events 1000000] [--rows 300000] [--shards 8]
         [--partitions 2] [--mix 60/35/5] [--rounds 5] [--small 100] [--no-stages]
-        [--format json|avro] [--server stack|mysql80|mysql97|mariadb1011] [--in-step]
+        [--format json|avro] [--server stack|mysql80|mysql97|mariadb1011] [--ordered]
         [--tidb USER:PASSWORD@HOST:PORT]
 
 Into a TiDB one LOAD DATA is far from the least time: the reference is the same rows by four
@@ -66,7 +66,7 @@ from shardmerge.schemas.records.decisions import Binding
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.offsets import OffsetReader
 from shardmerge.spark_sink.kafka.range_reader import RangeCursor
-from shardmerge.spark_sink.planning.ordered_partitions import Step
+from shardmerge.spark_sink.planning.ordered_partitions import PartitionClosure
 from shardmerge.spark_sink.planning.ranges import (
     RangeResult,
     RangeTask,
@@ -111,8 +111,8 @@ TIDB_ROWS = 5_000
 class Size(NamedTuple):
     """What to measure with.
 
-    ``mix``: shares of inserts, updates, deletes; ``avro``: rows in it; ``in_step``: each shard's
-    partitions are applied in step.
+    ``mix``: shares of inserts, updates, deletes; ``avro``: rows in it; ``ordered``: each shard's
+    partitions are ordered.
     """
 
     events: int
@@ -121,7 +121,7 @@ class Size(NamedTuple):
     partitions: int
     mix: tuple[float, ...]
     avro: bool = False
-    in_step: bool = False
+    ordered: bool = False
 
 
 @dataclass(slots=True)
@@ -210,11 +210,11 @@ class Bench:
         rows_registry: RegistryAddress | None = None,
         server: RunningServer | None = None,
         *,
-        in_step: bool = False,
+        ordered: bool = False,
         tidb: MySqlAddress | None = None,
     ) -> None:
         self.stack = stack
-        self.in_step = in_step
+        self.ordered = ordered
         port = server.port if server else stack.ports.target
         self.config = ApplyConfig(
             stack.bootstrap_servers,
@@ -258,7 +258,7 @@ class Bench:
                 (Segment(BEGINNING, self.columns, ("id",)),),
                 None,
                 partitions,
-                in_step=self.in_step,
+                ordered=self.ordered,
             )
             for topic in topics
         }
@@ -266,9 +266,12 @@ class Bench:
             RangeTask(t, p, applied.get(Partition(t, p), 0), end, streams[t], bindings, epoch)
             for (t, p, _), end in ends.items()
         ]
-        if not self.in_step:
+        if not self.ordered:
             return tasks
-        return [replace(t, reading=-1, step=Step(t.end_offset, t.end_offset)) for t in tasks]
+        return [
+            replace(t, reading=-1, closure=PartitionClosure(t.end_offset, t.end_offset))
+            for t in tasks
+        ]
 
     def load(
         self, table: TargetTable, rows: dict[int, bytes], keys: Sequence[int]
@@ -434,7 +437,7 @@ def measure(
     tidb: MySqlAddress | None = None,
 ) -> None:
     """The measurement, on a running stack; the target is the server, if there is one."""
-    bench = Bench(stack, rows_registry, server, in_step=size.in_step, tidb=tidb)
+    bench = Bench(stack, rows_registry, server, ordered=size.ordered, tidb=tidb)
     (version,) = bench.session.query("SELECT VERSION()")[0]
     backlog = produce(stack, size)
     epoch = bench.control.take_epoch()
@@ -450,7 +453,7 @@ def measure(
         f"sink throughput, target {version}: {backlog.events:,} events"
         f" ({'/'.join(f'{share:.0%}' for share in size.mix)} insert/update/delete), 12 columns,"
         f" {backlog.size_bytes / backlog.events:.0f} bytes of {'Avro' if size.avro else 'JSON'}"
-        f" each, {len(tasks)} partitions{' in step' if size.in_step else ''},"
+        f" each, {len(tasks)} partitions{', ordered' if size.ordered else ''},"
         f" onto {len(backlog.base):,} rows; {len(left):,} rows to write\n"
     )
     print_rounds(
@@ -487,13 +490,13 @@ def main() -> None:
     parser.add_argument("--no-stages", action="store_true")
     parser.add_argument("--server", choices=("stack", *NAMES), default="stack", help="the target")
     parser.add_argument("--format", choices=("json", "avro"), default="json", help="of rows")
-    parser.add_argument("--in-step", action="store_true", help="the partitions of each shard")
+    parser.add_argument("--ordered", action="store_true", help="the partitions of each shard")
     parser.add_argument("--tidb", help="USER:PASSWORD@HOST:PORT of one that is the target")
     arguments = parser.parse_args()
     mix = tuple(int(share) / 100 for share in arguments.mix.split("/"))
     size = Size(
         arguments.events, arguments.rows, arguments.shards, arguments.partitions, mix,
-        arguments.format == "avro", arguments.in_step,
+        arguments.format == "avro", arguments.ordered,
     )  # fmt: skip
     (ROOT / ".local").mkdir(exist_ok=True)
     directory = Path(tempfile.mkdtemp(prefix="bench-", dir=ROOT / ".local"))

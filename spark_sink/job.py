@@ -108,7 +108,7 @@ def run(settings: SinkSettings, pipeline: Pipeline, stopped: Stopped) -> None:
             OffsetReader(bootstrap),
             tail,
             format_,
-            applies_in_step=target.batches.applies_in_step,
+            orders_partitions=target.batches.orders_partitions,
         ),
         control=target.state,
         journal=target.journal(epoch),

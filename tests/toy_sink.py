@@ -24,11 +24,7 @@ from shardmerge.spark_sink.barrier.barrier import (
     Barrier,
     Barriers,
 )
-from shardmerge.spark_sink.barrier.decisions import (
-    Decisions,
-    Gate,
-    StatementKey,
-)
+from shardmerge.spark_sink.barrier.decisions import Decisions, StatementKey
 from shardmerge.spark_sink.barrier.partitions import partitions_of
 from shardmerge.spark_sink.barrier.read_again import (
     awaited_rereads,
@@ -42,6 +38,7 @@ from shardmerge.spark_sink.barrier.restarts import (
     Stage,
     peers,
 )
+from shardmerge.spark_sink.barrier.shard_gates import Gate
 from shardmerge.spark_sink.barrier.statements import (
     OpenStatement,
     Refused,
@@ -52,17 +49,14 @@ from shardmerge.spark_sink.barrier.truncations import (
     Truncation,
     emptying,
 )
-from shardmerge.spark_sink.planning.plan import (
-    BatchPlan,
-    SinkState,
-    plan,
-)
+from shardmerge.spark_sink.planning.plan import BatchPlan, plan
 from shardmerge.spark_sink.planning.ranges import (
     RangeTask,
     Segment,
 )
-from shardmerge.spark_sink.rows.folding.row_fold import is_behind
-from shardmerge.spark_sink.rows.values.added_column_values import fill_of
+from shardmerge.spark_sink.planning.sink_state import SinkState
+from shardmerge.spark_sink.rows.folding.segment_locator import is_behind
+from shardmerge.spark_sink.rows.values.constant_cells import added_cell
 from tests.toy_kafka import NOTICES, Place, Row, Scanned, ToyKafka
 from tests.toy_target import FAMILIES, Rejected, ToyTarget
 from tests.toy_truncations import Move, moves_behind
@@ -446,7 +440,7 @@ class ToySink:
             return
         written: dict[str, object] = {}
         for c in segment.added:
-            if c.id in task.bindings and (fill := fill_of(c)) is not None:
+            if c.id in task.bindings and (fill := added_cell(c)) is not None:
                 number = fill.cell is not None and FAMILIES[c.column.type.name] == "number"
                 written[task.bindings[c.id].name] = int(fill.cell or "") if number else fill.cell
         for c in segment.columns:

@@ -31,7 +31,8 @@ from shardmerge.schemas.model.names import (
 )
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.settings import Pipeline
-from shardmerge.schemas.records.decisions import Decision, FixupKind, JoinedSchema
+from shardmerge.schemas.records.awaited_readings import AwaitedReadings
+from shardmerge.schemas.records.decisions import Decision, JoinedSchema
 from shardmerge.schemas.records.progress import SinkProgress
 
 from .record_formats import (
@@ -127,15 +128,10 @@ class Facts:
             for shard, times in asked.items()
             if scans[shard.source, f"{shard.database}.{shard.table}"] < times
         }
-        return sorted(waiting | self._awaited(target))
-
-    def _awaited(self, target: TargetTable) -> set[ShardId]:
-        """Shards whose tables are to be read as a whole, and were not."""
-        found: set[ShardId] = set()
+        awaited = AwaitedReadings()
         for decision in self.of_target(target):
-            found |= {f.shard for f in decision.fixups if f.kind is FixupKind.WHOLE}
-            found -= {reload.shard for reload in decision.reloads}
-        return found & set(self.live(target))
+            awaited.take(decision)
+        return sorted(waiting | awaited.latest().keys())
 
     def undecided(self, source: str, databases: Collection[str], up_to: int) -> list[SourceEvent]:
         """Events of these databases at offsets up to ``up_to`` that lack a decision."""

@@ -1,8 +1,8 @@
-"""What ADD COLUMN puts into the rows that a table has already, as a comparable text.
+"""What ADD COLUMN puts into the rows that a table has already: as a default, and as a text. Pure.
 
-Two columns, one of a shard and one of the target, fill alike when their texts are equal and not
-empty. An empty text means that nobody can tell the values from the definition: they depend on the
-moment, on the row, or on the session.
+The texts are for comparing. Two columns, one of a shard and one of the target, fill alike when
+their texts are equal and not empty. An empty text means that nobody can tell the values from the
+definition: they depend on the moment, on the row, or on the session.
 
 Source: MySQL Reference Manual, "ALTER TABLE", "Data Type Default Values"; measured on servers:
 tests/integration/mysql/test_row_effects.py.
@@ -35,8 +35,44 @@ _PLAIN_STRING = re.compile(r"'([^'\\]*)'")
 _ZERO_DATE = "0000-00-00"
 
 
+def added_default(column: Column) -> Default | None:
+    """The default whose value existing rows get when a column of this definition is added.
+
+    It is the column's own, or the zero value of its type. A string or a number of bytes comes as
+    a literal, also where it is written as an expression: MySQL takes a default of text, blobs and
+    JSON in no other way, and MariaDB keeps it as a literal.
+
+    Returns:
+        None when not all rows get one value that the definition tells: for a generated column,
+        AUTO_INCREMENT, a volatile default, and a NOT NULL spatial column.
+    """
+    if column.generated is not None or column.auto_increment:
+        return None
+    if volatile_default(column) is not None:
+        return None
+    default = column.default
+    if default is None:
+        if column.nullable:
+            return Default(DefaultKind.NULL)
+        default = zero_value(column.type)
+    if default is None or default.kind is not DefaultKind.EXPRESSION:
+        return default
+    literal = _plain_value(default.text, column.type.name)
+    return default if literal is None else Default(DefaultKind.LITERAL, literal)
+
+
+def _plain_value(text: str, kind: str) -> str | None:
+    """The literal that an expression consists of; None when there is more to it."""
+    plain = _PLAIN_STRING.fullmatch(text)
+    if kind in BLOB_NAMES:
+        if plain is not None:
+            return f"0x{plain[1].encode().hex()}"
+        return text.lower() if _BYTES.fullmatch(text) else None
+    return plain[1] if plain is not None and kind in _TEXTS else None
+
+
 def fill_text(column: Column) -> str:
-    """The value that existing rows get when a column of this definition is added.
+    """The value that existing rows get when a column of this definition is added, as text.
 
     * ``NULL``, ``value <canonical literal>``, ``expression <text>`` for one that gives every row
       the same on every server, ``generated <text>`` for a generated column.
@@ -45,36 +81,14 @@ def fill_text(column: Column) -> str:
     """
     if column.generated is not None:
         return f"generated {column.generated.expression}"
-    if column.auto_increment or volatile_default(column) is not None:
-        return UNKNOWN
-    default = column.default
+    default = added_default(column)
     if default is None:
-        if column.nullable:
-            return NULL
-        default = zero_value(column.type)
-        if default is None:
-            return UNKNOWN
+        return UNKNOWN
     if default.kind is DefaultKind.NULL:
         return NULL
     if default.kind is DefaultKind.EXPRESSION:
-        return _expression(default.text, column.type.name)
+        return f"expression {default.text}"
     return _literal(default, column)
-
-
-def _expression(text: str, kind: str) -> str:
-    """A plain string or number of bytes is a value: MariaDB keeps as a literal what MySQL cannot.
-
-    MySQL takes a literal as the default of text, blobs and JSON in no other way.
-    """
-    plain = _PLAIN_STRING.fullmatch(text)
-    if kind in BLOB_NAMES:
-        if plain is not None:
-            text = f"0x{plain[1].encode().hex()}"
-        if _BYTES.fullmatch(text):
-            return f"value {text.lower()}"
-    elif plain is not None and kind in _TEXTS:
-        return f"value {plain[1]}"
-    return f"expression {text}"
 
 
 def _literal(default: Default, column: Column) -> str:

@@ -10,6 +10,8 @@
     │   ├── UnknownSchemaVersion   a record's schema fingerprint is not known here
     │   └── BarrierRegressed       a high watermark went back: the topic was made anew
     ├── TargetError                the target refused a statement or a row
+    │   └── TargetLost             this process can do nothing more with the target
+    │       └── WriterReplaced     another writer has the pipeline now
     ├── StackError                 Kafka, Connect or the local stack is not as required
     ├── ConfigError                the settings are wrong; raised only at start
     └── InternalError              an invariant of our own is broken; never caught
@@ -95,6 +97,17 @@ class TargetError(ShardMergeError):
         self.number = number
         self.statement = statement
         self.retryable = retryable
+
+
+class TargetLost(TargetError):
+    """This process can do nothing more with the target: it ends, whatever it was about to do.
+
+    Nothing is said about the statement or the row: another process may succeed with it.
+    """
+
+
+class WriterReplaced(TargetLost):
+    """Another writer has the pipeline now: it took the next epoch, or moved an offset."""
 
 
 class StackError(ShardMergeError):

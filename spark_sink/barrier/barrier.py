@@ -17,8 +17,8 @@ Theory of operation, per source:
 The pair of ends and barrier is kept until it is settled; only then a new one is taken. A
 barrier that moved with the topic would never be reached while schema changes keep coming.
 
-Source: DESIGN of the offset barrier; KIP-618 (exactly-once source connectors); measured with
-three brokers under kills: the high watermark was never violated, the last stable offset was.
+Source: KIP-618 (exactly-once source connectors); measured with three brokers under kills: the high
+watermark was never violated, the last stable offset was.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ _NUMBERS = ("float", "double")
 _EXACT = ("utf8mb4_0900_bin", "_nopad_bin", "binary")
 
 
-def is_loose(kind: ColumnType) -> bool:
+def is_collation_key(kind: ColumnType) -> bool:
     """Whether two values of a key column can be one key, and messages have them as two.
 
     Text can be, under every collation that is not binary; under a binary one that pads with blanks

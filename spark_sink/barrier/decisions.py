@@ -8,91 +8,36 @@ waits inside. A schema change counts as decided when all its decisions are shown
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.model.names import (
     ShardId,
     TargetTable,
 )
-from shardmerge.schemas.model.origin import origin_part
 from shardmerge.schemas.model.position import (
     BEGINNING,
-    SourcePosition,
 )
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.pipeline.topics import (
     RowTopics,
     decision_key,
 )
+from shardmerge.schemas.records.awaited_readings import AwaitedReadings
 from shardmerge.schemas.records.decisions import (
     Decision,
     FixupKind,
     Outcome,
-    Release,
     TargetStatement,
 )
 from shardmerge.schemas.records.reloads import Reload
 
-from .collation_keys import is_loose
 from .partitions import (
     Stream,
     stream_of,
 )
-
-_NEVER = 1 << 62
-"""The effective version of a held gate, for ordering."""
-
-
-@dataclass(frozen=True, slots=True)
-class Gate:
-    """Where a decision stands in its shard's row stream.
-
-    Attributes:
-        version: Of the decision.
-        position: Rows from here on (inclusive) lie behind the gate.
-        outcome, columns, key, live, reason, hint, renewed: Of the decision.
-        seen: How many decisions the fold had shown when it showed this one, itself included: a
-            reading made when ``seen`` or more were shown was made after this decision was seen.
-        released_by: Version that opened a held gate; None while it is held, and for every other
-            gate.
-        left_out: Identities of columns whose values behind a held gate do not count: of its
-            release.
-        passed_over: Whether the rows behind a held gate do not count at all: its shard was taken
-            out while it was held.
-        began_ms: Of a gate at which a snapshot begins, by whose rows those of before go: when
-            the connector began it, by its clock; 0 at every other gate.
-        reloads: Whether a decision says that what the target has of the shard's rows before the
-            gate goes (``Decision.reloads``).
-    """
-
-    version: int
-    position: SourcePosition
-    outcome: Outcome
-    columns: tuple[ShardColumn, ...]
-    key: tuple[str, ...]
-    live: bool
-    seen: int
-    reason: str = ""
-    hint: str = ""
-    renewed: tuple[str, ...] = ()
-    released_by: int | None = None
-    left_out: tuple[str, ...] = ()
-    passed_over: bool = False
-    began_ms: int = 0
-    reloads: bool = False
-
-    @property
-    def begins_anew(self) -> bool:
-        """Whether the rows before the gate go."""
-        return self.reloads or self.began_ms > 0
-
-    @property
-    def effective_version(self) -> int | None:
-        """The version that the target must have reached for rows to pass; None while held."""
-        return self.released_by if self.outcome is Outcome.HOLD else self.version
+from .shard_gates import Gate, ShardGates
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -101,105 +46,6 @@ class StatementKey:
 
     version: int
     ordinal: int
-
-
-@dataclass(slots=True)
-class ShardGates:
-    """The gates of one shard in one target, in position order, which is version order too.
-
-    Attributes:
-        key_changes: Indices of the gates behind which rows have other message keys than before: the
-            primary key's columns have other names or types. So they can be in another partition
-            than earlier rows of the same key, and nothing orders the two but the gate.
-        restarts: Indices of the gates whose rows of before go: a snapshot that began again
-            describes the shard anew there, or a decision reloads it (``restarts``).
-        is_loose: Whether rows that have to keep their order can be in several partitions: there is
-            no primary key, or a loose one (``collation_keys``), at any gate.
-    """
-
-    shard: ShardId
-    gates: list[Gate] = field(default_factory=list)
-    key_changes: list[int] = field(default_factory=list)
-    restarts: list[int] = field(default_factory=list)
-    is_loose: bool = False
-    _versions: list[int] = field(default_factory=list)
-    _reached: list[int] = field(default_factory=list)  # greatest effective version so far
-    _key: tuple[object, ...] | None = None
-
-    def append(self, gate: Gate) -> None:
-        """Add the gate of the shard's next decision."""
-        if gate.begins_anew:
-            self.restarts.append(len(self.gates))
-        if gate.live and not gate.reloads:
-            key = _key_columns(gate)
-            if self.gates and (key is None or key != self._key):
-                self.key_changes.append(len(self.gates))
-            self._key = key
-            self.is_loose |= _is_loose(gate)
-        self.gates.append(gate)
-        self._versions.append(gate.version)
-        self._reach(gate)
-
-    @property
-    def ids_by_name(self) -> dict[str, str]:
-        """The names of its columns behind its last gate → their identities."""
-        return {item.column.name: item.id for item in self.gates[-1].columns}
-
-    @property
-    def first_held(self) -> Gate | None:
-        """The first gate that is held and not opened; None when there is none."""
-        index = self.first_blocked(_NEVER)
-        return self.gates[index] if index < len(self.gates) else None
-
-    def upto(self, version: int) -> int:
-        """How many of the gates have a version of at most ``version``."""
-        return bisect_right(self._versions, version)
-
-    def first_blocked(self, version: int) -> int:
-        """Index of the first gate that may not be passed before ``version`` is reached.
-
-        That is the first one that is held or whose effective version is at least ``version``;
-        the number of gates when there is none. Thousands of gates cost a binary search.
-        """
-        return min(bisect_left(self._reached, version), len(self.gates))
-
-    def release(self, version: int, release: Release, *, passed_over: bool = False) -> None:
-        """Open held gates, as of ``version``; see ``Gate.passed_over``."""
-        first = bisect_left(self._reached, _NEVER)
-        for index in range(first, len(self.gates)):
-            gate = self.gates[index]
-            if gate.version > release.through:
-                break
-            if gate.outcome is Outcome.HOLD and gate.released_by is None:
-                self.gates[index] = replace(
-                    gate,
-                    released_by=version,
-                    left_out=release.left_out,
-                    passed_over=passed_over,
-                )
-        del self._reached[first:]
-        for gate in self.gates[first:]:
-            self._reach(gate)
-
-    def _reach(self, gate: Gate) -> None:
-        effective = gate.effective_version
-        reached = _NEVER if effective is None else effective
-        self._reached.append(max(reached, self._reached[-1]) if self._reached else reached)
-
-
-def _key_columns(gate: Gate) -> tuple[object, ...] | None:
-    """The columns that message keys are made of; None when they are not known."""
-    if not gate.columns:
-        return None
-    columns = {item.column.name: item.column for item in gate.columns}
-    return tuple((name, columns[name].type) for name in gate.key)
-
-
-def _is_loose(gate: Gate) -> bool:
-    if not gate.columns:
-        return False
-    key = [c for c in gate.columns if c.column.name in gate.key and origin_part(c.id) is None]
-    return not key or any(is_loose(c.column.type) for c in key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,8 +81,7 @@ class TargetDecisions:
         rereads: Shard → what was asked of it since it came, in order.
         restarted: Shards with a gate whose rows of before go, by the first one.
         reloads: Version of a decision that reloads shards → these, sorted.
-        awaited: Shards whose tables are to be read as a whole, which no decision has told yet →
-            the version that asked for it.
+        awaited: Shards whose tables are to be read as a whole, and were not.
     """
 
     target: TargetTable
@@ -250,7 +95,7 @@ class TargetDecisions:
     rereads: dict[ShardId, list[Reread]] = field(default_factory=dict)
     restarted: list[ShardId] = field(default_factory=list)
     reloads: dict[int, tuple[ShardId, ...]] = field(default_factory=dict)
-    awaited: dict[ShardId, int] = field(default_factory=dict)
+    awaited: AwaitedReadings = field(default_factory=AwaitedReadings)
 
     def lives(self, shard: ShardId) -> bool:
         """Whether the shard still counts."""
@@ -277,7 +122,7 @@ class Decisions:
         self._undecided: dict[tuple[str, int], set[int]] = {}
         self._decided: dict[str, set[int]] = {}
         self._streams: dict[Stream, list[tuple[TargetTable, ShardId]]] = {}
-        self._loose: set[Stream] = set()
+        self._ordered: set[Stream] = set()
 
     @property
     def targets(self) -> Mapping[TargetTable, TargetDecisions]:
@@ -290,9 +135,9 @@ class Decisions:
         return self._streams
 
     @property
-    def loose_streams(self) -> Collection[Stream]:
+    def ordered_streams(self) -> Collection[Stream]:
         """Those whose rows have to keep their order over all partitions: see ``ShardGates``."""
-        return self._loose
+        return self._ordered
 
     def unread(self, sources: Collection[str]) -> frozenset[Stream]:
         """The streams of sources that are not there any more, and whose shards are all gone."""
@@ -377,16 +222,11 @@ class Decisions:
                     columns = frozenset(names[n] for n in fixup.columns) if has_all else None
                     asked = Reread(decision.version, columns)
                     target.rereads.setdefault(fixup.shard, []).append(asked)
-        for fixup in decision.fixups:
-            if fixup.kind is FixupKind.WHOLE:
-                target.awaited.setdefault(fixup.shard, decision.version)
+        target.awaited.take(decision)
         for reload in decision.reloads:
             self._reload(target, decision, reload)
         if not decision.live and decision.shard is not None:
             target.paused.discard(decision.shard)
-            target.awaited.pop(decision.shard, None)
-        for name in decision.leaves:
-            target.awaited.pop(name, None)
 
     def _reload(self, target: TargetDecisions, decision: Decision, reload: Reload) -> None:
         """Set the gate whose rows of before go."""
@@ -413,7 +253,6 @@ class Decisions:
                 reloads=True,
             )
         )
-        target.awaited.pop(reload.shard, None)
         known = target.reloads.get(decision.version, ())
         target.reloads[decision.version] = tuple(sorted({*known, reload.shard}))
         if len(shard.restarts) == 1:
@@ -458,5 +297,5 @@ class Decisions:
         )
         if shard.restarts == [len(shard.gates) - 1]:
             target.restarted.append(name)
-        if shard.is_loose:
-            self._loose.add(stream_of(name, self.topics))
+        if shard.needs_order:
+            self._ordered.add(stream_of(name, self.topics))

@@ -10,10 +10,7 @@ from .applied import (
     RowProgress,
     unapplied_before,
 )
-from .decisions import (
-    Gate,
-    ShardGates,
-)
+from .shard_gates import Gate, ShardGates
 
 
 @dataclass(frozen=True, slots=True)

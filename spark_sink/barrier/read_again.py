@@ -39,12 +39,8 @@ from .applied import (
     is_applied_up_to,
     unapplied_before,
 )
-from .decisions import (
-    Reread,
-    ShardGates,
-    StatementKey,
-    TargetDecisions,
-)
+from .decisions import Reread, StatementKey, TargetDecisions
+from .shard_gates import ShardGates
 
 
 def awaited_rereads(
@@ -95,7 +91,7 @@ def _is_unique(action: Action) -> bool:
     return isinstance(action, IndexAddition) and action.index.kind is IndexKind.UNIQUE
 
 
-def told(shards: Sequence[ShardId]) -> str:
+def awaited_text(shards: Sequence[ShardId]) -> str:
     """Whose rows are waited for, as text for people."""
     rest = f" and {len(shards) - 1} more shards" if len(shards) > 1 else ""
     return f"rows of {shards[0]}{rest} that are read again"

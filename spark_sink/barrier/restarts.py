@@ -45,14 +45,9 @@ from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.records.decisions import Binding, TargetStatement
 
 from .applied import RowProgress
-from .decisions import (
-    Decisions,
-    Gate,
-    ShardGates,
-    StatementKey,
-    TargetDecisions,
-)
+from .decisions import Decisions, StatementKey, TargetDecisions
 from .partitions import Partition
+from .shard_gates import Gate, ShardGates
 from .truncations import emptying
 
 BEGUN, UNDONE, VOID = -1, -2, -3
@@ -203,7 +198,7 @@ def restarts_of(
             removal = emptying(target, mates, bound) if left or len(mates) > 1 else None
         elif gate.reloads or (name.source, gate.position) in seen:
             stage = Stage.FOUND
-        elif _is_behind(name, gate.position, rows):
+        elif _is_behind(name, gate.position, rows) or _is_reloaded_later(shard, index):
             stage = Stage.UNPROVEN
         else:
             stage = Stage.AWAITED
@@ -212,6 +207,14 @@ def restarts_of(
             target.target, name, gate, index, stage, removal, tuple(left), is_last, mates
         )
     return found
+
+
+def _is_reloaded_later(shard: ShardGates, index: int) -> bool:
+    """Whether a decision reloads the shard behind a restart: whatever came before goes then.
+
+    Nobody needs to know what the snapshot read, and of an empty table no row would ever tell.
+    """
+    return any(shard.gates[later].reloads for later in shard.restarts if later > index)
 
 
 def unsettled_reload(

@@ -1,16 +1,16 @@
 """Which target statements are executed, may run now, or wait, and for whom. Pure.
 
-The rules (``StatementKind``; why they are right: DESIGN of the offset barrier):
+The rules, by ``StatementKind``:
 
 * A statement waits for every earlier statement of its target with a common subject, but not for
   a debt that the target refuses: where it changes what the debt was about, the debt is void, but
-  for NOT NULL that it has not taken back (``passed_debts``). Only
-  a column that is to go must be gone before another one of its name comes, and a debt waits for
-  one about the same thing, unless it drops that.
+  for NOT NULL that it has not taken back (``passed_debts``). Only a column that is to go must be
+  gone before another one of its name comes, and a debt waits for one about the same thing, unless
+  it drops that.
 * Apart from that an expanding one may run at once: it overtakes debts.
 * A contracting or switching one of version v waits until each shard has applied all rows before
-  its *limit* as of v (``limit_of``). That is every shard that a decision up to v names: shards
-  that left are asked too, since their last rows may still be on the way.
+  its *limit* as of v (``statement_limits``). That is every shard that a decision up to v names:
+  shards that left are asked too, since their last rows may still be on the way.
 * A debt for which none of these rows waits, directly or by a common subject (``is_waited_for``),
   waits for the rows up to the last gate as of v instead (``debt_limit_of``): rows that the same
   version lets through can be what it needs. A server refuses NOT NULL while the target has a NULL
@@ -22,28 +22,21 @@ The rules (``StatementKind``; why they are right: DESIGN of the offset barrier):
 * Where a decision reloads shards, only expanding statements run before their rows are taken out:
   rows are found by what the target had before, its primary key say.
 * Where a decision has a fix-up for a shard, that shard's rows wait for its statements, also where
-  the decision has no gate in their stream (``fixup_stops``).
+  the decision has no gate in their stream (``row_stops``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.records.decisions import Binding, StatementKind, TargetStatement
 
 from .applied import (
     RowProgress,
-    unapplied_before,
 )
-from .decisions import (
-    Gate,
-    ShardGates,
-    StatementKey,
-    TargetDecisions,
-)
+from .decisions import StatementKey, TargetDecisions
 from .passed_debts import (
     carried_debts,
     forbids_null,
@@ -51,14 +44,19 @@ from .passed_debts import (
 )
 from .read_again import (
     awaited_rereads,
+    awaited_text,
     stands_held,
-    told,
 )
 from .restarts import unsettled_reload
-
-_WAITED_FOR = (StatementKind.EXPANDING, StatementKind.SWITCHING)
-WHOLE_TABLE = "table"
-"""The subject that every other subject is part of."""
+from .statement_limits import (
+    WAITED_FOR,
+    WHOLE_TABLE,
+    debt_limit_of,
+    is_waited_for,
+    limit_of,
+    unapplied_before_change,
+    unapplied_before_limits,
+)
 
 
 class StatementState(StrEnum):
@@ -100,73 +98,6 @@ class Refused:
     resting: bool
 
 
-def limit_of(shard: ShardGates, version: int) -> Gate | None:
-    """The gate up to which a shard's rows must be applied before a statement of ``version``.
-
-    It is the shard's last gate up to that version. But where a gate is held, or was opened by
-    this version or a later one, it is that gate: the rows behind it wait for this version
-    themselves, and before it the shard's schema counts as it was.
-
-    Returns:
-        None when the shard has no gate up to that version.
-    """
-    count = shard.upto(version)
-    if count == 0:
-        return None
-    return shard.gates[min(shard.first_blocked(version), count - 1)]
-
-
-def debt_limit_of(shard: ShardGates, version: int) -> Gate | None:
-    """The gate up to which rows must be applied before a debt of ``version`` that none waits for.
-
-    It is the shard's last gate up to that version, or the first one that only a later version
-    opens, or none yet.
-
-    Returns:
-        None when the shard has no gate up to that version.
-    """
-    count = shard.upto(version)
-    if count == 0:
-        return None
-    return shard.gates[min(shard.first_blocked(version + 1), count - 1)]
-
-
-def is_waited_for(target: TargetDecisions, key: StatementKey, statement: TargetStatement) -> bool:
-    """Whether rows that a statement's own version lets through may wait for it.
-
-    So they do for one that rows wait for, and for one before it with which it has a subject in
-    common, or which stands in a chain of such. Statements of later versions do not matter: no row
-    that the statement could ask for waits for those.
-    """
-    if statement.kind in _WAITED_FOR:
-        return True
-    subjects = set(statement.subjects)
-    later = StatementKey(key.version, key.ordinal + 1)
-    while (other := target.statements.get(later)) is not None:
-        everything = WHOLE_TABLE in subjects or WHOLE_TABLE in other.subjects
-        if everything or not subjects.isdisjoint(other.subjects):
-            if other.kind in _WAITED_FOR or other.shard is not None:
-                return True
-            subjects.update(other.subjects)
-        later = StatementKey(key.version, later.ordinal + 1)
-    return False
-
-
-def rows_gate(shard: ShardGates, version: int) -> int | None:
-    """Index of the gate at which a statement of ``version`` that changes the shard's rows stands.
-
-    It is the gate that this version opens: its own, or the first of those that were held until
-    then.
-
-    Returns:
-        None when it opens none: no row waits for the statement.
-    """
-    index = shard.first_blocked(version)
-    if index < len(shard.gates) and shard.gates[index].effective_version == version:
-        return index
-    return None
-
-
 def open_statements(
     target: TargetDecisions,
     executed: Collection[StatementKey],
@@ -192,7 +123,7 @@ def open_statements(
         left = dict(sorted(left.items()))
     for key, decided in left.items():
         statement = decided
-        if statement.kind in _WAITED_FOR and statement.subjects[0] in passed:
+        if statement.kind in WAITED_FOR and statement.subjects[0] in passed:
             statement = without_not_null(statement)
         before = _earlier(statement, earlier)
         if before is None and _may_be_passed(statement):
@@ -258,58 +189,9 @@ def frontier(target: TargetDecisions, executed: Collection[StatementKey]) -> int
     the one after the latest decision.
     """
     for key, statement in target.statements.items():
-        if statement.kind in _WAITED_FOR and key not in executed:
+        if statement.kind in WAITED_FOR and key not in executed:
             return key.version
     return target.version + 1
-
-
-def rows_stops(
-    target: TargetDecisions, open_now: Iterable[OpenStatement]
-) -> dict[ShardId, tuple[int, str]]:
-    """Per shard the first gate at which its rows wait for a change of its rows, and for what.
-
-    Args:
-        target: What is decided.
-        open_now: The statements that are not executed (``open_statements``).
-    """
-    found: dict[ShardId, tuple[int, str]] = {}
-    for key, statement in ((s.key, s.statement) for s in open_now):
-        if statement.kind is not StatementKind.ROWS or statement.shard is None:
-            continue  # no row waits for it
-        shard = target.shards[statement.shard]
-        index = rows_gate(shard, key.version)
-        if index is not None and index < found.get(shard.shard, (len(shard.gates), ""))[0]:
-            what = f"waits for statement {key.version}.{key.ordinal}, which changes its rows"
-            found[shard.shard] = index, what
-    return found
-
-
-def fixup_stops(
-    target: TargetDecisions, open_now: Iterable[OpenStatement]
-) -> dict[ShardId, tuple[int, str]]:
-    """Per shard the gate at which its rows wait for the statements of a decision with a fix-up.
-
-    The fix-up is about rows of before: of what comes later nothing may be lost, so it must be
-    written into the columns that these statements make. What is read again comes when it likes;
-    rows that the binlog has newer come by themselves, and rows that are new come only so. So all
-    rows wait that are not applied when the decision is seen; whatever was applied before is older
-    than the request, and is read again. The decision need not have a gate in the shard's stream.
-    The place is the last gate before it, and not beyond: rows before that gate can be what the
-    statements wait for.
-
-    Args:
-        target: What is decided.
-        open_now: The statements that are not executed (``open_statements``).
-    """
-    found: dict[ShardId, tuple[int, str]] = {}
-    for key, statement in ((s.key, s.statement) for s in open_now):
-        if statement.kind not in _WAITED_FOR:
-            continue
-        for name in target.fixups.get(key.version, ()):
-            last = target.shards[name].upto(key.version) - 1
-            what = f"waits for statement {key.version}.{key.ordinal}, which makes its columns"
-            found.setdefault(name, (last, what))
-    return found
 
 
 def bindings(target: TargetDecisions, executed: Collection[StatementKey]) -> dict[str, Binding]:
@@ -348,10 +230,10 @@ def _at_its_turn(
     """The state of a statement that waits for no earlier one."""
     if statement.kind is not StatementKind.EXPANDING:
         if statement.shard is not None:
-            waits = _unapplied_of(target.shards[statement.shard], key.version, rows)
+            waits = unapplied_before_change(target.shards[statement.shard], key.version, rows)
         else:
             limit = limit_of if is_waited_for(target, key, statement) else debt_limit_of
-            waits = _unapplied(target, key.version, rows, limit)
+            waits = unapplied_before_limits(target, key.version, rows, limit)
         if waits:
             return OpenStatement(key, statement, StatementState.DEBT, f"waits for {waits}")
     if refusal is None:
@@ -376,9 +258,11 @@ def _waiting_for_rereads(
         if at.key not in refused and holds_rows_up(at.key, at.statement, left):
             return at
         error = f"; the target refused it before: {at.detail}" if at.detail else ""
-        return replace(at, state=StatementState.DEBT, detail=f"waits for {told(shards)}{error}")
+        return replace(
+            at, state=StatementState.DEBT, detail=f"waits for {awaited_text(shards)}{error}"
+        )
     if lacking and at.detail:
-        behind = f"{told(lacking)} stand behind the gate at which it is held"
+        behind = f"{awaited_text(lacking)} stand behind the gate at which it is held"
         return replace(at, detail=f"{at.detail}; it is tried again: {behind}")
     return at
 
@@ -393,7 +277,7 @@ def holds_rows_up(
             continue
         everything = WHOLE_TABLE in subjects or WHOLE_TABLE in later.subjects
         if everything or not subjects.isdisjoint(later.subjects):
-            if later.kind in _WAITED_FOR or later.shard is not None:
+            if later.kind in WAITED_FOR or later.shard is not None:
                 return True
             subjects.update(later.subjects)
     return False
@@ -407,31 +291,3 @@ def _earlier(
         return max(earlier.values(), default=None)
     common = (*statement.subjects, WHOLE_TABLE)
     return max((earlier[s] for s in common if s in earlier), default=None)
-
-
-def _unapplied(
-    target: TargetDecisions,
-    version: int,
-    rows: RowProgress,
-    limit_at: Callable[[ShardGates, int], Gate | None],
-) -> str:
-    """Whose rows a contracting or switching statement waits for; "" for nobody's."""
-    waits = []
-    for shard in target.shards.values():
-        limit = limit_at(shard, version)
-        if limit is not None and (
-            waited := unapplied_before(shard.shard, limit.position, limit.seen, rows)
-        ):
-            waits.append(waited)
-    if not waits:
-        return ""
-    return waits[0] if len(waits) == 1 else f"{waits[0]} and {len(waits) - 1} more shards"
-
-
-def _unapplied_of(shard: ShardGates, version: int, rows: RowProgress) -> str:
-    """Whether a statement that changes a shard's rows waits for some of them; "" if not."""
-    index = rows_gate(shard, version)
-    if index is None:
-        return ""
-    gate = shard.gates[index]
-    return unapplied_before(shard.shard, gate.position, gate.seen, rows)

@@ -75,14 +75,15 @@ class Intake:
     Args:
         tail: Of the topics that ``tailed`` names.
         format_: Of our own records.
-        applies_in_step: Whether streams that need it are applied in step (``ordered_partitions``).
+        orders_partitions: Whether the target can apply partitions in their common order
+            (``ordered_partitions``).
 
     Attributes:
         decisions: Everything decided, as far as read.
         barriers: Per source, with the ends that are safe.
         watermarks: The latest reading of the row topics' ends.
         row_topics: The row topics that there are, by the latest list; another object with each.
-        in_step: Streams that are applied in step → what is known to be complete of them.
+        ordered: Streams whose partitions are ordered → what is known to be complete of them.
         scans: Tables that were read again, see ``RowProgress``.
         unreadable: Partition as Kafka has it → where a transaction is open, behind which there are
             rows; all before it is safe already.
@@ -95,13 +96,13 @@ class Intake:
         tail: TopicTail,
         format_: RecordFormat = AVRO,
         *,
-        applies_in_step: bool = False,
+        orders_partitions: bool = False,
     ) -> None:
         self.decisions = Decisions(topics.RowTopics(pipeline.routes))
         self.barriers = Barriers(source.name for source in pipeline.sources)
         self.watermarks = Watermarks()
         self.row_topics: Mapping[str, RowTopic] = {}
-        self.in_step: Mapping[Stream, Closure | None] = {}
+        self.ordered: Mapping[Stream, Closure | None] = {}
         self.scans: dict[tuple[str, str], list[int]] = {}
         self.unreadable: dict[Partition, int] = {}
         self._offsets = offsets
@@ -115,7 +116,7 @@ class Intake:
         self._listing = Listing()
         self._list_at = self._describe_at = 0.0
         self._missing_since: dict[str, float] = {}
-        self._applies_in_step = applies_in_step
+        self._orders_partitions = orders_partitions
         self._closures = Closures()
         self._collided: set[Stream] = set()
 
@@ -273,33 +274,35 @@ class Intake:
         """
         self.barriers.settle(self.decisions, self._ddl_read_to)
         self._report_missing()
-        if not self._applies_in_step:
+        if not self._orders_partitions:
             return False
         counts = self.watermarks.partitions
         streams = [
             stream
-            for stream in {*self.decisions.loose_streams, *self._collided}
+            for stream in {*self.decisions.ordered_streams, *self._collided}
             if counts.get(stream.topic, 0) > 1
         ]
         hopeful = self._closures.look(streams, self.watermarks, self.barriers.safe_ends)
-        self.in_step = {stream: self._closures.found.get(stream) for stream in streams}
+        self.ordered = {stream: self._closures.found.get(stream) for stream in streams}
         return hopeful
 
-    def bring_in_step(self, stream: Stream) -> bool:
-        """Let a stream be applied in step: a unique value may have gone to another partition.
+    def order_partitions(self, stream: Stream) -> bool:
+        """Order the partitions of a stream from now on.
+
+        A unique value may have gone from a row of one partition to a row of another.
 
         Returns:
             Whether that is anything new.
         """
         if (
-            not self._applies_in_step
-            or stream in self.in_step
+            not self._orders_partitions
+            or stream in self.ordered
             or self.watermarks.partitions.get(stream.topic, 0) < 2
         ):
             return False
         self._collided.add(stream)
         shards = [str(shard) for _, shard in self.decisions.streams.get(stream, ())]
-        log.info("partitions go in step", extra={"shards": shards, "topic": stream.topic})
+        log.info("partitions ordered", extra={"shards": shards, "topic": stream.topic})
         return True
 
     def _report_missing(self) -> None:

@@ -7,8 +7,8 @@ from contextlib import suppress
 
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.spark_sink.barrier.applied import Applied
-from shardmerge.spark_sink.barrier.decisions import Gate
 from shardmerge.spark_sink.barrier.partitions import Partition
+from shardmerge.spark_sink.barrier.shard_gates import Gate
 from shardmerge.spark_sink.barrier.truncations import Truncation
 from shardmerge.spark_sink.planning.ranges import Advance
 from shardmerge.spark_sink.rows.decoding.row_envelope import (
@@ -24,7 +24,7 @@ from .range_reader import (
     OffsetRange,
     RowReader,
 )
-from .shard_demux import open_ranges
+from .range_records import records_in
 
 _BLOCK = 1_000
 
@@ -85,20 +85,15 @@ def first_from(
     while block_end > lowest:
         start = max(block_end - size, lowest)
         wanted = OffsetRange(partition.topic, partition.number, start, block_end, partition.shard)
-        cursor = open_ranges(reader, [wanted], rows)
         before = False
-        first: int | None = None
-        while cursor.is_open:
-            for records in cursor.read():
-                for offset, value in zip(records.offsets, records.values, strict=True):
-                    place = _position(value, rows)
-                    if place is None or first is not None:
-                        continue
-                    if place >= position:
-                        first = offset
-                    else:
-                        before = True
-        found = found if first is None else first
+        for offset, value in records_in(reader, wanted, rows):
+            place = _position(value, rows)
+            if place is None:
+                continue
+            if place >= position:
+                found = offset
+                break
+            before = True
         if before:
             return found
         block_end, size = start, size * 2
@@ -119,13 +114,10 @@ def last_operation(
     while block_end > lowest:
         start = max(block_end - size, lowest)
         wanted = OffsetRange(partition.topic, partition.number, start, block_end, partition.shard)
-        cursor = open_ranges(reader, [wanted], rows)
         last = None
-        while cursor.is_open:
-            for records in cursor.read():
-                for value in filter(None, records.values):
-                    with suppress(UndecodableRow):
-                        last = rows.decode(value).op
+        for _, value in records_in(reader, wanted, rows):
+            with suppress(UndecodableRow):
+                last = rows.decode(value).op
         if last is not None:
             return last
         block_end, size = start, size * 2
@@ -149,27 +141,22 @@ def has_snapshot_row(
     """
     start = first_from(reader, partition, end, gate.position, rows)
     wanted = OffsetRange(partition.topic, partition.number, start, end, partition.shard)
-    cursor = open_ranges(reader, [wanted], rows)
-    while cursor.is_open:
-        for records in cursor.read():
-            for value in filter(None, records.values):
-                if (position := _position(value, rows)) is None:
-                    continue
-                if position > gate.position:
-                    return False
-                record = rows.decode(value)
-                if record.op == READ and record.ts_ms >= gate.began_ms:
-                    return True
+    for _, value in records_in(reader, wanted, rows):
+        if (position := _position(value, rows)) is None:
+            continue
+        if position > gate.position:
+            return False
+        record = rows.decode(value)
+        if record.op == READ and record.ts_ms >= gate.began_ms:
+            return True
     return False
 
 
-def _position(value: bytes | None, rows: RowFormat) -> SourcePosition | None:
+def _position(value: bytes, rows: RowFormat) -> SourcePosition | None:
     """Where a row stands; None where that does not tell what it comes before.
 
     Rows of an incremental snapshot stand between rows of the binlog.
     """
-    if value is None:
-        return None
     try:
         record = rows.decode(value)
         position = record.position

@@ -2,7 +2,7 @@
 
 A stored offset tells of one topic with so many partitions. In a topic that was deleted and made
 anew it stands somewhere else, and the records before it would never be read. Over more partitions
-keys are dealt out anew, so the changes of one row stand in two partitions, which have no order.
+keys are spread anew, so the changes of one row stand in two partitions, which have no order.
 """
 
 from __future__ import annotations

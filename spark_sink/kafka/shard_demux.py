@@ -1,4 +1,4 @@
-"""Deals the records of shared row topics out to their shards.
+"""Demultiplexes shared row topics: hands each shard its records.
 
 A partition is read once for all shards that want something of it. Which shard a record is of its
 envelope's ``source`` block says; what is of no shard that is asked for is passed over, a tombstone
@@ -42,10 +42,10 @@ def open_ranges(reader: RowReader, ranges: Sequence[OffsetRange], rows: RowForma
         if whole[place].start == 0:
             # Of shards that are new: what others have had for long need not be there any more.
             whole[place] = whole[place]._replace(start=reader.beginning(place))
-    return DealtCursor(reader.open(list(whole.values())), ranges, rows)
+    return DemuxCursor(reader.open(list(whole.values())), ranges, rows)
 
 
-class DealtCursor:
+class DemuxCursor:
     """Like ``RangeCursor``, where ranges can be parts of shared partitions."""
 
     def __init__(self, cursor: RangeCursor, ranges: Sequence[OffsetRange], rows: RowFormat) -> None:
@@ -93,29 +93,29 @@ class DealtCursor:
         found: list[Records] = []
         for records in self._cursor.read(most):
             if records.partition in self._open:
-                found += self._dealt(records)
+                found += self._by_shard(records)
             else:
                 found.append(records)
         for place in list(self._open):
             self._close_read(place)
         return found
 
-    def _dealt(self, records: Records) -> list[Records]:
+    def _by_shard(self, records: Records) -> list[Records]:
         wanted, names_of = self._open[records.partition], self._names_of
-        dealt: dict[Names, tuple[list[int], list[bytes | None]]] = {n: ([], []) for n in wanted}
+        found: dict[Names, tuple[list[int], list[bytes | None]]] = {n: ([], []) for n in wanted}
         for offset, value in zip(records.offsets, records.values, strict=True):
             if value is None:
                 continue
             names = names_of(value)
-            for name in dealt if names is None else (names,):
+            for name in found if names is None else (names,):
                 r = wanted.get(name)
                 if r is not None and r.start <= offset < r.end:
-                    offsets, values = dealt[name]
+                    offsets, values = found[name]
                     offsets.append(offset)
                     values.append(value)
         return [
             Records(wanted[name].place, offsets, values)
-            for name, (offsets, values) in dealt.items()
+            for name, (offsets, values) in found.items()
             if offsets
         ]
 
@@ -135,4 +135,4 @@ def _names(wanted: OffsetRange) -> Names:
     return shard.source, shard.database, shard.table
 
 
-Cursor: TypeAlias = RangeCursor | DealtCursor
+Cursor: TypeAlias = RangeCursor | DemuxCursor

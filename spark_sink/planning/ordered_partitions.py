@@ -1,4 +1,4 @@
-"""Shards whose partitions are applied in step: up to one place of their binlog in a commit. Pure.
+"""Ordered partitions: every commit has their rows up to one place of the binlog. Pure.
 
 Rows of one key are in one partition, in order. Rows of different partitions have no order, and
 need none, where no row minds what becomes of another. That is not so
@@ -39,9 +39,9 @@ class Closure:
     ends: Mapping[Partition, int]
     bounds: Mapping[Partition, int]
 
-    def step(self, partition: Partition) -> Step:
-        """What a task has to know of it."""
-        return Step(self.ends.get(partition, 0), self.bounds[partition])
+    def of(self, partition: Partition) -> PartitionClosure:
+        """What a task has to know of it for one partition."""
+        return PartitionClosure(self.ends.get(partition, 0), self.bounds[partition])
 
 
 class Closures:
@@ -72,7 +72,7 @@ class Closures:
         """Take a reading of watermarks, and the safe ends of now.
 
         Args:
-            streams: Those that are to be in step.
+            streams: Those that are to be ordered.
             watermarks: Read after the last look.
             safe_ends: Row partition → end offset (exclusive) whose barrier is settled.
 
@@ -101,7 +101,7 @@ def _reach(ends: Mapping[Partition, int], bounds: Mapping[Partition, int]) -> bo
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PartitionClosure:
     """What a task has to know of its partition's closure.
 
     Attributes:

@@ -45,7 +45,7 @@ class Standing:
         truncations: Shard → the first TRUNCATE that was met and is not carried out, in the order
             in which those whose turn has come are.
         failure: Why the target's latest batch did not end; None when it did.
-        overwritten: Shard → its rows that were written over others, where there are some.
+        key_collisions: Shard → its rows that were written over others, where there are some.
     """
 
     holds: Mapping[ShardId, RowHold] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class Standing:
     is_busy: bool = False
     truncations: Mapping[ShardId, Truncation] = field(default_factory=dict)
     failure: FailureProgress | None = None
-    overwritten: Mapping[ShardId, int] = field(default_factory=dict)
+    key_collisions: Mapping[ShardId, int] = field(default_factory=dict)
 
 
 def progress_of(
@@ -81,7 +81,7 @@ def progress_of(
             replace(
                 _shard(s, decisions, plan, rows, standing, running=running),
                 parked=rows.parked(s),
-                overwritten=standing.overwritten.get(s, 0),
+                overwritten=standing.key_collisions.get(s, 0),
             )
             for s in sorted(shards)
         ),

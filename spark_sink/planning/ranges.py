@@ -14,7 +14,7 @@ from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.records.decisions import Binding
 from shardmerge.spark_sink.barrier.partitions import Partition
 
-from .ordered_partitions import Step
+from .ordered_partitions import PartitionClosure
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class ShardStream:
         keeps_truncated: Whether rows stay in the target when the shard's table is truncated.
         where: Condition of the rows that the target has; "" is all.
         is_part: Whether the row topic holds other shards' rows too.
-        in_step: Whether its partitions are applied in step, see there.
+        ordered: Whether its partitions are ordered (``ordered_partitions``).
         reads_again: Whether rows that the target has already may come again by a snapshot.
         stop_began_ms: ``began_ms`` of the gate at ``stop``.
         undoes: Whether the rows are to be taken back instead of applied (``restarts``).
@@ -70,7 +70,7 @@ class ShardStream:
     keeps_truncated: bool = False
     where: str = ""
     is_part: bool = False
-    in_step: bool = False
+    ordered: bool = False
     reads_again: bool = False
     stop_began_ms: int = 0
     undoes: bool = False
@@ -94,8 +94,8 @@ class RangeTask:
         bindings: Identity → physical target column, of the statements executed so far.
         writer_epoch: Fences a driver that was replaced.
         reading: Ranges of one partition of a shared topic with equal numbers are read together.
-            Of a stream in step it is negative, and all ranges of its topic with that number are.
-        step: Of the partition of a stream in step; None of any other.
+            Of an ordered stream it is negative, and all ranges of its topic with that number are.
+        closure: Of the partition of an ordered stream; None of any other.
     """
 
     topic: str
@@ -106,7 +106,7 @@ class RangeTask:
     bindings: Mapping[str, Binding]
     writer_epoch: int
     reading: int = 0
-    step: Step | None = None
+    closure: PartitionClosure | None = None
 
     @property
     def place(self) -> Partition:
@@ -153,7 +153,7 @@ class RangeResult:
         truncated: Whether the row event at ``next_offset`` says that the shard's table was emptied.
         read_bytes: Size of the record values that were read.
         part: Whose part of a shared topic it is about.
-        overwritten: So many rows at least took the place of others that the target had; counted
+        key_collisions: So many rows at least took the place of others that the target had; counted
             for all of a shard's partitions together, in one of them.
     """
 
@@ -169,7 +169,7 @@ class RangeResult:
     truncated: bool = False
     read_bytes: int = 0
     part: ShardId | None = None
-    overwritten: int = 0
+    key_collisions: int = 0
 
     @property
     def place(self) -> Partition:

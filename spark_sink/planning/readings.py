@@ -1,11 +1,11 @@
 """What is read together of a shared topic, and how much of it. Pure.
 
 The shards of a shared topic stand at offsets of their own. Those that stand near each other are
-one *reading*: a task reads the partition once and deals the records out. A shard that stands far
-behind, because it was held or is new, is a reading of its own until it has come near: it must
-neither keep the others waiting nor make them read what they have.
+one *reading*: a task reads the partition once and hands each shard its records. A shard that
+stands far behind, because it was held or is new, is a reading of its own until it has come near: it
+must neither keep the others waiting nor make them read what they have.
 
-All partitions of a shard that is applied in step (``ordered_partitions``) are read together. Of a
+All partitions of an ordered shard (``ordered_partitions``) are read together. Of a
 shared topic such shards are a reading when they stand near each other in every partition.
 """
 
@@ -24,7 +24,7 @@ K = TypeVar("K", bound=tuple[object, ...])
 NEAR = 20_000
 """Offsets between two shards that are read together: a part of a second's work."""
 _LEAST = 1_000
-"""Offsets of a partition that are read in any case of a shard in step."""
+"""Offsets of a partition that are read in any case of an ordered shard."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +81,8 @@ def readings(
 
 
 @dataclass(frozen=True, slots=True)
-class StepReading:
-    """Ranges of several partitions of a topic, for shards that are applied in step."""
+class OrderedReading:
+    """Ranges of several partitions of a topic, for ordered shards."""
 
     ranges: Mapping[Partition, tuple[int, int]]
 
@@ -112,14 +112,14 @@ class StepReading:
         return found
 
 
-def step_readings(
+def ordered_readings(
     ranges: Mapping[Stream, Mapping[Partition, tuple[int, int]]],
-) -> dict[tuple[Partition, int], StepReading]:
-    """Group the ranges of streams in step: a topic, and a negative number → what is read together.
+) -> dict[tuple[Partition, int], OrderedReading]:
+    """Group the ranges of ordered streams: a topic, and a negative number → what is read together.
 
     The topic is written as its partition -1, that of all.
     """
-    found: dict[tuple[Partition, int], StepReading] = {}
+    found: dict[tuple[Partition, int], OrderedReading] = {}
     groups: dict[str, list[dict[Partition, tuple[int, int]]]] = {}
     for stream in sorted(ranges, key=str):
         of_topic = groups.setdefault(stream.topic, [])
@@ -131,7 +131,7 @@ def step_readings(
         near.update(of_stream)
     for topic, of_topic in groups.items():
         for number, group in enumerate(of_topic, 1):
-            found[Partition(topic, -1), -number] = StepReading(group)
+            found[Partition(topic, -1), -number] = OrderedReading(group)
     return found
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
-from shardmerge.schemas.model.errors import TargetError
+from shardmerge.schemas.model.errors import WriterReplaced
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.records.decisions import TargetStatement
 from shardmerge.spark_sink.barrier.partitions import Partition
@@ -41,9 +41,9 @@ class JournalEntry:
     error: str = ""
 
 
-def taken_over(current: int, epoch: int) -> TargetError:
-    """The error of a writer that was replaced."""
-    return TargetError(
+def taken_over(current: int, epoch: int) -> WriterReplaced:
+    """The error of a writer whose epoch is not the current one any more."""
+    return WriterReplaced(
         f"another writer took over (writer epoch {current}, this one is {epoch})",
         hint="only one sink may run per pipeline: stop this one",
     )
@@ -83,8 +83,8 @@ class WriterState(Protocol):
         """Store what row topics are, beside those that are stored.
 
         Raises:
-            TargetError: Another writer took over, or the target cannot be written now
-                (``retryable``).
+            WriterReplaced: Another writer took over.
+            TargetError: The target cannot be written now (``retryable``).
         """
         ...
 
@@ -92,10 +92,22 @@ class WriterState(Protocol):
         """Set offsets of one target's partitions, forward or back, in one step.
 
         Raises:
-            TargetError: An offset is not where its move starts, another writer took over, or the
-                target cannot be written now (``retryable``).
+            WriterReplaced: Another writer took over: the epoch, or an offset, is not the expected
+                one.
+            TargetError: The target cannot be written now (``retryable``).
         """
         ...
+
+
+def check_epoch(state: WriterState, epoch: int) -> None:
+    """Be sure that an epoch is the current one.
+
+    Raises:
+        WriterReplaced: It is not.
+        TargetError: The target is away (``retryable``).
+    """
+    if (current := state.epoch()) != epoch:
+        raise taken_over(current, epoch)
 
 
 class StatementJournal(Protocol):
@@ -118,8 +130,8 @@ class StatementJournal(Protocol):
             ``done``, or ``refused`` with the reason; the next call tries again.
 
         Raises:
-            TargetError: With ``retryable``, when the target cannot execute it now; without,
-                when another writer took over.
+            WriterReplaced: Another writer took over.
+            TargetError: The target cannot execute it now (``retryable``).
         """
         ...
 
@@ -133,8 +145,8 @@ class StatementJournal(Protocol):
             what: For people who read the journal.
 
         Raises:
-            TargetError: The target cannot be written now (``retryable``), or another writer took
-                over.
+            WriterReplaced: Another writer took over.
+            TargetError: The target cannot be written now (``retryable``).
         """
         ...
 
@@ -151,8 +163,8 @@ class StatementJournal(Protocol):
         Done again after a crash it finds what is left.
 
         Raises:
-            TargetError: The target refuses it, cannot execute it now (``retryable``), or another
-                writer took over (without ``statement``).
+            TargetLost: The sink must end; ``WriterReplaced`` when another writer took over.
+            TargetError: The target refuses it, or cannot execute it now (``retryable``).
         """
         ...
 
@@ -165,7 +177,7 @@ class Batches(Protocol):
         ...
 
     @property
-    def applies_in_step(self) -> bool:
+    def orders_partitions(self) -> bool:
         """Whether tasks with a ``step`` can be applied (``ordered_partitions``)."""
         ...
 

@@ -46,7 +46,7 @@ from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCo
 from shardmerge.schemas.records.schema_changes import ChangeId, SchemaChange
 from shardmerge.spark_sink.barrier.decisions import Decisions
 from shardmerge.spark_sink.barrier.restarts import undone_upto
-from shardmerge.spark_sink.rows.folding.row_fold import is_behind
+from shardmerge.spark_sink.rows.folding.segment_locator import is_behind
 from tests.toy_kafka import Change, Ddl, Place, Row, ToyKafka, ToySource
 from tests.toy_sink import ToySink
 from tests.toy_target import BIG, CONTEXT, FAMILIES, SMALL, ToyTarget, accepts

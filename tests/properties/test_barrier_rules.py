@@ -12,6 +12,7 @@ import pytest
 
 import shardmerge.spark_sink.barrier.applied as applied_module
 import shardmerge.spark_sink.barrier.barrier as barrier_module
+import shardmerge.spark_sink.barrier.statement_limits as limits_module
 import shardmerge.spark_sink.barrier.statements as statements_module
 import shardmerge.spark_sink.planning.plan as plan_module
 from shardmerge.schemas.model.errors import SourceError
@@ -28,10 +29,7 @@ from shardmerge.spark_sink.barrier.applied import (
     Reached,
     RowProgress,
 )
-from shardmerge.spark_sink.barrier.decisions import (
-    Gate,
-    ShardGates,
-)
+from shardmerge.spark_sink.barrier.shard_gates import Gate, ShardGates
 from tests.properties.barrier_machine import BarrierMachine
 from tests.properties.barrier_world import SHARDS
 from tests.properties.late_values_machine import LateValuesMachine
@@ -256,7 +254,7 @@ def _any_watermark_is_a_proof(patch: pytest.MonkeyPatch) -> None:
         return real(shard, place, seen, replace(rows, watermarks=late))
 
     _debts_do_not_wait_for_what_is_read_again(patch)
-    patch.setattr(statements_module, "unapplied_before", careless)
+    patch.setattr(limits_module, "unapplied_before", careless)
 
 
 def _any_offset_is_caught_up(patch: pytest.MonkeyPatch) -> None:
@@ -276,7 +274,7 @@ def _held_gates_count_like_others(patch: pytest.MonkeyPatch) -> None:
 
 def _debts_do_not_wait_for_what_their_version_lets_through(patch: pytest.MonkeyPatch) -> None:
     _debts_do_not_wait_for_what_is_read_again(patch)
-    patch.setattr(statements_module, "debt_limit_of", statements_module.limit_of)
+    patch.setattr(statements_module, "debt_limit_of", limits_module.limit_of)
 
 
 def _every_debt_waits_for_what_its_version_lets_through(patch: pytest.MonkeyPatch) -> None:

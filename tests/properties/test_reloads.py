@@ -136,6 +136,18 @@ class OriginReloadMachine(ReloadMachine, OriginRestartMachine):
     """Where the target tells whose a row is."""
 
 
+def test_an_empty_table_whose_snapshot_began_again_keeps_nobody_waiting() -> None:
+    """No row will come that tells whether its snapshot read any; the reload takes all rows."""
+    machine = ReloadMachine()
+    machine.start(partitions=1, batch=2, shared="", shards=1)
+    machine.let_everything_arrive()
+    machine.create_or_drop(SHARDS[2])
+    machine.let_everything_arrive()
+    machine.ask_for_whole_tables(0)
+    machine.begin_again("s2", quiet=False)
+    machine.let_everything_arrive()
+
+
 TestReloads = ReloadMachine.TestCase
 TestReloads.settings = SETTINGS
 TestReloadsWithOrigin = OriginReloadMachine.TestCase

@@ -15,11 +15,9 @@ from shardmerge.schemas.model.origin import (
     OriginPart,
 )
 from shardmerge.schemas.model.policies import Mode
-from shardmerge.spark_sink.barrier.decisions import (
-    Decisions,
-    ShardGates,
-)
+from shardmerge.spark_sink.barrier.decisions import Decisions
 from shardmerge.spark_sink.barrier.restarts import undone_upto
+from shardmerge.spark_sink.barrier.shard_gates import ShardGates
 from tests.properties.barrier_machine import SETTINGS, BarrierMachine
 from tests.properties.barrier_world import SHARDS, TARGET, number_of, numbers_of
 from tests.toy_first_snapshots import SnapshotSource

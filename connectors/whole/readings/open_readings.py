@@ -1,8 +1,7 @@
 """Which shards have to be read as a whole, and which commands tell of it. Pure.
 
-A fold over the records of the ddl and the commands topic. It does not depend on their order, and a
-repeated record changes nothing: a shard is open when the last version that asks for it is behind
-the last that answers it or takes it out.
+A fold over the records of the ddl and the commands topic (``schemas.records.awaited_readings``). It
+does not depend on their order, and a repeated record changes nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +13,8 @@ from shardmerge.schemas.model.names import (
     ShardId,
     TargetTable,
 )
-from shardmerge.schemas.records.decisions import Decision, FixupKind, Outcome
+from shardmerge.schemas.records.awaited_readings import AwaitedReadings
+from shardmerge.schemas.records.decisions import Decision, Outcome
 from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
 from shardmerge.schemas.records.schema_changes import ChangeId
 
@@ -43,8 +43,7 @@ class OpenReadings:
     """
 
     commands_topic: str
-    _asked: dict[tuple[TargetTable, ShardId], int] = field(default_factory=dict)
-    _over: dict[tuple[TargetTable, ShardId], int] = field(default_factory=dict)
+    _awaited: dict[TargetTable, AwaitedReadings] = field(default_factory=dict)
     _told: dict[int, TargetTable] = field(default_factory=dict)
     _answers: dict[int, Decision] = field(default_factory=dict)
     _undecided: dict[tuple[str, int], set[int]] = field(default_factory=dict)
@@ -55,19 +54,8 @@ class OpenReadings:
         self._count(decision.id)
         if decision.id.source == self.commands_topic:
             self._answers[decision.id.offset] = decision
-        target, version = decision.target, decision.version
-        if target is None:
-            return
-        # What answers a shard comes before what the same decision asks for.
-        for reload in decision.reloads:
-            _raise(self._over, (target, reload.shard), version - 1)
-        for fixup in decision.fixups:
-            if fixup.kind is FixupKind.WHOLE:
-                _raise(self._asked, (target, fixup.shard), version)
-        for shard in decision.leaves:
-            _raise(self._over, (target, shard), version)
-        if decision.shard is not None and not decision.live:
-            _raise(self._over, (target, decision.shard), version)
+        if decision.target is not None:
+            self._awaited.setdefault(decision.target, AwaitedReadings()).take(decision)
 
     def take_command(self, offset: int, command: OperatorCommand) -> None:
         """Take the record of the commands topic at that offset."""
@@ -84,8 +72,9 @@ class OpenReadings:
         return tuple(
             sorted(
                 Wanted(target, shard, version)
-                for (target, shard), version in self._asked.items()
-                if version > self._over.get((target, shard), 0) and target not in waiting
+                for target, awaited in self._awaited.items()
+                if target not in waiting
+                for shard, version in awaited.latest().items()
             )
         )
 
@@ -110,9 +99,3 @@ class OpenReadings:
         if len(seen) == change.count:
             del self._undecided[change.source, change.offset]
             self._decided.setdefault(change.source, set()).add(change.offset)
-
-
-def _raise(
-    versions: dict[tuple[TargetTable, ShardId], int], of: tuple[TargetTable, ShardId], version: int
-) -> None:
-    versions[of] = max(version, versions.get(of, 0))

@@ -48,7 +48,7 @@ class ShardWrites:
         first, *others = folds
         return cls(first.batches(others), _sum(fold.growth for fold in folds))
 
-    def overwritten(self, grown: Iterator[int | None]) -> int:
+    def key_collisions(self, grown: Iterator[int | None]) -> int:
         """How many rows were written over others, at least.
 
         Args:
@@ -59,7 +59,7 @@ class ShardWrites:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class CollisionCount:
     """Rows of a shard that were written over others since the sink started."""
 
     target: TargetTable
@@ -72,12 +72,12 @@ class Told:
         return {"target": str(self.target), "shard": str(self.shard), "rows": self.rows}
 
 
-class Overwritten:
+class KeyCollisions:
     """Sums by shard since the sink started.
 
     Of a shard with several partitions one may be ahead of a TRUNCATE in another: its rows are
-    written over those that the TRUNCATE will turn out to have taken away. So what such a shard has
-    overwritten counts when everything that was there by then is applied.
+    written over those that the TRUNCATE will turn out to have taken away. So what such a shard
+    wrote over others counts when everything that was there by then is applied.
 
     Attributes:
         rows: Shard → rows written over others; only those that have some.
@@ -90,7 +90,14 @@ class Overwritten:
         self._told: dict[ShardId, tuple[float, int]] = {}
 
     def take(self, target: TargetTable, shard: ShardId, rows: int, progress: RowProgress) -> None:
-        """Note what a task has overwritten; ``progress``: as it was when the task began."""
+        """Note how many rows a task wrote over others.
+
+        Args:
+            target: Whose.
+            shard: Whose rows.
+            rows: How many, at least.
+            progress: As it was when the task began.
+        """
         if not rows:
             return
         self._targets[shard] = target
@@ -104,7 +111,7 @@ class Overwritten:
         """A shard was emptied: what is pending may be its own rows of before."""
         self._pending.pop(shard, None)
 
-    def due(self, progress: RowProgress, now: float) -> list[Told]:
+    def due(self, progress: RowProgress, now: float) -> list[CollisionCount]:
         """What is to be told of now; ``now``: seconds of any clock."""
         for shard in list(self._pending):
             self._settle(shard, progress)
@@ -113,7 +120,7 @@ class Overwritten:
             told_at, told = self._told.get(shard, (now - TELL_S, 0))
             if rows > told and now - told_at >= TELL_S:
                 self._told[shard] = now, rows
-                found.append(Told(self._targets[shard], shard, rows))
+                found.append(CollisionCount(self._targets[shard], shard, rows))
         return found
 
     def _settle(self, shard: ShardId, progress: RowProgress) -> None:

@@ -23,10 +23,8 @@ from shardmerge.spark_sink.rows.decoding.row_envelope import (
     READ,
     RowRecord,
 )
-from shardmerge.spark_sink.rows.values.columns import (
-    Cells,
-    Form,
-)
+from shardmerge.spark_sink.rows.values.cells import Cells
+from shardmerge.spark_sink.rows.values.columns import Form
 
 from .row_blocks import (
     Block,
@@ -115,7 +113,7 @@ class KeylessChanges:
             block_of(removed, plan.columns, plan.origin) if removed else None,
             tuple(-s.count for s in self._left(-1)),
             (*(column.kind for column in plan.columns), *("varchar" for _ in plan.origin)),
-            self._placed(block_of(added, plan.columns, (*plan.origin, *plan.fills)), plan.position)
+            self._placed(block_of(added, plan.columns, (*plan.origin, *plan.added)), plan.position)
             if added
             else None,
         )

@@ -25,7 +25,7 @@ from shardmerge.schemas.model.position import (
     BEGINNING,
     SourcePosition,
 )
-from shardmerge.spark_sink.planning.ordered_partitions import Step
+from shardmerge.spark_sink.planning.ordered_partitions import PartitionClosure
 from shardmerge.spark_sink.rows.decoding.row_envelope import (
     UndecodableRow,
     shard_of,
@@ -49,7 +49,7 @@ class LaneRecords:
     Args:
         shard: Whose they are.
         start, end: The range to read, ``[start, end)``.
-        step: Of the partition.
+        closure: Of the partition.
         rows: The records' format.
         kept_from: Rows before that place do not count (``ShardStream.kept_from``). They may come
             behind rows of a later place, when a table was read by a connector of its own: they
@@ -68,7 +68,7 @@ class LaneRecords:
         shard: ShardId,
         start: int,
         end: int,
-        step: Step,
+        closure: PartitionClosure,
         rows: RowFormat,
         *,
         kept_from: SourcePosition | None = None,
@@ -79,7 +79,7 @@ class LaneRecords:
         self.is_ended = False
         self.size = 0
         self._shard = shard
-        self._step = step
+        self._closure = closure
         self._kept_from = kept_from
         self._format = rows
         self._offsets: list[int] = []
@@ -93,7 +93,7 @@ class LaneRecords:
     @property
     def is_read(self) -> bool:
         """Whether no record below the bound is left to be read."""
-        return self.reached >= self._step.bound
+        return self.reached >= self._closure.bound
 
     @property
     def last_place(self) -> SourcePosition:
@@ -103,7 +103,7 @@ class LaneRecords:
     @property
     def last_closed_place(self) -> SourcePosition | None:
         """Where the last record below the closure's end stands; None without one."""
-        count = bisect_left(self._offsets, self._step.end)
+        count = bisect_left(self._offsets, self._closure.end)
         return self.place(count - 1) if count else None
 
     def extend(self, offsets: Iterable[int], values: Iterable[bytes | None]) -> None:

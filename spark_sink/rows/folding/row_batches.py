@@ -9,7 +9,7 @@ from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar
 
-from shardmerge.spark_sink.rows.values.columns import Cells
+from shardmerge.spark_sink.rows.values.cells import Cells
 
 from .row_blocks import (
     Block,
@@ -159,7 +159,7 @@ def batch_of(changes: Sequence[Changes], plan_of: PlanOf, lines_of: LinesOf | No
 
 
 def _cells(rows: Sequence[Change], plan: SegmentPlan) -> Block:
-    return block_of(rows, plan.columns, (*plan.origin, *plan.fills))
+    return block_of(rows, plan.columns, (*plan.origin, *plan.added))
 
 
 def _lines(rows: Sequence[Change], plan: SegmentPlan, lines_of: LinesOf) -> list[str]:
@@ -175,13 +175,13 @@ def _lines(rows: Sequence[Change], plan: SegmentPlan, lines_of: LinesOf) -> list
 def _loaded(lines: Sequence[Mapping[Any, str]], plan: SegmentPlan) -> Block:
     """The block of lines by key, with the cells of the key: what a delete by key needs."""
     keys, texts = _by_key(lines)
-    names, forms = names_and_forms(plan.columns, (*plan.origin, *plan.fills))
-    fills = dict((*plan.origin, *plan.fills))
+    names, forms = names_and_forms(plan.columns, (*plan.origin, *plan.added))
+    constants = dict((*plan.origin, *plan.added))
     own = {column.target: column for column in plan.columns}
     parts = [name for name in plan.key_names if name in own]
     values = [keys] if len(parts) == 1 else list(zip(*keys, strict=True))
     cells = {name: own[name].encoder.encode(part) for name, part in zip(parts, values, strict=True)}
-    cells |= {n: [fills[n].cell] * len(keys) for n in plan.key_names if n in fills}
+    cells |= {n: [constants[n].cell] * len(keys) for n in plan.key_names if n in constants}
     return Block(
         names,
         forms,
@@ -215,7 +215,7 @@ def _deletes(rows: Sequence[Change], plan_of: PlanOf) -> Block:
         return block_of(
             rows,
             [c for c in plan.columns if c.target in wanted],
-            [fill for fill in plan.origin if fill[0] in wanted],
+            [constant for constant in plan.origin if constant[0] in wanted],
         )
     parts: dict[int, list[Change]] = {}
     for row in rows:

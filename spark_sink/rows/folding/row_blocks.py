@@ -9,12 +9,9 @@ from typing import Any, TypeAlias
 
 from msgspec.structs import astuple
 
-from shardmerge.spark_sink.rows.values.added_column_values import Fill
-from shardmerge.spark_sink.rows.values.columns import (
-    Cells,
-    Form,
-    UnfitValue,
-)
+from shardmerge.spark_sink.rows.values.cells import Cells, UnfitValue
+from shardmerge.spark_sink.rows.values.columns import Form
+from shardmerge.spark_sink.rows.values.constant_cells import ConstantCell
 
 from .segment_plan import (
     Refusal,
@@ -62,14 +59,14 @@ class Block:
 def block_of(
     rows: Sequence[Change],
     columns: Sequence[WrittenColumn],
-    fills: Sequence[tuple[str, Fill]] = (),
+    constants: Sequence[tuple[str, ConstantCell]] = (),
 ) -> Block:
-    """The cells of rows, one or more; ``fills`` are of every row.
+    """The cells of rows, one or more; ``constants`` are of every row.
 
     Args:
         rows: In the order that they are written in.
         columns: Of the target, from the rows' images.
-        fills: Further ones.
+        constants: Further ones.
 
     Raises:
         RefusedRow: A value cannot be converted; it is the one with the lowest offset.
@@ -84,20 +81,20 @@ def block_of(
             raise _first_refused(rows, columns) from None
         cells.append(found)
         has_nulls.append(has_null)
-    for _, fill in fills:
-        cells.append([fill.cell] * len(rows))
-        has_nulls.append(fill.cell is None)
-    names, forms = names_and_forms(columns, fills)
+    for _, constant in constants:
+        cells.append([constant.cell] * len(rows))
+        has_nulls.append(constant.cell is None)
+    names, forms = names_and_forms(columns, constants)
     return Block(names, forms, tuple(cells), tuple(has_nulls), len(rows))
 
 
 def names_and_forms(
-    columns: Sequence[WrittenColumn], fills: Sequence[tuple[str, Fill]]
+    columns: Sequence[WrittenColumn], constants: Sequence[tuple[str, ConstantCell]]
 ) -> tuple[tuple[str, ...], tuple[Form, ...]]:
-    """Those of a block, in its order: columns, then fills."""
+    """Those of a block, in its order: columns, then constants."""
     return (
-        (*(c.target for c in columns), *(name for name, _ in fills)),
-        (*(c.encoder.form for c in columns), *(fill.form for _, fill in fills)),
+        (*(c.target for c in columns), *(name for name, _ in constants)),
+        (*(c.encoder.form for c in columns), *(constant.form for _, constant in constants)),
     )
 
 

@@ -30,14 +30,11 @@ from shardmerge.spark_sink.rows.decoding.row_format import (
     JSON_ROWS,
     RowFormat,
 )
-from shardmerge.spark_sink.rows.values.added_column_values import (
-    Fill,
-    fill_of,
-)
-from shardmerge.spark_sink.rows.values.columns import (
-    Encoder,
-    Form,
-    UnfitValue,
+from shardmerge.spark_sink.rows.values.cells import UnfitValue
+from shardmerge.spark_sink.rows.values.columns import Encoder, Form
+from shardmerge.spark_sink.rows.values.constant_cells import (
+    ConstantCell,
+    added_cell,
 )
 
 
@@ -84,7 +81,7 @@ class SegmentPlan:
         columns: What is written of the images.
         origin: Target column and its value, for the origin columns that name the shard.
         position: Target column of the row's place in its source; "" where it has none.
-        fills: The same for columns that the shard has got since.
+        added: The same for columns that the shard has got since.
         matches: Values of an image → whether the target has the row; None: it has every row.
         refusal: Why no row of the segment can be applied; None when they can.
     """
@@ -96,9 +93,9 @@ class SegmentPlan:
     key_names: tuple[str, ...]
     signature: tuple[object, ...]
     columns: tuple[WrittenColumn, ...]
-    origin: tuple[tuple[str, Fill], ...]
+    origin: tuple[tuple[str, ConstantCell], ...]
     position: str
-    fills: tuple[tuple[str, Fill], ...]
+    added: tuple[tuple[str, ConstantCell], ...]
     matches: Condition | None
     refusal: Refusal | None
 
@@ -126,7 +123,7 @@ def plan_segment(
     columns: list[WrittenColumn] = []
     shape: list[tuple[str, frozenset[type] | None]] = []
     bound: dict[str, str] = {}
-    origin: list[tuple[str, Fill]] = []
+    origin: list[tuple[str, ConstantCell]] = []
     position = ""
     refusal: Refusal | None = None
     for shard_column in segment.columns:
@@ -137,7 +134,7 @@ def plan_segment(
                 if part is OriginPart.POSITION:
                     position = binding.name
                 else:
-                    origin.append((binding.name, Fill(Form.TEXT, part.value_in(shard))))
+                    origin.append((binding.name, ConstantCell(Form.TEXT, part.value_in(shard))))
             continue
         place, image = len(shape), rows.image_names(name)[naming]
         accepts = None
@@ -195,12 +192,12 @@ def plan_segment(
         tuple(origin),
         position,
         tuple(
-            (binding.name, fill)
+            (binding.name, cell)
             for c in segment.added
             if (binding := bindings.get(c.id)) is not None
             and binding.name
             and binding.writable
-            and (fill := fill_of(c)) is not None
+            and (cell := added_cell(c)) is not None
         ),
         matches,
         refusal,

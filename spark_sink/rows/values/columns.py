@@ -20,26 +20,24 @@ from dataclasses import dataclass
 from enum import Enum
 from struct import Struct
 from types import NoneType
-from typing import Any, TypeAlias
+from typing import Any
 
 from msgspec.json import Encoder as JsonEncoder
 
 from shardmerge.connectors.debezium.value_limits import UNREADABLE_CHARSETS
-from shardmerge.schemas.model.errors import SourceError
 from shardmerge.schemas.model.types import (
     SPATIAL_NAMES,
     ColumnType,
 )
 
+from .cells import Cells, UnfitValue, around_nulls, joined_alike
 from .charset_repairs import (
     NO_CHARACTER,
     element_reader,
     may_lack_characters,
     translation,
 )
-
-Cells: TypeAlias = list[str | None]
-"""Converted values of one column, in row order; None is NULL."""
+from .times import DATES, datetimes_ms, datetimes_us, time_text, timestamps
 
 
 class Form(Enum):
@@ -59,10 +57,6 @@ class Form(Enum):
     """Bytes as hexadecimal digits."""
     BITS = "bits"
     """Bits as an unsigned decimal number."""
-
-
-class UnfitValue(SourceError):
-    """A value is not what Debezium emits for a column of its type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +130,10 @@ def encoder(column_type: ColumnType, *, base64: bool = True) -> Encoder:
         "double": _encoder(Form.NUMBER, _numbers, float, int),
         "bit": _encoder(Form.BITS, _each(lambda v: _bits(v, read)), bool, binary),
         "year": _encoder(Form.NUMBER, _each(_year_text), int),
-        "date": _encoder(Form.DATE, _each(_DATES.__getitem__), int),
+        "date": _encoder(Form.DATE, _each(DATES.__getitem__), int),
         "time": _encoder(Form.TIME, _each(lambda v: time_text(v, fsp)), int),
-        "datetime": _encoder(Form.DATETIME, _datetimes_ms if fsp <= 3 else _datetimes_us, int),
-        "timestamp": _encoder(Form.DATETIME, _timestamps, str),
+        "datetime": _encoder(Form.DATETIME, datetimes_ms if fsp <= 3 else datetimes_us, int),
+        "timestamp": _encoder(Form.DATETIME, timestamps, str),
     }
     if name not in simple:
         raise UnfitValue(f"values of type {name} cannot be applied")
@@ -152,115 +146,13 @@ def _encoder(
     return Encoder(form, frozenset(accepts), convert)
 
 
-ZERO_DAY = -100_000_000
-"""The day that ``connectors/java/ExactValues.java`` gives for a zero date that is NOT NULL; in
-milliseconds and microseconds it is midnight of that day."""
-
-
-def date_text(days: int) -> str:
-    """Days since 1970-01-01 → ``YYYY-MM-DD``, for the years 0 to 9999.
-
-    Source: H. Hinnant, "chrono-compatible low-level date algorithms" (civil_from_days);
-    Python's ``date`` knows no year 0, MySQL does. ``ZERO_DAY`` is the zero date.
-    """
-    if days == ZERO_DAY:
-        return "0000-00-00"
-    if not _FIRST_DAY <= days <= _LAST_DAY:
-        raise ValueError(f"day {days} is outside the years 0 to 9999")
-    era, day_of_era = divmod(days + 719_468, 146_097)
-    year_of_era = (
-        day_of_era - day_of_era // 1_460 + day_of_era // 36_524 - day_of_era // 146_096
-    ) // 365
-    day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
-    shifted_month = (5 * day_of_year + 2) // 153
-    day = day_of_year - (153 * shifted_month + 2) // 5 + 1
-    month = shifted_month + 3 if shifted_month < 10 else shifted_month - 9
-    year = year_of_era + era * 400 + (month <= 2)
-    return f"{year:04d}-{month:02d}-{day:02d}"
-
-
-_FIRST_DAY, _LAST_DAY = -719_528, 2_932_896
-
-
-class _Dates(dict[int, str]):
-    """Days since 1970-01-01 → text, of days that were asked for."""
-
-    def __missing__(self, days: int) -> str:
-        if len(self) >= 65_536:
-            self.clear()
-        text = self[days] = date_text(days)
-        return text
-
-
-_DATES = _Dates()
-# Small enough to stay in the processor's cache.
-_MINUTES = [f"{m // 60:02d}:{m % 60:02d}:" for m in range(1_440)]
-_SECONDS = [f"{s:02d}" for s in range(60)]
-_MILLIS = ["", *(f".{n:03d}" for n in range(1, 1_000))]
-_DAY_MS, _DAY_US = 86_400_000, 86_400_000_000
-
-
-def _datetimes_ms(values: Sequence[Any], has_nulls: bool) -> Cells:
-    """DATETIME(0) to (3), milliseconds since 1970 → ``YYYY-MM-DD hh:mm:ss[.fff]``."""
-    if has_nulls:
-        return _around_nulls(_datetimes_ms, values)
-    dates, minutes, seconds, millis = _DATES, _MINUTES, _SECONDS, _MILLIS
-    return [
-        f"{dates[v // _DAY_MS]} {minutes[(in_day := v % _DAY_MS) // 60_000]}"
-        f"{seconds[(in_minute := in_day % 60_000) // 1_000]}{millis[in_minute % 1_000]}"
-        for v in values
-    ]
-
-
-def _datetimes_us(values: Sequence[Any], has_nulls: bool) -> Cells:
-    """DATETIME(4) to (6), microseconds since 1970 → ``YYYY-MM-DD hh:mm:ss[.ffffff]``."""
-    if has_nulls:
-        return _around_nulls(_datetimes_us, values)
-    dates, minutes, seconds = _DATES, _MINUTES, _SECONDS
-    return [
-        f"{dates[v // _DAY_US]} {minutes[(in_day := v % _DAY_US) // 60_000_000]}"
-        f"{seconds[(in_minute := in_day % 60_000_000) // 1_000_000]}"
-        + (f".{micros:06d}" if (micros := in_minute % 1_000_000) else "")
-        for v in values
-    ]
-
-
-def time_text(value: int, fsp: int) -> str:
-    """A TIME(fsp), microseconds → ``[-]hhh:mm:ss[.ffffff]``; may be negative or beyond 24 h."""
-    sign = "-" if value < 0 else ""
-    seconds, micros = divmod(abs(value), 1_000_000)
-    text = f"{sign}{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
-    return f"{text}.{micros:06d}" if fsp else text
-
-
-def _timestamps(values: Sequence[Any], has_nulls: bool) -> Cells:
-    """ISO 8601 in UTC → MySQL's form, to be written in a session with time zone ``+00:00``.
-
-    1970-01-01T00:00:00Z is below the range of TIMESTAMP: Debezium writes it for the zero
-    timestamp of a NOT NULL column.
-    """
-    if has_nulls:
-        return _around_nulls(_timestamps, values)
-    if "+" in "".join(values):
-        values = [v.replace("+00:00", "Z") for v in values]
-    joined = _joined(values, _TIMESTAMP, "is not an ISO timestamp in UTC")
-    cells: Cells = [*joined.replace("T", " ").replace("Z", "").split(",")]
-    if "1970-01-01T00:00:00" in joined:
-        zero = "0000-00-00 00:00:00"
-        return [zero if c == "1970-01-01 00:00:00" else c for c in cells]
-    return cells
-
-
-_TIMESTAMP = re.compile(r"0000-00-00T00:00:00(?:\.0{1,6})?Z")
-
-
 def _singles(values: Sequence[Any], has_nulls: bool) -> Cells:
     """The exact value of the nearest single-precision number.
 
     The shortest text that names the greatest one, 3.4028235e38, is beyond it: MySQL refuses it.
     """
     if has_nulls:
-        return _around_nulls(_singles, values)
+        return around_nulls(_singles, values)
     single = Struct(f"<{len(values)}f")
     return _numbers(single.unpack(single.pack(*values)), has_nulls=False)
 
@@ -375,33 +267,14 @@ def _enum(elements: tuple[str, ...]) -> Callable[[Sequence[Any], bool], Cells]:
 
 def _decimals(values: Sequence[Any], has_nulls: bool) -> Cells:
     if has_nulls:
-        return _around_nulls(_decimals, values)
+        return around_nulls(_decimals, values)
     cells = list(map(str, values))
     # They are written without quotes (a quoted one would be compared as a double).
-    _joined(cells, _DECIMAL, "is not a decimal number")
+    joined_alike(cells, _DECIMAL, "is not a decimal number")
     return [*cells]
 
 
 _DECIMAL = re.compile(r"-?0+(?:\.0+)?")
-
-
-def _joined(values: Sequence[str], shape: re.Pattern[str], complaint: str) -> str:
-    """The values joined by commas, all of the same shape when every digit is a 0.
-
-    The values of a column have few shapes: looking at those is quicker than at every value.
-
-    Raises:
-        UnfitValue: One has another shape.
-    """
-    joined = ",".join(values)
-    shapes = joined.translate(_DIGITS_TO_0).split(",")
-    if len(shapes) != len(values) or not all(map(shape.fullmatch, set(shapes))):
-        bad = next(v for v in values if not shape.fullmatch(v.translate(_DIGITS_TO_0)))
-        raise UnfitValue(f"{bad[:60]!r} {complaint}")
-    return joined
-
-
-_DIGITS_TO_0 = str.maketrans("123456789", "000000000")
 
 
 def _numbers(values: Sequence[Any], has_nulls: bool) -> Cells:
@@ -428,13 +301,6 @@ def _each(convert: Callable[[Any], str]) -> Callable[[Sequence[Any], bool], Cell
         return list(map(convert, values))
 
     return convert_all
-
-
-def _around_nulls(convert: Callable[[Sequence[Any], bool], Cells], values: Sequence[Any]) -> Cells:
-    """Convert what is not None."""
-    present = [v for v in values if v is not None]
-    cells = iter(convert(present, False) if present else ())
-    return [None if v is None else next(cells) for v in values]
 
 
 def _unfit(values: Sequence[Any], accepts: frozenset[type]) -> str:

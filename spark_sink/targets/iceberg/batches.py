@@ -103,7 +103,7 @@ class IcebergBatches:
         self._spark.begin()
 
     @property
-    def applies_in_step(self) -> bool:
+    def orders_partitions(self) -> bool:
         """See ``Batches``: keys are equal here when their bytes are, and there is no other one."""
         return False
 
@@ -163,8 +163,8 @@ class IcebergBatches:
             rdd = session.sparkContext.parallelize(texts, 1)
         else:
             slices = min(len(wanted), session.sparkContext.defaultParallelism * _SLICES_PER_CORE)
-            dealt = [unit for first in range(slices) for unit in wanted[first::slices]]
-            rdd = session.sparkContext.parallelize(dealt, slices).mapPartitions(
+            spread = [unit for first in range(slices) for unit in wanted[first::slices]]
+            rdd = session.sparkContext.parallelize(spread, slices).mapPartitions(
                 partial(in_worker, partial(fold_units, config=self._config))
             )
         frame = session.createDataFrame(
@@ -249,7 +249,7 @@ class IcebergBatches:
         Raises:
             Moved: The staged snapshot does not stand on the current one any more.
             Uncertain: It cannot be found out whether the commit took effect.
-            TargetError: Another writer took over or moved an offset.
+            WriterReplaced: Another writer took over or moved an offset.
         """
         uncertain = False
         for _ in range(_ATTEMPTS):

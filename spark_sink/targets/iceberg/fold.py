@@ -24,6 +24,7 @@ from shardmerge.spark_sink.kafka.range_reader import (
     OffsetRange,
     RowReader,
 )
+from shardmerge.spark_sink.kafka.range_records import chunks
 from shardmerge.spark_sink.kafka.row_avro import row_format
 from shardmerge.spark_sink.kafka.shard_demux import open_ranges
 from shardmerge.spark_sink.planning.ranges import (
@@ -231,15 +232,14 @@ def _read(lanes: Sequence[_Lane], reader: RowReader, config: FoldConfig) -> dict
         )
         for lane in lanes
     }
-    while cursor.is_open:
-        for records in cursor.read():
-            state = read[records.partition]
-            if state.undoes:
-                goes_on = state.fold.add_all(records.offsets, records.values)
-            else:
-                goes_on = _take(state, records.offsets, records.values, config)
-            if not goes_on:
-                cursor.leave(records.partition)
+    for records, _ in chunks(cursor):
+        state = read[records.partition]
+        if state.undoes:
+            goes_on = state.fold.add_all(records.offsets, records.values)
+        else:
+            goes_on = _take(state, records.offsets, records.values, config)
+        if not goes_on:
+            cursor.leave(records.partition)
     for lane in lanes:
         state = read[lane.partition]
         if state.fold.end is not None:

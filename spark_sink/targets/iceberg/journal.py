@@ -18,6 +18,7 @@ from typing import Any
 from shardmerge.schemas.model.errors import (
     SourceError,
     TargetError,
+    TargetLost,
 )
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.tables import TableSchema
@@ -142,7 +143,7 @@ class IcebergJournal:
         except SourceError as error:
             return self._refuse(table, state, key, f"not executed: {error}")
         except TargetError as error:
-            if error.retryable or not error.statement:
+            if error.retryable or isinstance(error, TargetLost):
                 raise
             return self._refuse(table, state, key, error.message)
 

@@ -117,7 +117,7 @@ class IcebergStore:
         """Store what row topics are, in one commit of the control table.
 
         Raises:
-            TargetError: Another writer took over.
+            WriterReplaced: Another writer took over.
         """
 
         def keep() -> None:
@@ -164,7 +164,7 @@ class IcebergStore:
         """Note that the pipeline has a table, before it is created.
 
         Raises:
-            TargetError: Another writer took over.
+            WriterReplaced: Another writer took over.
         """
 
         def note() -> None:

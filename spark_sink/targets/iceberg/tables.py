@@ -24,7 +24,10 @@ from typing import Any
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 
-from shardmerge.schemas.model.errors import TargetError
+from shardmerge.schemas.model.errors import (
+    TargetError,
+    TargetLost,
+)
 from shardmerge.schemas.model.names import (
     TargetTable,
     quote_identifier,
@@ -69,7 +72,7 @@ class Uncertain(Exception):
     """The commit's acknowledgement was lost: the table's state tells whether it took effect."""
 
 
-class Missing(TargetError):
+class Missing(TargetLost):
     """There is no such table."""
 
 
@@ -230,6 +233,7 @@ def translated(what: str, *, conflicts: frozenset[str] = frozenset()) -> Iterato
     Raises:
         Moved, Uncertain: See there.
         Missing: A table is not there.
+        TargetLost: Spark's JVM does not answer.
         TargetError: ``retryable`` unless what was done itself is refused.
     """
     try:
@@ -247,7 +251,7 @@ def translated(what: str, *, conflicts: frozenset[str] = frozenset()) -> Iterato
             raise Missing(message, hint="somebody dropped it") from error
         raise TargetError(message, statement=what, retryable=not names & _FINAL) from error
     except (Py4JError, ConnectionError) as error:
-        raise TargetError(
+        raise TargetLost(
             f"{what}: Spark's JVM does not answer: {error}", hint="start the sink again"
         ) from error
 

@@ -22,7 +22,7 @@ import itertools
 import os
 from collections.abc import Iterable, Mapping, Sequence
 
-from shardmerge.schemas.model.errors import TargetError
+from shardmerge.schemas.model.errors import TargetError, WriterReplaced
 from shardmerge.schemas.model.names import (
     ShardId,
     TargetTable,
@@ -187,8 +187,8 @@ class ControlStore:
         """Store what row topics are, in one transaction.
 
         Raises:
-            TargetError: Another writer took over, or the target cannot be written now
-                (``retryable``).
+            WriterReplaced: Another writer took over.
+            TargetError: The target cannot be written now (``retryable``).
         """
         kept = list(row_topics.items())
         with self._session.transaction():
@@ -217,7 +217,7 @@ class ControlStore:
         """Within a transaction: be sure that the epoch is the current one until it ends.
 
         Raises:
-            TargetError: It is not.
+            WriterReplaced: It is not.
         """
         if self._session.is_tidb:
             # It refuses LOCK IN SHARE MODE (error 1235); where it is told to take it
@@ -249,7 +249,7 @@ class ControlStore:
         """Within a transaction: compare-and-set the partition's offset, and count.
 
         Raises:
-            TargetError: The offset is not where the move starts.
+            WriterReplaced: The offset is not where the move starts.
         """
         table, where, place = self._place(move.place)
         counts = (move.rows, move.written, move.deleted)
@@ -271,7 +271,7 @@ class ControlStore:
         """As ``advance``, for several; shards of a shared topic without rows by one statement.
 
         Raises:
-            TargetError: An offset is not where its move starts.
+            WriterReplaced: An offset is not where its move starts.
         """
         idle: dict[tuple[str, int, int, int, TargetTable], list[Advance]] = {}
         for move in moves:
@@ -288,8 +288,8 @@ class ControlStore:
         """Set offsets of partitions, forward or back, in one transaction.
 
         Raises:
-            TargetError: An offset is not where its move starts, another writer took over, or the
-                target cannot be written now (``retryable``).
+            WriterReplaced: An offset is not where its move starts, or another writer took over.
+            TargetError: The target cannot be written now (``retryable``).
         """
         with self._session.transaction():
             self.fence(epoch)
@@ -359,9 +359,9 @@ class ControlStore:
         )
 
 
-def _moved(move: Advance, stored: int) -> TargetError:
+def _moved(move: Advance, stored: int) -> WriterReplaced:
     whose = f" of {move.part}" if move.part is not None else ""
-    return TargetError(
+    return WriterReplaced(
         f"another writer moved {move.place}{whose}: its offset is {stored},"
         f" expected {move.start_offset}",
         hint="only one sink may run per pipeline; it starts again from the stored offsets",

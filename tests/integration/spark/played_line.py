@@ -98,11 +98,11 @@ class Line:
         stack: LocalStack,
         *routes: RoutingRule,
         shared: bool = False,
-        in_step: bool = False,
+        ordered: bool = False,
         server: Target | None = None,
     ) -> None:
         """``server``: that target, which somebody else runs, instead of the stack's."""
-        self._in_step = in_step
+        self._ordered = ordered
         name = f"driver{os.getpid()}x{next(_numbers)}"
         self.source, self.target = f"{name}s", TargetTable(name, "t")
         self.shared = f"all_{name}" if shared else ""
@@ -188,7 +188,7 @@ class Line:
         driver = Driver(
             self.pipeline,
             intake=Intake(
-                self.pipeline, OffsetReader(bootstrap), tail, applies_in_step=self._in_step
+                self.pipeline, OffsetReader(bootstrap), tail, orders_partitions=self._ordered
             ),
             control=control,
             journal=journal,

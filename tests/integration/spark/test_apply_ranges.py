@@ -356,7 +356,7 @@ def test_rounds_of_any_size_give_the_same_rows(rig: Rig) -> None:
 
 
 def _spread(rig: Rig, partitions: int, values: Sequence[bytes | None]) -> list[RangeTask]:
-    """Tasks over a topic of several partitions, among which the records are dealt."""
+    """Tasks over a topic of several partitions, among which the records are spread."""
     topic = f"{rig.topic}_wide"
     servers = {"bootstrap.servers": rig.stack.bootstrap_servers}
     admin = AdminClient(servers)

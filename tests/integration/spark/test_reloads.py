@@ -24,7 +24,7 @@ REKEY = "ALTER TABLE TARGET DROP PRIMARY KEY, ADD PRIMARY KEY (`a`)"
 
 @pytest.fixture(params=[False, True], ids=["own topics", "one topic"])
 def line(stack: LocalStack, request: pytest.FixtureRequest) -> Iterator[Line]:
-    with closing(Line(stack, shared=request.param, in_step=True)) as line:
+    with closing(Line(stack, shared=request.param, ordered=True)) as line:
         yield line
 
 
@@ -103,7 +103,7 @@ def test_a_sink_that_dies_meanwhile_goes_on(
     def dies(*_: object) -> None:
         raise KeyboardInterrupt
 
-    note = driver._restarts._journal.note
+    note = driver._removals._restarts._journal.note
 
     def noting(target: Any, version: int, ordinal: int, text: str) -> None:
         noted.append(ordinal)
@@ -112,7 +112,7 @@ def test_a_sink_that_dies_meanwhile_goes_on(
             dies()
         note(target, version, ordinal, text)
 
-    monkeypatch.setattr(driver._restarts._journal, "note", noting)
+    monkeypatch.setattr(driver._removals._restarts._journal, "note", noting)
     with pytest.raises(KeyboardInterrupt):
         until(driver, lambda: content(line) == [(7, 1), (9, 1)])
     other = line.start()

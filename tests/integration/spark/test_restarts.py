@@ -24,7 +24,7 @@ Images = list[dict[str, Any]]
 
 @pytest.fixture(params=[False, True], ids=["own topics", "one topic"])
 def line(stack: LocalStack, request: pytest.FixtureRequest) -> Iterator[Line]:
-    with closing(Line(stack, shared=request.param, in_step=True)) as line:
+    with closing(Line(stack, shared=request.param, ordered=True)) as line:
         yield line
 
 
@@ -54,7 +54,7 @@ def started(line: Line) -> Driver:
 
 
 def stands(driver: Driver) -> list[str]:
-    return [held.hold.reason for held in driver._holds.values()]
+    return [held.hold.reason for held in driver._holds._held.values()]
 
 
 @pytest.mark.parametrize("origin", [False, True], ids=["keys", "origin"])

@@ -108,7 +108,7 @@ def test_topics_that_stay_as_they_were_are_read_on_also_by_an_upgraded_sink(line
 
 
 def test_a_topic_that_is_gone_stops_the_sink(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shardmerge.spark_sink.driver.loop._GONE_S", 0.5)
+    monkeypatch.setattr("shardmerge.spark_sink.driver.row_topic_check.GONE_S", 0.5)
     [shard] = line.make("a")
     insert(line, shard, 1)
     driver = line.start()
@@ -122,7 +122,7 @@ def test_a_topic_that_is_gone_stops_the_sink(line: Line, monkeypatch: pytest.Mon
 def test_the_topic_of_a_dropped_shard_may_be_deleted(
     stack: LocalStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("shardmerge.spark_sink.driver.loop._GONE_S", 0)
+    monkeypatch.setattr("shardmerge.spark_sink.driver.row_topic_check.GONE_S", 0)
     with closing(Line(stack)) as line:
         dropped, stays = line.make("a", "b")
         insert(line, dropped, 1)

@@ -71,7 +71,7 @@ def offsets(line: Line) -> dict[str, int]:
 
 def standing(driver: Driver) -> dict[str, str]:
     """What the driver's shards stand at."""
-    return {str(h.hold.shard): h.hold.reason for h in driver._holds.values()}
+    return {str(h.hold.shard): h.hold.reason for h in driver._holds._held.values()}
 
 
 def test_rows_of_two_sources_alternate_and_come_to_the_target_once(line: Line) -> None:

@@ -36,7 +36,7 @@ from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.spark_sink.kafka.row_avro import row_format
-from shardmerge.spark_sink.rows.values.columns import UnfitValue
+from shardmerge.spark_sink.rows.values.cells import UnfitValue
 from shardmerge.spark_sink.targets.mysql.session import (
     MySqlAddress,
     MySqlSession,

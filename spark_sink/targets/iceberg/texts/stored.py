@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from shardmerge.schemas.model.errors import (
     ContractError,
-    TargetError,
+    WriterReplaced,
 )
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.spark_sink.barrier.partitions import Partition
@@ -56,7 +56,7 @@ class StoredState:
         """The state for a writer of that epoch to go on from.
 
         Raises:
-            TargetError: A later writer took over.
+            WriterReplaced: A later writer took over.
         """
         if self.epoch > epoch:
             raise taken_over(self.epoch, epoch)
@@ -66,13 +66,13 @@ class StoredState:
         """With the offsets moved from where each move starts to where it ends, which may be before.
 
         Raises:
-            TargetError: An offset does not stand where its move starts.
+            WriterReplaced: An offset does not stand where its move starts.
         """
         offsets, rows = dict(self.offsets), self.rows
         for move in moves:
             stored = offsets.get(move.place)
             if stored is not None and stored != move.start_offset:
-                raise TargetError(
+                raise WriterReplaced(
                     f"another writer moved {move.place}: its offset is"
                     f" {stored}, expected {move.start_offset}",
                     hint="only one sink may run per pipeline; it starts again from the stored"

@@ -24,7 +24,7 @@ tasks side by side (``task_runs``), each by a connection of its own, in rounds t
 
 * a round is a transaction as before. Its offsets go from where its rows begin to where they end, so
   more and smaller rounds only add places at which a crash can leave them;
-* a unit has whole readings of partitions, and all partitions of a shard in step. Units were always
+* a unit has whole readings of partitions, and all partitions of an ordered shard. Units were always
   applied side by side, by different workers: that two of them write no common row of a shard, and
   that the last writer wins where shards share a key, holds whoever applies them;
 * each connection fences the epoch by itself, in each of its transactions (``control``): a driver
@@ -42,6 +42,7 @@ from contextlib import suppress
 
 from shardmerge.schemas.model.errors import TargetError
 from shardmerge.spark_sink.barrier.partitions import Partition
+from shardmerge.spark_sink.kafka.range_records import chunks
 from shardmerge.spark_sink.kafka.shard_demux import (
     Cursor,
     open_ranges,
@@ -59,7 +60,7 @@ from .connection import (
     TaskConnection,
     kept_connection,
 )
-from .ordered_ranges import apply_in_step
+from .ordered_ranges import apply_ordered
 from .refused_rows import find_refused
 from .rounds import (
     Lane,
@@ -76,7 +77,7 @@ def apply_tasks(tasks: Iterable[RangeTask], config: ApplyConfig) -> Iterator[Ran
     """Apply ranges: the function of ``RDD.mapPartitions``.
 
     Neighbours of one target are applied together, unless they are of one partition and not read
-    together, or are to be in step, or to be taken back, and others are not. Also called directly
+    together, or are to be ordered, or to be taken back, and others are not. Also called directly
     by the driver for a batch too small to be worth a job.
 
     Raises:
@@ -85,7 +86,7 @@ def apply_tasks(tasks: Iterable[RangeTask], config: ApplyConfig) -> Iterator[Ran
     """
     with kept_connection(config) as connection:
         for together in _neighbours(tasks):
-            apply = apply_together if together[0].step is None else apply_in_step
+            apply = apply_together if together[0].closure is None else apply_ordered
             apply = take_back if together[0].stream.undoes else apply
             yield from apply(together, connection)
 
@@ -95,14 +96,14 @@ def _neighbours(tasks: Iterable[RangeTask]) -> Iterator[list[RangeTask]]:
     readings: dict[Partition, int] = {}
     places: set[Partition] = set()
     for task in tasks:
-        # All partitions of a shard in step are of one reading of their topic.
-        whole = task.place.whole if task.step is None else Partition(task.topic, -1)
+        # All partitions of an ordered shard are of one reading of their topic.
+        whole = task.place.whole if task.closure is None else Partition(task.topic, -1)
         if found and (
             task.place in places
             or readings.get(whole, task.reading) != task.reading
             or task.stream.target != found[0].stream.target
             or task.writer_epoch != found[0].writer_epoch
-            or (task.step is None) != (found[0].step is None)
+            or (task.closure is None) != (found[0].closure is None)
             or task.stream.undoes != found[0].stream.undoes
         ):
             yield found
@@ -184,7 +185,6 @@ def _apply_rounds(lanes: Sequence[Lane], connection: TaskConnection) -> None:
 
 
 def _read(lanes: Sequence[Lane], cursor: Cursor, connection: TaskConnection) -> list[Round]:
-    config = connection.config
     session = connection.session
     lines_of = lines_for(session) if session.can_load else None
     folds = {
@@ -199,16 +199,11 @@ def _read(lanes: Sequence[Lane], cursor: Cursor, connection: TaskConnection) -> 
         for lane in lanes
         if not lane.done
     }
-    count = size = 0
     sizes = dict.fromkeys(folds, 0)
-    while cursor.is_open and count < connection.round_records and size < config.round_bytes:
-        for records in cursor.read(connection.round_records - count):
-            count += len(records.values)
-            read = sum(map(len, filter(None, records.values)))
-            size += read
-            sizes[records.partition] += read
-            if not folds[records.partition].add_all(records.offsets, records.values):
-                cursor.leave(records.partition)
+    for records, size in chunks(cursor, connection.round_records, connection.config.round_bytes):
+        sizes[records.partition] += size
+        if not folds[records.partition].add_all(records.offsets, records.values):
+            cursor.leave(records.partition)
     return [
         Round(
             lane,

@@ -54,7 +54,7 @@ class BatchRunner:
         self.spark.begin()
 
     @property
-    def applies_in_step(self) -> bool:
+    def orders_partitions(self) -> bool:
         """See ``Batches``."""
         return True
 
@@ -69,7 +69,7 @@ class BatchRunner:
             ConfigError: Spark could not be started.
         """
         if offsets_in(tasks) < self._min_records:
-            # What is applied together is side by side: of one target, in step or not.
+            # What is applied together is side by side: of one target, ordered or not.
             yield from run_tasks([sorted(tasks, key=_way)], self._config)
             return
         context = self.spark.session().sparkContext
@@ -78,9 +78,9 @@ class BatchRunner:
         # Where a worker writes by several connections, these share the units of a slice.
         slices = min(len(units), cores * (_SLICES_PER_CORE if connections == 1 else 1))
         # Every slice gets large and small units.
-        dealt = [unit for first in range(slices) for unit in units[first::slices]]
+        spread = [unit for first in range(slices) for unit in units[first::slices]]
         config = replace(self._config, fetch_wait_ms=LARGE_FETCH_WAIT_MS)
-        job = context.parallelize(dealt, slices).mapPartitions(
+        job = context.parallelize(spread, slices).mapPartitions(
             partial(in_worker, partial(run_tasks, config=config))
         )
         try:
@@ -101,7 +101,7 @@ def units_of(tasks: Sequence[RangeTask], writers: int) -> list[tuple[RangeTask, 
 
     They are parts of one shard, whose rows lie side by side in the target, or of the shards of a
     shared topic. A topic that would keep one of the writers busy while the others have nothing left
-    is cut into several units, but not what is read together, nor shards that are applied in step.
+    is cut into several units, but not what is read together, nor ordered shards.
     """
     by_topic: dict[tuple[str, int], list[tuple[RangeTask, ...]]] = {}
     for reading in by_reading(tasks):
@@ -113,7 +113,7 @@ def units_of(tasks: Sequence[RangeTask], writers: int) -> list[tuple[RangeTask, 
     while todo:
         readings = todo.pop()
         unit = tuple(task for reading in readings for task in reading)
-        if unit[0].step is not None:
+        if unit[0].closure is not None:
             units.append(tuple(sorted(unit, key=_shard)))
         elif len(readings) > 1 and offsets_in(unit) > share:
             todo += [readings[::2], readings[1::2]]
@@ -123,7 +123,7 @@ def units_of(tasks: Sequence[RangeTask], writers: int) -> list[tuple[RangeTask, 
 
 
 def _way(task: RangeTask) -> tuple[TargetTable, bool, bool]:
-    return task.stream.target, task.step is not None, task.stream.undoes
+    return task.stream.target, task.closure is not None, task.stream.undoes
 
 
 def _shard(task: RangeTask) -> tuple[TargetTable, ShardId]:

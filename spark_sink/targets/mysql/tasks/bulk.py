@@ -20,10 +20,8 @@ from shardmerge.spark_sink.rows.folding.row_blocks import (
     Block,
     LinesOf,
 )
-from shardmerge.spark_sink.rows.values.columns import (
-    Cells,
-    Form,
-)
+from shardmerge.spark_sink.rows.values.cells import Cells
+from shardmerge.spark_sink.rows.values.columns import Form
 from shardmerge.spark_sink.rows.values.json_numbers import read_exactly
 from shardmerge.spark_sink.targets.mysql.session import MySqlSession
 

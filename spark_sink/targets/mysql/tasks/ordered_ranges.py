@@ -1,4 +1,4 @@
-"""The tasks of shards whose partitions are applied in step (``planning.ordered_partitions``).
+"""The tasks of shards whose partitions are ordered (``planning.ordered_partitions``).
 
 Theory of operation. One task function has all partitions of a shard. In rounds of bounded size it
 
@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from shardmerge.schemas.model.errors import TargetError
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.spark_sink.kafka.range_reader import OffsetRange
+from shardmerge.spark_sink.kafka.range_records import chunks
 from shardmerge.spark_sink.kafka.shard_demux import open_ranges
 from shardmerge.spark_sink.planning.ranges import (
     RangeResult,
@@ -35,7 +36,7 @@ from shardmerge.spark_sink.rows.folding.row_fold import RowFold
 
 from .bulk import lines_for
 from .connection import TaskConnection
-from .refused_rows import find_refused_in_step
+from .refused_rows import find_refused_ordered
 from .rounds import (
     Lane,
     NotTogether,
@@ -46,7 +47,7 @@ from .rounds import (
 )
 
 
-def apply_in_step(tasks: Sequence[RangeTask], connection: TaskConnection) -> list[RangeResult]:
+def apply_ordered(tasks: Sequence[RangeTask], connection: TaskConnection) -> list[RangeResult]:
     """Apply the ranges of shards, up to what is complete, a gate or a row that cannot be applied.
 
     Args:
@@ -88,7 +89,7 @@ class _Shard:
         lanes = [Lane.of(task) for task in tasks]
         records = []
         for task in tasks:
-            assert task.step is not None
+            assert task.closure is not None
             start, end = task.start_offset, task.end_offset
             stream = task.stream
             records.append(
@@ -96,7 +97,7 @@ class _Shard:
                     stream.shard,
                     start,
                     end,
-                    task.step,
+                    task.closure,
                     connection.rows,
                     kept_from=stream.kept_from,
                 )
@@ -182,7 +183,7 @@ def _refuse(
         for lane, records, fold in zip(shard.lanes, shard.records.lanes, folds, strict=True)
         if fold is not None
     ]
-    found = find_refused_in_step(prefixes, connection)
+    found = find_refused_ordered(prefixes, connection)
     if found is None:
         if isinstance(refused, RefusedRound):
             refused.error.retryable = True
@@ -219,16 +220,16 @@ def _read(shards: Sequence[_Shard], connection: TaskConnection) -> bool:
         for place, records in reading.items()
     ]
     cursor = open_ranges(connection.reader, ranges, connection.rows)
-    while reading:
-        for some in cursor.read():
-            reading[some.partition].extend(some.offsets, some.values)
-        for place, records in list(reading.items()):
-            records.reached = cursor.reached(place)
-            if not cursor.is_reading(place):
-                # Short of its end where a transaction is open: it is read no further now.
-                records.end = records.reached
-                del reading[place]
-            elif is_full(records):
-                cursor.leave(place)
-                del reading[place]
+    full = set()
+    for some, _ in chunks(cursor):
+        place, records = some.partition, reading[some.partition]
+        records.extend(some.offsets, some.values)
+        if is_full(records) and cursor.is_reading(place):
+            full.add(place)
+            cursor.leave(place)
+    for place, records in reading.items():
+        records.reached = cursor.reached(place)
+        if place not in full:
+            # Short of its end where a transaction is open: it is read no further now.
+            records.end = records.reached
     return True

@@ -13,7 +13,7 @@ from shardmerge.schemas.model.errors import (
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.range_reader import OffsetRange
-from shardmerge.spark_sink.kafka.shard_demux import open_ranges
+from shardmerge.spark_sink.kafka.range_records import records_in
 from shardmerge.spark_sink.planning.ranges import RangeTask
 from shardmerge.spark_sink.rows.decoding.row_envelope import (
     DELETE,
@@ -53,12 +53,7 @@ def find_refused(
     error was not a row's: it is returned as it is, to be tried again.
     """
     wanted = OffsetRange(task.topic, task.partition, start, end, task.part)
-    cursor = open_ranges(connection.reader, [wanted], connection.rows)
-    records: list[tuple[int, bytes]] = []
-    while cursor.is_open:
-        for some in cursor.read():
-            both = zip(some.offsets, some.values, strict=True)
-            records += [(offset, value) for offset, value in both if value is not None]
+    records = list(records_in(connection.reader, wanted, connection.rows))
     found = _first(len(records), lambda count: _probe([(task, records[:count])], connection))
     if found is None:
         cause.retryable = True
@@ -68,10 +63,10 @@ def find_refused(
 
 
 Prefix: TypeAlias = tuple[RangeTask, tuple[list[int], list[bytes]], list[SourcePosition]]
-"""Of a partition of a shard in step: task, offsets and values of first records, their places."""
+"""Of a partition of an ordered shard: task, offsets and values of first records, their places."""
 
 
-def find_refused_in_step(
+def find_refused_ordered(
     prefixes: Sequence[Prefix], connection: TaskConnection
 ) -> tuple[Partition, RefusedRow] | None:
     """The first row in binlog order whose prefix the target refuses, by bisection.

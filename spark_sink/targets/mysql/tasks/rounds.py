@@ -8,7 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from shardmerge.schemas.model.errors import TargetError
+from shardmerge.schemas.model.errors import (
+    TargetError,
+    TargetLost,
+)
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.range_reader import OffsetRange
@@ -116,15 +119,16 @@ def commit(rounds: Sequence[Round], connection: TaskConnection) -> None:
     Raises:
         RefusedRow: A value cannot be converted.
         RefusedRound: See there.
-        TargetError: Another writer took over or moved an offset; or the target cannot be written
-            now (``retryable``), or not that many rows at once: the next rounds are smaller.
+        WriterReplaced: Another writer took over or moved an offset.
+        TargetError: The target cannot be written now (``retryable``), or not that many rows at
+            once: the next rounds are smaller.
     """
     rounds = [r for r in rounds if r.next_offset != r.start]
     if not rounds:
         return
     writes = {shard: ShardWrites.of(folds) for shard, folds in _by_shard(rounds).items()}
     batches = [batch for of_shard in writes.values() for batch in of_shard.batches]
-    overwritten: Mapping[ShardId, int] = {}
+    key_collisions: Mapping[ShardId, int] = {}
     session, control = connection.session, connection.control
     task, uncertain = rounds[0].lane.task, False
     reach("rows-read")
@@ -133,10 +137,10 @@ def commit(rounds: Sequence[Round], connection: TaskConnection) -> None:
             with session.transaction():
                 control.fence(task.writer_epoch)
                 if uncertain and control.offset_of(task.place) == rounds[0].next_offset:
-                    _note(rounds, overwritten)
+                    _note(rounds, key_collisions)
                     return
                 grown = iter(connection.write(task.stream.target, batches))
-                overwritten = {shard: w.overwritten(grown) for shard, w in writes.items()}
+                key_collisions = {shard: w.key_collisions(grown) for shard, w in writes.items()}
                 reach("rows-written")
                 control.advance_all(_advance(r) for r in rounds)
                 reach("offsets-moved")
@@ -146,7 +150,7 @@ def commit(rounds: Sequence[Round], connection: TaskConnection) -> None:
                     raise
                 raise RefusedRound(error) from error
             if attempt == _ATTEMPTS or not _repeats(error):
-                if not error.statement or error.retryable:
+                if error.retryable or isinstance(error, TargetLost):
                     raise
                 raise RefusedRound(error) from error
             # COMMIT may have been lost, or only its acknowledgement.
@@ -154,7 +158,7 @@ def commit(rounds: Sequence[Round], connection: TaskConnection) -> None:
             time.sleep(0.05 * attempt)
         else:
             reach("committed")
-            _note(rounds, overwritten)
+            _note(rounds, key_collisions)
             return
 
 
@@ -165,13 +169,13 @@ def _by_shard(rounds: Sequence[Round]) -> dict[ShardId, list[RowFold]]:
     return by_shard
 
 
-def _note(rounds: Sequence[Round], overwritten: Mapping[ShardId, int]) -> None:
-    """Add what is overwritten to the first lane of each shard."""
-    left = dict(overwritten)
+def _note(rounds: Sequence[Round], key_collisions: Mapping[ShardId, int]) -> None:
+    """Add the counts to the first lane of each shard."""
+    left = dict(key_collisions)
     for r in rounds:
         if found := left.pop(r.lane.task.stream.shard, 0):
             result = r.lane.result
-            r.lane.result = replace(result, overwritten=result.overwritten + found)
+            r.lane.result = replace(result, key_collisions=result.key_collisions + found)
 
 
 def _repeats(error: TargetError) -> bool:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.spark_sink.kafka.range_reader import OffsetRange
+from shardmerge.spark_sink.kafka.range_records import chunks
 from shardmerge.spark_sink.kafka.shard_demux import open_ranges
 from shardmerge.spark_sink.planning.ranges import (
     RangeResult,
@@ -88,11 +89,10 @@ def _read(tasks: Sequence[RangeTask], connection: TaskConnection) -> list[Round]
     ]
     sizes = dict.fromkeys(lanes, 0)
     cursor = open_ranges(connection.reader, ranges, connection.rows)
-    while cursor.is_open:
-        for records in cursor.read():
-            sizes[records.partition] += sum(map(len, filter(None, records.values)))
-            if not folds[records.partition].add_all(records.offsets, records.values):
-                cursor.leave(records.partition)
+    for records, size in chunks(cursor):
+        sizes[records.partition] += size
+        if not folds[records.partition].add_all(records.offsets, records.values):
+            cursor.leave(records.partition)
     return [
         Round(
             lane,

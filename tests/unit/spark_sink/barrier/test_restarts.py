@@ -24,11 +24,9 @@ from shardmerge.spark_sink.barrier.restarts import (
     VOID,
     Stage,
 )
-from shardmerge.spark_sink.planning.plan import (
-    SinkState,
-    plan,
-)
+from shardmerge.spark_sink.planning.plan import plan
 from shardmerge.spark_sink.planning.ranges import ShardStream
+from shardmerge.spark_sink.planning.sink_state import SinkState
 from shardmerge.spark_sink.rows.folding.keyless import KeylessBatch
 from shardmerge.spark_sink.rows.folding.row_fold import RowFold
 from tests.unit.spark_sink.decided import A_ROWS, B_ROWS, TARGET, A, B, at, decision, folded, rows
@@ -92,7 +90,7 @@ def test_rows_of_one_place_are_told_apart_by_the_connectors_clock(keyless: bool)
 def test_a_fold_stops_before_the_first_row_of_the_new_snapshot() -> None:
     f = fold(segment(id=INT), stop=PLACE)
     stream = replace(f._stream, stop_began_ms=2_000)
-    f = RowFold(stream, f._bindings)
+    f = RowFold(stream, f._plans._bindings)
     assert f.add_all([0, 1], [read({"id": n}, PLACE, 1_500) for n in (1, 2)])
     assert not f.add(2, read({"id": 3}, PLACE, 2_000))
     assert f.end is not None
@@ -184,7 +182,7 @@ def undoing(stream: ShardStream) -> ShardStream:
 
 def test_every_key_that_came_is_deleted() -> None:
     f = fold(segment(id=INT))
-    f = RowFold(undoing(f._stream), f._bindings)
+    f = RowFold(undoing(f._stream), f._plans._bindings)
     assert f.add_all(
         [0, 1, 2, 3, 4],
         [
@@ -203,7 +201,7 @@ def test_every_key_that_came_is_deleted() -> None:
 
 def test_without_a_key_as_many_rows_go_as_came() -> None:
     f = fold(segment(key="", id=INT))
-    f = RowFold(undoing(f._stream), f._bindings)
+    f = RowFold(undoing(f._stream), f._plans._bindings)
     assert f.add_all([0, 1, 2], [read({"id": n}, at(20), 1_500) for n in (1, 1, 2)])
     (batch,) = f.batches()
     assert isinstance(batch, KeylessBatch)
@@ -213,7 +211,7 @@ def test_without_a_key_as_many_rows_go_as_came() -> None:
 
 def test_without_a_key_what_the_binlog_brought_holds_the_shard() -> None:
     f = fold(segment(key="", id=INT))
-    f = RowFold(undoing(f._stream), f._bindings)
+    f = RowFold(undoing(f._stream), f._plans._bindings)
     assert not f.add(0, row("c", {"id": 1}, at(30)))
     assert f.end is not None
     assert f.end.hold is not None

@@ -1,24 +1,20 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
-from shardmerge.schemas.records.decisions import Binding, Fixup, FixupKind
+from shardmerge.schemas.records.decisions import Binding
 from shardmerge.spark_sink.barrier.applied import Applied
 from shardmerge.spark_sink.barrier.partitions import Partition
+from shardmerge.spark_sink.barrier.row_stops import rows_stops
+from shardmerge.spark_sink.barrier.statement_limits import (
+    limit_of,
+)
 from shardmerge.spark_sink.barrier.statements import (
     Refused,
     StatementState,
     bindings,
-    debt_limit_of,
-    fixup_stops,
     frontier,
-    is_waited_for,
-    limit_of,
     open_statements,
-    rows_gate,
-    rows_stops,
 )
 from tests.unit.spark_sink.decided import (
     A_ROWS,
@@ -115,17 +111,6 @@ def test_a_shard_that_came_later_is_not_waited_for():
     assert _states(target, progress=BEHIND)[key(1)][0] is StatementState.READY
 
 
-def test_a_held_shard_counts_with_the_place_of_its_gate():
-    target = _target(
-        decision(1, A, 10), decision(2, A, 20, hold=True), decision(3, A, 30, hold=True),
-        decision(4, B, 5, SWITCH, releases=(A,)), decision(5, A, 50), decision(6, B, 6, DROP),
-    )  # fmt: skip
-    limits = {v: limit_of(target.shards[A], v) for v in (1, 2, 3, 4, 5, 6)}
-    assert {v: gate.position for v, gate in limits.items() if gate} == {
-        1: at(10), 2: at(20), 3: at(20), 4: at(20), 5: at(50), 6: at(50),
-    }  # fmt: skip
-
-
 def test_a_common_subject_keeps_the_order():
     target = _target(decision(1, A, 10, DROP), decision(2, A, 20, ADD))
     states = _states(target, progress=BEHIND)
@@ -218,24 +203,6 @@ def test_a_change_of_a_shards_rows_waits_for_those_before_its_gate_and_for_nobod
     assert _states(target, progress=standing)[key(2)][0] is StatementState.READY
 
 
-def test_only_the_rows_of_its_shard_wait_for_it():
-    target = _target(decision(1, A, 10), decision(2, B, 20, rows_statement(B)), decision(3, A, 30))
-    assert frontier(target, ()) == 4
-    what = "waits for statement 2.0, which changes its rows"
-    assert rows_stops(target, _open(target)) == {B: (0, what)}
-    assert rows_stops(target, _open(target, {key(2)})) == {}
-
-
-def test_it_stands_where_the_gates_stand_that_its_version_opens():
-    target = _target(
-        decision(1, A, 10), decision(2, A, 20, hold=True), decision(3, A, 30, hold=True),
-        decision(4, B, 5, rows_statement(A), releases=(A,)),
-    )  # fmt: skip
-    assert rows_gate(target.shards[A], 4) == 1
-    what = "waits for statement 4.0, which changes its rows"
-    assert rows_stops(target, _open(target)) == {A: (1, what)}
-
-
 def test_a_change_of_all_rows_is_a_debt_and_nobody_waits_for_it():
     copy, drop = statement(ROWS, "column:a", "column:b"), statement(CONTRACTING, "column:a")
     target = _target(decision(1, A, 10), decision(2, B, 20, copy, drop), decision(3, A, 30))
@@ -246,48 +213,6 @@ def test_a_change_of_all_rows_is_a_debt_and_nobody_waits_for_it():
     assert _states(target)[key(2)][0] is StatementState.READY
     assert frontier(target, ()) == 4
     assert rows_stops(target, _open(target)) == {}
-
-
-@pytest.mark.parametrize("kind", FixupKind)
-def test_a_shard_with_a_fixup_waits_for_the_statements_of_its_decision(kind):
-    """Whatever becomes of the rows before it: nothing of a later one may be lost."""
-    target = _target(
-        decision(1, A, 10),
-        replace(decision(2, B, 20, SWITCH, ADD), fixups=(Fixup(A, kind, ("c",), ""),)),
-        decision(3, A, 30),
-    )
-    # It stands at its last gate before: what precedes that can be what the statement waits for.
-    what = "waits for statement 2.{}, which makes its columns"
-    assert fixup_stops(target, _open(target)) == {A: (0, what.format(0))}
-    assert fixup_stops(target, _open(target, {key(2)})) == {A: (0, what.format(1))}
-    assert fixup_stops(target, _open(target, {key(2), key(2, 1)})) == {}
-
-
-def test_a_shard_with_a_fixup_does_not_wait_for_a_debt():
-    fixup = Fixup(A, FixupKind.SNAPSHOT, ("c",), "")
-    target = _target(decision(1, A, 10), replace(decision(2, B, 20, DROP), fixups=(fixup,)))
-    assert fixup_stops(target, _open(target)) == {}
-
-
-def test_a_debt_waits_for_rows_that_its_own_version_lets_through():
-    opened = decision(3, B, 20, DROP, releases=(A,))
-    target = _target(decision(1, A, 10, hold=True), decision(2, A, 15, hold=True), opened)
-    gates = target.shards[A]
-    assert limit_of(gates, 3) is gates.gates[0]
-    assert debt_limit_of(gates, 3) is gates.gates[1]
-    at_the_hold = rows({A_ROWS: Applied(4, at(12))})
-    state, detail = _states(target, progress=at_the_hold)[key(3)]
-    assert (state, f"before {at(15)}" in detail) == (StatementState.DEBT, True)
-    assert _states(target)[key(3)] == (StatementState.READY, "")
-
-
-def test_a_debt_for_which_these_rows_wait_does_not_wait_for_them():
-    again = statement(EXPANDING, "column:c")
-    opened = decision(2, B, 20, DROP, again, releases=(A,))
-    target = _target(decision(1, A, 10, hold=True), opened)
-    assert is_waited_for(target, key(2), DROP)
-    at_the_hold = rows({A_ROWS: Applied(4, at(12))})
-    assert _states(target, progress=at_the_hold)[key(2)] == (StatementState.READY, "")
 
 
 def test_a_debt_waits_for_a_refused_one_about_the_same_thing():

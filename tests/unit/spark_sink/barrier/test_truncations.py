@@ -69,7 +69,7 @@ class _Cursor:
     def __init__(self, log: _Log, wanted: OffsetRange) -> None:
         self.log, self.wanted, self.is_open = log, wanted, True
 
-    def read(self) -> list[Records]:
+    def read(self, most: int) -> list[Records]:
         self.is_open = False
         offsets = [
             n for n in range(self.wanted.start, self.wanted.end) if self.log.rows[n] is not None

@@ -240,11 +240,13 @@ A_STREAM = Stream("s1.app.a")
 A_BOTH = [Partition("s1.app.a", number) for number in range(2)]
 
 
-def stepping(*, key: str = "id", count: int = 2, applies_in_step: bool = True) -> Intake:
+def stepping(*, key: str = "id", count: int = 2, orders_partitions: bool = True) -> Intake:
     """Of a shard whose topic has so many partitions, each with ten rows that are safe."""
     offsets = Offsets()
     offsets.counts["s1.app.a"] = count
-    intake = Intake(PIPELINE, cast(Any, offsets), cast(Any, None), applies_in_step=applies_in_step)
+    intake = Intake(
+        PIPELINE, cast(Any, offsets), cast(Any, None), orders_partitions=orders_partitions
+    )
     intake.decisions.add(replace(decision(1, A, 10, offset=0), key=tuple(key.split())))
     intake.barriers.tails["s1"].record(0)
     intake.barriers.tails["s1"].reached(10)
@@ -256,56 +258,56 @@ def settled(intake: Intake) -> bool:
     return intake.settle()
 
 
-def test_a_stream_that_needs_it_is_in_step_and_complete_at_the_second_look() -> None:
+def test_a_stream_that_needs_it_is_ordered_and_complete_at_the_second_look() -> None:
     intake = stepping(key="")
     assert settled(intake), "more will be known soon"
-    assert intake.in_step == {A_STREAM: None}
+    assert intake.ordered == {A_STREAM: None}
     assert not settled(intake)
     ends = dict.fromkeys(A_BOTH, 10)
-    assert intake.in_step == {A_STREAM: Closure(ends, ends)}
+    assert intake.ordered == {A_STREAM: Closure(ends, ends)}
 
 
-def test_a_stream_with_a_key_that_orders_its_rows_is_not_in_step() -> None:
+def test_a_stream_with_a_key_that_orders_its_rows_is_not_ordered() -> None:
     intake = stepping()
     assert not settled(intake)
-    assert intake.in_step == {}
+    assert intake.ordered == {}
 
 
-def test_a_stream_of_one_partition_need_not_be_in_step() -> None:
+def test_a_stream_of_one_partition_need_not_be_ordered() -> None:
     intake = stepping(key="", count=1)
     assert not settled(intake)
-    assert intake.in_step == {}
+    assert intake.ordered == {}
 
 
-def test_no_stream_is_in_step_where_the_target_cannot_apply_it_so() -> None:
-    intake = stepping(key="", applies_in_step=False)
+def test_no_stream_is_ordered_where_the_target_cannot_apply_it_so() -> None:
+    intake = stepping(key="", orders_partitions=False)
     assert not settled(intake)
-    assert intake.in_step == {}
+    assert intake.ordered == {}
 
 
-def test_a_stream_whose_unique_values_moved_is_brought_in_step_once() -> None:
+def test_a_stream_whose_unique_values_moved_is_brought_ordered_once() -> None:
     intake = stepping()
     settled(intake)
-    assert intake.bring_in_step(A_STREAM)
+    assert intake.order_partitions(A_STREAM)
     assert settled(intake)
-    assert intake.in_step == {A_STREAM: None}
-    assert not intake.bring_in_step(A_STREAM)
+    assert intake.ordered == {A_STREAM: None}
+    assert not intake.order_partitions(A_STREAM)
     settled(intake)
-    assert intake.in_step[A_STREAM] is not None
+    assert intake.ordered[A_STREAM] is not None
 
 
-def test_only_several_partitions_are_brought_in_step_and_only_where_that_can_be() -> None:
-    for intake in (stepping(count=1), stepping(applies_in_step=False)):
+def test_only_several_partitions_are_brought_ordered_and_only_where_that_can_be() -> None:
+    for intake in (stepping(count=1), stepping(orders_partitions=False)):
         settled(intake)
-        assert not intake.bring_in_step(A_STREAM)
+        assert not intake.order_partitions(A_STREAM)
         settled(intake)
-        assert intake.in_step == {}
+        assert intake.ordered == {}
 
 
-def test_a_stream_that_needs_it_anyway_is_not_brought_in_step() -> None:
+def test_a_stream_that_needs_it_anyway_is_not_brought_ordered() -> None:
     intake = stepping(key="")
     settled(intake)
-    assert not intake.bring_in_step(A_STREAM)
+    assert not intake.order_partitions(A_STREAM)
 
 
 def scan(table: str, status: str = "SUCCEEDED", kind: str = "TABLE_SCAN_COMPLETED") -> bytes:

@@ -13,7 +13,7 @@ from shardmerge.spark_sink.kafka.range_reader import (
     Records,
 )
 from shardmerge.spark_sink.kafka.shard_demux import (
-    DealtCursor,
+    DemuxCursor,
     open_ranges,
 )
 from shardmerge.spark_sink.rows.decoding.row_format import JSON_ROWS
@@ -79,7 +79,7 @@ def part(shard: ShardId, start: int, end: int) -> OffsetRange:
     return OffsetRange(ALL.topic, ALL.number, start, end, shard)
 
 
-def dealt(reader: Reader, *ranges: OffsetRange) -> dict[Partition, list[int]]:
+def demuxed(reader: Reader, *ranges: OffsetRange) -> dict[Partition, list[int]]:
     cursor = open_ranges(cast(Any, reader), ranges, JSON_ROWS)
     found: dict[Partition, list[int]] = {r.place: [] for r in ranges}
     while cursor.is_open:
@@ -100,12 +100,12 @@ LOG: dict[Partition, list[bytes | None]] = {
 
 
 def test_each_shard_gets_its_records_and_a_tombstone_nobody() -> None:
-    assert dealt(Reader(LOG), part(A, 0, 7), part(B, 0, 7)) == {of(A): [0, 5], of(B): [1, 4, 6]}
+    assert demuxed(Reader(LOG), part(A, 0, 7), part(B, 0, 7)) == {of(A): [0, 5], of(B): [1, 4, 6]}
 
 
 def test_ranges_begin_and_end_where_each_shard_says() -> None:
     reader = Reader(LOG)
-    assert dealt(reader, part(A, 1, 6), part(B, 2, 5)) == {of(A): [5], of(B): [4]}
+    assert demuxed(reader, part(A, 1, 6), part(B, 2, 5)) == {of(A): [5], of(B): [4]}
     (whole,) = reader.opened.ranges.values()
     assert (whole.start, whole.end, whole.part) == (1, 6, None)
 
@@ -125,27 +125,27 @@ def test_a_partition_is_given_back_when_no_shard_wants_more_of_it() -> None:
 def test_what_does_not_say_whose_it_is_stands_before_everybody() -> None:
     bad = [b"{", b'{"op": "c"}', b'{"source": {"name": "s1", "db": null, "table": "a"}}', b"7"]
     log: dict[Partition, list[bytes | None]] = {ALL: [record(A), *bad, record(B)]}
-    found = dealt(Reader(log), part(A, 0, 6), part(B, 2, 6))
+    found = demuxed(Reader(log), part(A, 0, 6), part(B, 2, 6))
     assert found == {of(A): [0, 1, 2, 3, 4], of(B): [2, 3, 4, 5]}
 
 
 def test_topics_of_one_shard_are_read_beside_it_and_alone_without_a_detour() -> None:
     logs: dict[Partition, list[bytes | None]] = {**LOG, OWN: [b"x", b"y"]}
     own = OffsetRange(OWN.topic, OWN.number, 0, 2)
-    assert dealt(Reader(logs), part(A, 0, 7), own) == {of(A): [0, 5], OWN: [0, 1]}
+    assert demuxed(Reader(logs), part(A, 0, 7), own) == {of(A): [0, 5], OWN: [0, 1]}
     assert isinstance(open_ranges(cast(Any, Reader(logs)), [own], JSON_ROWS), Base)
     cursor = open_ranges(cast(Any, Reader(logs)), [own, part(A, 0, 7)], JSON_ROWS)
     cursor.leave(OWN)
-    assert isinstance(cursor, DealtCursor) and not cursor.is_reading(OWN)
+    assert isinstance(cursor, DemuxCursor) and not cursor.is_reading(OWN)
 
 
 def test_a_new_shard_begins_where_the_topic_does_by_now() -> None:
-    assert dealt(Reader(LOG, low=2), part(A, 0, 7)) == {of(A): [5]}
+    assert demuxed(Reader(LOG, low=2), part(A, 0, 7)) == {of(A): [5]}
     reader = Reader(LOG, low=2)
-    dealt(reader, part(A, 1, 7))
+    demuxed(reader, part(A, 1, 7))
     assert reader.opened.ranges[ALL].start == 1, "what was not applied and is gone is an error"
 
 
 def test_the_cursors_agree_on_what_they_offer() -> None:
     names = {name for name in dir(RangeCursor) if not name.startswith("_")}
-    assert names == {name for name in dir(DealtCursor) if not name.startswith("_")}
+    assert names == {name for name in dir(DemuxCursor) if not name.startswith("_")}

@@ -18,7 +18,7 @@ from shardmerge.schemas.model.names import (
 from shardmerge.schemas.model.position import BEGINNING
 from shardmerge.schemas.records.progress import FailureProgress, SinkProgress
 from shardmerge.spark_sink.barrier.partitions import Partition
-from shardmerge.spark_sink.driver import loop as driver_module
+from shardmerge.spark_sink.driver import batch_runs
 from shardmerge.spark_sink.driver.loop import Driver
 from shardmerge.spark_sink.kafka.intake import Intake
 from shardmerge.spark_sink.planning.failures import after_batch
@@ -163,7 +163,7 @@ def driver_of(intake: Intake, target: object, published: Published) -> Driver:
 @pytest.fixture
 def sink(monkeypatch: pytest.MonkeyPatch) -> tuple[Driver, Target, Published]:
     """A driver with ten rows to apply, whose target fails."""
-    monkeypatch.setattr(driver_module, "_FAILURE_PAUSE_S", 0.0)
+    monkeypatch.setattr(batch_runs, "FAILURE_PAUSE_S", 0.0)
     intake = Intake(PIPELINE, cast(Any, Offsets()), cast(Any, Tail()))
     target, published = Target(), Published()
     return driver_of(intake, target, published), target, published

@@ -1,4 +1,4 @@
-"""What is known to be complete of streams that are applied in step."""
+"""What is known to be complete of streams that are ordered."""
 
 from __future__ import annotations
 

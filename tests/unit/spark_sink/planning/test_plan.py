@@ -38,16 +38,14 @@ from shardmerge.spark_sink.barrier.statements import (
 from shardmerge.spark_sink.barrier.truncations import Truncation
 from shardmerge.spark_sink.planning.ordered_partitions import (
     Closure,
-    Step,
+    PartitionClosure,
 )
-from shardmerge.spark_sink.planning.plan import (
-    SinkState,
-    plan,
-)
+from shardmerge.spark_sink.planning.plan import plan
 from shardmerge.spark_sink.planning.readings import (
     NEAR,
     share_fairly,
 )
+from shardmerge.spark_sink.planning.sink_state import SinkState
 from tests.unit.spark_sink.decided import (
     A_ROWS,
     B_ROWS,
@@ -389,36 +387,36 @@ A_STREAM = Stream("s1.app.a")
 CLOSURE = Closure({A_ROWS: 6, OTHER: 7}, {A_ROWS: 8, OTHER: 9})
 
 
-def _in_step(closure, applied=None, **more):
+def _ordered(closure, applied=None, **more):
     watermarks = Watermarks(2, {"s1.app.a": 2, "s1.app.b": 1})
     ends = {A_ROWS: 9, OTHER: 9, B_ROWS: 9}
-    state = _state(applied, ends=ends, watermarks=watermarks, in_step={A_STREAM: closure}, **more)
+    state = _state(applied, ends=ends, watermarks=watermarks, ordered={A_STREAM: closure}, **more)
     return plan(KNOWN, state, 100)
 
 
-def test_a_stream_in_step_waits_until_a_closure_is_known():
-    batch = _in_step(None)
+def test_a_ordered_stream_waits_until_a_closure_is_known():
+    batch = _ordered(None)
     assert _ranges(batch) == {B_ROWS: (0, 9)}
 
 
-def test_partitions_in_step_are_one_reading_up_to_their_bounds():
-    batch = _in_step(CLOSURE, {A_ROWS: Applied(2)})
+def test_ordered_partitions_are_one_reading_up_to_their_bounds():
+    batch = _ordered(CLOSURE, {A_ROWS: Applied(2)})
     assert _ranges(batch) == {A_ROWS: (2, 8), OTHER: (0, 9), B_ROWS: (0, 9)}
-    steps = {task.place: task.step for task in batch.tasks}
-    assert steps == {A_ROWS: Step(6, 8), OTHER: Step(7, 9), B_ROWS: None}
+    steps = {task.place: task.closure for task in batch.tasks}
+    assert steps == {A_ROWS: PartitionClosure(6, 8), OTHER: PartitionClosure(7, 9), B_ROWS: None}
     assert {task.place: task.reading for task in batch.tasks} == {A_ROWS: -1, OTHER: -1, B_ROWS: 0}
 
 
-def test_a_shard_s_stream_tells_whether_it_is_in_step():
-    batch = _in_step(CLOSURE)
-    assert {task.place: task.stream.in_step for task in batch.tasks} == {
+def test_a_shard_s_stream_tells_whether_it_is_ordered():
+    batch = _ordered(CLOSURE)
+    assert {task.place: task.stream.ordered for task in batch.tasks} == {
         A_ROWS: True,
         OTHER: True,
         B_ROWS: False,
     }
 
 
-def test_a_partition_in_step_that_stands_at_the_stop_is_left_out():
+def test_a_ordered_partition_that_stands_at_the_stop_is_left_out():
     known = folded(
         decision(1, A, 10, CREATE, snapshot=True),
         decision(2, A, 50, hold=True),
@@ -426,29 +424,29 @@ def test_a_partition_in_step_that_stands_at_the_stop_is_left_out():
     state = _state(
         {A_ROWS: Applied(3, at(50)), OTHER: Applied(4)},
         ends={A_ROWS: 9, OTHER: 9},
-        in_step={A_STREAM: CLOSURE},
+        ordered={A_STREAM: CLOSURE},
     )
     [task] = plan(known, state, 100).tasks
     assert (task.place, task.start_offset, task.end_offset) == (OTHER, 4, 9)
-    assert (task.stream.stop, task.step) == (at(50), Step(7, 9))
+    assert (task.stream.stop, task.closure) == (at(50), PartitionClosure(7, 9))
 
 
-def test_nothing_of_a_stream_in_step_is_planned_where_nothing_is_left_below_the_ends():
-    batch = _in_step(CLOSURE, {A_ROWS: Applied(6), OTHER: Applied(7)})
+def test_nothing_of_a_ordered_stream_is_planned_where_nothing_is_left_below_the_ends():
+    batch = _ordered(CLOSURE, {A_ROWS: Applied(6), OTHER: Applied(7)})
     assert set(_ranges(batch)) == {B_ROWS}
 
 
-def test_a_resting_shard_in_step_is_left_alone():
-    assert set(_ranges(_in_step(CLOSURE, resting={A}))) == {B_ROWS}
+def test_a_resting_ordered_shard_is_left_alone():
+    assert set(_ranges(_ordered(CLOSURE, resting={A}))) == {B_ROWS}
 
 
-def test_no_partition_in_step_is_left_out_of_a_small_batch():
+def test_no_ordered_partition_is_left_out_of_a_small_batch():
     far = Closure({A_ROWS: 90_000, OTHER: 4}, {A_ROWS: 90_000, OTHER: 4})
-    state = _state(ends={A_ROWS: 90_000, OTHER: 9}, in_step={A_STREAM: far})
+    state = _state(ends={A_ROWS: 90_000, OTHER: 9}, ordered={A_STREAM: far})
     assert _ranges(plan(KNOWN, state, 5_000)) == {A_ROWS: (0, 5_000), OTHER: (0, 4)}
 
 
-def test_shards_of_a_shared_topic_are_read_together_where_they_are_in_step():
+def test_shards_of_a_shared_topic_are_read_together_where_they_are_ordered():
     known = Decisions(SHARED)
     for number, shard in enumerate((A, B), 1):
         known.add(decision(number, shard, 10, *[CREATE][: 2 - number], snapshot=True))
@@ -457,12 +455,12 @@ def test_shards_of_a_shared_topic_are_read_together_where_they_are_in_step():
     state = _state(
         ends=dict.fromkeys(parts, 9),
         watermarks=Watermarks(1, {"merged.t": 2}, {}, SHARED),
-        in_step={parts[0].stream: closure, parts[2].stream: None},
+        ordered={parts[0].stream: closure, parts[2].stream: None},
     )
     assert _ranges(plan(known, state, 50)) == dict.fromkeys(parts[:2], (0, 8))
-    both = replace(state, in_step={part.stream: closure for part in parts})
+    both = replace(state, ordered={part.stream: closure for part in parts})
     tasks = plan(known, both, 50).tasks
     assert {task.place for task in tasks} == set(parts)
-    assert {(task.reading, task.step, task.stream.in_step) for task in tasks} == {
-        (-1, Step(6, 8), True)
+    assert {(task.reading, task.closure, task.stream.ordered) for task in tasks} == {
+        (-1, PartitionClosure(6, 8), True)
     }

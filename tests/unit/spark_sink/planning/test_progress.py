@@ -20,16 +20,14 @@ from shardmerge.spark_sink.barrier.decisions import Decisions
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.barrier.statements import Refused
 from shardmerge.spark_sink.barrier.truncations import Truncation
-from shardmerge.spark_sink.planning.plan import (
-    SinkState,
-    plan,
-)
+from shardmerge.spark_sink.planning.plan import plan
 from shardmerge.spark_sink.planning.progress import (
     Standing,
     progress_of,
     since,
 )
 from shardmerge.spark_sink.planning.ranges import RowHold
+from shardmerge.spark_sink.planning.sink_state import SinkState
 from tests.unit.spark_sink.decided import (
     A_ROWS,
     B_ROWS,
@@ -290,5 +288,5 @@ def test_a_shard_whose_rows_are_elsewhere_tells_where():
 
 def test_a_shard_tells_how_many_rows_it_has_overwritten_whether_it_flows_or_not():
     known = folded(decision(1, A, 10), decision(2, B, 10, hold=True), decision(3, C, 10))
-    record = _progress(known, standing=Standing(overwritten={A: 3, B: 4}))
+    record = _progress(known, standing=Standing(key_collisions={A: 3, B: 4}))
     assert [shard.overwritten for shard in record.shards] == [3, 4, 0]

@@ -12,9 +12,9 @@ from shardmerge.spark_sink.barrier.partitions import (
 )
 from shardmerge.spark_sink.planning.readings import (
     NEAR,
-    StepReading,
+    OrderedReading,
+    ordered_readings,
     readings,
-    step_readings,
 )
 
 OWN, WHOLE = Partition("own", 0), Partition("all", 0)
@@ -79,32 +79,32 @@ Ranges = dict[Partition, tuple[int, int]]
 TWO = Partition("own", 1)
 
 
-def in_step(*shards: Ranges) -> dict[int, Ranges]:
+def ordered(*shards: Ranges) -> dict[int, Ranges]:
     """Ranges of shards of the shared topic: number → ranges that are read together."""
-    found = step_readings({next(iter(ranges)).stream: ranges for ranges in shards})
+    found = ordered_readings({next(iter(ranges)).stream: ranges for ranges in shards})
     assert {topic for topic, _ in found} == {Partition("all", -1)}
     return {number: dict(reading.ranges) for (_, number), reading in found.items()}
 
 
-def test_partitions_in_step_share_what_is_read_by_their_sizes() -> None:
-    reading = StepReading({OWN: (0, 30_000), TWO: (70_000, 80_000)})
+def test_ordered_partitions_share_what_is_read_by_their_sizes() -> None:
+    reading = OrderedReading({OWN: (0, 30_000), TWO: (70_000, 80_000)})
     assert reading.size == 40_000
     assert reading.first(20_000) == {OWN: (0, 15_000), TWO: (70_000, 75_000)}
     assert reading.first(40_000) == reading.ranges
 
 
-def test_no_partition_in_step_is_left_out_however_little_is_read() -> None:
-    reading = StepReading({OWN: (0, 1_000_000), TWO: (5, 15), of(1): (0, 2_000)})
+def test_no_ordered_partition_is_left_out_however_little_is_read() -> None:
+    reading = OrderedReading({OWN: (0, 1_000_000), TWO: (5, 15), of(1): (0, 2_000)})
     assert reading.first(1) == {OWN: (0, 1_000), TWO: (5, 15), of(1): (0, 1_000)}
 
 
-def test_offsets_that_shards_in_step_share_count_once() -> None:
-    reading = StepReading({of(1): (0, 100), of(2): (50, 120), of(1, 1): (7, 17)})
+def test_offsets_that_ordered_shards_share_count_once() -> None:
+    reading = OrderedReading({of(1): (0, 100), of(2): (50, 120), of(1, 1): (7, 17)})
     assert reading.size == 120 + 10
 
 
-def test_shards_in_step_are_read_from_their_partition_s_first_offset_on() -> None:
-    reading = StepReading({of(1): (0, 30_000), of(2): (10_000, 40_000), of(3): (19_500, 40_000)})
+def test_ordered_shards_are_read_from_their_partition_s_first_offset_on() -> None:
+    reading = OrderedReading({of(1): (0, 30_000), of(2): (10_000, 40_000), of(3): (19_500, 40_000)})
     assert reading.first(20_000) == {
         of(1): (0, 20_000),
         of(2): (10_000, 20_000),
@@ -112,28 +112,28 @@ def test_shards_in_step_are_read_from_their_partition_s_first_offset_on() -> Non
     }
 
 
-def test_shards_in_step_that_stand_near_each_other_in_all_partitions_are_read_together() -> None:
+def test_ordered_shards_that_stand_near_each_other_in_all_partitions_are_read_together() -> None:
     one: Ranges = {of(1): (0, 90), of(1, 1): (NEAR, NEAR + 9)}
     two: Ranges = {of(2): (NEAR, NEAR + 9), of(2, 1): (0, 50)}
-    assert in_step(one, two) == {-1: one | two}
+    assert ordered(one, two) == {-1: one | two}
 
 
-def test_shards_in_step_that_are_far_apart_in_one_partition_are_different_readings() -> None:
+def test_ordered_shards_that_are_far_apart_in_one_partition_are_different_readings() -> None:
     one: Ranges = {of(1): (0, 90), of(1, 1): (NEAR + 8, NEAR + 9)}
     two: Ranges = {of(2): (0, 90), of(2, 1): (0, 90)}
     three: Ranges = {of(3): (7, 90), of(3, 1): (7, 90)}
-    assert in_step(one, two, three) == {-1: one, -2: two | three}
+    assert ordered(one, two, three) == {-1: one, -2: two | three}
 
 
-def test_a_shard_in_step_without_rows_in_a_partition_is_near_there() -> None:
+def test_a_ordered_shard_without_rows_in_a_partition_is_near_there() -> None:
     one: Ranges = {of(1): (0, 90)}
     two: Ranges = {of(2, 1): (5 * NEAR, 6 * NEAR)}
     three: Ranges = {of(3, 1): (0, 90)}
-    assert in_step(one, two, three) == {-1: one | two, -2: three}
+    assert ordered(one, two, three) == {-1: one | two, -2: three}
 
 
-def test_topics_in_step_are_readings_of_their_own() -> None:
-    found = step_readings({Stream("a"): {OWN: (0, 9)}, Stream("b"): {TWO: (0, 9)}})
+def test_ordered_topics_are_readings_of_their_own() -> None:
+    found = ordered_readings({Stream("a"): {OWN: (0, 9)}, Stream("b"): {TWO: (0, 9)}})
     assert {key: reading.ranges for key, reading in found.items()} == {
         (Partition("a", -1), -1): {OWN: (0, 9)},
         (Partition("b", -1), -1): {TWO: (0, 9)},
@@ -148,14 +148,14 @@ def test_topics_in_step_are_readings_of_their_own() -> None:
     ),
     st.integers(1, 3 * NEAR),
 )
-def test_readings_in_step_keep_a_shard_together_and_lose_no_range(
+def test_ordered_readings_keep_a_shard_together_and_lose_no_range(
     lengths: Ranges, share: int
 ) -> None:
     ranges = {place: (start, start + length) for place, (start, length) in lengths.items()}
     streams: dict[Stream, Ranges] = {}
     for place, of_place in ranges.items():
         streams.setdefault(place.stream, {})[place] = of_place
-    together = step_readings(streams)
+    together = ordered_readings(streams)
     assert sorted(p for r in together.values() for p in r.ranges) == sorted(ranges)
     for stream in streams:
         assert sum(stream in {p.stream for p in r.ranges} for r in together.values()) == 1

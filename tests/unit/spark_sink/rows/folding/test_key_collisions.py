@@ -14,15 +14,13 @@ from shardmerge.spark_sink.barrier.applied import (
     Watermarks,
 )
 from shardmerge.spark_sink.barrier.partitions import Partition
-from shardmerge.spark_sink.planning.plan import (
-    SinkState,
-    plan,
-)
+from shardmerge.spark_sink.planning.plan import plan
+from shardmerge.spark_sink.planning.sink_state import SinkState
 from shardmerge.spark_sink.rows.folding.key_collisions import (
     TELL_S,
-    Overwritten,
+    CollisionCount,
+    KeyCollisions,
     ShardWrites,
-    Told,
 )
 from shardmerge.spark_sink.rows.folding.row_batches import Batch
 from tests.unit.spark_sink.decided import A_ROWS, TARGET, A, B, decision, folded, rows
@@ -42,7 +40,7 @@ def test_what_a_table_lacks_in_growth_was_overwritten(
     growth: int | None, grown: list[int | None], found: int
 ) -> None:
     following = iter([*grown, 77])
-    assert ShardWrites([BATCH] * len(grown), growth).overwritten(following) == found
+    assert ShardWrites([BATCH] * len(grown), growth).key_collisions(following) == found
     assert next(following) == 77, "what comes after is of other shards"
 
 
@@ -57,19 +55,23 @@ def test_the_partitions_of_a_shard_grow_together() -> None:
 
 
 def test_rows_are_summed_up_and_told_now_and_then() -> None:
-    found, progress = Overwritten(), rows()
+    found, progress = KeyCollisions(), rows()
     assert found.due(progress, 0.0) == []
     found.take(TARGET, A, 0, progress)
     assert found.rows == {}
     found.take(TARGET, A, 3, progress)
-    assert found.due(progress, 1.0) == [Told(TARGET, A, 3)]
+    assert found.due(progress, 1.0) == [CollisionCount(TARGET, A, 3)]
     found.take(TARGET, A, 2, progress)
     found.take(TARGET, B, 1, progress)
-    assert found.due(progress, 2.0) == [Told(TARGET, B, 1)]
-    assert found.due(progress, 1.0 + TELL_S) == [Told(TARGET, A, 5)]
+    assert found.due(progress, 2.0) == [CollisionCount(TARGET, B, 1)]
+    assert found.due(progress, 1.0 + TELL_S) == [CollisionCount(TARGET, A, 5)]
     assert found.due(progress, 9 * TELL_S) == [], "nothing came"
     assert found.rows == {A: 5, B: 1}
-    assert Told(TARGET, A, 5).facts == {"target": "merged.t", "shard": "s1/app.a", "rows": 5}
+    assert CollisionCount(TARGET, A, 5).facts == {
+        "target": "merged.t",
+        "shard": "s1/app.a",
+        "rows": 5,
+    }
 
 
 def two_partitions(*reached: int, number: int = 4) -> RowProgress:
@@ -79,19 +81,19 @@ def two_partitions(*reached: int, number: int = 4) -> RowProgress:
 
 
 def test_of_several_partitions_it_counts_when_no_truncate_can_be_left_before_it() -> None:
-    found = Overwritten()
+    found = KeyCollisions()
     found.take(TARGET, A, 3, two_partitions(4, 4))
     found.take(TARGET, A, 1, two_partitions(4, 4))
     found.take(TARGET, A, 2, two_partitions(5, 4, number=5))
     for progress in (two_partitions(4, 4), two_partitions(6), two_partitions(6, 4)):
         assert found.due(progress, 0.0) == []
-    assert found.due(two_partitions(6, 5), 0.0) == [Told(TARGET, A, 4)]
-    assert found.due(two_partitions(6, 6), TELL_S) == [Told(TARGET, A, 6)]
+    assert found.due(two_partitions(6, 5), 0.0) == [CollisionCount(TARGET, A, 4)]
+    assert found.due(two_partitions(6, 6), TELL_S) == [CollisionCount(TARGET, A, 6)]
     assert found.rows == {A: 6}
 
 
 def test_what_an_emptied_shard_had_pending_is_forgotten() -> None:
-    found = Overwritten()
+    found = KeyCollisions()
     found.take(TARGET, A, 3, two_partitions(4, 4))
     found.forget(A)
     found.forget(B)
@@ -114,6 +116,6 @@ def test_a_shard_with_fix_ups_is_read_again() -> None:
 
 
 def test_a_shard_without_a_topic_has_nothing_to_wait_for_but_a_reading() -> None:
-    found, other = Overwritten(), ShardId("s9", "app", "z")
+    found, other = KeyCollisions(), ShardId("s9", "app", "z")
     found.take(TARGET, other, 3, rows())
     assert found.due(rows(), 0.0) == []

@@ -71,13 +71,13 @@ def test_rows_without_a_key_and_without_an_order_hold_their_shard() -> None:
 
 
 def stepped(*segments: Segment) -> RowFold:
-    """Of a partition of several that are applied in step."""
-    stream = ShardStream(SHARD, TargetTable("m", "t"), segments, None, partitions=2, in_step=True)
+    """Of a partition of several that are ordered."""
+    stream = ShardStream(SHARD, TargetTable("m", "t"), segments, None, partitions=2, ordered=True)
     ids = {c.id: c.column.name for s in segments for c in s.columns}
     return RowFold(stream, {id_: Binding(id_, name) for id_, name in ids.items()})
 
 
-def test_rows_without_a_key_are_summed_up_over_partitions_in_step() -> None:
+def test_rows_without_a_key_are_summed_up_over_ordered_partitions() -> None:
     folds = [stepped(segment(key="", id=INT)) for _ in range(3)]
     one, two, three = ({"id": n} for n in (1, 2, 3))
     changes: list[list[tuple[str, object, object]]] = [
@@ -96,7 +96,7 @@ def test_rows_without_a_key_are_summed_up_over_partitions_in_step() -> None:
     assert batch.removed_counts == (2,)
 
 
-def test_partitions_in_step_are_summed_up_segment_by_segment() -> None:
+def test_ordered_partitions_are_summed_up_segment_by_segment() -> None:
     segments = segment(key="", id=INT), segment(at(200), key="", id=INT, v=TEXT)
     folds = [stepped(*segments) for _ in range(3)]
     early, late = {"id": 1}, {"id": 1, "v": None}
@@ -113,7 +113,7 @@ def test_partitions_in_step_are_summed_up_segment_by_segment() -> None:
     assert (rows_of(second.added), second.removed) == ([{"id": "1", "v": None}], None)
 
 
-def test_a_partition_in_step_without_a_row_gives_nothing_to_the_sum() -> None:
+def test_a_ordered_partition_without_a_row_gives_nothing_to_the_sum() -> None:
     empty, other = (stepped(segment(key="", id=INT)) for _ in range(2))
     assert other.add(0, row("c", {"id": 1}, at(100)))
     for folds in ([empty, other], [other, empty]):
@@ -172,7 +172,7 @@ def placed(partition: int = 0, *, steps: bool = False) -> RowFold:
     plain = segment(key="", id=INT)
     whole = replace(plain, columns=(*plain.columns, PLACE), key=("_p",))
     stream = ShardStream(
-        SHARD, TargetTable("m", "t"), (whole,), None, partitions=1 + steps, in_step=steps
+        SHARD, TargetTable("m", "t"), (whole,), None, partitions=1 + steps, ordered=steps
     )
     bindings = {"id#1": Binding("id#1", "id"), "@position": Binding("@position", "_p")}
     return RowFold(stream, bindings, partition=partition)

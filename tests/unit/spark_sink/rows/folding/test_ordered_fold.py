@@ -1,4 +1,4 @@
-"""What is folded of partitions in step: all rows up to one place, and none beyond."""
+"""What is folded of ordered partitions: all rows up to one place, and none beyond."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from shardmerge.schemas.model.position import (
 )
 from shardmerge.schemas.model.types import ColumnType
 from shardmerge.schemas.records.decisions import Binding
-from shardmerge.spark_sink.planning.ordered_partitions import Step
+from shardmerge.spark_sink.planning.ordered_partitions import PartitionClosure
 from shardmerge.spark_sink.planning.ranges import ShardStream
 from shardmerge.spark_sink.rows.decoding.row_envelope import RowRecord
 from shardmerge.spark_sink.rows.decoding.row_format import (
@@ -55,7 +55,7 @@ def lane(
 ) -> LaneRecords:
     """Of records that are read; all are below the closure's end unless something else is told."""
     end = start + len(values)
-    step = Step(end if closed is None else closed, end if bound is None else bound)
+    step = PartitionClosure(end if closed is None else closed, end if bound is None else bound)
     found = LaneRecords(SHARD, start, end, step, rows, kept_from=kept_from)
     found.extend(range(start, end), values)
     found.reached = end
@@ -65,7 +65,7 @@ def lane(
 def fold(
     *lanes: LaneRecords, stop: SourcePosition | None = None, shard: ShardLanes | None = None
 ) -> list[LaneFold | None]:
-    stream = ShardStream(SHARD, TargetTable("m", "t"), (SEGMENT,), stop, 2, in_step=True)
+    stream = ShardStream(SHARD, TargetTable("m", "t"), (SEGMENT,), stop, 2, ordered=True)
     bindings = {"id#1": Binding("id#1", "id")}
 
     def new_fold(number: int) -> RowFold:

@@ -18,10 +18,8 @@ from shardmerge.spark_sink.rows.folding.row_blocks import (
     RefusedRow,
 )
 from shardmerge.spark_sink.rows.folding.row_fold import RowFold
-from shardmerge.spark_sink.rows.values.columns import (
-    Cells,
-    Form,
-)
+from shardmerge.spark_sink.rows.values.cells import Cells
+from shardmerge.spark_sink.rows.values.columns import Form
 from shardmerge.spark_sink.targets.mysql.tasks.bulk import load_lines
 from tests.unit.spark_sink.row_events import (
     INT,

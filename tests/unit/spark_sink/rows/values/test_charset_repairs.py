@@ -5,12 +5,9 @@ from __future__ import annotations
 import pytest
 
 from shardmerge.schemas.model.types import ColumnType
+from shardmerge.spark_sink.rows.values.cells import UnfitValue
 from shardmerge.spark_sink.rows.values.charset_repairs import MISREAD
-from shardmerge.spark_sink.rows.values.columns import (
-    Form,
-    UnfitValue,
-    encoder,
-)
+from shardmerge.spark_sink.rows.values.columns import Form, encoder
 
 
 def text(charset: str) -> ColumnType:

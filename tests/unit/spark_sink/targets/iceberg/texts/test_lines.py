@@ -21,11 +21,8 @@ from shardmerge.spark_sink.planning.ranges import (
 )
 from shardmerge.spark_sink.rows.folding.row_batches import Batch
 from shardmerge.spark_sink.rows.folding.row_blocks import Block
-from shardmerge.spark_sink.rows.values.columns import (
-    Cells,
-    Form,
-    encoder,
-)
+from shardmerge.spark_sink.rows.values.cells import Cells
+from shardmerge.spark_sink.rows.values.columns import Form, encoder
 from shardmerge.spark_sink.targets.iceberg.texts.layout import Field
 from shardmerge.spark_sink.targets.iceberg.texts.lines import (
     Unwritable,

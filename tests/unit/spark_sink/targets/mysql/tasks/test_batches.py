@@ -14,7 +14,7 @@ from shardmerge.schemas.model.names import (
     TargetTable,
 )
 from shardmerge.schemas.model.position import BEGINNING
-from shardmerge.spark_sink.planning.ordered_partitions import Step
+from shardmerge.spark_sink.planning.ordered_partitions import PartitionClosure
 from shardmerge.spark_sink.planning.ranges import (
     RangeResult,
     RangeTask,
@@ -85,7 +85,7 @@ def test_offsets_that_several_shards_moved_over_count_once() -> None:
     assert offsets_moved(results) == 85
 
 
-def in_step(shard: str, target: str = "t", reading: int = -1, topic: str = "all") -> RangeTask:
+def ordered(shard: str, target: str = "t", reading: int = -1, topic: str = "all") -> RangeTask:
     """Of a shard's part of a topic."""
     segment = Segment(BEGINNING, (), ())
     stream = ShardStream(
@@ -94,38 +94,38 @@ def in_step(shard: str, target: str = "t", reading: int = -1, topic: str = "all"
         (segment,),
         None,
         is_part=True,
-        in_step=True,
+        ordered=True,
     )
-    return RangeTask(topic, 0, 0, 1_000, stream, {}, 1, reading, Step(1_000, 1_000))
+    return RangeTask(topic, 0, 0, 1_000, stream, {}, 1, reading, PartitionClosure(1_000, 1_000))
 
 
 def of_partition(number: int, task: RangeTask) -> RangeTask:
     return replace(task, partition=number)
 
 
-def test_what_is_in_step_is_never_parted() -> None:
-    several = [of_partition(n, in_step("a", reading=-1 - n % 2)) for n in range(16)]
+def test_what_is_ordered_is_never_parted() -> None:
+    several = [of_partition(n, ordered("a", reading=-1 - n % 2)) for n in range(16)]
 
     units = units_of([*several, *tasks(9, 9, 9, 9)], writers=2)
 
-    stepped = [unit for unit in units if unit[0].step is not None]
+    stepped = [unit for unit in units if unit[0].closure is not None]
     assert sorted(sorted(t.partition for t in unit) for unit in stepped) == [
         [*range(0, 16, 2)],
         [*range(1, 16, 2)],
     ]
 
 
-def test_what_is_in_step_is_apart_from_the_rest_of_its_topic() -> None:
-    others = [replace(in_step("b"), reading=n, step=None) for n in range(2)]
+def test_what_is_ordered_is_apart_from_the_rest_of_its_topic() -> None:
+    others = [replace(ordered("b"), reading=n, closure=None) for n in range(2)]
 
-    units = units_of([in_step("a"), *others, in_step("c"), *tasks(9_000)], writers=1)
+    units = units_of([ordered("a"), *others, ordered("c"), *tasks(9_000)], writers=1)
 
     names = sorted([t.stream.shard.table for t in unit] for unit in units)
     assert names == [["a", "c"], ["b", "b"], ["t"]]
 
 
-def test_shards_in_step_are_neighbours_in_a_unit_and_so_are_targets() -> None:
-    shards = [in_step(shard, target) for shard, target in ("ax", "by", "cx")]
+def test_ordered_shards_are_neighbours_in_a_unit_and_so_are_targets() -> None:
+    shards = [ordered(shard, target) for shard, target in ("ax", "by", "cx")]
     several = [of_partition(n, task) for n in range(2) for task in shards]
 
     [unit] = units_of(several, writers=8)
@@ -141,7 +141,7 @@ def applied(monkeypatch: pytest.MonkeyPatch, *several: RangeTask) -> list[list[R
 
     def way(*, stepped: bool) -> Any:
         def apply(together: Sequence[RangeTask], connection: object) -> list[RangeResult]:
-            assert {task.step is not None for task in together} == {stepped}
+            assert {task.closure is not None for task in together} == {stepped}
             found.append(list(together))
             return []
 
@@ -149,27 +149,27 @@ def applied(monkeypatch: pytest.MonkeyPatch, *several: RangeTask) -> list[list[R
 
     monkeypatch.setattr(apply_ranges, "kept_connection", nullcontext)
     monkeypatch.setattr(apply_ranges, "apply_together", way(stepped=False))
-    monkeypatch.setattr(apply_ranges, "apply_in_step", way(stepped=True))
+    monkeypatch.setattr(apply_ranges, "apply_ordered", way(stepped=True))
     assert not list(apply_ranges.apply_tasks(several, cast(Any, None)))
     return found
 
 
-def test_all_partitions_in_step_are_applied_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    several = [of_partition(n, in_step(shard)) for shard in "ab" for n in range(3)]
+def test_all_ordered_partitions_are_applied_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    several = [of_partition(n, ordered(shard)) for shard in "ab" for n in range(3)]
     assert applied(monkeypatch, *several) == [several]
 
 
-def test_what_is_in_step_is_applied_apart_from_all_else(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_ordered_is_applied_apart_from_all_else(monkeypatch: pytest.MonkeyPatch) -> None:
     one, two = tasks(5, 5)
-    both = [in_step("a"), of_partition(1, in_step("a"))]
+    both = [ordered("a"), of_partition(1, ordered("a"))]
     found = applied(monkeypatch, one, *both, two)
     assert found == [[one], both, [two]]
 
 
-def test_readings_in_step_of_one_topic_are_applied_one_after_the_other(
+def test_ordered_readings_of_one_topic_are_applied_one_after_the_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    near, far = in_step("a"), in_step("b", reading=-2)
-    other = in_step("c", reading=-2, topic="more")
+    near, far = ordered("a"), ordered("b", reading=-2)
+    other = ordered("c", reading=-2, topic="more")
     elsewhere = of_partition(1, far)
     assert applied(monkeypatch, near, elsewhere, far, other) == [[near], [elsewhere, far, other]]

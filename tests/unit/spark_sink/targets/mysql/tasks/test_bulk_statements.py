@@ -8,10 +8,8 @@ from shardmerge.schemas.model.names import TargetTable
 from shardmerge.spark_sink.rows.folding.keyless import KeylessBatch
 from shardmerge.spark_sink.rows.folding.row_batches import Batch
 from shardmerge.spark_sink.rows.folding.row_blocks import Block
-from shardmerge.spark_sink.rows.values.columns import (
-    Cells,
-    Form,
-)
+from shardmerge.spark_sink.rows.values.cells import Cells
+from shardmerge.spark_sink.rows.values.columns import Form
 from shardmerge.spark_sink.targets.mysql.session import (
     MySqlAddress,
     MySqlSession,

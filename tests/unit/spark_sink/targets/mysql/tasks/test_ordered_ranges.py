@@ -1,4 +1,4 @@
-"""The tasks of shards in step end, whatever a round has room for."""
+"""The tasks of ordered shards end, whatever a round has room for."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from shardmerge.spark_sink.kafka.range_reader import (
     OffsetRange,
     Records,
 )
-from shardmerge.spark_sink.planning.ordered_partitions import Step
+from shardmerge.spark_sink.planning.ordered_partitions import PartitionClosure
 from shardmerge.spark_sink.planning.ranges import (
     RangeTask,
     ShardStream,
 )
 from shardmerge.spark_sink.rows.decoding.row_format import JSON_ROWS
-from shardmerge.spark_sink.targets.mysql.tasks.ordered_ranges import apply_in_step
+from shardmerge.spark_sink.targets.mysql.tasks.ordered_ranges import apply_ordered
 from tests.unit.spark_sink.row_events import SHARD, at, row, segment
 
 SEGMENT = segment(id=ColumnType("varchar", 20))
-STREAM = ShardStream(SHARD, TargetTable("m", "t"), (SEGMENT,), None, 2, in_step=True)
+STREAM = ShardStream(SHARD, TargetTable("m", "t"), (SEGMENT,), None, 2, ordered=True)
 BINDINGS = {"id#1": Binding("id#1", "id")}
 
 
@@ -36,6 +36,10 @@ class Cursor:
         self.logs = logs
         self.open = {r.place: r for r in ranges}
         self.at = {r.place: r.start for r in ranges}
+
+    @property
+    def is_open(self) -> bool:
+        return bool(self.open)
 
     def read(self, most: int = 1) -> list[Records]:
         found = []
@@ -98,9 +102,15 @@ def logs(*places: Iterable[int]) -> list[list[bytes]]:
     return [[row("c", {"id": str(pos)}, at(pos)) for pos in of_lane] for of_lane in places]
 
 
-SHORT = ((range(100, 110), range(200, 240)), ((5, Step(10, 10)), (20, Step(40, 40))))
+SHORT = (
+    (range(100, 110), range(200, 240)),
+    ((5, PartitionClosure(10, 10)), (20, PartitionClosure(40, 40))),
+)
 """Of 10 early rows in lane 0 its share has 5, before 40 late ones in lane 1."""
-BEYOND = ((range(100, 105), range(200, 240)), ((5, Step(5, 5)), (40, Step(0, 40))))
+BEYOND = (
+    (range(100, 105), range(200, 240)),
+    ((5, PartitionClosure(5, 5)), (40, PartitionClosure(0, 40))),
+)
 """A large transaction came between the ends and the watermarks."""
 
 
@@ -108,12 +118,12 @@ BEYOND = ((range(100, 105), range(200, 240)), ((5, Step(5, 5)), (40, Step(0, 40)
     ("places", "ranges"), [SHORT, BEYOND], ids=["another lane is short", "much is beyond the ends"]
 )
 def test_a_task_ends_although_its_lanes_are_full(
-    places: Sequence[range], ranges: Sequence[tuple[int, Step]]
+    places: Sequence[range], ranges: Sequence[tuple[int, PartitionClosure]]
 ) -> None:
     connection = Connection(*logs(*places), round_records=8)
     tasks = [
         RangeTask("t", number, 0, end, STREAM, BINDINGS, 1, -1, step)
         for number, (end, step) in enumerate(ranges)
     ]
-    results = apply_in_step(tasks, cast(Any, connection))
+    results = apply_ordered(tasks, cast(Any, connection))
     assert [r.next_offset for r in results] == [5, 0]

@@ -54,9 +54,9 @@ def connection(monkeypatch: pytest.MonkeyPatch) -> TaskConnection:
     ))  # fmt: skip
     monkeypatch.setattr(found, "write", lambda target, batches: [])
     monkeypatch.setattr(rounds, "_advance", lambda r: None)
-    monkeypatch.setattr(rounds, "_note", lambda of, overwritten: None)
+    monkeypatch.setattr(rounds, "_note", lambda of, key_collisions: None)
     monkeypatch.setattr(time, "sleep", lambda seconds: None)
-    writes = SimpleNamespace(batches=[], overwritten=lambda grown: 0)
+    writes = SimpleNamespace(batches=[], key_collisions=lambda grown: 0)
     monkeypatch.setattr(rounds, "ShardWrites", SimpleNamespace(of=lambda folds: writes))
     return found
 

@@ -36,12 +36,12 @@ class Refusing(Target):
 
 
 def colliding(
-    target: Refusing, *, partitions: int = 2, applies_in_step: bool = True
+    target: Refusing, *, partitions: int = 2, orders_partitions: bool = True
 ) -> tuple[Driver, Published]:
     offsets, published = Offsets(), Published()
     offsets.counts["s1.app.a"] = partitions
     intake = Intake(
-        PIPELINE, cast(Any, offsets), cast(Any, Tail()), applies_in_step=applies_in_step
+        PIPELINE, cast(Any, offsets), cast(Any, Tail()), orders_partitions=orders_partitions
     )
     return driver_of(intake, target, published), published
 
@@ -50,7 +50,7 @@ def held(published: Published) -> bool:
     return "Duplicate entry" in repr(published.records[-1].shards)
 
 
-def test_a_collision_brings_the_partitions_in_step_before_it_holds_the_shard() -> None:
+def test_a_collision_brings_the_ordered_partitions_before_it_holds_the_shard() -> None:
     target = Refusing(collides=True)
     driver, published = colliding(target)
     assert driver.step(0), "there is more to do at once"
@@ -58,21 +58,21 @@ def test_a_collision_brings_the_partitions_in_step_before_it_holds_the_shard() -
     assert driver.step(0), "what is complete is known soon"
     assert len(target.planned) == 1, "and nothing is applied before"
     driver.step(0)
-    assert [task.step is not None for task in target.planned[-1]] == [True, True]
-    assert held(published), "in step it collides with another shard's row"
+    assert [task.closure is not None for task in target.planned[-1]] == [True, True]
+    assert held(published), "ordered, it collides with another shard's row"
     driver.step(0)
     assert len(target.planned) == 2, "it rests"
 
 
 @pytest.mark.parametrize(
-    ("collides", "partitions", "applies_in_step"),
+    ("collides", "partitions", "orders_partitions"),
     [(False, 2, True), (True, 1, True), (True, 2, False)],
 )
-def test_a_shard_is_held_where_partitions_in_step_do_not_help(
-    collides: bool, partitions: int, applies_in_step: bool
+def test_a_shard_is_held_where_ordered_partitions_do_not_help(
+    collides: bool, partitions: int, orders_partitions: bool
 ) -> None:
     driver, published = colliding(
-        Refusing(collides=collides), partitions=partitions, applies_in_step=applies_in_step
+        Refusing(collides=collides), partitions=partitions, orders_partitions=orders_partitions
     )
     driver.step(0)
     assert held(published)

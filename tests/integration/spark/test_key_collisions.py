@@ -48,12 +48,12 @@ class Shards:
         task = of.task(self.segment)
         return replace(task, stream=replace(task.stream, **stream))
 
-    def overwritten(self, *shards: Rig, **stream: Any) -> list[int]:
+    def collisions(self, *shards: Rig, **stream: Any) -> list[int]:
         """Apply what the shards have, in one transaction: what each has overwritten."""
         tasks = [self.task(of, **stream) for of in shards]
         results = apply_together(tasks, self.one.connection)
         assert [result.hold for result in results] == [None] * len(results)
-        return [result.overwritten for result in results]
+        return [result.key_collisions for result in results]
 
     def count(self) -> int:
         return len(self.one.rows("id"))
@@ -86,28 +86,28 @@ def test_rows_over_another_shard_s_are_counted_and_a_shard_s_own_are_not(
 ) -> None:
     one, two, half = shards.one, shards.two, size // 2
     shards.write(one, "r", range(size))
-    assert shards.overwritten(one) == [0]
+    assert shards.collisions(one) == [0]
     assert one.connection.session.can_load
 
     shards.write(two, "c", range(half, half + size))
-    assert shards.overwritten(two) == [half]
+    assert shards.collisions(two) == [half]
     assert shards.count() == size + half
 
     # One's own: changed, deleted, deleted and made again, in one transaction and in two.
     shards.write(one, "u", range(half), "changed")
     shards.write(one, "d", range(half))
     shards.write(one, "c", range(half), "again")
-    assert shards.overwritten(one) == [0]
+    assert shards.collisions(one) == [0]
     shards.write(one, "d", range(half))
-    assert shards.overwritten(one) == [0]
+    assert shards.collisions(one) == [0]
     shards.write(one, "c", range(half), "once more")
-    assert shards.overwritten(one) == [0]
+    assert shards.collisions(one) == [0]
     assert shards.count() == size + half
 
     shards.write(one, "c", range(size, size + half), "over the other's")
     shards.write(two, "u", range(half, half + 2), "changed")
     shards.write(two, "c", range(1, 3), "over the first one's")
-    assert shards.overwritten(one, two) == [half, 2]
+    assert shards.collisions(one, two) == [half, 2]
     assert shards.count() == size + half
 
 
@@ -115,27 +115,27 @@ def test_rows_over_another_shard_s_are_counted_and_a_shard_s_own_are_not(
 def test_two_shards_that_write_the_same_keys_in_one_transaction(shards: Shards, size: int) -> None:
     for of in (shards.one, shards.two):
         shards.write(of, "c", range(size))
-    assert shards.overwritten(shards.one, shards.two) == [0, size]
+    assert shards.collisions(shards.one, shards.two) == [0, size]
     assert shards.count() == size
 
 
 def test_rows_that_are_read_again_are_no_others(shards: Shards) -> None:
     shards.write(shards.one, "c", range(5))
-    assert shards.overwritten(shards.one) == [0]
+    assert shards.collisions(shards.one) == [0]
     shards.write(shards.one, "r", range(7), "read again")
     shards.write(shards.one, "u", range(5), "later")
-    assert shards.overwritten(shards.one, reads_again=True) == [0]
+    assert shards.collisions(shards.one, reads_again=True) == [0]
     assert shards.count() == 7
 
 
 def test_a_row_that_changes_its_key_takes_no_other_s_place(shards: Shards) -> None:
     one = shards.one
     shards.write(one, "c", range(3))
-    assert shards.overwritten(one) == [0]
+    assert shards.collisions(one) == [0]
     # As Debezium tells UPDATE t SET id = id + 1.
     for key in (2, 1, 0):
         one.produce([shards.event(one, "d", key), None, shards.event(one, "c", key + 1, key)])
-    assert shards.overwritten(one) == [0]
+    assert shards.collisions(one) == [0]
     assert [row[0] for row in one.rows()] == [1, 2, 3]
 
 
@@ -143,12 +143,12 @@ def test_rows_that_the_shard_lacks_and_the_target_has_hide_no_row_of_others(
     shards: Shards,
 ) -> None:
     shards.write(shards.two, "c", range(3))
-    assert shards.overwritten(shards.two) == [0]
+    assert shards.collisions(shards.two) == [0]
     shards.write(shards.one, "d", range(10, 13))
     shards.write(shards.one, "u", range(20, 23))
-    assert shards.overwritten(shards.one) == [0]
+    assert shards.collisions(shards.one) == [0]
     shards.write(shards.one, "c", range(3))
-    assert shards.overwritten(shards.one) == [3]
+    assert shards.collisions(shards.one) == [3]
 
 
 @pytest.mark.parametrize("number", [1213, 2013], ids=["a deadlock", "a lost connection"])
@@ -156,7 +156,7 @@ def test_a_transaction_that_is_repeated_counts_once(
     plain: Shards, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     plain.write(plain.one, "c", range(4))
-    plain.overwritten(plain.one)
+    plain.collisions(plain.one)
     plain.write(plain.two, "c", range(4))
     real, failed = ControlStore.advance_all, list[int]()
 
@@ -169,13 +169,13 @@ def test_a_transaction_that_is_repeated_counts_once(
             raise TargetError("again", number=number, statement="x", retryable=True)
 
     monkeypatch.setattr(ControlStore, "advance_all", advance_all)
-    assert plain.overwritten(plain.two) == [4]
+    assert plain.collisions(plain.two) == [4]
     assert failed
 
 
 def test_a_lost_acknowledgement_of_commit_loses_no_count(plain: Shards) -> None:
     plain.write(plain.one, "c", range(4))
-    plain.overwritten(plain.one)
+    plain.collisions(plain.one)
     plain.write(plain.two, "c", range(4))
     real, lost = MySqlSession.execute, list[str]()
 
@@ -189,14 +189,14 @@ def test_a_lost_acknowledgement_of_commit_loses_no_count(plain: Shards) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(MySqlSession, "execute", lose)
-        assert plain.overwritten(plain.two) == [4]
+        assert plain.collisions(plain.two) == [4]
     assert lost
 
 
 def test_probes_for_a_refused_row_count_nothing(rig: Rig) -> None:
     shards = Shards(rig, UNIQUE)
     shards.write(shards.one, "c", range(9))
-    shards.overwritten(shards.one)
+    shards.collisions(shards.one)
     shards.write(shards.two, "c", range(5, 9))
     # The unique key of a row of the first one.
     shards.two.produce([shards.event(shards.two, "c", 50, 1), shards.event(shards.two, "c", 6, 60)])
@@ -207,20 +207,20 @@ def test_probes_for_a_refused_row_count_nothing(rig: Rig) -> None:
     )
 
     assert two.hold is not None and "Duplicate" in two.hold.reason
-    assert (one.overwritten, two.overwritten, two.rows) == (0, 4, 4)
+    assert (one.key_collisions, two.key_collisions, two.rows) == (0, 4, 4)
     [held] = apply_together([shards.task(shards.two)], shards.one.connection)
-    assert held.hold == two.hold and held.overwritten == 0
+    assert held.hold == two.hold and held.key_collisions == 0
 
 
 def test_rounds_of_a_task_add_up(rig: Rig) -> None:
     shards = Shards(rig, PLAIN)
     shards.write(shards.one, "c", range(10))
-    shards.overwritten(shards.one)
+    shards.collisions(shards.one)
     shards.write(shards.two, "c", range(10))
     connection = type(rig.connection)(replace(rig.config, round_records=3))
     with closing(connection):
         [result] = apply_together([shards.task(shards.two)], connection)
-    assert (result.overwritten, result.written) == (10, 10)
+    assert (result.key_collisions, result.written) == (10, 10)
 
 
 def test_the_sink_warns_of_them_by_shard(
@@ -261,11 +261,11 @@ def test_rows_before_a_truncate_that_was_not_met_yet_are_no_others(stack: LocalS
         seen = []
 
         def emptied() -> bool:
-            seen.append(bool(driver._overwritten._pending))
+            seen.append(bool(driver._rows.collisions._pending))
             return line.content() == [(1, 3)]
 
         until(driver, emptied)
         rest(driver)
         assert any(seen), "the row behind it was applied first"
-        assert driver._overwritten.rows == {}
-        assert driver._overwritten._pending == {}
+        assert driver._rows.collisions.rows == {}
+        assert driver._rows.collisions._pending == {}

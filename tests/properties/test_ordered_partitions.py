@@ -1,4 +1,4 @@
-"""Partitions in step: what is committed is a prefix of what the source has emitted.
+"""Ordered partitions: what is committed is a prefix of what the source has emitted.
 
 A toy connector emits one shard's rows to several partitions, transaction by transaction. Records
 are acknowledged, transactions end and markers land at moments of their own in each partition. The
@@ -17,18 +17,18 @@ from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.model.types import ColumnType
 from shardmerge.schemas.records.decisions import Binding
 from shardmerge.spark_sink.barrier.applied import Watermarks
-from shardmerge.spark_sink.barrier.collation_keys import is_loose
+from shardmerge.spark_sink.barrier.collation_keys import is_collation_key
 from shardmerge.spark_sink.barrier.partitions import (
     Partition,
     Stream,
 )
 from shardmerge.spark_sink.planning.ordered_partitions import (
     Closures,
-    Step,
+    PartitionClosure,
     closed_ranges,
 )
 from shardmerge.spark_sink.planning.ranges import ShardStream
-from shardmerge.spark_sink.planning.readings import step_readings
+from shardmerge.spark_sink.planning.readings import ordered_readings
 from shardmerge.spark_sink.rows.decoding.row_format import JSON_ROWS
 from shardmerge.spark_sink.rows.folding.ordered_fold import (
     LaneFold,
@@ -164,7 +164,7 @@ class Sink:
         if not ranges or self.is_held:
             return False
         assert closure is not None
-        (reading,) = step_readings({STREAM: ranges}).values()
+        (reading,) = ordered_readings({STREAM: ranges}).values()
         first = reading.first(self.batch)
         assert first.keys() == ranges.keys()
         lanes, partitions = [], list(first)
@@ -172,7 +172,7 @@ class Sink:
             assert end <= self.safe[p], "what is to be read is readable, and decided"
             # Smaller than what a plan gives, and never without a record or a marker.
             shorter = min(end, start + self.world.draw(st.integers(1, 20)))
-            step = Step(closure.ends[p], closure.bounds[p])
+            step = PartitionClosure(closure.ends[p], closure.bounds[p])
             lanes.append(LaneRecords(SHARD, start, shorter, step, JSON_ROWS))
         shard, moved = ShardLanes(lanes), False
         while True:
@@ -217,7 +217,7 @@ class Sink:
 
 
 def _fold() -> RowFold:
-    stream = ShardStream(SHARD, TargetTable("m", "t"), (SEGMENT,), None, in_step=True)
+    stream = ShardStream(SHARD, TargetTable("m", "t"), (SEGMENT,), None, ordered=True)
     return RowFold(stream, {"id#1": Binding("id#1", "id")})
 
 
@@ -245,6 +245,6 @@ def test_every_commit_is_a_prefix_of_what_was_emitted_and_all_of_it_comes(
     }
 
 
-def test_the_key_of_the_toy_is_loose() -> None:
+def test_the_key_of_the_toy_is_a_collation_key() -> None:
     (column,) = SEGMENT.columns
-    assert is_loose(column.column.type)
+    assert is_collation_key(column.column.type)

@@ -72,7 +72,7 @@ def histories(draw: st.DrawFn, *, shared: bool) -> list[tuple[int, Events]]:
     return found
 
 
-def overwritten(history: list[tuple[int, Events]], table: Table) -> int:
+def collisions(history: list[tuple[int, Events]], table: Table) -> int:
     """What is counted; each transaction's events come in two partitions, by key."""
     total = pos = 0
     for shard, events in history:
@@ -82,17 +82,17 @@ def overwritten(history: list[tuple[int, Events]], table: Table) -> int:
             assert folds[key // 2 % 2].add(pos, row(op, {"id": key}, at(pos)))
         writes = ShardWrites.of(folds)
         grown = [table.write(shard, b) for b in writes.batches if isinstance(b, Batch)]
-        total += writes.overwritten(iter(grown))
+        total += writes.key_collisions(iter(grown))
     return total
 
 
 @given(histories(shared=False))
 def test_shards_with_keys_of_their_own_overwrite_nothing(history: list[tuple[int, Events]]) -> None:
-    assert overwritten(history, Table()) == 0
+    assert collisions(history, Table()) == 0
 
 
 @given(histories(shared=True))
 def test_never_more_is_counted_than_rows_were_lost(history: list[tuple[int, Events]]) -> None:
     table = Table()
-    found = overwritten(history, table)
+    found = collisions(history, table)
     assert found <= table.lost

@@ -1,4 +1,4 @@
-"""Partitions in step, with a real broker and a real target: one place of the binlog a commit."""
+"""Ordered partitions, with a real broker and a real target: one place of the binlog a commit."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.records.decisions import Binding
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.offsets import OffsetReader
-from shardmerge.spark_sink.planning.ordered_partitions import Step
+from shardmerge.spark_sink.planning.ordered_partitions import PartitionClosure
 from shardmerge.spark_sink.planning.ranges import (
     RangeResult,
     RangeTask,
@@ -27,7 +27,7 @@ from shardmerge.spark_sink.planning.ranges import (
     ShardStream,
 )
 from shardmerge.spark_sink.targets.mysql.tasks.connection import TaskConnection
-from shardmerge.spark_sink.targets.mysql.tasks.ordered_ranges import apply_in_step
+from shardmerge.spark_sink.targets.mysql.tasks.ordered_ranges import apply_ordered
 
 from .rig import FILE, Rig
 
@@ -42,7 +42,7 @@ class Shard:
 
     def __init__(self, rig: Rig) -> None:
         self.rig = rig
-        self.topic = f"{rig.topic}_in_step"
+        self.topic = f"{rig.topic}_ordered"
         self.places = itertools.count(1_000, 10)
         servers = rig.stack.bootstrap_servers
         admin = AdminClient({"bootstrap.servers": servers})
@@ -86,14 +86,14 @@ class Shard:
         applied = self.rig.control.offsets()
         bindings = {c.id: Binding(c.id, c.column.name) for s in segments for c in s.columns}
         stream = ShardStream(
-            self.rig.shard, self.rig.target, tuple(segments), None, COUNT, in_step=True
+            self.rig.shard, self.rig.target, tuple(segments), None, COUNT, ordered=True
         )
         found = []
         for number, end in enumerate(ends):
             start = applied.get(Partition(self.topic, number), 0)
             if start < end:
                 upto = end if most is None else min(end, start + most)
-                step, epoch = Step(end, end), self.rig.epoch
+                step, epoch = PartitionClosure(end, end), self.rig.epoch
                 found.append(
                     RangeTask(self.topic, number, start, upto, stream, bindings, epoch, -1, step)
                 )
@@ -105,7 +105,7 @@ class Shard:
         """Apply everything, batch by batch; the results of the last one."""
         ends, results = self.ends(), []
         while tasks := self.tasks(segments, ends, most):
-            results = apply_in_step(tasks, connection or self.rig.connection)
+            results = apply_ordered(tasks, connection or self.rig.connection)
             if any(r.hold for r in results):
                 break
             assert any(r.next_offset > r.start_offset for r in results)
@@ -293,7 +293,7 @@ def test_partitions_wait_for_what_is_not_read_of_another_one(rig: Rig, shard: Sh
     tasks = shard.tasks([segment], shard.ends())
     short = [t if t.partition else replace(t, end_offset=10) for t in tasks]
 
-    results = apply_in_step(short, rig.connection)
+    results = apply_ordered(short, rig.connection)
 
     values = sorted(row[2] for row in rig.rows())
     assert values == list(range(len(values))), "no row is missing before another one"

@@ -1,0 +1,165 @@
+"""The gates of a shard: where decisions stand in the stream of its rows. Pure."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass, field, replace
+
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.model.origin import origin_part
+from shardmerge.schemas.model.position import SourcePosition
+from shardmerge.schemas.model.shard_columns import ShardColumn
+from shardmerge.schemas.records.decisions import Outcome, Release
+
+from .collation_keys import is_collation_key
+
+_NEVER = 1 << 62
+"""The effective version of a held gate, for ordering."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Where a decision stands in its shard's row stream.
+
+    Attributes:
+        version: Of the decision.
+        position: Rows from here on (inclusive) lie behind the gate.
+        outcome, columns, key, live, reason, hint, renewed: Of the decision.
+        seen: How many decisions the fold had shown when it showed this one, itself included: a
+            reading made when ``seen`` or more were shown was made after this decision was seen.
+        released_by: Version that opened a held gate; None while it is held, and for every other
+            gate.
+        left_out: Identities of columns whose values behind a held gate do not count: of its
+            release.
+        passed_over: Whether the rows behind a held gate do not count at all: its shard was taken
+            out while it was held.
+        began_ms: Of a gate at which a snapshot begins, by whose rows those of before go: when
+            the connector began it, by its clock; 0 at every other gate.
+        reloads: Whether a decision says that what the target has of the shard's rows before the
+            gate goes (``Decision.reloads``).
+    """
+
+    version: int
+    position: SourcePosition
+    outcome: Outcome
+    columns: tuple[ShardColumn, ...]
+    key: tuple[str, ...]
+    live: bool
+    seen: int
+    reason: str = ""
+    hint: str = ""
+    renewed: tuple[str, ...] = ()
+    released_by: int | None = None
+    left_out: tuple[str, ...] = ()
+    passed_over: bool = False
+    began_ms: int = 0
+    reloads: bool = False
+
+    @property
+    def begins_anew(self) -> bool:
+        """Whether the rows before the gate go."""
+        return self.reloads or self.began_ms > 0
+
+    @property
+    def effective_version(self) -> int | None:
+        """The version that the target must have reached for rows to pass; None while held."""
+        return self.released_by if self.outcome is Outcome.HOLD else self.version
+
+
+@dataclass(slots=True)
+class ShardGates:
+    """The gates of one shard in one target, in position order, which is version order too.
+
+    Attributes:
+        key_changes: Indices of the gates behind which rows have other message keys than before: the
+            primary key's columns have other names or types. So they can be in another partition
+            than earlier rows of the same key, and nothing orders the two but the gate.
+        restarts: Indices of the gates whose rows of before go: a snapshot that began again
+            describes the shard anew there, or a decision reloads it (``restarts``).
+        needs_order: Whether rows that have to keep their order can be in several partitions: at any
+            gate there is no primary key, or a collation key (``collation_keys``).
+    """
+
+    shard: ShardId
+    gates: list[Gate] = field(default_factory=list)
+    key_changes: list[int] = field(default_factory=list)
+    restarts: list[int] = field(default_factory=list)
+    needs_order: bool = False
+    _versions: list[int] = field(default_factory=list)
+    _reached: list[int] = field(default_factory=list)  # greatest effective version so far
+    _key: tuple[object, ...] | None = None
+
+    def append(self, gate: Gate) -> None:
+        """Add the gate of the shard's next decision."""
+        if gate.begins_anew:
+            self.restarts.append(len(self.gates))
+        if gate.live and not gate.reloads:
+            key = _key_columns(gate)
+            if self.gates and (key is None or key != self._key):
+                self.key_changes.append(len(self.gates))
+            self._key = key
+            self.needs_order |= _needs_order(gate)
+        self.gates.append(gate)
+        self._versions.append(gate.version)
+        self._reach(gate)
+
+    @property
+    def ids_by_name(self) -> dict[str, str]:
+        """The names of its columns behind its last gate → their identities."""
+        return {item.column.name: item.id for item in self.gates[-1].columns}
+
+    @property
+    def first_held(self) -> Gate | None:
+        """The first gate that is held and not opened; None when there is none."""
+        index = self.first_blocked(_NEVER)
+        return self.gates[index] if index < len(self.gates) else None
+
+    def upto(self, version: int) -> int:
+        """How many of the gates have a version of at most ``version``."""
+        return bisect_right(self._versions, version)
+
+    def first_blocked(self, version: int) -> int:
+        """Index of the first gate that may not be passed before ``version`` is reached.
+
+        That is the first one that is held or whose effective version is at least ``version``;
+        the number of gates when there is none. Thousands of gates cost a binary search.
+        """
+        return min(bisect_left(self._reached, version), len(self.gates))
+
+    def release(self, version: int, release: Release, *, passed_over: bool = False) -> None:
+        """Open held gates, as of ``version``; see ``Gate.passed_over``."""
+        first = bisect_left(self._reached, _NEVER)
+        for index in range(first, len(self.gates)):
+            gate = self.gates[index]
+            if gate.version > release.through:
+                break
+            if gate.outcome is Outcome.HOLD and gate.released_by is None:
+                self.gates[index] = replace(
+                    gate,
+                    released_by=version,
+                    left_out=release.left_out,
+                    passed_over=passed_over,
+                )
+        del self._reached[first:]
+        for gate in self.gates[first:]:
+            self._reach(gate)
+
+    def _reach(self, gate: Gate) -> None:
+        effective = gate.effective_version
+        reached = _NEVER if effective is None else effective
+        self._reached.append(max(reached, self._reached[-1]) if self._reached else reached)
+
+
+def _key_columns(gate: Gate) -> tuple[object, ...] | None:
+    """The columns that message keys are made of; None when they are not known."""
+    if not gate.columns:
+        return None
+    columns = {item.column.name: item.column for item in gate.columns}
+    return tuple((name, columns[name].type) for name in gate.key)
+
+
+def _needs_order(gate: Gate) -> bool:
+    if not gate.columns:
+        return False
+    key = [c for c in gate.columns if c.column.name in gate.key and origin_part(c.id) is None]
+    return not key or any(is_collation_key(c.column.type) for c in key)

@@ -1,0 +1,91 @@
+"""How far the rows of all shards are applied, as the driver knows it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from shardmerge.schemas.model.names import (
+    ShardId,
+    TargetTable,
+)
+from shardmerge.spark_sink.barrier.applied import (
+    Applied,
+    CatchUp,
+    RowProgress,
+)
+from shardmerge.spark_sink.barrier.partitions import Partition
+from shardmerge.spark_sink.kafka.intake import Intake
+from shardmerge.spark_sink.planning.ranges import (
+    Advance,
+    RangeResult,
+)
+from shardmerge.spark_sink.rows.folding.key_collisions import KeyCollisions
+from shardmerge.spark_sink.targets.interface import WriterState
+
+
+class AppliedRows:
+    """Keeps what is stored in the target, and what the batches since have told.
+
+    Args:
+        intake: Tells where the row partitions end.
+        control: Stores the offsets; nothing else moves them beside the batches.
+        epoch: Of this writer.
+
+    Attributes:
+        counts: Target → row events applied to it.
+        collisions: Rows that were written over others, by shard.
+    """
+
+    def __init__(self, intake: Intake, control: WriterState, epoch: int) -> None:
+        self._intake = intake
+        self._control = control
+        self._epoch = epoch
+        self._applied: dict[Partition, Applied] = {}
+        self._catch_up = CatchUp()
+        self.counts: dict[TargetTable, int] = {}
+        self.collisions = KeyCollisions()
+
+    def load(self) -> None:
+        """Take what is committed in the target; raises ``TargetError``."""
+        for partition, offset in self._control.offsets().items():
+            known = self._applied.get(partition)
+            if known is None or known.offset != offset:
+                self._applied[partition] = Applied(offset)
+                if known is not None and offset < known.offset:
+                    self._catch_up.forget(partition)
+        self.counts = self._control.rows()
+
+    @property
+    def progress(self) -> RowProgress:
+        """How far rows are applied, by the latest reading of their ends; it changes with this."""
+        intake = self._intake
+        return RowProgress(self._applied, intake.watermarks, self._catch_up.caught_up, intake.scans)
+
+    def look(self) -> None:
+        """Take the latest reading of the partitions' ends."""
+        self._catch_up.look(self._intake.partitions, self._intake.watermarks, self._applied)
+
+    def take(self, result: RangeResult) -> tuple[TargetTable, ShardId]:
+        """Take what a task committed; returns whose rows they were."""
+        partition = result.place
+        self._applied[partition] = Applied(result.next_offset, result.next_position)
+        [(target, shard)] = self._intake.decisions.streams[partition.stream]
+        self.counts[target] = self.counts.get(target, 0) + result.rows
+        self.collisions.take(target, shard, result.key_collisions, self.progress)
+        if result.next_offset < result.start_offset:
+            self._catch_up.forget(partition)
+        return target, shard
+
+    def move(self, moves: Sequence[Advance]) -> None:
+        """Let partitions go on at other offsets, in one transaction.
+
+        Raises:
+            WriterReplaced: Another writer took over.
+            TargetError: The target cannot be written now (``retryable``).
+        """
+        if moves:
+            self._control.move(self._epoch, moves)
+        for move in moves:
+            self._applied[move.place] = Applied(move.next_offset)
+            if move.next_offset < move.start_offset:
+                self._catch_up.forget(move.place)

@@ -1,0 +1,104 @@
+"""Tells the world how the targets stand: progress records, and warnings in the log."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable
+
+from shardmerge.schemas.model.names import TargetTable
+from shardmerge.spark_sink.kafka.intake import Intake
+from shardmerge.spark_sink.kafka.publisher import ProgressPublisher
+from shardmerge.spark_sink.planning.failures import Failing
+from shardmerge.spark_sink.planning.plan import TargetPlan
+from shardmerge.spark_sink.planning.progress import (
+    Standing,
+    progress_of,
+)
+from shardmerge.spark_sink.rows.folding.key_collisions import HINT
+from shardmerge.spark_sink.targets.interface import StatementJournal
+
+from .applied_rows import AppliedRows
+from .shard_holds import ShardHolds
+from .shard_removals import ShardRemovals
+from .statement_runs import StatementRunner
+
+log = logging.getLogger(__name__)
+
+_STAGE_S = 2.0
+"""How often the target is asked about a statement that runs long."""
+
+
+class ProgressReports:
+    """Makes the records out of what the driver's other parts know.
+
+    Args:
+        publisher: Writes the records.
+        journal: Is asked about the statements that run.
+        intake, rows, holds, removals, statements: What they tell of.
+    """
+
+    def __init__(
+        self,
+        publisher: ProgressPublisher,
+        journal: StatementJournal,
+        *,
+        intake: Intake,
+        rows: AppliedRows,
+        holds: ShardHolds,
+        removals: ShardRemovals,
+        statements: StatementRunner,
+    ) -> None:
+        self._publisher = publisher
+        self._journal = journal
+        self._intake = intake
+        self._rows = rows
+        self._holds = holds
+        self._removals = removals
+        self._statements = statements
+        self._stages: dict[TargetTable, tuple[float, str]] = {}
+
+    def publish(self, targets: Iterable[TargetPlan], failing: Failing) -> None:
+        """Publish what is due of each target, and warn of rows that were written over others.
+
+        Args:
+            targets: As they were planned last.
+            failing: Which of them fail, and why.
+
+        Raises:
+            TargetError: The target does not say what it executes.
+        """
+        holds = self._holds.by_shard()
+        missing = {source: str(what) for source, what in self._intake.barriers.missing.items()}
+        rows, unreadable = self._rows.progress, self._intake.unreadable
+        for due in self._rows.collisions.due(rows, time.monotonic()):
+            log.warning("rows overwritten", extra={**due.facts, "hint": HINT})
+        for target in targets:
+            name = target.target
+            if self._publisher.is_due(name):
+                standing = Standing(
+                    holds,
+                    missing,
+                    unreadable,
+                    self._stage(name),
+                    is_busy=name in self._statements.busy,
+                    truncations=self._removals.truncations,
+                    failure=failing.get(name),
+                    key_collisions=self._rows.collisions.rows,
+                )
+                count = self._rows.counts.get(name, 0)
+                self._publisher.offer(
+                    progress_of(self._intake.decisions, target, rows, standing, count)
+                )
+
+    def _stage(self, target: TargetTable) -> str:
+        """What the target says of the statement that runs on it, asked for now and then."""
+        now = time.monotonic()
+        if target not in self._statements.busy:
+            self._stages.pop(target, None)
+            return ""
+        asked_at, stage = self._stages.setdefault(target, (now, ""))
+        if now - asked_at >= _STAGE_S:
+            stage = self._journal.stage(target)
+            self._stages[target] = now, stage
+        return stage

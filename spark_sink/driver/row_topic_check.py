@@ -1,0 +1,75 @@
+"""Makes sure that every row topic is the one that the stored offsets are of."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+
+from shardmerge.schemas.model.errors import StackError
+from shardmerge.spark_sink.kafka.intake import Intake
+from shardmerge.spark_sink.kafka.row_topics import (
+    RowTopic,
+    changed,
+    gone,
+    gone_error,
+    live_topics,
+)
+from shardmerge.spark_sink.targets.interface import WriterState
+
+GONE_S = 5.0
+"""How long Kafka must lack a topic before the sink ends: a broker may learn of one late."""
+
+
+class RowTopicCheck:
+    """Compares the row topics that are there with those that the target has stored.
+
+    Args:
+        intake: Tells which topics are there.
+        control: Stores what they are.
+        epoch: Of this writer.
+        clock: Monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        intake: Intake,
+        control: WriterState,
+        epoch: int,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._intake = intake
+        self._control = control
+        self._epoch = epoch
+        self._clock = clock
+        self._stored: dict[str, RowTopic] = {}
+        self._compared: Mapping[str, RowTopic] | None = None
+        self._gone_since: dict[str, float] = {}
+
+    def load(self) -> None:
+        """Take what the target has stored; raises ``TargetError``."""
+        self._stored = dict(self._control.row_topics())
+
+    def compare(self) -> None:
+        """Compare the topics, when the list of them is a new one; store those that are new.
+
+        Raises:
+            ContractError: One is another topic than before.
+            StackError: One is gone, for a moment until now: nothing is done without it.
+            TargetError: The target does not answer, or another writer took over.
+        """
+        there = self._intake.row_topics
+        if there is self._compared:
+            return
+        live = live_topics(self._intake.decisions) & self._intake.watermarks.partitions.keys()
+        if new := changed(self._stored, there, live):
+            # Before the first offset of theirs is stored.
+            self._control.keep_row_topics(self._epoch, new)
+            self._stored |= new
+        now, lacking = self._clock(), gone(self._stored, there, live)
+        self._gone_since = {name: self._gone_since.get(name, now) for name in lacking}
+        for name, since in self._gone_since.items():
+            if now - since >= GONE_S:
+                raise gone_error(name, self._stored[name])
+        if lacking:
+            raise StackError(f"row topic {min(lacking)} is gone", hint="it is looked for again")
+        self._compared = there

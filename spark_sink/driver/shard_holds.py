@@ -1,0 +1,65 @@
+"""The shards that stand at a row which cannot be applied, until it is tried again."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.model.position import SourcePosition
+from shardmerge.spark_sink.barrier.partitions import Partition
+from shardmerge.spark_sink.planning.ranges import RowHold
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    hold: RowHold
+    retry_at: float
+
+
+class ShardHolds:
+    """What holds shards, by the partition whose row it is. Kept in memory only: a try finds it.
+
+    Args:
+        retry_s: Seconds after which a held row is tried again.
+        clock: Monotonic seconds.
+    """
+
+    def __init__(self, retry_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._retry_s = retry_s
+        self._clock = clock
+        self._held: dict[Partition, _Held] = {}
+
+    def hold(self, partition: Partition, hold: RowHold) -> None:
+        """Hold a shard; the log tells of it unless it was held for the same before."""
+        before = self._held.get(partition)
+        self._held[partition] = _Held(hold, self._clock() + self._retry_s)
+        if before is None or before.hold != hold:
+            log.error(
+                "shard held",
+                extra={
+                    "shard": str(hold.shard),
+                    "position": str(hold.position),
+                    "offset": hold.offset,
+                    "reason": hold.reason,
+                    "hint": hold.hint,
+                },
+            )
+
+    def release(self, partitions: Iterable[Partition]) -> None:
+        """Nothing holds the rows of these partitions any more."""
+        for partition in partitions:
+            self._held.pop(partition, None)
+
+    def resting(self) -> dict[ShardId, SourcePosition]:
+        """The shards whose row is not tried again yet → where it stands."""
+        now = self._clock()
+        return {h.hold.shard: h.hold.position for h in self._held.values() if now < h.retry_at}
+
+    def by_shard(self) -> dict[ShardId, RowHold]:
+        """What holds each shard that is held, whether it rests or not."""
+        return {held.hold.shard: held.hold for held in self._held.values()}

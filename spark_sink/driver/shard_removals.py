@@ -1,0 +1,210 @@
+"""Takes the rows of shards out of the target: after a TRUNCATE, and where a snapshot began again.
+
+Both run beside the driver's loop, and both end in one of two ways. The rows are gone and the shard
+goes on behind the event; or the target refuses, and the shard is held at the event until it is
+tried again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from shardmerge.schemas.model.errors import (
+    TargetError,
+    TargetLost,
+)
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.spark_sink.barrier.decisions import StatementKey
+from shardmerge.spark_sink.barrier.restarts import Restart
+from shardmerge.spark_sink.barrier.statements import bindings
+from shardmerge.spark_sink.barrier.truncations import (
+    UNKNOWN_ROWS,
+    UNKNOWN_ROWS_HINT,
+    Truncation,
+    emptying,
+)
+from shardmerge.spark_sink.kafka.intake import Intake
+from shardmerge.spark_sink.kafka.range_reader import RowReader
+from shardmerge.spark_sink.kafka.rewind import moves_behind
+from shardmerge.spark_sink.planning.plan import BatchPlan
+from shardmerge.spark_sink.planning.ranges import (
+    Advance,
+    RowHold,
+)
+from shardmerge.spark_sink.process.failpoints import reach
+from shardmerge.spark_sink.rows.decoding.row_format import RowFormat
+
+from .applied_rows import AppliedRows
+from .restart_runs import (
+    RestartRuns,
+    held_at,
+)
+from .shard_holds import ShardHolds
+from .statement_outcomes import StatementOutcomes
+from .statement_runs import (
+    RemovalResult,
+    StatementRunner,
+)
+
+log = logging.getLogger(__name__)
+
+
+class ShardRemovals:
+    """Begins what a plan says, and takes its end.
+
+    Args:
+        restarts: What to do next with a snapshot that began again.
+        statements: Deletes the rows beside the driver's loop.
+        open_reader: Of row topics; closed here.
+        row_format: Of their records.
+        intake, outcomes, rows, holds: What is decided, executed, applied and held.
+
+    Attributes:
+        truncations: Shard → the first TRUNCATE that was met and is not carried out.
+    """
+
+    def __init__(
+        self,
+        restarts: RestartRuns,
+        statements: StatementRunner,
+        open_reader: Callable[[], RowReader],
+        row_format: RowFormat,
+        *,
+        intake: Intake,
+        outcomes: StatementOutcomes,
+        rows: AppliedRows,
+        holds: ShardHolds,
+    ) -> None:
+        self._restarts = restarts
+        self._statements = statements
+        self._open_reader = open_reader
+        self._format = row_format
+        self._intake = intake
+        self._outcomes = outcomes
+        self._rows = rows
+        self._holds = holds
+        self.truncations: dict[ShardId, Truncation] = {}
+
+    def meet(self, truncation: Truncation) -> None:
+        """A task has met a TRUNCATE; the first one of a shard is carried out first."""
+        known = self.truncations.get(truncation.shard)
+        if known is None or truncation.position <= known.position:
+            self.truncations[truncation.shard] = truncation
+
+    def begin(self, batch: BatchPlan) -> bool:
+        """Begin the removals whose turn has come, where no statement runs on their target.
+
+        Returns:
+            Whether a restart went on, so that another plan is worth it at once.
+
+        Raises:
+            StackError: Kafka does not answer.
+            TargetError: The target does not, or another writer took over.
+        """
+        for truncation in batch.emptied:
+            if truncation.target not in self._statements.busy:
+                self._empty(truncation)
+        went_on = False
+        for restart in batch.restarts:
+            if restart.target not in self._statements.busy:
+                went_on |= self._go_on(restart)
+        return went_on
+
+    def take(self, result: RemovalResult) -> None:
+        """Note how a removal ended.
+
+        Raises:
+            TargetLost: The sink must end, as when another writer took over.
+            TargetError: The target does not store the new offsets now (``retryable``).
+            StackError: Kafka does not answer.
+        """
+        of, error = result.of, result.error
+        if isinstance(error, TargetError) and not isinstance(error, TargetLost):
+            self._refused(of, error)
+            return
+        if error is not None:
+            raise error
+        if isinstance(of, Restart):
+            self._settled(of, self._restarts.ended(of))
+            return
+        reach("shard-emptied")
+        self._rows.move(self._behind(of))
+        del self.truncations[of.shard]
+        self._rows.collisions.forget(of.shard)
+        self._holds.release([of.partition])
+        log.info(
+            "shard emptied",
+            extra={
+                "shard": str(of.shard),
+                "position": str(of.position),
+                "elapsed_ms": result.elapsed_ms,
+            },
+        )
+
+    def _empty(self, truncation: Truncation) -> None:
+        """Begin to delete the rows of a truncated shard, or hold it."""
+        target = self._intake.decisions.targets[truncation.target]
+        bound = bindings(target, self._outcomes.executed.get(target.target, ()))
+        removal = emptying(target, (truncation.shard,), bound)
+        if removal is not None:
+            # Set back before the first row is deleted: should the sink stop in between, and then
+            # keep truncated rows, the rows behind the event must come again all the same.
+            moves = self._behind(truncation)
+            self._rows.move([m for m in moves if m.next_offset < m.start_offset])
+            reach("offsets-rewound")
+            self._statements.start_removal(truncation, removal)
+        else:
+            self._hold_truncated(truncation, UNKNOWN_ROWS, UNKNOWN_ROWS_HINT)
+
+    def _behind(self, truncation: Truncation) -> list[Advance]:
+        """The moves of a shard's partitions to their first rows behind a TRUNCATE."""
+        partitions = self._intake.watermarks.partitions_of(truncation.shard)
+        reader = self._open_reader()
+        try:
+            applied = self._rows.progress.applied
+            return moves_behind(truncation, partitions, applied, reader, self._format)
+        finally:
+            reader.close()
+
+    def _refused(self, of: Truncation | Restart, error: TargetError) -> None:
+        """Hold the shard whose rows the target does not delete."""
+        refuses = f"the target refuses it: {error.message}"
+        if isinstance(of, Truncation):
+            self._hold_truncated(of, f"TRUNCATE TABLE: {refuses}", error.hint)
+            return
+        progress = self._rows.progress
+        partition = held_at(of, progress)
+        offset = progress.at(partition).offset
+        reason = f"its rows cannot be taken out: {refuses}"
+        self._holds.hold(partition, RowHold(of.shard, of.position, offset, reason, error.hint))
+
+    def _hold_truncated(self, truncation: Truncation, reason: str, hint: str) -> None:
+        """Let the shard stand for a while; the task that meets the event again begins anew."""
+        self.truncations.pop(truncation.shard, None)
+        self._holds.hold(
+            truncation.partition,
+            RowHold(truncation.shard, truncation.position, truncation.offset, reason, hint),
+        )
+
+    def _go_on(self, restart: Restart) -> bool:
+        """Do what is due for a snapshot that began again; whether its next mark is set."""
+        progress = self._rows.progress
+        done = self._restarts.carry_out(
+            restart, self._intake.decisions, self._outcomes.executed, progress
+        )
+        if isinstance(done, RowHold):
+            self._holds.hold(held_at(restart, progress), done)
+        elif done is not None:
+            self._settled(restart, done)
+            return True
+        return False
+
+    def _settled(self, restart: Restart, mark: StatementKey) -> None:
+        """A mark of a restart is in the journal: what was known of its rows is of no use."""
+        self._outcomes.note(restart.target, mark)
+        progress = self._rows.progress
+        for shard in restart.mates:
+            self.truncations.pop(shard, None)
+            self._rows.collisions.forget(shard)
+            self._holds.release(progress.partitions_of(shard))

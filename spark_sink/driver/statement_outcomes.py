@@ -1,0 +1,102 @@
+"""Which statements of the targets are executed and which are refused, as the driver knows it."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from shardmerge.schemas.model.errors import TargetError
+from shardmerge.schemas.model.names import TargetTable
+from shardmerge.spark_sink.barrier.decisions import StatementKey
+from shardmerge.spark_sink.barrier.statements import Refused
+from shardmerge.spark_sink.targets.interface import StatementJournal
+
+from .statement_runs import StatementResult
+
+log = logging.getLogger(__name__)
+
+FAILURE_PAUSE_S = 1.0
+"""How long nothing is asked of a target that could not answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    error: str
+    retry_at: float
+
+
+class StatementOutcomes:
+    """What the journal holds, and how the statements since have ended.
+
+    Args:
+        journal: Of the pipeline's target.
+        retry_s: Seconds after which a refused statement is tried again.
+        clock: Monotonic seconds.
+
+    Attributes:
+        executed: Target → its statements that are executed, and the marks of its restarts.
+    """
+
+    def __init__(
+        self,
+        journal: StatementJournal,
+        retry_s: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._journal = journal
+        self._retry_s = retry_s
+        self._clock = clock
+        self.executed: dict[TargetTable, set[StatementKey]] = {}
+        self._refused: dict[TargetTable, dict[StatementKey, _Refusal]] = {}
+
+    def load(self) -> None:
+        """Take what the journal holds; raises ``TargetError``."""
+        now = self._clock()
+        for (target, version, ordinal), entry in self._journal.load().items():
+            key = StatementKey(version, ordinal)
+            if entry.state == "done":
+                self.note(target, key)
+            elif entry.state == "refused":
+                self._refuse(target, key, entry.error, now)
+
+    def note(self, target: TargetTable, key: StatementKey) -> None:
+        """A statement is executed, or a mark is in the journal."""
+        self.executed.setdefault(target, set()).add(key)
+
+    def refused(self) -> dict[TargetTable, Mapping[StatementKey, Refused]]:
+        """What each target refused when it was tried last."""
+        now = self._clock()
+        return {
+            target: {key: Refused(r.error, now < r.retry_at) for key, r in refusals.items()}
+            for target, refusals in self._refused.items()
+        }
+
+    def take(self, result: StatementResult) -> None:
+        """Note how a statement ended.
+
+        Raises:
+            WriterReplaced: Another writer took over.
+            ShardMergeError: Whatever else is no matter of this statement alone.
+        """
+        name, key, entry = result.target, result.statement.key, result.entry
+        sql = result.statement.statement.sql
+        facts = {"target": str(name), "statement": f"{key.version}.{key.ordinal}", "sql": sql}
+        if entry is None:
+            error = result.error
+            assert error is not None
+            if not isinstance(error, TargetError) or not error.retryable:
+                raise error
+            log.warning("statement postponed", extra={**facts, "error": str(error)})
+            self._refuse(name, key, error.message, self._clock() + FAILURE_PAUSE_S)
+        elif entry.state == "done":
+            self.note(name, key)
+            self._refused.get(name, {}).pop(key, None)
+            log.info("statement executed", extra={**facts, "elapsed_ms": result.elapsed_ms})
+        else:
+            self._refuse(name, key, entry.error, self._clock() + self._retry_s)
+            log.error("statement refused", extra={**facts, "error": entry.error})
+
+    def _refuse(self, target: TargetTable, key: StatementKey, error: str, retry_at: float) -> None:
+        self._refused.setdefault(target, {})[key] = _Refusal(error, retry_at)

@@ -1,0 +1,156 @@
+"""Which snapshots that began again, and which TRUNCATEs, have their turn. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from shardmerge.schemas.model.names import (
+    ShardId,
+    TargetTable,
+)
+from shardmerge.spark_sink.barrier.decisions import Decisions
+from shardmerge.spark_sink.barrier.restarts import (
+    Restart,
+    Stage,
+    open_restart,
+    restarts_of,
+    snapshots_seen,
+)
+from shardmerge.spark_sink.barrier.statements import bindings
+from shardmerge.spark_sink.barrier.truncations import Truncation
+
+from .sink_state import SinkState
+
+
+class Turns:
+    """What is due besides statements and ranges of rows.
+
+    Args:
+        decisions: Everything decided, as far as it was read.
+        state: Everything else.
+        restarts: Shard → its restart that is not settled (``open_restarts``).
+        ready: Targets that have statements to run first.
+
+    Attributes:
+        emptied: Truncations whose turn has come.
+        restarts: Restarts whose turn has come.
+        emptying: Targets that a statement will take rows out of: no range of theirs is applied.
+    """
+
+    def __init__(
+        self,
+        decisions: Decisions,
+        state: SinkState,
+        restarts: Mapping[ShardId, Restart],
+        ready: frozenset[TargetTable],
+    ) -> None:
+        def has_turn(of: Truncation | Restart) -> bool:
+            return (
+                of.target not in ready
+                and of.target not in state.busy
+                and of.shard not in decisions.targets[of.target].paused
+                and not _rests(of, state)
+            )
+
+        self.emptied = tuple(
+            truncation
+            for truncation in state.truncations.values()
+            if has_turn(truncation)
+            and lets_rows_pass(restarts, truncation.shard)
+            and not truncation.waits_for(state.rows)
+        )
+        self.restarts = _together(
+            [
+                r
+                for r in restarts.values()
+                if has_turn(r)
+                and _is_there(decisions, state, r.target)
+                # An older reading may not know the partitions: nothing in them would look like
+                # done.
+                and state.rows.watermarks.seen >= r.gate.seen
+            ]
+        )
+        self.emptying = {truncation.target for truncation in self.emptied}
+        self.emptying |= {
+            r.target for r in self.restarts if r.stage is Stage.BEGUN and r.removal is not None
+        }
+
+    @property
+    def taken_back(self) -> list[Restart]:
+        """Restarts of which rows are to be taken back, range by range."""
+        return [
+            r
+            for r in self.restarts
+            if r.target not in self.emptying and r.removal is None and r.left
+        ]
+
+    @property
+    def to_carry_out(self) -> tuple[Restart, ...]:
+        """Restarts for which something is to be done besides ranges (``BatchPlan.restarts``)."""
+        left = {(r.target, r.gate.version) for r in self.restarts if r.left}
+        return tuple(
+            r
+            for r in self.restarts
+            if r.leads
+            and (
+                r.stage in {Stage.FOUND, Stage.UNPROVEN}
+                or (
+                    r.stage is Stage.BEGUN
+                    and (r.removal is not None or (r.target, r.gate.version) not in left)
+                )
+            )
+        )
+
+
+def open_restarts(decisions: Decisions, state: SinkState) -> dict[ShardId, Restart]:
+    """Shard → its restart that is not settled; few shards have one."""
+    seen = snapshots_seen(decisions, state.executed, state.rows)
+    found: dict[ShardId, Restart] = {}
+    for target in decisions.targets.values():
+        executed = state.executed.get(target.target, ())
+        if any(
+            open_restart(target.shards[name], executed) is not None for name in target.restarted
+        ):
+            bound = bindings(target, executed)
+            found |= restarts_of(target, executed, state.rows, bound, seen)
+    return found
+
+
+def lets_rows_pass(restarts: Mapping[ShardId, Restart], shard: ShardId) -> bool:
+    """Whether a shard's rows may be applied although a snapshot of it may have begun again."""
+    restart = restarts.get(shard)
+    return restart is None or restart.lets_rows_pass
+
+
+def _rests(of: Truncation | Restart, state: SinkState) -> bool:
+    """Whether its shard stands for a while.
+
+    A reload minds nothing but its own gate: whichever row could not be applied before it goes.
+    """
+    place = state.resting.get(of.shard)
+    if isinstance(of, Restart) and of.gate.reloads:
+        return place == of.position
+    return place is not None
+
+
+def _together(turns: Sequence[Restart]) -> list[Restart]:
+    """Those whose mates have come as far as themselves.
+
+    What deletes rows of all of them at once does so only where one of them has any.
+    """
+    found: dict[tuple[TargetTable, int], list[Restart]] = {}
+    for restart in turns:
+        found.setdefault((restart.target, restart.gate.version), []).append(restart)
+    kept = [some for some in found.values() if len(some) == len(some[0].mates)]
+    return [
+        restart if any(mate.left for mate in some) else replace(restart, removal=None)
+        for some in kept
+        for restart in some
+    ]
+
+
+def _is_there(decisions: Decisions, state: SinkState, target: TargetTable) -> bool:
+    """Whether the target is made: it keeps the marks of restarts, or has the rows."""
+    statements, executed = decisions.targets[target].statements, state.executed.get(target, ())
+    return not statements or any(key.ordinal >= 0 for key in executed)

@@ -1,0 +1,130 @@
+"""The schemas that the rows of a shard have, as far as they may be applied now. Pure."""
+
+from __future__ import annotations
+
+from shardmerge.schemas.effects.value_changes import value_change
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.model.policies import RowsPolicy
+from shardmerge.schemas.model.shard_columns import ShardColumn
+from shardmerge.schemas.pipeline.routing import rule_of
+from shardmerge.spark_sink.barrier.decisions import TargetDecisions
+from shardmerge.spark_sink.barrier.gates import Stop
+from shardmerge.spark_sink.barrier.partitions import stream_of
+from shardmerge.spark_sink.barrier.restarts import undone_upto
+from shardmerge.spark_sink.barrier.shard_gates import (
+    Gate,
+    ShardGates,
+)
+
+from .ranges import (
+    Segment,
+    ShardStream,
+)
+from .sink_state import SinkState
+
+
+def shard_stream(
+    target: TargetDecisions, name: ShardId, stop: Stop | None, state: SinkState
+) -> ShardStream:
+    """What a task has to know of a shard's rows: its schemas, gate by gate, and where to stop.
+
+    Args:
+        target: The shard's target.
+        name: The shard.
+        stop: The first gate that its rows may not pass; None when they may pass all.
+        state: See there.
+    """
+    shard, segments = target.shards[name], []
+    undone = undone_upto(shard, state.executed.get(target.target, ())) if shard.restarts else 0
+    for index, gate in enumerate(shard.gates):
+        if stop is not None and gate.version == stop.gate.version:
+            break
+        passed_over = gate.passed_over or (gate.live and not _last_gate(shard, gate).live)
+        columns, added = _columns(shard, gate)
+        segments.append(
+            Segment(
+                gate.position,
+                columns,
+                gate.key,
+                gate.live,
+                passed_over,
+                added,
+                undone=index < undone,
+                began_ms=gate.began_ms,
+            )
+        )
+    if not segments:
+        # The shard's first gate is closed: there is no row before it, but the task finds out.
+        assert stop is not None
+        gate = stop.gate
+        segments.append(Segment(gate.position, gate.columns, gate.key, gate.live))
+    truncation = state.truncations.get(name)
+    places = [place.position for place in (stop, truncation) if place is not None]
+    first = min(places, default=None)
+    rule = rule_of(state.routes, name)
+    watermarks = state.rows.watermarks
+    return ShardStream(
+        shard=name,
+        target=target.target,
+        segments=tuple(segments),
+        stop=first,
+        stop_began_ms=stop.gate.began_ms if stop is not None and stop.position == first else 0,
+        partitions=watermarks.partitions.get(watermarks.topics.topic_of(name), 1),
+        keeps_truncated=rule is not None and rule.on_truncate is RowsPolicy.KEEP,
+        where=rule.where if rule is not None else "",
+        is_part=watermarks.topics.is_shared(name),
+        ordered=stream_of(name, watermarks.topics) in state.ordered,
+        reads_again=name in target.read_again,
+    )
+
+
+def _columns(
+    shard: ShardGates, gate: Gate
+) -> tuple[tuple[ShardColumn, ...], tuple[ShardColumn, ...]]:
+    """The columns of a segment, and those that the shard has got since, as they were added.
+
+    Behind a gate that was held, the shard may have had a column that it dropped again before it
+    was released: its value is dropped with it, and the column has no identity here, also when the
+    shard has a column of that name, and so of that identity, again. So it is with a column that it
+    converted, and is read again for, and with one that a command left out.
+    """
+    if gate.released_by is None:
+        return gate.columns, ()
+    last = _last_gate(shard, gate)
+    kept = {column.id for column in gate.columns}.difference(gate.left_out)
+    added: dict[str, ShardColumn] = {}
+    for later in shard.gates[shard.upto(gate.version) : shard.upto(last.version)]:
+        kept.difference_update(later.renewed, later.left_out)
+        # After a statement that could not be read the columns are not known.
+        if later.columns:
+            kept.intersection_update(column.id for column in later.columns)
+            added = {
+                column.id: _as_added(column, added.get(column.id), later)
+                for column in later.columns
+                if column.id not in kept
+            }
+    columns = tuple(
+        column if column.id in kept else ShardColumn("", column.column) for column in gate.columns
+    )
+    without = {"", *last.left_out}
+    return columns, tuple(column for column in added.values() if column.id not in without)
+
+
+def _as_added(column: ShardColumn, known: ShardColumn | None, gate: Gate) -> ShardColumn:
+    """A column as it was when the shard's rows got it; ``known``: at the gate before this one.
+
+    A later definition counts where it converted the values, or may have.
+    """
+    if known is None or column.id in gate.renewed:
+        return column
+    return column if value_change(known.column, column.column) else known
+
+
+def _last_gate(shard: ShardGates, gate: Gate) -> Gate:
+    """The last of the shard's gates that were opened together with a held one.
+
+    A gate that was not held is its own.
+    """
+    if gate.released_by is None:
+        return gate
+    return shard.gates[shard.first_blocked(gate.released_by + 1) - 1]

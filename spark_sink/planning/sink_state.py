@@ -1,0 +1,53 @@
+"""Everything that a plan depends on, apart from the decisions. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from shardmerge.schemas.model.names import (
+    ShardId,
+    TargetTable,
+)
+from shardmerge.schemas.model.position import SourcePosition
+from shardmerge.schemas.pipeline.routing import RoutingRule
+from shardmerge.spark_sink.barrier.applied import RowProgress
+from shardmerge.spark_sink.barrier.decisions import StatementKey
+from shardmerge.spark_sink.barrier.partitions import (
+    Partition,
+    Stream,
+)
+from shardmerge.spark_sink.barrier.statements import Refused
+from shardmerge.spark_sink.barrier.truncations import Truncation
+
+from .ordered_partitions import Closure
+
+
+@dataclass(frozen=True, slots=True)
+class SinkState:
+    """Everything that a plan depends on, apart from the decisions.
+
+    Attributes:
+        executed, refused: Per target, from the journal.
+        rows: How far rows are applied.
+        safe_ends: Row partition → end offset (exclusive) whose barrier is settled.
+        busy: Targets on which statements run: nothing else is done with them meanwhile.
+        resting: Shards that stand at a row which cannot be applied, until it is tried again → the
+            place of that row, or of the gate where they stand.
+        truncations: Shard → the first TRUNCATE that was met and is not carried out.
+        ordered: Streams whose partitions are ordered → what is known to be complete; None
+            while that is not known.
+        routes: They say what becomes of the rows of a truncated shard.
+        writer_epoch: Of this driver.
+    """
+
+    executed: Mapping[TargetTable, Collection[StatementKey]] = field(default_factory=dict)
+    refused: Mapping[TargetTable, Mapping[StatementKey, Refused]] = field(default_factory=dict)
+    rows: RowProgress = field(default_factory=RowProgress)
+    safe_ends: Mapping[Partition, int] = field(default_factory=dict)
+    busy: Collection[TargetTable] = ()
+    resting: Mapping[ShardId, SourcePosition] = field(default_factory=dict)
+    truncations: Mapping[ShardId, Truncation] = field(default_factory=dict)
+    ordered: Mapping[Stream, Closure | None] = field(default_factory=dict)
+    routes: Sequence[RoutingRule] = ()
+    writer_epoch: int = 0

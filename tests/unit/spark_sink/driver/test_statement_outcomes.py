@@ -1,0 +1,87 @@
+"""Which statements are executed and refused, from the journal and from what ended since."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from shardmerge.schemas.model.errors import (
+    TargetError,
+    WriterReplaced,
+)
+from shardmerge.spark_sink.barrier.statements import (
+    OpenStatement,
+    Refused,
+    StatementState,
+)
+from shardmerge.spark_sink.driver.statement_outcomes import (
+    FAILURE_PAUSE_S,
+    StatementOutcomes,
+)
+from shardmerge.spark_sink.driver.statement_runs import StatementResult
+from shardmerge.spark_sink.targets.interface import (
+    JournalEntry,
+    taken_over,
+)
+from tests.unit.spark_sink.decided import EXPANDING, TARGET, key, statement
+
+DONE, REFUSED = JournalEntry("done"), JournalEntry("refused", "Duplicate column")
+
+
+class Journal:
+    def load(self) -> dict[object, JournalEntry]:
+        return {
+            (TARGET, 1, 0): DONE,
+            (TARGET, 2, 0): REFUSED,
+            (TARGET, 3, 0): JournalEntry("intent"),
+        }
+
+
+def ended(version: int, entry: JournalEntry | None, error: Exception | None = None) -> Any:
+    done = OpenStatement(key(version), statement(EXPANDING), StatementState.READY)
+    return StatementResult(TARGET, done, 5, entry, error)
+
+
+@pytest.fixture
+def now() -> list[float]:
+    return [100.0]
+
+
+@pytest.fixture
+def outcomes(now: list[float]) -> StatementOutcomes:
+    return StatementOutcomes(cast(Any, Journal()), 30.0, lambda: now[0])
+
+
+def test_the_journal_tells_what_is_executed_and_what_is_to_be_tried_again(
+    outcomes: StatementOutcomes,
+) -> None:
+    outcomes.load()
+    assert outcomes.executed == {TARGET: {key(1)}}
+    assert outcomes.refused() == {TARGET: {key(2): Refused("Duplicate column", resting=False)}}
+
+
+def test_a_refused_statement_rests_until_it_is_tried_again(
+    outcomes: StatementOutcomes, now: list[float]
+) -> None:
+    outcomes.take(ended(2, REFUSED))
+    assert outcomes.refused()[TARGET][key(2)].resting
+    now[0] += 30
+    assert not outcomes.refused()[TARGET][key(2)].resting
+    outcomes.take(ended(2, DONE))
+    assert (outcomes.refused(), outcomes.executed) == ({TARGET: {}}, {TARGET: {key(2)}})
+
+
+def test_a_target_that_is_away_is_tried_again_soon(
+    outcomes: StatementOutcomes, now: list[float]
+) -> None:
+    outcomes.take(ended(2, None, TargetError("gone", retryable=True)))
+    assert outcomes.refused()[TARGET][key(2)] == Refused("gone", resting=True)
+    now[0] += FAILURE_PAUSE_S
+    assert not outcomes.refused()[TARGET][key(2)].resting
+
+
+def test_a_writer_that_was_replaced_ends(outcomes: StatementOutcomes) -> None:
+    with pytest.raises(WriterReplaced, match="took over"):
+        outcomes.take(ended(2, None, taken_over(3, 2)))
+    assert outcomes.refused() == {}
