@@ -246,19 +246,19 @@ def main() -> int:
         starts = count(0, arguments.events)
 
         def write_backlog() -> int:
-            line.pause_connectors()
+            line.connectors.pause_all()
             return write(line, shards, arguments.events, mix, next(starts))
 
         def whole_line() -> tuple[float, dict[str, Use]]:
             written = write_backlog()
             with measuring(stack) as (_, used):
-                line.resume_connectors()
+                line.connectors.resume_all()
                 return all_applied(written), used
 
         def debezium_alone() -> tuple[float, dict[str, Use]]:
             written = write_backlog()
             with standing_still(line), measuring(stack) as (_, used):
-                line.resume_connectors()
+                line.connectors.resume_all()
                 return worked_off(published, time.perf_counter(), published, written), used
 
         stack = LocalStack(line.directory)

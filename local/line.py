@@ -18,14 +18,11 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import Any, TypeAlias
+from typing import Any
 
-import pymysql
 import requests
-from pymysql.cursors import Cursor
 
 from shardmerge.connectors.connect.connect_rest import ConnectRest
-from shardmerge.connectors.debezium.connector_names import connector_name
 from shardmerge.connectors.deploy import deploy_connectors
 from shardmerge.connectors.kafka.observer import Observer
 from shardmerge.local.servers.mysql import (
@@ -44,16 +41,9 @@ from shardmerge.schemas.pipeline.routing import RoutingRule
 from shardmerge.schemas.pipeline.settings import Connect, Kafka, Pipeline, Source, Target
 from shardmerge.schemas.pipeline.text import pipeline_text
 
-from .keeper import (
-    AGENTS,
-    NAME,
-    PIPELINE_FILE,
-    SINK,
-    specs,
-    start_keeper,
-)
-
-Connection: TypeAlias = "pymysql.Connection[Cursor]"
+from .keeper import AGENTS, NAME, PIPELINE_FILE, SINK, specs, start_keeper
+from .line_connectors import LineConnectors
+from .line_servers import Connection, connected, sends_its_binlog
 
 SOURCES = {"s1": "source1", "s2": "source2"}
 """Our sources and the stack's servers behind them."""
@@ -76,8 +66,10 @@ class Line:
     Attributes:
         pipeline: What it merges; known once started or attached.
         observer: Follows its topics; known once started or attached.
+        connectors: Stops and starts its connectors; known once started or attached.
     """
 
+    connectors: LineConnectors
     pipeline: Pipeline
     observer: Observer
 
@@ -101,7 +93,6 @@ class Line:
         self._ports = Ports() if fixed_ports else None
         self._known_stack: LocalStack | None = None
         self._lock = threading.Lock()
-        self._pauses = 0
         self._started_sink: int | None = None
         self._looked = 0.0
         self._found: list[str] = []
@@ -206,12 +197,12 @@ class Line:
     def connect(self, source: str, **options: Any) -> Connection:
         """A connection to a source's server, committing every statement, in UTC."""
         found = self.pipeline.source(source)
-        return _connect(found.host, found.port, found.user, found.password, **options)
+        return connected(found.host, found.port, found.user, found.password, **options)
 
     def connect_target(self, **options: Any) -> Connection:
         """A connection to the target's server, committing every statement, in UTC."""
         target = self.pipeline.target
-        return _connect(target.host, target.port, target.user, target.password, **options)
+        return connected(target.host, target.port, target.user, target.password, **options)
 
     # --- parts
 
@@ -219,11 +210,6 @@ class Line:
         """End a part with SIGKILL, and its children; the keeper starts it again."""
         with contextlib.suppress(StackError):  # already down and about to come back
             self._stack.kill(part)
-
-    def restart_connector(self, source: str) -> None:
-        """Restart a source's connector with its task, through Connect."""
-        path = f"/connectors/{self._connector(source)}/restart"
-        self._connect_rest("POST", f"{path}?includeTasks=true&onlyFailed=false")
 
     def kill_server(self, part: str) -> None:
         """End a server of the stack (Kafka, a source, the target) with SIGKILL, and start it again.
@@ -234,35 +220,6 @@ class Line:
         part = SOURCES.get(part, part)
         self._stack.kill(part)
         self._stack.start(part)
-
-    def stop_connector(self, source: str) -> None:
-        """Stop reading a source, until ``start_connector``; its server runs on."""
-        self._connect_rest("PUT", f"/connectors/{self._connector(source)}/pause")
-
-    def start_connector(self, source: str) -> None:
-        """Read a source again that ``stop_connector`` stopped."""
-        self._connect_rest("PUT", f"/connectors/{self._connector(source)}/resume")
-
-    def pause_connectors(self) -> None:
-        """Stop reading every source, until as many resumes as pauses were asked for."""
-        with self._lock:
-            self._pauses += 1
-            if self._pauses == 1:
-                self._all_connectors("pause")
-
-    def resume_connectors(self) -> None:
-        """Read every source again, unless somebody else still wants the pause."""
-        with self._lock:
-            self._pauses -= 1
-            if self._pauses == 0:
-                self._all_connectors("resume")
-
-    def _all_connectors(self, command: str) -> None:
-        for source in self.pipeline.sources:
-            self._connect_rest("PUT", f"/connectors/{self._connector(source.name)}/{command}")
-
-    def _connector(self, source: str) -> str:
-        return connector_name(self.pipeline, self.pipeline.source(source))
 
     def faults(self) -> list[str]:
         """What is not up at this moment; empty when everything works."""
@@ -276,7 +233,7 @@ class Line:
         found += [
             f"connector {source.name} is {state}"
             for source in self.pipeline.sources
-            if (state := self.connector_state(source.name)) != "RUNNING"
+            if (state := self.connectors.state(source.name)) != "RUNNING"
         ]
         found += [
             f"the connector of source {source.name} does not read the binlog"
@@ -314,16 +271,9 @@ class Line:
         if found:
             raise StackError("; ".join(found), hint=f"logs are under {self.directory}")
 
-    def connector_state(self, source: str) -> str:
-        """``RUNNING`` when a source's connector and its task work; else the worse state."""
-        try:
-            status = self._connect_rest("GET", f"/connectors/{self._connector(source)}/status")
-        except StackError as error:
-            return str(error)
-        states = [status["connector"]["state"], *(task["state"] for task in status["tasks"])]
-        if not status["tasks"]:
-            return "without a task"
-        return next((str(state) for state in states if state != "RUNNING"), "RUNNING")
+    def _streams(self, source: str) -> bool:
+        with self.connect(source) as connection:
+            return sends_its_binlog(connection)
 
     def _sink_started(self) -> bool:
         """Whether the sink that runs now has said that it works; its process is up long before."""
@@ -342,19 +292,6 @@ class Line:
             self._started_sink = pid
             return True
         return False
-
-    def _streams(self, source: str) -> bool:
-        """Whether the source's server sends its binlog: the snapshot is over then.
-
-        Before that nothing must change a schema: Debezium lists the tables first and notes the
-        binlog's position later, and a table made in between is in neither.
-        """
-        with self.connect(source) as connection, connection.cursor() as cursor:
-            return bool(
-                cursor.execute(
-                    "SELECT 1 FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%'"
-                )
-            )
 
     def poll(
         self, faults: Callable[[], list[str]], seconds: float, pause: float = 0.2
@@ -426,17 +363,9 @@ class Line:
         )
 
     def _observe(self) -> None:
+        self.connectors = LineConnectors(self.pipeline)
         self.observer = Observer(self.pipeline)
         self.observer.__enter__()
-
-    def _connect_rest(self, method: str, path: str) -> Any:
-        try:
-            answer = self._session.request(method, self.pipeline.connect.url + path, timeout=10)
-        except requests.RequestException as error:
-            raise StackError(f"Kafka Connect does not answer: {error}") from None
-        if not answer.ok:
-            raise StackError(f"Kafka Connect: {method} {path}: {answer.status_code} {answer.text}")
-        return answer.json() if answer.content else None
 
 
 def _started_at(pid: int) -> float:
@@ -454,18 +383,3 @@ def end_on_sigterm() -> None:
         sys.exit(128 + number)
 
     signal.signal(signal.SIGTERM, end)
-
-
-def _connect(host: str, port: int, user: str, password: str, **options: Any) -> Connection:
-    init = options.pop("init_command", "SET time_zone = '+00:00'")
-    return pymysql.connect(
-        host=host,
-        port=port,
-        user=user,
-        password=password,
-        charset="utf8mb4",
-        autocommit=True,
-        connect_timeout=10,
-        init_command=init,
-        **options,
-    )

@@ -105,7 +105,7 @@ def few(line: Line, wanted: int) -> list[str]:
 
 def not_running(line: Line) -> list[str]:
     """Which connectors do not run: nothing is left to be interrupted."""
-    states = {source: line.connector_state(source) for source in TABLES}
+    states = {source: line.connectors.state(source) for source in TABLES}
     return [f"{source} is {state}" for source, state in states.items() if state != "RUNNING"]
 
 

@@ -76,9 +76,9 @@ class Player:
             self._waiting.poll_faults(lambda: end_faults(self._stage))
         finally:
             if self._paused:
-                self.line.resume_connectors()
+                self.line.connectors.resume_all()
             for source in sorted(self._stopped):
-                self.line.start_connector(source)
+                self.line.connectors.start(source)
             self._stopped.clear()
             self._stage.close()
 
@@ -163,12 +163,12 @@ class Player:
             for source in sources:
                 if found.verb == "stop":
                     self._stopped.add(source)
-                    self.line.stop_connector(source)
+                    self.line.connectors.stop(source)
                 elif source in self._stopped:
                     self._stopped.discard(source)
-                    self.line.start_connector(source)
+                    self.line.connectors.start(source)
                 else:
-                    self.line.restart_connector(source)
+                    self.line.connectors.restart(source)
         elif found.part == "source":
             for source in sources:
                 self._stage.forget_connection(source)
@@ -181,10 +181,10 @@ class Player:
 
     def _operator(self, command: str) -> None:
         if command == "pause-task test" and not self._paused:
-            self.line.pause_connectors()
+            self.line.connectors.pause_all()
             self._paused = True
         elif command == "resume-task test" and self._paused:
-            self.line.resume_connectors()
+            self.line.connectors.resume_all()
             self._paused = False
         elif (said := command_in(command, self.case)) is not None:
             self._command(*said)

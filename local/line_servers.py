@@ -1,0 +1,41 @@
+"""Connections to the MySQL servers of the local line, for what plays and compares them."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import pymysql
+from pymysql.cursors import Cursor
+
+Connection: TypeAlias = "pymysql.Connection[Cursor]"
+
+
+def connected(host: str, port: int, user: str, password: str, **options: Any) -> Connection:
+    """A connection that commits every statement, in UTC; ``options`` are PyMySQL's."""
+    init = options.pop("init_command", "SET time_zone = '+00:00'")
+    return pymysql.connect(
+        host=host,
+        port=port,
+        user=user,
+        password=password,
+        charset="utf8mb4",
+        autocommit=True,
+        connect_timeout=10,
+        init_command=init,
+        **options,
+    )
+
+
+def sends_its_binlog(connection: Connection) -> bool:
+    """Whether a server sends its binlog to somebody.
+
+    A connector's snapshot is over then. Before that nothing must change a schema: Debezium lists
+    the tables first and notes the binlog's position later, and a table made in between is in
+    neither.
+    """
+    with connection.cursor() as cursor:
+        return bool(
+            cursor.execute(
+                "SELECT 1 FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%'"
+            )
+        )
