@@ -74,8 +74,8 @@ def wheel() -> Result:
                "--no-deps", *map(str, wheels)]  # fmt: skip
     if code := run(install, minutes=5):
         return Result(broken=f"pip install {wheels}: exit {code}")
-    code = ["tests/unit", "tests/golden"]
-    found = pytest("wheel", code, minutes=10, python=python, measured=True)
+    places = ["tests/unit", "tests/golden"]
+    found = pytest("wheel", places, minutes=10, python=python, measured=True)
     floor = [str(python), "-m", "coverage", "report", "--skip-covered"]
     if found.failed == 0 and run(floor, minutes=2, log=REPORTS / "coverage.txt", more=MEASURED):
         broken = f"coverage is below the floor of pyproject.toml: {REPORTS / 'coverage.txt'}"
