@@ -9,7 +9,7 @@ import requests
 
 from shardmerge.connectors.debezium.connector_names import connector_name
 from shardmerge.schemas.model.errors import StackError
-from shardmerge.schemas.pipeline.file import Pipeline
+from shardmerge.schemas.pipeline.settings import Pipeline
 
 
 class LineConnectors:
