@@ -15,7 +15,7 @@ from shardmerge.local.servers.stack import LocalStack
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.records.decisions import StatementKind
 from shardmerge.schemas.records.reloads import Reload
-from shardmerge.spark_sink.planning import plan
+from shardmerge.spark_sink.planning import range_tasks
 from tests.integration.spark.played_line import Line, rest, until
 from tests.integration.spark.test_restarts import content, images, read, stands, started
 
@@ -125,7 +125,7 @@ def test_rows_go_one_by_one_where_another_shard_keeps_its_own(
     line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The new key of one shard; the other has made the change before, with values of its own."""
-    monkeypatch.setattr(plan, "CHUNK", 3)
+    monkeypatch.setattr(range_tasks, "CHUNK", 3)
     one, two = line.make("a", "b", partitions=2)
     line.begin()
     for number in range(1, 9):

@@ -15,7 +15,7 @@ from shardmerge.schemas.model.policies import RowsPolicy
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.pipeline.routing import RoutingRule
 from shardmerge.spark_sink.driver.loop import Driver
-from shardmerge.spark_sink.planning import plan
+from shardmerge.spark_sink.planning import range_tasks
 from tests.integration.spark.played_line import Line, rest, until
 
 KEEP = RoutingRule(".*", ".*", ".*", "m", "t", on_truncate=RowsPolicy.KEEP)
@@ -62,7 +62,7 @@ def stands(driver: Driver) -> list[str]:
 def test_what_an_interrupted_snapshot_brought_and_the_new_one_lacks_goes(
     line: Line, monkeypatch: pytest.MonkeyPatch, origin: bool, moves: bool
 ) -> None:
-    monkeypatch.setattr(plan, "CHUNK", 3)
+    monkeypatch.setattr(range_tasks, "CHUNK", 3)
     one, two = line.shard("a", 3), line.shard("b", 3)
     first = line.here()
     line.describe(first, 1_000, one, two, origin=origin)
@@ -87,7 +87,7 @@ def test_what_an_interrupted_snapshot_brought_and_the_new_one_lacks_goes(
 def test_without_a_key_as_many_rows_go_as_came(
     line: Line, monkeypatch: pytest.MonkeyPatch, moves: bool
 ) -> None:
-    monkeypatch.setattr(plan, "KEYLESS_CHUNK", 4)
+    monkeypatch.setattr(range_tasks, "KEYLESS_CHUNK", 4)
     one, two = line.shard("a", 3), line.shard("b", 3)
     first = line.here()
     line.describe(first, 1_000, one, two, key="")
@@ -109,7 +109,7 @@ def test_without_a_key_as_many_rows_go_as_came(
 def test_a_sink_that_dies_while_it_takes_rows_back_goes_on_with_that(
     line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plan, "KEYLESS_CHUNK", 2)
+    monkeypatch.setattr(range_tasks, "KEYLESS_CHUNK", 2)
     one, two = line.shard("a"), line.shard("b")
     first = line.here()
     line.describe(first, 1_000, one, two, key="")
