@@ -11,7 +11,7 @@ if they are known. Otherwise it does what the shard's route says: asks for a sna
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from shardmerge.agents.coordination.decision_records import (
@@ -25,7 +25,6 @@ from shardmerge.schemas.effects.row_effects import (
     arrival_effects,
     differing,
     held_effects,
-    moved_rows,
     next_fills,
     row_effects,
     since_added,
@@ -35,15 +34,11 @@ from shardmerge.schemas.lattice.copied_columns import (
     are_kin,
     is_in_line,
 )
-from shardmerge.schemas.lattice.joined import ShardSchema
-from shardmerge.schemas.lattice.origin_columns import of_shard
 from shardmerge.schemas.model.names import ShardId
-from shardmerge.schemas.model.policies import ExistingRows
 from shardmerge.schemas.model.shard_columns import ShardColumn
-from shardmerge.schemas.records.decisions import Fixup, FixupKind, Outcome, TargetStatement
+from shardmerge.schemas.records.decisions import FixupKind, Outcome
 from shardmerge.schemas.records.schema_changes import SchemaChange
 from shardmerge.schemas.target.dialects.dialect import Dialect
-from shardmerge.schemas.target.row_statements import filling
 
 from .column_replacement import (
     is_late,
@@ -52,33 +47,26 @@ from .column_replacement import (
     renewed_behind_gate,
     with_converted,
 )
+from .fixup_records import (
+    columns_of,
+    filling_statement,
+    fixup_of,
+    fixup_warning,
+    held_warnings,
+    moved_warnings,
+    reloading_fixup,
+)
 from .leftovers import (
     left_over,
     with_cleared,
 )
 from .rereads import (
-    is_read_as_whole,
     lost_by_reading,
-    why_not_read_again,
 )
 from .whole_readings import (
     with_awaited,
     with_mates,
 )
-
-_KINDS = {
-    ExistingRows.REREAD: FixupKind.SNAPSHOT,
-    ExistingRows.ACCEPT: FixupKind.ACCEPT,
-    ExistingRows.HOLD: FixupKind.HOLD,
-}
-_OUTCOMES = {
-    FixupKind.SNAPSHOT: "they are read again",
-    FixupKind.RELOAD: "they are taken out of the target, and read again",
-    FixupKind.WHOLE: "the table is read again as a whole (by the watchdog), its rows wait for that",
-    FixupKind.UPDATE: "they get the same values",
-    FixupKind.ACCEPT: "they stay different until they are written again",
-    FixupKind.HOLD: "the shard is paused: look at them, then resume it",
-}
 
 
 def with_fixups(
@@ -119,7 +107,7 @@ def with_fixups(
     reloaded = {reload.shard for reload in decision.reloads}
     # What was read as a whole has come already.
     asked = (reload.shard for reload in decision.reloads if not reload.began_ms)
-    fixups += [_reloading(new.shards[name]) for name in asked]
+    fixups += [reloading_fixup(new.shards[name]) for name in asked]
     left = left_over(old, new, given_up, decision.statements)
     for name in sorted({*moved, *left} - reloaded):
         columns = _that_count(new.shards[name])
@@ -128,10 +116,10 @@ def with_fixups(
         early = left.get(name, [])
         if not (found or early):
             continue
-        cleared = _filling(new, name, early, dialect, copied)
-        filled = _filling(new, name, found, dialect, copied)
+        cleared = filling_statement(new, name, early, dialect, copied)
+        filled = filling_statement(new, name, found, dialect, copied)
         mended = (not early or cleared is not None) and (not found or filled is not None)
-        fixups.append(_fixup(new, name, (*found, *early), mended=mended))
+        fixups.append(fixup_of(new, name, (*found, *early), mended=mended))
         if mended and cleared is not None:
             step = with_cleared(step, cleared, early)
         if mended and filled is not None:
@@ -140,9 +128,9 @@ def with_fixups(
     new = with_awaited(new, fixups, reloaded)
     decision = step.decision
     assert decision is not None
-    told = [*map(_warning, fixups), *_held_warnings(new, lost, renewed)]
-    told += _moved_warnings(change) if change else ()
-    told += [w for f in fixups for w in lost_by_reading(f, _columns(new.shards[f.shard].real))]
+    told = [*map(fixup_warning, fixups), *held_warnings(new, lost, renewed)]
+    told += moved_warnings(change) if change else ()
+    told += [w for f in fixups for w in lost_by_reading(f, columns_of(new.shards[f.shard].real))]
     for fixup in fixups:
         if fixup.kind is FixupKind.HOLD and not new.shards[fixup.shard].paused:
             new = new.with_shard(replace(new.shards[fixup.shard], paused=True))
@@ -171,14 +159,14 @@ def _effects(
     """
     known, shard = old.shards.get(change.shard), new.shards.get(change.shard)
     earlier = _hold_effects(old, change.shard)
-    before = _columns(known.real if known else None)
+    before = columns_of(known.real if known else None)
     if shard is None or change.snapshot:
         return earlier, ()
     if change.error:
         reason = "a statement that could not be read may have changed it"
         unknown = unknown_effects(before, reason)
         return held_effects(earlier, unknown, before, before), unknown
-    after = _columns(shard.real)
+    after = columns_of(shard.real)
     moved = _moved(old, new, before, after, change)
     now = list(row_effects(before, after, change.lineage, moved)) if change.lineage else []
     if is_late(known, new.policies.existing_rows, change):
@@ -234,7 +222,7 @@ def _late_columns(
             continue
         earlier = effects.get(name, shard.hold.effects if shard.hold else ())
         without = {effect.id for effect in earlier if effect.anew} | shard.left_out
-        columns = [c for c in _columns(known.real) if c.id in late and c.id not in without]
+        columns = [c for c in columns_of(known.real) if c.id in late and c.id not in without]
         if columns:
             reason = "it had values already when the target got it"
             found[name] = (*earlier, *unknown_effects(columns, reason))
@@ -260,11 +248,7 @@ def _counting_again(
 
 def _that_count(shard: ShardState) -> tuple[ShardColumn, ...]:
     """The columns of a shard that is not held whose values its rows bring."""
-    return tuple(item for item in _columns(shard.real) if item.id not in shard.left_out)
-
-
-def _columns(schema: ShardSchema | None) -> tuple[ShardColumn, ...]:
-    return of_shard(schema.columns) if schema else ()
+    return tuple(item for item in columns_of(shard.real) if item.id not in shard.left_out)
 
 
 def _carried(state: TargetState, effects: dict[ShardId, tuple[RowEffect, ...]]) -> TargetState:
@@ -285,107 +269,6 @@ def _given_up(old: TargetState, new: TargetState, moved: Iterable[ShardId]) -> s
     for name in moved:
         before, after = old.shards.get(name), new.shards[name]
         schemas = before.schemas if before else ()
-        ids = {item.id for schema in schemas for item in _columns(schema)}
+        ids = {item.id for schema in schemas for item in columns_of(schema)}
         found.update(ids.difference(item.id for item in _that_count(after)))
     return found
-
-
-def _fixup(new: TargetState, name: ShardId, found: Sequence[RowEffect], *, mended: bool) -> Fixup:
-    """What is done about effects that the target does not show.
-
-    Args:
-        new: The state after the change.
-        name: Whose rows.
-        found: The effects.
-        mended: Whether statements of the decision give all of the rows their values.
-    """
-    columns = tuple(effect.name for effect in found)
-    reason = "; ".join(f"{effect.name}: {effect.reason}" for effect in found)
-    kind = FixupKind.UPDATE if mended else _KINDS[new.policies.existing_rows]
-    if kind is not FixupKind.SNAPSHOT:
-        return Fixup(name, kind, columns, reason)
-    schema = new.shards[name].table
-    if is_read_as_whole(name, schema):
-        return Fixup(name, FixupKind.WHOLE, columns, reason)
-    if why_not := why_not_read_again(name, schema):
-        kind = FixupKind.ACCEPT
-        reason += f"; {why_not}"
-    return Fixup(name, kind, columns, reason)
-
-
-def _reloading(shard: ShardState) -> Fixup:
-    """The fix-up of a shard whose rows the target's new primary key does not tell apart."""
-    assert shard.table is not None
-    key = shard.table.primary_key
-    reason = "the primary key is another one, and no row event told its values"
-    return Fixup(shard.shard, FixupKind.RELOAD, key.columns if key else (), reason)
-
-
-def _filling(
-    new: TargetState,
-    name: ShardId,
-    found: Sequence[RowEffect],
-    dialect: Dialect,
-    copied: Container[str],
-) -> TargetStatement | None:
-    """The statement that brings the target's rows of a shard to what the shard's rows hold.
-
-    None without effects, where the target does not tell the rows from others, where one of the
-    values is not known, and where a column is one of two whose values are brought together
-    (``copied``).
-    """
-    if not found or any(effect.id in copied for effect in found):
-        return None
-    if not new.policies.origin.tells_shards_apart or not new.propagates:
-        return None
-    columns = {item.id: item.column for item in new.columns}
-    values = []
-    for effect in found:
-        column = columns[effect.id]
-        literal = None
-        if column.generated is None:
-            literal = dialect.row_value(effect.fill, column)
-        if literal is None:
-            return None
-        values.append((column, literal))
-    reason = f"rows that {name} had before hold other values than the target's"
-    return filling(
-        new.target,
-        name,
-        new.policies.origin,
-        values,
-        reason,
-        dialect=dialect,
-        columns=list(columns.values()),
-    )
-
-
-def _warning(fixup: Fixup) -> str:
-    if not fixup.columns:
-        return f"{fixup.shard}: {_OUTCOMES[fixup.kind]}: {fixup.reason}"
-    return (
-        f"rows that {fixup.shard} had before may differ in {', '.join(fixup.columns)}, "
-        f"{_OUTCOMES[fixup.kind]}: {fixup.reason}"
-    )
-
-
-def _held_warnings(new: TargetState, lost: Iterable[ShardId], renewed: Container[str]) -> list[str]:
-    """What is said of held shards whose values go with columns that are made anew."""
-    found = []
-    for name in sorted(lost):
-        if new.shards[name].hold:
-            columns = _columns(new.shards[name].real)
-            names = ", ".join(item.column.name for item in columns if item.id in renewed)
-            found.append(
-                f"rows that {name} had before lack {names}, until the shard is held no longer: "
-                "then they are read again"
-            )
-    return found
-
-
-def _moved_warnings(change: SchemaChange) -> list[str]:
-    return [
-        f"{action} on {change.shard} moves rows without row events: the target keeps those that "
-        "went, and lacks those that came until they are written again"
-        for action in moved_rows(change.actions)
-    ]

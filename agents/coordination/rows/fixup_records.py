@@ -1,0 +1,142 @@
+"""What is done about rows of one shard that differ: the record, the statement, the warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Sequence
+
+from shardmerge.agents.coordination.state.shard_state import ShardState
+from shardmerge.agents.coordination.state.target_state import TargetState
+from shardmerge.schemas.effects.row_effects import RowEffect, moved_rows
+from shardmerge.schemas.lattice.joined import ShardSchema
+from shardmerge.schemas.lattice.origin_columns import of_shard
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.model.policies import ExistingRows
+from shardmerge.schemas.model.shard_columns import ShardColumn
+from shardmerge.schemas.records.decisions import Fixup, FixupKind, TargetStatement
+from shardmerge.schemas.records.schema_changes import SchemaChange
+from shardmerge.schemas.target.dialects.dialect import Dialect
+from shardmerge.schemas.target.row_statements import filling
+
+from .rereads import is_read_as_whole, why_not_read_again
+
+_KINDS = {
+    ExistingRows.REREAD: FixupKind.SNAPSHOT,
+    ExistingRows.ACCEPT: FixupKind.ACCEPT,
+    ExistingRows.HOLD: FixupKind.HOLD,
+}
+_OUTCOMES = {
+    FixupKind.SNAPSHOT: "they are read again",
+    FixupKind.RELOAD: "they are taken out of the target, and read again",
+    FixupKind.WHOLE: "the table is read again as a whole (by the watchdog), its rows wait for that",
+    FixupKind.UPDATE: "they get the same values",
+    FixupKind.ACCEPT: "they stay different until they are written again",
+    FixupKind.HOLD: "the shard is paused: look at them, then resume it",
+}
+
+
+def fixup_of(new: TargetState, name: ShardId, found: Sequence[RowEffect], *, mended: bool) -> Fixup:
+    """What is done about effects that the target does not show.
+
+    Args:
+        new: The state after the change.
+        name: Whose rows.
+        found: The effects.
+        mended: Whether statements of the decision give all of the rows their values.
+    """
+    columns = tuple(effect.name for effect in found)
+    reason = "; ".join(f"{effect.name}: {effect.reason}" for effect in found)
+    kind = FixupKind.UPDATE if mended else _KINDS[new.policies.existing_rows]
+    if kind is not FixupKind.SNAPSHOT:
+        return Fixup(name, kind, columns, reason)
+    schema = new.shards[name].table
+    if is_read_as_whole(name, schema):
+        return Fixup(name, FixupKind.WHOLE, columns, reason)
+    if why_not := why_not_read_again(name, schema):
+        kind = FixupKind.ACCEPT
+        reason += f"; {why_not}"
+    return Fixup(name, kind, columns, reason)
+
+
+def reloading_fixup(shard: ShardState) -> Fixup:
+    """The fix-up of a shard whose rows the target's new primary key does not tell apart."""
+    assert shard.table is not None
+    key = shard.table.primary_key
+    reason = "the primary key is another one, and no row event told its values"
+    return Fixup(shard.shard, FixupKind.RELOAD, key.columns if key else (), reason)
+
+
+def filling_statement(
+    new: TargetState,
+    name: ShardId,
+    found: Sequence[RowEffect],
+    dialect: Dialect,
+    copied: Container[str],
+) -> TargetStatement | None:
+    """The statement that brings the target's rows of a shard to what the shard's rows hold.
+
+    None without effects, where the target does not tell the rows from others, where one of the
+    values is not known, and where a column is one of two whose values are brought together
+    (``copied``).
+    """
+    if not found or any(effect.id in copied for effect in found):
+        return None
+    if not new.policies.origin.tells_shards_apart or not new.propagates:
+        return None
+    columns = {item.id: item.column for item in new.columns}
+    values = []
+    for effect in found:
+        column = columns[effect.id]
+        literal = None
+        if column.generated is None:
+            literal = dialect.row_value(effect.fill, column)
+        if literal is None:
+            return None
+        values.append((column, literal))
+    reason = f"rows that {name} had before hold other values than the target's"
+    return filling(
+        new.target,
+        name,
+        new.policies.origin,
+        values,
+        reason,
+        dialect=dialect,
+        columns=list(columns.values()),
+    )
+
+
+def fixup_warning(fixup: Fixup) -> str:
+    """What the operator is told of a fix-up."""
+    if not fixup.columns:
+        return f"{fixup.shard}: {_OUTCOMES[fixup.kind]}: {fixup.reason}"
+    return (
+        f"rows that {fixup.shard} had before may differ in {', '.join(fixup.columns)}, "
+        f"{_OUTCOMES[fixup.kind]}: {fixup.reason}"
+    )
+
+
+def held_warnings(new: TargetState, lost: Iterable[ShardId], renewed: Container[str]) -> list[str]:
+    """What is said of held shards whose values go with columns that are made anew."""
+    found = []
+    for name in sorted(lost):
+        if new.shards[name].hold:
+            columns = columns_of(new.shards[name].real)
+            names = ", ".join(item.column.name for item in columns if item.id in renewed)
+            found.append(
+                f"rows that {name} had before lack {names}, until the shard is held no longer: "
+                "then they are read again"
+            )
+    return found
+
+
+def moved_warnings(change: SchemaChange) -> list[str]:
+    """What the operator is told of rows that the change moved without row events."""
+    return [
+        f"{action} on {change.shard} moves rows without row events: the target keeps those that "
+        "went, and lacks those that came until they are written again"
+        for action in moved_rows(change.actions)
+    ]
+
+
+def columns_of(schema: ShardSchema | None) -> tuple[ShardColumn, ...]:
+    """The columns of a schema; none without one."""
+    return of_shard(schema.columns) if schema else ()
