@@ -10,9 +10,9 @@ import pymysql
 from pymysql.cursors import Cursor
 
 from shardmerge.cli.checks.findings import Finding, SourceColumn, SourceTable, TargetFacts
-from shardmerge.cli.checks.foretold import (
+from shardmerge.cli.checks.forecast import (
     ShardTable,
-    foretold_findings,
+    forecast_findings,
 )
 from shardmerge.cli.checks.key_ranges import (
     KeyRange,
@@ -85,7 +85,7 @@ def server_findings(pipeline: Pipeline) -> list[Finding]:
         needs_keys=needs_keys,
     )
     found += overlap_findings(ranges, routes)
-    found += foretold_findings(pipeline, definitions)
+    found += forecast_findings(pipeline, definitions)
     if pipeline.target.catalog is not None:
         return [*found, catalog_finding(pipeline.target.catalog)]
     try:

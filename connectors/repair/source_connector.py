@@ -20,7 +20,7 @@ from shardmerge.connectors.debezium.connector_names import (
 from shardmerge.connectors.debezium.source_config import TRUE_SCHEMA_HISTORY
 from shardmerge.connectors.repair.diagnosis.captured import Captured
 from shardmerge.connectors.repair.diagnosis.statement_plan import (
-    ToldTable,
+    TableDescription,
     told_by_server,
     touched_later,
 )
@@ -138,7 +138,7 @@ class SourceConnector:
 
     def ask_server(
         self, names: Sequence[TableName], later: Callable[[], Iterable[Logged]]
-    ) -> dict[TableName, ToldTable | SourceError]:
+    ) -> dict[TableName, TableDescription | SourceError]:
         """Tables as the server defines them now; or why that is not how they are at a place.
 
         Args:
@@ -151,7 +151,7 @@ class SourceConnector:
         # In this order: a statement that comes between the two is seen.
         created = {name: self.binlog.create_table(name) for name in names}
         touched = touched_later(names, later(), self.context)
-        told: dict[TableName, ToldTable | SourceError] = {}
+        told: dict[TableName, TableDescription | SourceError] = {}
         for name, text in created.items():
             if (other := touched.get(name)) is not None:
                 told[name] = SourceError(f"{other.sql!r} is behind it at {other.file}:{other.pos}")
@@ -162,7 +162,7 @@ class SourceConnector:
                 told[name] = error
         return told
 
-    def ask_server_now(self, names: Sequence[TableName]) -> list[ToldTable]:
+    def ask_server_now(self, names: Sequence[TableName]) -> list[TableDescription]:
         """Those of some tables that are where the connector stands as the server defines them now.
 
         Raises:
@@ -172,7 +172,7 @@ class SourceConnector:
         if offset is None:
             return []
         told = self.ask_server(names, lambda: self.ahead(offset, self.topics.delivered()))
-        return [table for table in told.values() if isinstance(table, ToldTable)]
+        return [table for table in told.values() if isinstance(table, TableDescription)]
 
     def stop(self) -> None:
         """Stop the connector, and mark that it is us who did."""
@@ -234,7 +234,9 @@ class SourceConnector:
         is_ours = config.get("schema.history.internal") == TRUE_SCHEMA_HISTORY
         return true_order_applies if is_ours else debezium_applies
 
-    def tell(self, offset: SourceOffset, tables: Sequence[ToldTable], statement: str = "") -> None:
+    def tell(
+        self, offset: SourceOffset, tables: Sequence[TableDescription], statement: str = ""
+    ) -> None:
         """Write tables behind the schema history; to do so again does no harm.
 
         Args:

@@ -1,6 +1,6 @@
 """Brings a connector past a statement that Debezium cannot read, or misreads.
 
-1. The statement's tables as they are behind it are found out (``told_tables``).
+1. The statement's tables as they are behind it are found out (``history_tables``).
 2. What the connector has not delivered before it is: rows of these tables, or where the server
    cannot be asked to leave out one transaction, all rows. The connector is let run up to the
    statement again, with the smallest queue, until they are: a task that fails loses what it has
@@ -34,7 +34,7 @@ from shardmerge.connectors.repair.diagnosis.failures import (
     failure_of,
 )
 from shardmerge.connectors.repair.diagnosis.statement_plan import (
-    ToldTable,
+    TableDescription,
     is_of_one,
     leaves_out_by_gtid,
     named_tables,
@@ -49,8 +49,8 @@ from shardmerge.connectors.repair.diagnosis.undelivered import (
     gap_before,
     is_failed_statement,
 )
+from shardmerge.connectors.repair.schema_history.history_tables import HistoryTables
 from shardmerge.connectors.repair.schema_history.left_out import LeftOut
-from shardmerge.connectors.repair.schema_history.told_tables import ToldTables
 from shardmerge.schemas.ddl.changes import TableName
 from shardmerge.schemas.model.errors import (
     SourceError,
@@ -102,7 +102,7 @@ class Behind:
     """
 
     names: Sequence[TableName]
-    told: Sequence[ToldTable]
+    told: Sequence[TableDescription]
     left_out: tuple[LeftOut, ...] = ()
     unread: str = ""
 
@@ -227,8 +227,8 @@ class StatementRepair:
             )
 
     def _told_behind(
-        self, statement: Statement, names: Sequence[TableName], tables: ToldTables
-    ) -> list[ToldTable]:
+        self, statement: Statement, names: Sequence[TableName], tables: HistoryTables
+    ) -> list[TableDescription]:
         """The statement's tables as they are right behind it.
 
         Raises:
@@ -246,7 +246,7 @@ class StatementRepair:
                     raise SourceError(
                         f"{error.message}; and the server cannot tell either, since {table.message}"
                     ) from error
-            return [table for table in told.values() if isinstance(table, ToldTable)]
+            return [table for table in told.values() if isinstance(table, TableDescription)]
 
     def _gap(self, stand: Stand, behind: Behind) -> Gap:
         by_gtid = behind.names and leaves_out_by_gtid(stand.offset, stand.statement)

@@ -14,7 +14,7 @@ from shardmerge.connectors.binlog.binlog_events import table_name
 from shardmerge.connectors.binlog.source_offset import SourceOffset
 from shardmerge.connectors.debezium.signals import can_be_asked_for
 from shardmerge.connectors.repair.diagnosis.failures import Failure
-from shardmerge.connectors.repair.diagnosis.statement_plan import ToldTable
+from shardmerge.connectors.repair.diagnosis.statement_plan import TableDescription
 from shardmerge.connectors.repair.schema_history.history import (
     is_before,
     known_tables,
@@ -79,7 +79,7 @@ class UnknownTable:
         known = known_tables(records, lambda record: is_before(record, offset))
         return table_id(name.database, name.table) in known
 
-    def _told(self, name: TableName) -> ToldTable | None:
+    def _told(self, name: TableName) -> TableDescription | None:
         """The table as it is at the offset; None when the server cannot tell, or it has no key."""
         connector = self._connector
         told = next(iter(connector.ask_server_now([name])), None)

@@ -10,11 +10,11 @@ from shardmerge.connectors.binlog.binlog_events import (
     RowsEvent,
     written_name,
 )
+from shardmerge.connectors.repair.schema_history.history_tables import qualified
 from shardmerge.connectors.repair.schema_history.left_out import (
     leaving_out,
     left_out_of,
 )
-from shardmerge.connectors.repair.schema_history.told_tables import qualified
 from shardmerge.schemas.ddl.changes import TruncateTable
 from shardmerge.schemas.ddl.grammar import (
     ServerContext,

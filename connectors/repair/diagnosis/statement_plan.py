@@ -20,9 +20,9 @@ from shardmerge.connectors.repair.schema_history.history import (
     named_table,
     table_id,
 )
-from shardmerge.connectors.repair.schema_history.told_tables import (
-    Told,
-    ToldTables,
+from shardmerge.connectors.repair.schema_history.history_tables import (
+    HistoryTables,
+    SchemaOrError,
     qualified,
 )
 from shardmerge.schemas.ddl.changes import (
@@ -45,7 +45,7 @@ _CREATE_TABLE = re.compile(r"CREATE TABLE `(?:[^`]|``)*`")
 
 
 @dataclass(frozen=True, slots=True)
-class ToldTable:
+class TableDescription:
     """What Debezium has to be told of one table.
 
     Attributes:
@@ -62,7 +62,7 @@ class ToldTable:
         return table_id(self.name.database, self.name.table)
 
 
-def told_table(name: TableName, table: Told | None) -> ToldTable:
+def told_table(name: TableName, table: SchemaOrError | None) -> TableDescription:
     """What Debezium has to be told of a table.
 
     Args:
@@ -75,11 +75,11 @@ def told_table(name: TableName, table: Told | None) -> ToldTable:
     if isinstance(table, SourceError):
         raise table
     if table is None:
-        return ToldTable(name, drop_text(name.database, name.table))
-    return ToldTable(name, create_text(name, table))
+        return TableDescription(name, drop_text(name.database, name.table))
+    return TableDescription(name, create_text(name, table))
 
 
-def told_by_server(name: TableName, create_table: str | None) -> ToldTable:
+def told_by_server(name: TableName, create_table: str | None) -> TableDescription:
     """What Debezium has to be told of a table as the server tells it now.
 
     Args:
@@ -90,18 +90,18 @@ def told_by_server(name: TableName, create_table: str | None) -> ToldTable:
         SourceError: What has the name now is no table.
     """
     if create_table is None:
-        return ToldTable(name, drop_text(name.database, name.table))
+        return TableDescription(name, drop_text(name.database, name.table))
     qualified = f"{quote_identifier(name.database)}.{quote_identifier(name.table)}"
     # The server can write the name in other letters than a statement.
     begin = _CREATE_TABLE.match(create_table)
     if begin is None:
         raise SourceError(f"{qualified} is no table any more")
-    return ToldTable(name, f"CREATE TABLE {qualified}{create_table[begin.end() :]}")
+    return TableDescription(name, f"CREATE TABLE {qualified}{create_table[begin.end() :]}")
 
 
 def tables_before(
     records: Sequence[HistoryRecord], statement: Statement, context: ServerContext
-) -> ToldTables:
+) -> HistoryTables:
     """The tables as they are right before a statement, by the texts of the schema history.
 
     Args:
@@ -109,20 +109,22 @@ def tables_before(
         statement: Of the binlog.
         context: How the source's server reads a statement.
     """
-    tables = ToldTables(context)
+    tables = HistoryTables(context)
     place = (statement.file, statement.first)
     tables.take_history(r for r in records if r.is_of_before(*place))
     return tables
 
 
-def misread_tables(records: Sequence[HistoryRecord], context: ServerContext) -> list[ToldTable]:
+def misread_tables(
+    records: Sequence[HistoryRecord], context: ServerContext
+) -> list[TableDescription]:
     """The tables whose columns Debezium describes otherwise than the statements' texts tell.
 
     Args:
         records: Of the schema history, all of which count.
         context: How the source's server reads a statement.
     """
-    tables = ToldTables(context)
+    tables = HistoryTables(context)
     tables.take_history(records)
     found = []
     for number, known in sorted(known_tables(records, lambda _: True).items()):
@@ -177,7 +179,7 @@ def touched_later(
     found: dict[TableName, Statement] = {}
     for item in later:
         if isinstance(item, Statement):
-            for name in ToldTables(context).take(item.sql, item.database):
+            for name in HistoryTables(context).take(item.sql, item.database):
                 if name in names:
                     found.setdefault(name, item)
         if len(found) == len(set(names)):

@@ -9,8 +9,8 @@ from shardmerge.connectors.binlog.binlog_events import (
     Logged,
     Statement,
 )
-from shardmerge.connectors.repair.schema_history.told_tables import (
-    ToldTables,
+from shardmerge.connectors.repair.schema_history.history_tables import (
+    HistoryTables,
     qualified,
 )
 from shardmerge.schemas.ddl.changes import (
@@ -54,7 +54,7 @@ def _may_concern(item: Statement, tables: Collection[TableName], context: Server
         return any(_folded(t.database) == _folded(parsed.name) for t in tables)
     if isinstance(parsed, TruncateTable):
         return _has(tables, (qualified(parsed.name, item.database),))
-    return _has(tables, ToldTables(context).take(item.sql, item.database))
+    return _has(tables, HistoryTables(context).take(item.sql, item.database))
 
 
 def _has(tables: Collection[TableName], names: Iterable[TableName]) -> bool:

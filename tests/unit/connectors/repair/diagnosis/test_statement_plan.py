@@ -14,7 +14,7 @@ from shardmerge.connectors.binlog.binlog_events import (
 )
 from shardmerge.connectors.binlog.source_offset import SourceOffset
 from shardmerge.connectors.repair.diagnosis.statement_plan import (
-    ToldTable,
+    TableDescription,
     is_of_one,
     leaves_out_by_gtid,
     misread_tables,
@@ -74,7 +74,7 @@ def columns(told: object) -> str:
 
 def test_a_table_is_told_in_canonical_words() -> None:
     told = told_table(T, table("CREATE TABLE x (url INT)"))
-    assert told == ToldTable(
+    assert told == TableDescription(
         T, "CREATE TABLE `app`.`t` (`url` int NULL) DEFAULT CHARACTER SET utf8mb4"
     )
     assert told.id == '"app"."t"'

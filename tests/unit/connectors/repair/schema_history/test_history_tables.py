@@ -6,7 +6,7 @@ import pytest
 
 from shardmerge.connectors.binlog.source_offset import SourceOffset
 from shardmerge.connectors.repair.schema_history.history import HistoryRecord
-from shardmerge.connectors.repair.schema_history.told_tables import ToldTables
+from shardmerge.connectors.repair.schema_history.history_tables import HistoryTables
 from shardmerge.schemas.ddl.changes import TableName
 from shardmerge.schemas.ddl.grammar import ServerContext
 from shardmerge.schemas.model.errors import SourceError
@@ -17,14 +17,14 @@ T, U, V = (TableName("app", name) for name in "tuv")
 CREATE = "CREATE TABLE t (id INT PRIMARY KEY, a INT, b CHAR(3))"
 
 
-def told(*statements: str) -> ToldTables:
-    tables = ToldTables(SERVER)
+def told(*statements: str) -> HistoryTables:
+    tables = HistoryTables(SERVER)
     for sql in statements:
         tables.take(sql, "app")
     return tables
 
 
-def columns(tables: ToldTables, name: TableName) -> str:
+def columns(tables: HistoryTables, name: TableName) -> str:
     table = tables.table(name)
     assert isinstance(table, TableSchema), table
     return " ".join(column.name for column in table.columns)
@@ -128,22 +128,22 @@ SWAP = "ALTER TABLE t RENAME COLUMN a TO b, RENAME COLUMN b TO a"
 
 
 def test_a_statement_that_was_read_twice_counts_once() -> None:
-    tables = ToldTables(SERVER)
+    tables = HistoryTables(SERVER)
     tables.take_history([record(100, CREATE), record(200, SWAP), record(200, SWAP)])
     assert columns(tables, T) == "id b a"
-    tables = ToldTables(SERVER)
+    tables = HistoryTables(SERVER)
     tables.take_history([record(100, CREATE), record(200, SWAP), record(300, SWAP)])
     assert columns(tables, T) == "id a b"
 
 
 def test_statements_of_one_place_count_each() -> None:
-    tables = ToldTables(SERVER)
+    tables = HistoryTables(SERVER)
     tables.take_history([record(100, CREATE), record(200, "DROP TABLE t"), record(200, CREATE)])
     assert columns(tables, T) == "id a b"
 
 
 def test_each_statement_of_a_snapshot_counts() -> None:
-    tables = ToldTables(SERVER)
+    tables = HistoryTables(SERVER)
     first = [record(9, "DROP TABLE t", snapshot=True), record(9, CREATE, snapshot=True)]
     tables.take_history(first)
     tables.take("DROP TABLE t", "app")
@@ -155,7 +155,7 @@ def test_of_our_records_those_that_are_written_for_a_statement_count() -> None:
     other = "CREATE TABLE `app`.`t` (`x` INT)"
     drop = "DROP TABLE IF EXISTS `app`.`t`"
     ours = {"snapshot": True, "is_own": True, "table": '"app"."t"', "database": ""}
-    tables = ToldTables(SERVER)
+    tables = HistoryTables(SERVER)
     tables.take_history(
         [record(100, CREATE), record(200, drop, **ours), record(200, other, **ours)]
     )
@@ -168,7 +168,7 @@ def test_of_our_records_those_that_are_written_for_a_statement_count() -> None:
 def test_a_table_that_names_no_character_set_has_the_one_that_debezium_was_told() -> None:
     change = {"type": "CREATE", "id": '"app"."t"', "table": {"defaultCharsetName": "latin1"}}
     other = {"type": "CREATE", "id": '"app"."u"', "table": {"defaultCharsetName": None}}
-    tables = ToldTables(SERVER)
+    tables = HistoryTables(SERVER)
     tables.take_history(
         [
             record(100, CREATE, changes=(change, other)),

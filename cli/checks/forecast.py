@@ -46,7 +46,7 @@ class ShardTable:
     ddl: str
 
 
-def foretold_findings(pipeline: Pipeline, tables: Sequence[ShardTable]) -> list[Finding]:
+def forecast_findings(pipeline: Pipeline, tables: Sequence[ShardTable]) -> list[Finding]:
     """What becomes of the columns' types where shards differ, and which shards would be held.
 
     Args:

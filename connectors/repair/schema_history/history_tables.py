@@ -42,11 +42,11 @@ from .history import (
     named_table,
 )
 
-Told: TypeAlias = TableSchema | SourceError
+SchemaOrError: TypeAlias = TableSchema | SourceError
 """A table's schema, or why it cannot be told."""
 
 
-class ToldTables:
+class HistoryTables:
     """The tables of one source, statement by statement.
 
     Args:
@@ -55,7 +55,7 @@ class ToldTables:
 
     def __init__(self, context: ServerContext) -> None:
         self._context = context
-        self._tables: dict[TableName, Told] = {}
+        self._tables: dict[TableName, SchemaOrError] = {}
 
     def take_history(self, records: Iterable[HistoryRecord]) -> None:
         """Take the statements of the records, in order.
@@ -96,7 +96,7 @@ class ToldTables:
             return tuple(names)
         return self._execute(statement, database, context, charsets or {})
 
-    def table(self, name: TableName) -> Told | None:
+    def table(self, name: TableName) -> SchemaOrError | None:
         """A table as it is now; None when there is none of that name."""
         return self._tables.get(name)
 

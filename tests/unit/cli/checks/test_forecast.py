@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from shardmerge.cli.checks.foretold import (
+from shardmerge.cli.checks.forecast import (
     ShardTable,
-    foretold_findings,
+    forecast_findings,
 )
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.policies import (
@@ -39,7 +39,7 @@ def table(source: str, number: int, columns: str, key: str = "int") -> ShardTabl
 
 
 def said(*tables: ShardTable, pipeline: Pipeline = PIPELINE) -> list[str]:
-    found = foretold_findings(pipeline, tables)
+    found = forecast_findings(pipeline, tables)
     assert not any(finding.fault for finding in found)
     return [str(finding) for finding in found]
 
@@ -121,6 +121,6 @@ def test_tables_that_no_route_takes_are_left_alone() -> None:
 
 def test_a_version_that_the_agents_cannot_read_is_a_fault() -> None:
     odd = replace(PIPELINE, sources=(replace(SOURCES[0], version="8.0.36-log"),))
-    (found,) = foretold_findings(odd, [])
+    (found,) = forecast_findings(odd, [])
     assert found.fault
     assert "version '8.0.36-log' is not numbers with points" in str(found)
