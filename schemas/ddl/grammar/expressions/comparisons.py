@@ -43,18 +43,17 @@ def comparison(cursor: Cursor, notes: Notes, left: str, read: Read) -> str:
     Returns:
         The text of both; "" when no comparison follows, and then nothing was read.
     """
-    start = cursor.index
     word = cursor.word
     if word in _SIGNS:
         return _signed(cursor, notes, left, read)
-    if (reader := _WITHOUT_NOT.get(word)) is not None:
+    reader = _READERS.get(word)
+    if reader is not None:
         cursor.advance()
         return reader(cursor, notes, left, "", read)
-    prefix = "not " if cursor.accept("NOT") else ""
-    if (reader := _WITH_NOT.get(cursor.word)) is not None:
+    if word == "NOT" and (reader := _NEGATABLE.get(cursor.ahead())) is not None:
         cursor.advance()
-        return reader(cursor, notes, left, prefix, read)
-    cursor.seek(start)
+        cursor.advance()
+        return reader(cursor, notes, left, "not ", read)
     return ""
 
 
@@ -127,8 +126,8 @@ def _member(cursor: Cursor, notes: Notes, left: str, _: str, read: Read) -> str:
     return notes.condition(text)
 
 
-_WITHOUT_NOT: dict[str, _Reader] = {"IS": _is, "SOUNDS": _sounds, "MEMBER": _member}
-_WITH_NOT: dict[str, _Reader] = {
+_NEGATABLE: dict[str, _Reader] = {
     "IN": _in, "BETWEEN": _between, "LIKE": _like, "REGEXP": _regexp, "RLIKE": _regexp,
 }  # fmt: skip
 """Those that may have NOT before them."""
+_READERS: dict[str, _Reader] = {**_NEGATABLE, "IS": _is, "SOUNDS": _sounds, "MEMBER": _member}
