@@ -23,6 +23,7 @@ from shardmerge.schemas.model.names import (
     ShardId,
     TargetTable,
 )
+from shardmerge.schemas.model.policies import SETTABLE
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.pipeline.routing import route
@@ -33,7 +34,7 @@ from shardmerge.schemas.records.record_format import RecordFormat
 from shardmerge.schemas.records.schema_changes import ChangeId
 
 _SEND_S = 30.0
-_HELP = """Tell a target's coordinator what to do, and print its answer.
+_HELP = f"""Tell a target's coordinator what to do, and print its answer.
 
 \b
 skip             the held change of --shard does not count
@@ -46,8 +47,8 @@ pause, resume    the rows of --shard wait
 reread           the table of --shard is read again, into the target
 leave            --shard is no shard any more; ARGUMENT "delete": nor are its rows in the target
 set-mode         ARGUMENT is optimistic, pessimistic, or "" for what the routes say
-set-policy       ARGUMENT is NAME=VALUE of renames, types, existing_rows, keyless or on_drop, as
-                 in a route; NAME= for what the routes say
+set-policy       ARGUMENT is NAME=VALUE as in a route; NAME= for what the routes say. NAME is
+                 {", ".join(SETTABLE)}
 
 ARGUMENT may be @FILE. Every command is a record of the log and can be replayed. Ends with 1
 when the command is refused, or not answered in time (it stays in the log and is carried out).
