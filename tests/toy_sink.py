@@ -112,7 +112,7 @@ class ToySink:
         self._ddl_read = 0
         self._notices_read = 0
         self.scans: dict[tuple[str, str], list[int]] = {}
-        self.refused: dict[StatementKey, str] = {}
+        self.refused: dict[StatementKey, tuple[str, object]] = {}
 
     def steps(self) -> Iterator[None]:
         while True:
@@ -133,7 +133,10 @@ class ToySink:
         return SinkState(
             executed=dict.fromkeys(targets, self.target.executed),
             refused={
-                target: {key: Refused(error, resting=False) for key, error in self.refused.items()}
+                target: {
+                    key: Refused(error, resting=then == self._applied_so_far())
+                    for key, (error, then) in self.refused.items()
+                }
                 for target in targets
             },
             rows=RowProgress(self.applied, self.watermarks, self.catch_up.caught_up, self.scans),
@@ -284,9 +287,18 @@ class ToySink:
             except Rejected as error:
                 if not self._is_early(statement):
                     raise
-                self.refused[statement.key] = str(error)
+                self.refused[statement.key] = str(error), self._applied_so_far()
             else:
                 self.refused.pop(statement.key, None)
+
+    def _applied_so_far(self) -> object:
+        """What the target has: a refused statement rests until that is more.
+
+        The sink tries it again after a pause; here that would be for ever where the rows that it
+        waits for stand behind a hold.
+        """
+        offsets = {place: applied.offset for place, applied in self.applied.items()}
+        return offsets, frozenset(self.target.executed)
 
     def _is_early(self, statement: OpenStatement) -> bool:
         """Whether a debt was tried before rows came that are read again, to let others pass."""
