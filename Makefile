@@ -76,7 +76,7 @@ SPARKS := $(patsubst tests/sparks/%.txt,spark-%,$(sort $(wildcard tests/sparks/*
 
 .PHONY: test check types links unit wheel integration e2e scenarios
 test: $(ARTIFACTS) | java ## Every level, the real stack included; closes with 'N passed, N failed'
-	@PYTHONPATH=. $(PY) -m tests.levels check wheel agents connect integration e2e scenarios $(SPARKS)
+	@PYTHONPATH=. $(PY) -m tests.levels check docs wheel agents connect integration e2e scenarios $(SPARKS)
 
 check: $(READY) links ## Lint, format, types, import direction, text files
 	$(VENV)/bin/ruff check .
@@ -85,15 +85,15 @@ check: $(READY) links ## Lint, format, types, import direction, text files
 	PYTHONPATH=build/pkgroot $(VENV)/bin/lint-imports --no-cache
 	$(MAKE) --no-print-directory types
 
-types: $(READY) links ## mypy --strict, the folders under their installed name; then the tests
+types: $(READY) links ## mypy --strict, the folders under their installed name; then tests and docs
 	$(VENV)/bin/mypy $(foreach p,$(PACKAGES),-p shardmerge.$(p))
-	MYPYPATH=build/pkgroot $(VENV)/bin/mypy -p tests
+	MYPYPATH=build/pkgroot $(VENV)/bin/mypy -p tests -p docs
 
 # mypy and import-linter cannot see through setuptools' editable hook: they get the tree as links.
 links:
 	@mkdir -p build/pkgroot/shardmerge
 	@for p in $(PACKAGES); do ln -sfn ../../../$$p build/pkgroot/shardmerge/$$p; done
-	@ln -sfn ../../tests build/pkgroot/tests
+	@for p in tests docs; do ln -sfn ../../$$p build/pkgroot/$$p; done
 
 unit: $(READY) ## Unit, property and golden tests: no network, no server
 	$(PY) -m pytest $(ARGS)
@@ -168,6 +168,25 @@ chaos-agents: $(ARTIFACTS) | java ## Kill the agents at every failpoint, the bro
 chaos-connect: $(ARTIFACTS) | java ## Everything that stops Debezium for good, and restarts; print seconds, lost, doubled, wrong
 	PYTHONPATH=. $(PY) -m tests.integration.connect.chaos $(ARGS)
 
+# --- documents -----------------------------------------------------------------------------------
+
+DOCS := build/docs-venv
+
+.PHONY: docs reference
+# No file of the site is loaded from elsewhere. The theme's notice of its own end is no warning about a page.
+docs: $(DOCS)/.ready ## The documents as a site in build/site
+	@NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --quiet --strict
+	@! grep -rhoE '<(script|link|img)[^>]+(src|href)="?https?://[^ >"]+' build/site --include='*.html'
+	@echo "build/site/index.html"
+
+reference: $(READY) ## The reference pages anew, from the code
+	@PYTHONPATH=. $(PY) -m docs.generate
+
+$(DOCS)/.ready: docs/requirements.txt
+	@python=$$(bash .ci/python) && "$$python" -m venv --clear $(DOCS)
+	@$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r docs/requirements.txt
+	@touch $@
+
 # --- packages -------------------------------------------------------------------------------------
 
 .PHONY: pyfiles lock clean
@@ -177,10 +196,12 @@ pyfiles: $(READY) ## build/shardmerge.zip for Spark clusters' --py-files
 	@$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --target build/pyfiles .
 	@cd build/pyfiles && ../../$(PY) -m zipfile -c ../shardmerge.zip shardmerge
 
-lock: $(READY) ## requirements.lock anew from pyproject.toml
+lock: $(READY) ## requirements.lock anew from pyproject.toml, and what builds the documents
 	@$(PY) -m pip install --quiet --disable-pip-version-check 'uv>=0.9'
 	@$(VENV)/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 		--all-extras --group dev pyproject.toml -o requirements.lock
+	@$(VENV)/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+		docs/requirements.in -o docs/requirements.txt
 
 clean: ## Everything built; keeps .venv and what was fetched
-	@rm -rf build/reports build/wheel build/pyfiles build/shardmerge.zip dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf build/reports build/wheel build/site build/docs-venv build/pyfiles build/shardmerge.zip dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -72,7 +72,7 @@ def lines(facts: Facts, at: datetime) -> Iterator[str]:
                 yield f"  {shard}: flows"
             if shard in shards and (overwritten := shards[shard].overwritten):
                 yield f"    {overwritten:,} of its rows, or more, were written over rows with the"
-                yield '    same primary key: see "Which shard a row came from" in the README'
+                yield "    same primary key: see docs/how-to/origin-columns.md"
         for statement in progress.open if progress else ():
             yield f"  {statement.state}: {statement.sql} {statement.detail}"
 

@@ -1,6 +1,6 @@
 """Run test levels and close with one line: ``N passed, N failed``.
 
-Usage: ``PYTHONPATH=. python -m tests.levels check wheel agents connect integration e2e scenarios``
+Usage: ``PYTHONPATH=. python -m tests.levels check docs wheel agents connect integration e2e``
 
 Theory of operation:
 
@@ -52,6 +52,12 @@ def check() -> Result:
     """Lint, types, import direction: one check, passed or failed."""
     code = run(["make", "--no-print-directory", "check"], minutes=10, quiet=True)
     return Result(passed=1) if code == 0 else Result(failed=1, broken=f"make check: exit {code}")
+
+
+def docs() -> Result:
+    """The documents as a site, without a warning: one check, passed or failed."""
+    code = run(["make", "--no-print-directory", "docs"], minutes=10, quiet=True)
+    return Result(passed=1) if code == 0 else Result(failed=1, broken=f"make docs: exit {code}")
 
 
 def wheel() -> Result:
@@ -154,14 +160,20 @@ def older_spark(version: str) -> Result:
 _STARTING_SPARK = ("driver", "target_contract", "chaos")
 
 LEVELS: dict[str, Callable[[], Result]] = {
-    "check": check, "wheel": wheel, "agents": agents, "connect": connect,
+    "check": check, "docs": docs, "wheel": wheel, "agents": agents, "connect": connect,
     "integration": integration, "e2e": e2e, "scenarios": scenarios,
 } | {
     f"spark-{lock.stem}": partial(older_spark, lock.stem)
     for lock in sorted((ROOT / "tests" / "sparks").glob("*.txt"))
 }  # fmt: skip
 
-BESIDE = ("check", "agents", "connect", *[name for name in LEVELS if name.startswith("spark-")])
+BESIDE = (
+    "check",
+    "docs",
+    "agents",
+    "connect",
+    *[name for name in LEVELS if name.startswith("spark-")],
+)
 """Levels that leave enough of two processors to another one; they start nothing that others use."""
 ALONE = ("e2e", "scenarios")
 """Levels that need both processors, or are played against the clock of a whole line."""

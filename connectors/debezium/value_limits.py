@@ -1,8 +1,8 @@
 """What does not arrive as it is, because Debezium does not read it so: one table. Pure.
 
-README's list of limits, what ``shardmerge check`` says of a source's columns, and the warnings of
-the decisions that make such columns are made from it. Each entry was measured (Debezium 3.6.1
-with the converter of ``connectors/java``, MySQL 8.0.15):
+The page docs/reference/values.md, what ``shardmerge check`` says of a source's columns, and the
+warnings of the decisions that make such columns are made from it. Each entry was measured
+(Debezium 3.6.1 with the converter of ``connectors/java``, MySQL 8.0.15):
 tests/integration/spark/test_every_value.py plays every type's boundary values through every way
 and compares what differs with this table.
 """
@@ -65,7 +65,7 @@ class ValueLimit:
 
     @property
     def sentence(self) -> str:
-        """The whole of it, for ``check``, a decision and the README."""
+        """The whole of it, for ``check``, a decision and the reference page."""
         how = "" if self.ways == _BOTH else _WAYS[self.ways[0]]
         held = "; its shard is held there" if self.outcome is Outcome.HELD else ""
         return f"{self.columns}: {how}{self.values} {self.becomes}{held}"

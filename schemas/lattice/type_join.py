@@ -7,7 +7,7 @@ least type that holds every value of all. Neither depends on the order of the ty
 The published join of two types is associative, conflicts included: every rule takes the larger of
 something that is totally ordered, or says that the two have nothing in common.
 
-Source: ARCHITECTURE.md, section 3; MySQL Reference Manual, "Data Types" (value ranges).
+Source: docs/explanation/joined-schema.md; MySQL Reference Manual, "Data Types" (value ranges).
 """
 
 from __future__ import annotations

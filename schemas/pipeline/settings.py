@@ -33,11 +33,21 @@ class Source:
 
     Attributes:
         name: The connector's ``topic.prefix``: letters, digits, ``_`` and ``-``.
-        databases, tables: Regular expressions of what is captured (``tables`` matches
-            ``database.table``; "" is every table of the databases).
+        host: Name or address of the server.
+        port: Its port.
+        user: The connector's user. It needs SELECT, RELOAD, SHOW DATABASES, REPLICATION SLAVE and
+            REPLICATION CLIENT, and CREATE, SELECT, INSERT and DELETE on ``shardmerge_`` databases.
+        password: Its password.
         server_id: The connector's own replication server id, unique among all replicas.
-        flavour: ``mysql`` or ``mariadb``; with ``version`` and ``sql_mode`` it tells the DDL
-            grammar how the server reads a statement.
+        databases: Regular expression of the databases that are captured.
+        tables: Regular expression of the tables that are captured, as ``database.table``; "" is
+            every table of the databases.
+        flavour: ``mysql`` or ``mariadb``. With ``version``, ``sql_mode`` and ``charset`` it tells
+            the DDL grammar how the server reads a statement.
+        version: Numbers with points, as ``SELECT VERSION()`` begins.
+        sql_mode: Of the server, with commas. What changes how a statement is read, such as
+            ``ANSI_QUOTES``, must stand here.
+        charset: The server's ``character_set_server``.
         snapshot_mode: Debezium's ``snapshot.mode``.
         epoch: Raised by one whenever the connector is pointed to another server, or the server's
             binlog is begun anew: positions of two binlogs have no order of their own.
@@ -70,7 +80,12 @@ class Target:
     """The server of the target tables.
 
     Attributes:
-        control_database: Where the sink keeps offsets, DDL journal and holds; made if missing.
+        host: Name or address of the server.
+        port: Its port.
+        user: The sink's user.
+        password: Its password.
+        control_database: Where the sink keeps offsets, DDL journal and writer epoch; made if
+            missing. Of Iceberg it is a namespace.
         kind: ``mysql``, ``mariadb``, ``tidb`` or ``iceberg``; with ``version`` it tells which DDL
             the target takes: what it lacks is rendered otherwise, left out, or refused with the
             reason.
@@ -95,16 +110,19 @@ class Kafka:
     """Broker addresses and how our own topics are made.
 
     Attributes:
+        bootstrap_servers: Brokers to begin with: ``host:port``, with commas.
         log_partitions: Partitions of schema-log; each target has one total order.
         replication: Replication factor of our topics.
-        row_format: How the connectors write rows and schema changes: one of ``ROW_FORMATS``.
-        record_format: How our own records are written: one of ``RECORD_FORMATS``.
-        schema_registry: Where one of the formats needs it: the root of the registry's Confluent
-            interface.
+        row_format: How the connectors write rows and schema changes: ``json``, ``json-schemas``
+            (with Connect's embedded schemas) or ``avro`` (with a schema registry).
+        record_format: How our own records are written: ``avro`` (single-object encoding),
+            ``json``, or ``avro-registry`` (Confluent's framing, with a schema registry).
+        schema_registry: Address of the registry's Confluent interface, where one of the formats
+            needs a registry.
         avro_converter: Connect's converter: ``apicurio`` or ``confluent``. By default Apicurio's
             where the registry's address has ``/apis/ccompat/`` in it, else Confluent's.
-        schema_registry_user, schema_registry_password: Of HTTP's basic authentication; no user:
-            none.
+        schema_registry_user: User for HTTP's basic authentication; "" is none.
+        schema_registry_password: That user's password.
     """
 
     bootstrap_servers: str
@@ -123,6 +141,7 @@ class Connect:
     """Kafka Connect's REST address.
 
     Attributes:
+        url: Where the REST interface is.
         row_partitions: Partitions of the row topics that Connect makes.
         replication: Their replication factor.
         exact_values: Whether its workers have the converter of ``connectors/java``, which gives
@@ -141,17 +160,18 @@ class Sink:
 
     Attributes:
         max_batch_records: Most row records of one micro-batch, over all partitions.
-        max_batch_mb, max_batch_s: Size of a batch's records and the time that it may take, about:
-            the batches before it tell how many records that is.
+        max_batch_mb: About how many megabytes of records one batch may have. The batches before
+            it tell how many records that is.
+        max_batch_s: About how many seconds one batch may take. The batches before it tell how many
+            records that is.
         spark_min_records: A batch below this runs in the driver: a Spark job would cost more
             processor time than it saves.
         poll_interval_ms: Pause after a batch that found nothing to do.
-        gather_ms: Most time that rows wait for others, so that batches get larger, while many
-            come; few never wait. 0: none ever does.
+        gather_ms: While many rows come, a batch waits up to this long for more, so that batches
+            get larger. Few rows never wait. 0 is off.
         retry_interval_s: Pause before a statement that the target refused is tried again.
-        lock_wait_timeout_s: Bound of a DDL statement's wait for metadata locks.
-        online_ddl: Whether the target's DDL must not lock out its readers and writers: what the
-            server cannot do so is refused.
+        lock_wait_timeout_s: Longest time that a DDL statement waits for metadata locks.
+        online_ddl: True: a DDL that would lock out the target's readers or writers is refused.
     """
 
     max_batch_records: int = 500_000

@@ -22,7 +22,7 @@ rows (switching). The statements come in an order in which every one of them is 
 One clause per statement, and one text per statement: equal schemas give equal bytes. What the
 statements say is the dialect's matter; where it cannot say one, there is no way.
 
-Source: ARCHITECTURE.md, sections 3 and 5.
+Source: docs/explanation/joined-schema.md, docs/explanation/offset-barrier.md.
 """
 
 from __future__ import annotations

@@ -226,7 +226,7 @@ def test_a_row_stays_behind_a_snapshot_that_found_no_row_and_the_next_one_waits(
 
 
 def test_a_table_whose_drop_was_lost_is_described_no_more() -> None:
-    """Its rows stay as they are, and README says so; what was lost with the drop does not come."""
+    """Its rows stay, as docs/explanation/limits.md says; what the drop lost does not come."""
     machine = RestartMachine()
     machine.start(partitions=1, batch=100, shared="", shards=1)
     shard = SHARDS[2]

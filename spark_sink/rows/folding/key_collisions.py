@@ -26,8 +26,8 @@ TELL_S = 10.0
 """Seconds between two warnings of one shard."""
 HINT = (
     "another shard has rows with the same primary keys, or they stayed when a table was dropped: "
-    "origin columns in the target's keys (in_keys) keep them apart, see \"Which shard a row came "
-    'from" in the README'
+    "origin columns in the target's keys (in_keys) keep them apart, "
+    "see docs/how-to/origin-columns.md"
 )
 
 

@@ -55,5 +55,5 @@ def test_rows_that_were_written_over_others_are_told() -> None:
         "  s1/app.a: flows",
         "  s1/app.b: waits, 3 rows at most: waits for version 2",
         "    1,234 of its rows, or more, were written over rows with the",
-        '    same primary key: see "Which shard a row came from" in the README',
+        "    same primary key: see docs/how-to/origin-columns.md",
     ]

@@ -13,10 +13,10 @@ from shardmerge.schemas.model.types import ColumnType
 ROOT = Path(__file__).resolve().parents[4]
 
 
-def test_readme_lists_the_limits_of_the_table() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    told = text.partition("<!-- schemas/value_limits.py -->\n")[2].partition("<!--")[0]
-    assert told.splitlines() == [f"* {limit.sentence}." for limit in LIMITS]
+def test_the_reference_page_lists_the_limits_of_the_table() -> None:
+    text = (ROOT / "docs/reference/values.md").read_text(encoding="utf-8")
+    told = text.partition("<!-- generated: value-limits -->\n")[2].partition("<!--")[0]
+    assert told.strip().split("\n") == [f"* {limit.sentence}." for limit in LIMITS]
 
 
 def test_limits_have_names_of_their_own() -> None:
