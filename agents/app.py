@@ -19,31 +19,14 @@ import faust
 
 from shardmerge.agents.runtime.delivery import GapCheck
 from shardmerge.agents.runtime.logs import logging_config
-from shardmerge.agents.runtime.recovery import (
-    App,
-    Table,
-    TableManager,
-)
-from shardmerge.agents.runtime.settings import (
-    AgentSettings,
-    from_env,
-)
-from shardmerge.agents.runtime.standstill import (
-    Standstill,
-    guard_requests,
-    limit,
-)
-from shardmerge.agents.runtime.workers import (
-    add_coordinator,
-    add_tracker,
-)
+from shardmerge.agents.runtime.recovery import App, Table, TableManager
+from shardmerge.agents.runtime.settings import AgentSettings, from_env
+from shardmerge.agents.runtime.standstill import Standstill, guard_requests, limit
+from shardmerge.agents.runtime.workers import add_coordinator, add_tracker
 from shardmerge.agents.status.view import StatusView
 from shardmerge.agents.web.consumer import ViewReader
 from shardmerge.agents.web.server import StatusWeb
-from shardmerge.connectors.failpoints import (
-    Passed,
-    nowhere,
-)
+from shardmerge.connectors.failpoints import Passed, nowhere
 from shardmerge.connectors.kafka.record_formats import awaited_record_format
 from shardmerge.connectors.kafka.topics_admin import create_topics
 from shardmerge.schemas.model.errors import ShardMergeError
@@ -51,10 +34,7 @@ from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.pipeline.topics import TopicSpec
-from shardmerge.schemas.records.record_format import (
-    AVRO,
-    RecordFormat,
-)
+from shardmerge.schemas.records.record_format import AVRO, RecordFormat
 
 log = logging.getLogger("shardmerge.agents.app")  # not __name__: this module runs as __main__
 

@@ -33,10 +33,7 @@ from typing import Any, TypeAlias
 sys.path.insert(0, str(Path(__file__).parent))
 from bench_measures import Round, Use, measuring, pin, print_rounds, tidb_address
 
-from shardmerge.local.keeper import (
-    AGENTS,
-    SINK,
-)
+from shardmerge.local.keeper import AGENTS, SINK
 from shardmerge.local.line import Line
 from shardmerge.local.servers.stack import LocalStack
 from shardmerge.schemas.model.names import ShardId
@@ -46,10 +43,7 @@ from shardmerge.schemas.pipeline.topics import row_topic
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.offsets import OffsetReader
 from shardmerge.spark_sink.targets.mysql.control import ControlStore
-from shardmerge.spark_sink.targets.mysql.session import (
-    MySqlAddress,
-    MySqlSession,
-)
+from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 
 ROOT = Path(__file__).resolve().parents[1]
 ROUTES = (RoutingRule(".*", "app", r"tbl\d+", "merged", "tbl"),)

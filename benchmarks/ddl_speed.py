@@ -27,18 +27,9 @@ from sqlglot.errors import SqlglotError
 
 from shardmerge.cli.ddl import statements
 from shardmerge.schemas.ddl.apply.server_tables import Catalog
-from shardmerge.schemas.ddl.changes import (
-    Irrelevant,
-    Statement,
-)
-from shardmerge.schemas.ddl.grammar import (
-    ServerContext,
-    parse,
-)
-from shardmerge.schemas.model.errors import (
-    UnparsableDDL,
-    UnsupportedDDL,
-)
+from shardmerge.schemas.ddl.changes import Irrelevant, Statement
+from shardmerge.schemas.ddl.grammar import ServerContext, parse
+from shardmerge.schemas.model.errors import UnparsableDDL, UnsupportedDDL
 
 ROOT = Path(__file__).resolve().parents[1]
 CASES = Path(os.environ.get("SHARDMERGE_CASES", ROOT.parent / "shared" / "cases"))

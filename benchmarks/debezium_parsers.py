@@ -31,21 +31,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 from parser_inputs import WAYS, Case, Inputs, ask_server, legal_ways, server_words
 from parser_jvm import Parser, parsers
 
-from shardmerge.local.install.artifacts import (
-    DEFAULT_CACHE,
-    find_java,
-    resolve,
-    retrieve,
-)
+from shardmerge.local.install.artifacts import DEFAULT_CACHE, find_java, resolve, retrieve
 from shardmerge.local.servers.other_versions import running_server
-from shardmerge.schemas.ddl.grammar import (
-    ServerContext,
-    parse,
-)
-from shardmerge.schemas.model.errors import (
-    ShardMergeError,
-    StackError,
-)
+from shardmerge.schemas.ddl.grammar import ServerContext, parse
+from shardmerge.schemas.model.errors import ShardMergeError, StackError
 from shardmerge.schemas.model.names import quote_identifier
 from tests.integration.mysql.fuzz import data_directory, free_port
 from tests.integration.mysql.twin import HOME

@@ -28,20 +28,11 @@ from bench_measures import measuring
 from sink_throughput import COLUMNS, Backlog, Size, event, produce
 
 from shardmerge.local.install.iceberg import iceberg_runtime
-from shardmerge.local.servers.stack import (
-    LocalStack,
-    Ports,
-)
+from shardmerge.local.servers.stack import LocalStack, Ports
 from shardmerge.schemas.ddl.apply.statements import apply_create
 from shardmerge.schemas.ddl.changes import CreateTable
-from shardmerge.schemas.ddl.grammar import (
-    ServerContext,
-    parse,
-)
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-)
+from shardmerge.schemas.ddl.grammar import ServerContext, parse
+from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.position import BEGINNING
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.pipeline.settings import Connect, Kafka, Pipeline, Sink, Target
@@ -50,12 +41,7 @@ from shardmerge.schemas.records.decisions import Binding, StatementKind, TargetS
 from shardmerge.schemas.target.dialects.spark import SparkDialect
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.offsets import OffsetReader
-from shardmerge.spark_sink.planning.ranges import (
-    RangeResult,
-    RangeTask,
-    Segment,
-    ShardStream,
-)
+from shardmerge.spark_sink.planning.ranges import RangeResult, RangeTask, Segment, ShardStream
 from shardmerge.spark_sink.process.settings import SinkSettings
 from shardmerge.spark_sink.targets.iceberg.target import IcebergTarget
 

@@ -42,14 +42,8 @@ from shardmerge.local.install.artifacts import (
 )
 from shardmerge.local.install.files import exclusive_lock
 from shardmerge.local.servers.connect import connect_spec
-from shardmerge.local.servers.mysql import (
-    PASSWORD,
-    USER,
-)
-from shardmerge.local.servers.stack import (
-    LocalStack,
-    Ports,
-)
+from shardmerge.local.servers.mysql import PASSWORD, USER
+from shardmerge.local.servers.stack import LocalStack, Ports
 from shardmerge.schemas.model.names import TargetTable
 
 ROOT = Path(__file__).resolve().parents[1]

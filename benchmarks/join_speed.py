@@ -31,23 +31,11 @@ from shardmerge.agents.coordination.state.state_rows import changed_rows
 from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.schemas.ddl.apply.statements import apply_create
 from shardmerge.schemas.ddl.changes import CreateTable
-from shardmerge.schemas.ddl.grammar import (
-    ServerContext,
-    parse,
-)
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-)
+from shardmerge.schemas.ddl.grammar import ServerContext, parse
+from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.model.shard_columns import Lineage
-from shardmerge.schemas.model.tables import (
-    Column,
-    Default,
-    Index,
-    IndexPart,
-    TableSchema,
-)
+from shardmerge.schemas.model.tables import Column, Default, Index, IndexPart, TableSchema
 from shardmerge.schemas.model.types import ColumnType
 from shardmerge.schemas.records.decisions import Outcome
 from shardmerge.schemas.records.schema_changes import ChangeId, SchemaChange

@@ -43,23 +43,10 @@ from bench_measures import Round, StageClock, Use, beside, measuring, print_roun
 from bench_rows import Avro, Bare, Form, event, image, registry
 
 from shardmerge.connectors.kafka.registry import RegistryAddress
-from shardmerge.local.servers.mysql import (
-    PASSWORD,
-    USER,
-)
-from shardmerge.local.servers.other_versions import (
-    NAMES,
-    RunningServer,
-    running_server,
-)
-from shardmerge.local.servers.stack import (
-    LocalStack,
-    Ports,
-)
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-)
+from shardmerge.local.servers.mysql import PASSWORD, USER
+from shardmerge.local.servers.other_versions import NAMES, RunningServer, running_server
+from shardmerge.local.servers.stack import LocalStack, Ports
+from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.position import BEGINNING
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.records.decisions import Binding
@@ -67,12 +54,7 @@ from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.offsets import OffsetReader
 from shardmerge.spark_sink.kafka.range_reader import RangeCursor
 from shardmerge.spark_sink.planning.ordered_partitions import PartitionClosure
-from shardmerge.spark_sink.planning.ranges import (
-    RangeResult,
-    RangeTask,
-    Segment,
-    ShardStream,
-)
+from shardmerge.spark_sink.planning.ranges import RangeResult, RangeTask, Segment, ShardStream
 from shardmerge.spark_sink.process.settings import SinkSettings
 from shardmerge.spark_sink.rows.folding.row_blocks import Block
 from shardmerge.spark_sink.rows.folding.row_fold import RowFold
@@ -83,10 +65,7 @@ from shardmerge.spark_sink.targets.mysql.ddl.introspection import (
     server_context,
     show_create,
 )
-from shardmerge.spark_sink.targets.mysql.session import (
-    MySqlAddress,
-    MySqlSession,
-)
+from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 from shardmerge.spark_sink.targets.mysql.tasks import apply_ranges, batches, bulk, connection
 from shardmerge.spark_sink.targets.mysql.tasks.batches import BatchRunner
 from shardmerge.spark_sink.targets.mysql.tasks.connection import ApplyConfig

@@ -26,10 +26,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from bench_measures import tidb_address
 
 from shardmerge.schemas.model.errors import TargetError
-from shardmerge.spark_sink.targets.mysql.session import (
-    MySqlAddress,
-    MySqlSession,
-)
+from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 
 DATABASE = "shardmerge_bench"
 TABLE = f"{DATABASE}.t"

@@ -8,18 +8,9 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import BinaryIO
 
-from shardmerge.agents.replay.bundle import (
-    Manifest,
-    write_bundle,
-)
-from shardmerge.connectors.formats.stored_record import (
-    Extent,
-    StoredRecord,
-)
-from shardmerge.connectors.kafka.record_formats import (
-    json_of_connectors,
-    record_format,
-)
+from shardmerge.agents.replay.bundle import Manifest, write_bundle
+from shardmerge.connectors.formats.stored_record import Extent, StoredRecord
+from shardmerge.connectors.kafka.record_formats import json_of_connectors, record_format
 from shardmerge.connectors.kafka.topic_reader import TopicReader
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.pipeline import topics

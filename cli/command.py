@@ -14,15 +14,8 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from shardmerge.connectors.kafka.client_offsets import answered
 from shardmerge.connectors.kafka.command_topic import send_command
 from shardmerge.connectors.kafka.record_formats import record_format
-from shardmerge.schemas.model.errors import (
-    ConfigError,
-    ShardMergeError,
-    StackError,
-)
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-)
+from shardmerge.schemas.model.errors import ConfigError, ShardMergeError, StackError
+from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.policies import SETTABLE
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.file import parse_pipeline

@@ -12,14 +12,8 @@ import click
 
 from shardmerge.schemas.ddl.apply.server_tables import Catalog
 from shardmerge.schemas.ddl.changes import Irrelevant
-from shardmerge.schemas.ddl.grammar import (
-    ServerContext,
-    parse,
-)
-from shardmerge.schemas.model.errors import (
-    UnparsableDDL,
-    UnsupportedDDL,
-)
+from shardmerge.schemas.ddl.grammar import ServerContext, parse
+from shardmerge.schemas.model.errors import UnparsableDDL, UnsupportedDDL
 
 _NEWEST = {"mysql": (9, 7), "mariadb": (11, 8)}
 _END = re.compile(r";;[ \t\r]*(?:\n|\Z)")

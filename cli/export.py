@@ -13,10 +13,7 @@ from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.pipeline.settings import Pipeline
 
-from .bundles import (
-    everything,
-    write_from_kafka,
-)
+from .bundles import everything, write_from_kafka
 
 
 @click.command()

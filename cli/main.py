@@ -13,22 +13,13 @@ from shardmerge.cli.checks.findings import Finding
 from shardmerge.cli.checks.topic_rules import topic_findings
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.connect.exact_values import check_values
-from shardmerge.connectors.connect.exactly_once import (
-    check_connector,
-    check_worker,
-)
+from shardmerge.connectors.connect.exactly_once import check_connector, check_worker
 from shardmerge.connectors.debezium.connector_names import connector_name
 from shardmerge.connectors.debezium.source_config import connector_config
 from shardmerge.connectors.kafka.topics_admin import describe_topics
 from shardmerge.local.demo import Demo
-from shardmerge.local.line import (
-    Line,
-    end_on_sigterm,
-)
-from shardmerge.schemas.model.errors import (
-    ConfigError,
-    ShardMergeError,
-)
+from shardmerge.local.line import Line, end_on_sigterm
+from shardmerge.schemas.model.errors import ConfigError, ShardMergeError
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.pipeline.routing import RoutingRule
@@ -39,10 +30,7 @@ from .ddl import ddl
 from .export import export
 from .replay import replay
 from .servers import server_findings
-from .status import (
-    lines,
-    read_facts,
-)
+from .status import lines, read_facts
 from .target import target as upkeep
 
 DEMO_ROUTES = (RoutingRule(".*", "app", r"tbl\d+", "merged", "tbl"),)

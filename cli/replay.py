@@ -13,34 +13,17 @@ from pathlib import Path
 import click
 
 from shardmerge.agents.replay.bundle import Bundle
-from shardmerge.agents.replay.facts import (
-    step_facts,
-    verification_facts,
-)
+from shardmerge.agents.replay.facts import step_facts, verification_facts
 from shardmerge.agents.replay.log import in_time
-from shardmerge.agents.replay.steps import (
-    Stepper,
-    Wanted,
-)
-from shardmerge.agents.replay.text import (
-    SchemaText,
-    step_text,
-    verification_text,
-)
+from shardmerge.agents.replay.steps import Stepper, Wanted
+from shardmerge.agents.replay.text import SchemaText, step_text, verification_text
 from shardmerge.agents.replay.verify import verify as verify_records
 from shardmerge.connectors.formats.stored_record import StoredRecord
-from shardmerge.schemas.model.errors import (
-    ContractError,
-    ShardMergeError,
-)
+from shardmerge.schemas.model.errors import ContractError, ShardMergeError
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.file import parse_pipeline
 
-from .bundles import (
-    folded,
-    replayed,
-    write_from_kafka,
-)
+from .bundles import folded, replayed, write_from_kafka
 
 
 class _Time(click.ParamType):

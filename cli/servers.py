@@ -10,15 +10,8 @@ import pymysql
 from pymysql.cursors import Cursor
 
 from shardmerge.cli.checks.findings import Finding, SourceColumn, SourceTable, TargetFacts
-from shardmerge.cli.checks.forecast import (
-    ShardTable,
-    forecast_findings,
-)
-from shardmerge.cli.checks.key_ranges import (
-    KeyRange,
-    key_range,
-    overlap_findings,
-)
+from shardmerge.cli.checks.forecast import ShardTable, forecast_findings
+from shardmerge.cli.checks.key_ranges import KeyRange, key_range, overlap_findings
 from shardmerge.cli.checks.server_rules import (
     catalog_finding,
     database_findings,
@@ -27,21 +20,11 @@ from shardmerge.cli.checks.server_rules import (
     table_findings,
     target_findings,
 )
-from shardmerge.cli.checks.value_rules import (
-    value_findings,
-    year_findings,
-)
+from shardmerge.cli.checks.value_rules import value_findings, year_findings
 from shardmerge.schemas.model.charsets import charset_name
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-    quote_identifier,
-)
+from shardmerge.schemas.model.names import ShardId, TargetTable, quote_identifier
 from shardmerge.schemas.model.types import ColumnType
-from shardmerge.schemas.pipeline.routing import (
-    RoutingRule,
-    route,
-)
+from shardmerge.schemas.pipeline.routing import RoutingRule, route
 from shardmerge.schemas.pipeline.settings import Pipeline, Source, Target
 
 _TIMEOUT_S = 10

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from shardmerge.connectors.kafka.observer import (
-    Facts,
-    Observer,
-)
+from shardmerge.connectors.kafka.observer import Facts, Observer
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.offsets import OffsetReader

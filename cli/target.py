@@ -8,16 +8,10 @@ from pathlib import Path
 
 import click
 
-from shardmerge.schemas.model.errors import (
-    ConfigError,
-    ShardMergeError,
-)
+from shardmerge.schemas.model.errors import ConfigError, ShardMergeError
 from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.spark_sink.process.settings import settings_from
-from shardmerge.spark_sink.targets.iceberg.maintenance import (
-    Maintenance,
-    Upkeep,
-)
+from shardmerge.spark_sink.targets.iceberg.maintenance import Maintenance, Upkeep
 
 _PIPELINE = click.option(
     "--pipeline",

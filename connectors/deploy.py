@@ -7,20 +7,11 @@ from __future__ import annotations
 
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.connect.exact_values import check_values
-from shardmerge.connectors.connect.exactly_once import (
-    check_connector,
-    check_worker,
-)
-from shardmerge.connectors.debezium.connector_names import (
-    connector_name,
-    readings_among,
-)
+from shardmerge.connectors.connect.exactly_once import check_connector, check_worker
+from shardmerge.connectors.debezium.connector_names import connector_name, readings_among
 from shardmerge.connectors.debezium.source_config import connector_config
 from shardmerge.connectors.kafka.topics_admin import create_topics
-from shardmerge.connectors.repair.schema_history.left_out import (
-    leaving_out,
-    left_out_of,
-)
+from shardmerge.connectors.repair.schema_history.left_out import leaving_out, left_out_of
 from shardmerge.connectors.sources.signal_table import prepare_signal_table
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.settings import Pipeline

@@ -18,26 +18,15 @@ from confluent_kafka import KafkaException, Producer
 from shardmerge.connectors.binlog.binlog_reading import BinlogReading
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.debezium.connector_names import connector_name
-from shardmerge.connectors.debezium.open_requests import (
-    OpenRequests,
-    Remedy,
-    Request,
-    request_of,
-)
+from shardmerge.connectors.debezium.open_requests import OpenRequests, Remedy, Request, request_of
 from shardmerge.connectors.debezium.signals import notice
-from shardmerge.connectors.formats.avro_wire import (
-    UndecodableAvro,
-    UnknownSchema,
-)
+from shardmerge.connectors.formats.avro_wire import UndecodableAvro, UnknownSchema
 from shardmerge.connectors.formats.stored_record import StoredRecord
 from shardmerge.connectors.kafka.record_formats import json_of_connectors
 from shardmerge.connectors.kafka.topic_reader import TopicReader
 from shardmerge.connectors.repair.source_repair import SourceRepair
 from shardmerge.connectors.watch_loop import look_until
-from shardmerge.schemas.model.errors import (
-    ContractError,
-    StackError,
-)
+from shardmerge.schemas.model.errors import ContractError, StackError
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.settings import Pipeline
 

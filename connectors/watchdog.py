@@ -30,23 +30,13 @@ import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from shardmerge.connectors.connect.connect_rest import (
-    ConnectorStatus,
-    ConnectRest,
-)
+from shardmerge.connectors.connect.connect_rest import ConnectorStatus, ConnectRest
 from shardmerge.connectors.connect.restarts import Restarts
 from shardmerge.connectors.debezium.connector_names import connector_name
-from shardmerge.connectors.repair.source_repair import (
-    SourceRepair,
-    repairs_of,
-)
+from shardmerge.connectors.repair.source_repair import SourceRepair, repairs_of
 from shardmerge.connectors.repair.statement_repair import Attended
 from shardmerge.connectors.whole.reading_watch import ReadingWatch
-from shardmerge.schemas.model.errors import (
-    ContractError,
-    ShardMergeError,
-    StackError,
-)
+from shardmerge.schemas.model.errors import ContractError, ShardMergeError, StackError
 from shardmerge.schemas.pipeline.file import parse_pipeline
 
 from .deploy import deploy_connectors

@@ -19,20 +19,8 @@ from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.records.decisions import Decision, Outcome
 
 from .line import Line
-from .threeshards import (
-    CREATE,
-    DATABASE,
-    SHARDS,
-    STEPS,
-    TARGET,
-    Step,
-    Writer,
-)
-from .union import (
-    Comparison,
-    compare,
-    read_table,
-)
+from .threeshards import CREATE, DATABASE, SHARDS, STEPS, TARGET, Step, Writer
+from .union import Comparison, compare, read_table
 
 Say = Callable[[str], None]
 

@@ -26,10 +26,7 @@ from shardmerge.connectors.repair.source_repair import repairs_of
 from shardmerge.connectors.reread_watch import RereadWatch
 from shardmerge.connectors.watchdog import Watchdog
 from shardmerge.connectors.whole.reading_watch import ReadingWatch
-from shardmerge.local.servers.processes import (
-    ProcessSpec,
-    Supervisor,
-)
+from shardmerge.local.servers.processes import ProcessSpec, Supervisor
 from shardmerge.local.servers.stack import LocalStack
 from shardmerge.schemas.model.errors import ShardMergeError
 from shardmerge.schemas.pipeline.file import parse_pipeline

@@ -25,15 +25,8 @@ import requests
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.deploy import deploy_connectors
 from shardmerge.connectors.kafka.observer import Observer
-from shardmerge.local.servers.mysql import (
-    PASSWORD,
-    USER,
-)
-from shardmerge.local.servers.stack import (
-    CONNECTOR_SERVER_IDS,
-    LocalStack,
-    Ports,
-)
+from shardmerge.local.servers.mysql import PASSWORD, USER
+from shardmerge.local.servers.stack import CONNECTOR_SERVER_IDS, LocalStack, Ports
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.pipeline.file import parse_pipeline

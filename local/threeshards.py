@@ -10,10 +10,7 @@ import random
 import re
 from dataclasses import dataclass
 
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-)
+from shardmerge.schemas.model.names import ShardId, TargetTable
 
 DATABASE = "app"
 TARGET = TargetTable("merged", "tbl")

@@ -16,31 +16,17 @@ from types import FrameType
 
 from shardmerge.connectors.kafka.record_formats import awaited_record_format
 from shardmerge.connectors.kafka.topics_admin import create_topics
-from shardmerge.schemas.model.errors import (
-    ConfigError,
-    ShardMergeError,
-    StackError,
-    TargetError,
-)
+from shardmerge.schemas.model.errors import ConfigError, ShardMergeError, StackError, TargetError
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.spark_sink.driver.loop import Driver
 from shardmerge.spark_sink.driver.statement_runs import StatementRunner
-from shardmerge.spark_sink.kafka.intake import (
-    Intake,
-    tailed,
-)
-from shardmerge.spark_sink.kafka.offsets import (
-    OffsetReader,
-    TopicTail,
-)
+from shardmerge.spark_sink.kafka.intake import Intake, tailed
+from shardmerge.spark_sink.kafka.offsets import OffsetReader, TopicTail
 from shardmerge.spark_sink.kafka.publisher import ProgressPublisher
 from shardmerge.spark_sink.process.failpoints import reach
-from shardmerge.spark_sink.process.settings import (
-    SinkSettings,
-    settings_from,
-)
+from shardmerge.spark_sink.process.settings import SinkSettings, settings_from
 from shardmerge.spark_sink.targets.interface import WriterState
 from shardmerge.spark_sink.targets.kinds import open_target
 

@@ -10,31 +10,12 @@ from pathlib import Path
 from zlib import crc32
 
 from shardmerge.agents.handling.effects import Send
-from shardmerge.agents.handling.handlers import (
-    CoordinatorHandler,
-    TrackerHandler,
-)
-from shardmerge.agents.replay.bundle import (
-    Bundle,
-    Manifest,
-    write_bundle,
-)
-from shardmerge.agents.replay.log import (
-    Refold,
-    in_time,
-)
-from shardmerge.cli.bundles import (
-    everything,
-    without_passwords,
-)
-from shardmerge.connectors.formats.stored_record import (
-    Extent,
-    StoredRecord,
-)
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-)
+from shardmerge.agents.handling.handlers import CoordinatorHandler, TrackerHandler
+from shardmerge.agents.replay.bundle import Bundle, Manifest, write_bundle
+from shardmerge.agents.replay.log import Refold, in_time
+from shardmerge.cli.bundles import everything, without_passwords
+from shardmerge.connectors.formats.stored_record import Extent, StoredRecord
+from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.pipeline.settings import Pipeline

@@ -14,10 +14,7 @@ from hypothesis import strategies as st
 
 from shardmerge.schemas.ddl.apply.statements import apply_create
 from shardmerge.schemas.ddl.changes import CreateTable
-from shardmerge.schemas.ddl.grammar import (
-    ServerContext,
-    parse,
-)
+from shardmerge.schemas.ddl.grammar import ServerContext, parse
 from shardmerge.schemas.lattice.joined import ShardSchema
 from shardmerge.schemas.model.tables import TableSchema
 from shardmerge.schemas.model.types import ColumnType

@@ -6,35 +6,17 @@ from dataclasses import replace
 
 from hypothesis import assume
 
-from shardmerge.schemas.ddl.apply.statements import (
-    apply_alter,
-    apply_create,
-)
-from shardmerge.schemas.ddl.changes import (
-    AlterTable,
-    CreateTable,
-)
-from shardmerge.schemas.ddl.grammar import (
-    ServerContext,
-    parse,
-)
-from shardmerge.schemas.lattice.join import (
-    join_all,
-    join_tables,
-)
-from shardmerge.schemas.lattice.joined import (
-    JoinedTable,
-    ShardSchema,
-)
+from shardmerge.schemas.ddl.apply.statements import apply_alter, apply_create
+from shardmerge.schemas.ddl.changes import AlterTable, CreateTable
+from shardmerge.schemas.ddl.grammar import ServerContext, parse
+from shardmerge.schemas.lattice.join import join_all, join_tables
+from shardmerge.schemas.lattice.joined import JoinedTable, ShardSchema
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.tables import TableSchema
 from shardmerge.schemas.records.decisions import StatementKind, TargetStatement
 from shardmerge.schemas.target.dialects.dialect import Dialect
 from shardmerge.schemas.target.dialects.mysql_dialect import MYSQL_8
-from shardmerge.schemas.target.target_table import (
-    TargetSchema,
-    target_schema,
-)
+from shardmerge.schemas.target.target_table import TargetSchema, target_schema
 from tests.strategies import SERVER, names_of
 
 TARGET = TargetTable("merged", "t")

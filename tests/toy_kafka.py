@@ -6,10 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from shardmerge.schemas.model.names import ShardId
-from shardmerge.schemas.model.position import (
-    BEGINNING,
-    SourcePosition,
-)
+from shardmerge.schemas.model.position import BEGINNING, SourcePosition
 from shardmerge.schemas.model.shard_columns import Lineage
 from shardmerge.schemas.model.tables import TableSchema
 from shardmerge.schemas.pipeline.topics import RowTopics

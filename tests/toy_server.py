@@ -10,16 +10,9 @@ import re
 from collections.abc import Container, Iterator
 from dataclasses import dataclass
 
-from shardmerge.schemas.ddl.apply.statements import (
-    AlterResult,
-    apply_alter,
-)
+from shardmerge.schemas.ddl.apply.statements import AlterResult, apply_alter
 from shardmerge.schemas.ddl.changes import AlterTable
-from shardmerge.schemas.model.tables import (
-    Column,
-    DefaultKind,
-    TableSchema,
-)
+from shardmerge.schemas.model.tables import Column, DefaultKind, TableSchema
 from shardmerge.spark_sink.barrier.decisions import StatementKey
 from tests.toy_target import CONTEXT, FAMILIES, NULLS, Rejected, ToyTarget, accepts
 

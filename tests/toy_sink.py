@@ -6,54 +6,22 @@ from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 from shardmerge.schemas.lattice.origin_columns import of_shard
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-)
+from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.origin import origin_part
 from shardmerge.schemas.model.position import BEGINNING
 from shardmerge.schemas.pipeline.routing import RoutingRule
 from shardmerge.schemas.records.decisions import Decision, TargetStatement
-from shardmerge.spark_sink.barrier.applied import (
-    Applied,
-    CatchUp,
-    RowProgress,
-    Watermarks,
-)
-from shardmerge.spark_sink.barrier.barrier import (
-    Barrier,
-    Barriers,
-)
+from shardmerge.spark_sink.barrier.applied import Applied, CatchUp, RowProgress, Watermarks
+from shardmerge.spark_sink.barrier.barrier import Barrier, Barriers
 from shardmerge.spark_sink.barrier.decisions import Decisions, StatementKey
 from shardmerge.spark_sink.barrier.partitions import partitions_of
-from shardmerge.spark_sink.barrier.read_again import (
-    awaited_rereads,
-    stands_held,
-)
-from shardmerge.spark_sink.barrier.restarts import (
-    BEGUN,
-    UNDONE,
-    VOID,
-    Restart,
-    Stage,
-    peers,
-)
+from shardmerge.spark_sink.barrier.read_again import awaited_rereads, stands_held
+from shardmerge.spark_sink.barrier.restarts import BEGUN, UNDONE, VOID, Restart, Stage, peers
 from shardmerge.spark_sink.barrier.shard_gates import Gate
-from shardmerge.spark_sink.barrier.statements import (
-    OpenStatement,
-    Refused,
-    bindings,
-    holds_rows_up,
-)
-from shardmerge.spark_sink.barrier.truncations import (
-    Truncation,
-    emptying,
-)
+from shardmerge.spark_sink.barrier.statements import OpenStatement, Refused, bindings, holds_rows_up
+from shardmerge.spark_sink.barrier.truncations import Truncation, emptying
 from shardmerge.spark_sink.planning.plan import BatchPlan, plan
-from shardmerge.spark_sink.planning.ranges import (
-    RangeTask,
-    Segment,
-)
+from shardmerge.spark_sink.planning.ranges import RangeTask, Segment
 from shardmerge.spark_sink.planning.sink_state import SinkState
 from shardmerge.spark_sink.rows.folding.segment_locator import is_behind
 from shardmerge.spark_sink.rows.values.constant_cells import added_cell

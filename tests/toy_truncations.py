@@ -7,15 +7,9 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, cast
 
-from shardmerge.spark_sink.barrier.applied import (
-    Applied,
-    RowProgress,
-)
+from shardmerge.spark_sink.barrier.applied import Applied, RowProgress
 from shardmerge.spark_sink.barrier.truncations import Truncation
-from shardmerge.spark_sink.kafka.range_reader import (
-    OffsetRange,
-    Records,
-)
+from shardmerge.spark_sink.kafka.range_reader import OffsetRange, Records
 from shardmerge.spark_sink.kafka.rewind import first_from
 from tests.toy_kafka import Place, Row, ToyKafka
 

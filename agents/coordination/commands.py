@@ -12,20 +12,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from shardmerge.agents.coordination.rows.rereads import (
-    is_read_as_whole,
-    why_not_read_again,
-)
+from shardmerge.agents.coordination.rows.rereads import is_read_as_whole, why_not_read_again
 from shardmerge.agents.coordination.rows.whole_readings import reloaded
 from shardmerge.agents.coordination.state.shard_state import ShardState
 from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.schemas.ddl.grammar import ServerContext
 from shardmerge.schemas.lattice.origin_columns import of_shard
-from shardmerge.schemas.model.policies import (
-    SETTABLE,
-    Mode,
-    RenamePolicy,
-)
+from shardmerge.schemas.model.policies import SETTABLE, Mode, RenamePolicy
 from shardmerge.schemas.records.decisions import Fixup, FixupKind
 from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
 from shardmerge.schemas.records.schema_changes import SchemaChange
@@ -33,18 +26,9 @@ from shardmerge.schemas.target.dialects.dialect import Dialect
 from shardmerge.schemas.target.row_statements import removal
 
 from . import lock_queue
-from .decision_records import (
-    Step,
-    obeyed,
-    refuse,
-    with_statement,
-    with_warning,
-)
+from .decision_records import Step, obeyed, refuse, with_statement, with_warning
 from .identities import known_names
-from .settling import (
-    settle,
-    settle_or_stay,
-)
+from .settling import settle, settle_or_stay
 from .skips import (
     NOT_HELD,
     held_by_known,

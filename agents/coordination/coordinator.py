@@ -26,21 +26,9 @@ from shardmerge.schemas.target.dialects.dialect import Dialect
 from shardmerge.schemas.target.dialects.mysql_dialect import MYSQL_8
 
 from . import commands, lock_queue, optimistic, pessimistic
-from .decision_records import (
-    Step,
-    hold,
-    leave,
-    refuse,
-    with_warning,
-)
-from .identities import (
-    assign,
-    known_names,
-)
-from .removals import (
-    with_removal,
-    without_leaving,
-)
+from .decision_records import Step, hold, leave, refuse, with_warning
+from .identities import assign, known_names
+from .removals import with_removal, without_leaving
 from .settling import settle_or_stay
 from .target_moves import Refusal
 

@@ -22,12 +22,7 @@ from shardmerge.schemas.records.operator_commands import OperatorCommand
 from shardmerge.schemas.records.reloads import Reload
 from shardmerge.schemas.records.schema_changes import SchemaChange
 
-from .target_moves import (
-    Joined,
-    Refusal,
-    Settled,
-    unmoved,
-)
+from .target_moves import Joined, Refusal, Settled, unmoved
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,22 +20,12 @@ from dataclasses import dataclass
 
 from shardmerge.agents.coordination.rows.rereads import is_read_again
 from shardmerge.agents.coordination.state.target_state import TargetState
-from shardmerge.schemas.lattice.copied_columns import (
-    Copy,
-    are_kin,
-    later_names,
-)
-from shardmerge.schemas.lattice.joined import (
-    ShardSchema,
-    name_at_birth,
-)
+from shardmerge.schemas.lattice.copied_columns import Copy, are_kin, later_names
+from shardmerge.schemas.lattice.joined import ShardSchema, name_at_birth
 from shardmerge.schemas.lattice.origin_columns import with_origin
 from shardmerge.schemas.lattice.type_join import joined_type
 from shardmerge.schemas.model.origin import origin_part
-from shardmerge.schemas.model.policies import (
-    Mode,
-    RenamePolicy,
-)
+from shardmerge.schemas.model.policies import Mode, RenamePolicy
 from shardmerge.schemas.model.shard_columns import Lineage
 from shardmerge.schemas.records.schema_changes import SchemaChange
 

@@ -22,10 +22,7 @@ from collections import Counter
 from collections.abc import Mapping
 from functools import partial
 
-from shardmerge.agents.coordination.rows.column_replacement import (
-    Renewals,
-    renewals,
-)
+from shardmerge.agents.coordination.rows.column_replacement import Renewals, renewals
 from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.schemas.lattice.joined import ShardSchema
 from shardmerge.schemas.model.policies import RenamePolicy
@@ -34,15 +31,8 @@ from shardmerge.schemas.records.schema_changes import SchemaChange
 from shardmerge.schemas.target.dialects.dialect import Dialect
 from shardmerge.schemas.target.target_table import changed_comments
 
-from .decision_records import (
-    Step,
-    emit,
-    hold,
-)
-from .identities import (
-    Assigned,
-    known_names,
-)
+from .decision_records import Step, emit, hold
+from .identities import Assigned, known_names
 from .target_moves import (
     Joined,
     Refusal,

@@ -24,36 +24,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from shardmerge.agents.coordination.rows.column_replacement import (
-    Renewals,
-    renewals,
-)
+from shardmerge.agents.coordination.rows.column_replacement import Renewals, renewals
 from shardmerge.agents.coordination.state.shard_state import Made, Pending, ShardState
 from shardmerge.agents.coordination.state.target_state import TargetState
-from shardmerge.schemas.lattice.joined import (
-    Conflict,
-    ShardSchema,
-)
+from shardmerge.schemas.lattice.joined import Conflict, ShardSchema
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.records.decisions import Release
 from shardmerge.schemas.records.schema_changes import SchemaChange
 from shardmerge.schemas.target.dialects.dialect import Dialect
 from shardmerge.schemas.target.target_table import changed_comments
 
-from .ddl_lock import (
-    complete,
-    having_made,
-    heads,
-)
-from .decision_records import (
-    Step,
-    emit,
-    hold,
-)
-from .identities import (
-    Assigned,
-    known_names,
-)
+from .ddl_lock import complete, having_made, heads
+from .decision_records import Step, emit, hold
+from .identities import Assigned, known_names
 from .lock_queue import is_same_table, pending_change, queue_after
 from .target_moves import (
     NO_COMMENTS,

@@ -15,11 +15,7 @@ from shardmerge.schemas.pipeline.routing import TOOLS_TABLES
 from shardmerge.schemas.records.schema_changes import SchemaChange
 from shardmerge.schemas.target.row_statements import removal
 
-from .decision_records import (
-    Step,
-    with_statement,
-    with_warning,
-)
+from .decision_records import Step, with_statement, with_warning
 
 _RENAME_TO = "RENAME TO "
 

@@ -10,12 +10,7 @@ from shardmerge.schemas.target.dialects.dialect import Dialect
 
 from . import optimistic, pessimistic
 from .identities import known_names
-from .target_moves import (
-    NO_COMMENTS,
-    Refusal,
-    Settled,
-    unmoved,
-)
+from .target_moves import NO_COMMENTS, Refusal, Settled, unmoved
 
 
 def settle(

@@ -24,14 +24,8 @@ from shardmerge.agents.coordination.state.shard_state import Made, ShardState
 from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.schemas.ddl.apply.statements import apply_alter
 from shardmerge.schemas.ddl.changes import AlterTable
-from shardmerge.schemas.ddl.grammar import (
-    ServerContext,
-    parse,
-)
-from shardmerge.schemas.lattice.joined import (
-    Conflict,
-    ShardSchema,
-)
+from shardmerge.schemas.ddl.grammar import ServerContext, parse
+from shardmerge.schemas.lattice.joined import Conflict, ShardSchema
 from shardmerge.schemas.model.errors import SourceError
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.origin import origin_part
@@ -41,22 +35,10 @@ from shardmerge.schemas.records.schema_changes import SchemaChange
 from shardmerge.schemas.target.dialects.dialect import Dialect
 
 from .ddl_lock import head_of
-from .decision_records import (
-    Step,
-    with_warning,
-)
-from .identities import (
-    assign,
-    known_names,
-)
+from .decision_records import Step, with_warning
+from .identities import assign, known_names
 from .settling import settle
-from .target_moves import (
-    Refusal,
-    Settled,
-    comments_between,
-    join_target,
-    unmoved,
-)
+from .target_moves import Refusal, Settled, comments_between, join_target, unmoved
 
 NOT_HELD = "`shardmerge status` and the status page tell which shards are held, and by what"
 _OTHERWISE = "change the shard until it fits, or take it out with leave: its rows are passed over"

@@ -6,51 +6,22 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from shardmerge.agents.coordination.rows.column_replacement import (
-    NO_RENEWALS,
-    Renewals,
-)
-from shardmerge.agents.coordination.rows.new_keys import (
-    HINT,
-    unknown_key,
-)
+from shardmerge.agents.coordination.rows.column_replacement import NO_RENEWALS, Renewals
+from shardmerge.agents.coordination.rows.new_keys import HINT, unknown_key
 from shardmerge.agents.coordination.state.target_state import TargetState
-from shardmerge.schemas.lattice.copied_columns import (
-    contradiction,
-    copy_moves,
-    widened,
-)
+from shardmerge.schemas.lattice.copied_columns import contradiction, copy_moves, widened
 from shardmerge.schemas.lattice.join_index import JoinIndex
-from shardmerge.schemas.lattice.joined import (
-    Conflict,
-    JoinedTable,
-    ShardSchema,
-)
-from shardmerge.schemas.lattice.type_join import (
-    PUBLISHED,
-    TypeRules,
-)
+from shardmerge.schemas.lattice.joined import Conflict, JoinedTable, ShardSchema
+from shardmerge.schemas.lattice.type_join import PUBLISHED, TypeRules
 from shardmerge.schemas.model.names import ShardId
-from shardmerge.schemas.model.origin import (
-    OriginPart,
-    without_origin,
-)
-from shardmerge.schemas.model.policies import (
-    Keyless,
-    Mode,
-)
+from shardmerge.schemas.model.origin import OriginPart, without_origin
+from shardmerge.schemas.model.policies import Keyless, Mode
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import TableSchema
 from shardmerge.schemas.records.decisions import TargetStatement
 from shardmerge.schemas.target.dialects.dialect import Dialect
-from shardmerge.schemas.target.diff import (
-    CannotRender,
-    diff,
-)
-from shardmerge.schemas.target.target_table import (
-    changed_comments,
-    target_schema,
-)
+from shardmerge.schemas.target.diff import CannotRender, diff
+from shardmerge.schemas.target.target_table import changed_comments, target_schema
 
 NO_COMMENTS: Mapping[str, str] = {}
 """Of columns that a change sets none of."""

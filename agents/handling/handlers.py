@@ -16,10 +16,7 @@ from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.settings import Pipeline
-from shardmerge.schemas.pipeline.source_server import (
-    server_context,
-    utf8mb4_defaults,
-)
+from shardmerge.schemas.pipeline.source_server import server_context, utf8mb4_defaults
 from shardmerge.schemas.records import codec
 from shardmerge.schemas.records.decisions import Decision, JoinedSchema, Outcome
 from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
@@ -27,19 +24,8 @@ from shardmerge.schemas.records.schema_changes import ChangeId, SchemaChange
 from shardmerge.schemas.target.dialects.dialect import Dialect
 from shardmerge.schemas.target.dialects.dialects import dialect_of
 
-from .effects import (
-    Effects,
-    Rows,
-    Send,
-    SourceRecord,
-)
-from .store import (
-    TargetStates,
-    TrackedTables,
-    last_statement,
-    last_statement_puts,
-    tracked_puts,
-)
+from .effects import Effects, Rows, Send, SourceRecord
+from .store import TargetStates, TrackedTables, last_statement, last_statement_puts, tracked_puts
 
 
 class TrackerHandler:

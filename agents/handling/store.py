@@ -14,14 +14,8 @@ from shardmerge.agents.coordination import coordinator
 from shardmerge.agents.coordination.state import state_rows
 from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.agents.tracking import tracked
-from shardmerge.agents.tracking.tracked import (
-    LastStatement,
-    Tracked,
-)
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-)
+from shardmerge.agents.tracking.tracked import LastStatement, Tracked
+from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.records import plain
 
 from .effects import Rows

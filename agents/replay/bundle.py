@@ -22,20 +22,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
-from shardmerge.connectors.formats.stored_record import (
-    Extent,
-    StoredRecord,
-)
-from shardmerge.schemas.model.errors import (
-    ConfigError,
-    ContractError,
-)
+from shardmerge.connectors.formats.stored_record import Extent, StoredRecord
+from shardmerge.schemas.model.errors import ConfigError, ContractError
 from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.pipeline.settings import Pipeline
-from shardmerge.schemas.records.plain import (
-    from_plain,
-    to_plain,
-)
+from shardmerge.schemas.records.plain import from_plain, to_plain
 
 KIND = "shardmerge bundle"
 FORMAT = 1

@@ -22,10 +22,7 @@ from shardmerge.schemas.records.decisions import Decision
 from shardmerge.schemas.records.operator_commands import OperatorCommand
 from shardmerge.schemas.records.schema_changes import ChangeId, SchemaChange
 
-from .details import (
-    details,
-    key_text,
-)
+from .details import details, key_text
 
 Identity: TypeAlias = str
 """What a record is the only one of, in words: a decision's key, a change's id with its target."""

@@ -10,15 +10,8 @@ from typing import Any
 from shardmerge.agents.coordination.state.shard_state import Hold, ShardState
 from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.schemas.lattice.joined import ShardSchema
-from shardmerge.schemas.model.mysql_text import (
-    check_clause,
-    column_definition,
-    index_clause,
-)
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-)
+from shardmerge.schemas.model.mysql_text import check_clause, column_definition, index_clause
+from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import TableSchema
 from shardmerge.schemas.records.plain import to_plain

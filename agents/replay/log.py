@@ -8,11 +8,7 @@ from collections.abc import Iterable, Iterator
 from shardmerge.agents.coordination import coordinator
 from shardmerge.agents.coordination.state import state_rows
 from shardmerge.agents.coordination.state.target_state import TargetState
-from shardmerge.agents.handling.effects import (
-    Effects,
-    Fold,
-    SourceRecord,
-)
+from shardmerge.agents.handling.effects import Effects, Fold, SourceRecord
 from shardmerge.connectors.formats.stored_record import StoredRecord
 from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.model.names import TargetTable

@@ -7,25 +7,16 @@ from dataclasses import dataclass, replace
 
 from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.agents.handling.effects import Effects
-from shardmerge.agents.handling.handlers import (
-    CoordinatorHandler,
-    TrackerHandler,
-)
+from shardmerge.agents.handling.handlers import CoordinatorHandler, TrackerHandler
 from shardmerge.connectors.formats.stored_record import StoredRecord
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-)
+from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.records import codec
 from shardmerge.schemas.records.codec import Record
 from shardmerge.schemas.records.decisions import Decision
 
-from .log import (
-    OnePartition,
-    Refold,
-)
+from .log import OnePartition, Refold
 
 
 @dataclass(frozen=True, slots=True)

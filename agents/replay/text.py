@@ -17,17 +17,8 @@ from shardmerge.schemas.records.operator_commands import OperatorCommand
 from shardmerge.schemas.records.plain import to_plain
 from shardmerge.schemas.records.schema_changes import SchemaChange
 
-from .comparing import (
-    COUNTED,
-    Comparison,
-)
-from .facts import (
-    create_table,
-    iso_time,
-    schema_lines,
-    shard_extras,
-    target_extras,
-)
+from .comparing import COUNTED, Comparison
+from .facts import create_table, iso_time, schema_lines, shard_extras, target_extras
 from .steps import Step
 from .verify import Verification
 

@@ -6,10 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from shardmerge.agents.handling.handlers import (
-    CoordinatorHandler,
-    TrackerHandler,
-)
+from shardmerge.agents.handling.handlers import CoordinatorHandler, TrackerHandler
 from shardmerge.connectors.formats.stored_record import StoredRecord
 from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.pipeline import topics
@@ -27,10 +24,7 @@ from .comparing import (
     Reader,
     Requests,
 )
-from .log import (
-    OnePartition,
-    Refold,
-)
+from .log import OnePartition, Refold
 
 
 @dataclass(frozen=True, slots=True)

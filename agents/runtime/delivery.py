@@ -44,14 +44,8 @@ from shardmerge.agents.handling.effects import (
     Send,
     SourceRecord,
 )
-from shardmerge.connectors.failpoints import (
-    Passed,
-    nowhere,
-)
-from shardmerge.schemas.model.errors import (
-    InternalError,
-    StackError,
-)
+from shardmerge.connectors.failpoints import Passed, nowhere
+from shardmerge.schemas.model.errors import InternalError, StackError
 
 log = logging.getLogger(__name__)
 

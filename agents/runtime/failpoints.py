@@ -6,11 +6,7 @@ worker stands still there.
 
 from __future__ import annotations
 
-from shardmerge.connectors.failpoints import (
-    Passed,
-    failpoint,
-    nowhere,
-)
+from shardmerge.connectors.failpoints import Passed, failpoint, nowhere
 
 AGENTS = ("tracker", "coordinator")
 PLACES = (

@@ -10,23 +10,14 @@ import asyncio
 import logging
 from dataclasses import replace
 
-from shardmerge.agents.handling.effects import (
-    Send,
-    SourceRecord,
-)
+from shardmerge.agents.handling.effects import Send, SourceRecord
 from shardmerge.connectors.formats.avro_wire import RegistryUnreachable
-from shardmerge.connectors.kafka.record_formats import (
-    json_of_connectors,
-    unchanged,
-)
+from shardmerge.connectors.kafka.record_formats import json_of_connectors, unchanged
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.records.record_format import RecordFormat
 
-from .delivery import (
-    Translate,
-    Wire,
-)
+from .delivery import Translate, Wire
 
 log = logging.getLogger(__name__)
 

@@ -4,31 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from shardmerge.agents.handling.handlers import (
-    CoordinatorHandler,
-    TrackerHandler,
-)
-from shardmerge.connectors.failpoints import (
-    Passed,
-    nowhere,
-)
+from shardmerge.agents.handling.handlers import CoordinatorHandler, TrackerHandler
+from shardmerge.connectors.failpoints import Passed, nowhere
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.records.record_format import RecordFormat
 
-from .delivery import (
-    Carrier,
-    GapCheck,
-    bytes_table,
-    bytes_topic,
-    carry,
-)
+from .delivery import Carrier, GapCheck, bytes_table, bytes_topic, carry
 from .failpoints import agent_failpoint
-from .wire_formats import (
-    canonical,
-    translation,
-    wire,
-)
+from .wire_formats import canonical, translation, wire
 
 
 def add_tracker(

@@ -12,12 +12,7 @@ from shardmerge.schemas.records.decisions import Decision, Outcome
 from shardmerge.schemas.records.plain import to_plain
 from shardmerge.schemas.records.progress import SinkProgress
 
-from .view import (
-    ColumnView,
-    ShardView,
-    StatusView,
-    TargetView,
-)
+from .view import ColumnView, ShardView, StatusView, TargetView
 
 REFRESH_S = 5
 RECENT = 20

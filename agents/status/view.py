@@ -12,15 +12,9 @@ from collections.abc import Container, Iterable
 from dataclasses import dataclass, field, replace
 
 from shardmerge.schemas.ddl.describe import column_text
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-)
+from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.position import SourcePosition
-from shardmerge.schemas.model.tables import (
-    Column,
-    TableSchema,
-)
+from shardmerge.schemas.model.tables import Column, TableSchema
 from shardmerge.schemas.records.codec import Record
 from shardmerge.schemas.records.decisions import Decision, JoinedSchema, Outcome
 from shardmerge.schemas.records.progress import SinkProgress

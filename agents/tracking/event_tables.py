@@ -6,31 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from shardmerge.connectors.debezium.envelope import SchemaChangeEvent
-from shardmerge.schemas.ddl.apply.databases import (
-    Defaults,
-)
-from shardmerge.schemas.ddl.apply.parents import (
-    follow_columns,
-    follow_parent,
-)
-from shardmerge.schemas.ddl.changes import (
-    TableName,
-)
+from shardmerge.schemas.ddl.apply.databases import Defaults
+from shardmerge.schemas.ddl.apply.parents import follow_columns, follow_parent
+from shardmerge.schemas.ddl.changes import TableName
 from shardmerge.schemas.model.charsets import charset_name
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.shard_columns import Lineage
 from shardmerge.schemas.model.tables import TableSchema
 
 from . import table_copies
-from .tracked import (
-    DatabaseDefaults,
-    TableCopy,
-    Tracked,
-    Unknown,
-    copy_id,
-    database_id,
-    is_table,
-)
+from .tracked import DatabaseDefaults, TableCopy, Tracked, Unknown, copy_id, database_id, is_table
 
 
 @dataclass(slots=True)

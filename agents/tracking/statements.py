@@ -9,19 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from shardmerge.connectors.debezium.envelope import SchemaChangeEvent
-from shardmerge.schemas.ddl.apply.databases import (
-    defaults_after,
-    in_database,
-    server_defaults,
-)
-from shardmerge.schemas.ddl.apply.parents import (
-    move_child,
-)
-from shardmerge.schemas.ddl.apply.statements import (
-    apply_alter,
-    apply_create,
-    apply_rename,
-)
+from shardmerge.schemas.ddl.apply.databases import defaults_after, in_database, server_defaults
+from shardmerge.schemas.ddl.apply.parents import move_child
+from shardmerge.schemas.ddl.apply.statements import apply_alter, apply_create, apply_rename
 from shardmerge.schemas.ddl.changes import (
     AlterDatabase,
     AlterTable,
@@ -37,25 +27,14 @@ from shardmerge.schemas.ddl.changes import (
     TableMove,
     TruncateTable,
 )
-from shardmerge.schemas.ddl.grammar import (
-    ServerContext,
-    concerned_tables,
-    parse,
-)
-from shardmerge.schemas.model.errors import (
-    SourceError,
-)
+from shardmerge.schemas.ddl.grammar import ServerContext, concerned_tables, parse
+from shardmerge.schemas.model.errors import SourceError
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.tables import TableSchema
 
 from . import table_copies
 from .event_tables import EventTables
-from .tracked import (
-    DatabaseDefaults,
-    Parted,
-    Tracked,
-    database_id,
-)
+from .tracked import DatabaseDefaults, Parted, Tracked, database_id
 from .unknown_schemas import DESCRIBE_ANEW, ambiguous_origin, message, not_known
 
 _SERVER = ""

@@ -20,11 +20,7 @@ from __future__ import annotations
 
 import re
 
-from shardmerge.schemas.ddl.changes import (
-    AlterTable,
-    ChangeColumn,
-    DropColumn,
-)
+from shardmerge.schemas.ddl.changes import AlterTable, ChangeColumn, DropColumn
 from shardmerge.schemas.model.shard_columns import Lineage
 from shardmerge.schemas.model.tables import TableSchema
 

@@ -35,40 +35,20 @@ from typing import cast
 from shardmerge.connectors.debezium.envelope import SchemaChangeEvent
 from shardmerge.schemas.ddl.apply.statements import apply_create
 from shardmerge.schemas.ddl.changes import CreateTable
-from shardmerge.schemas.ddl.grammar import (
-    ServerContext,
-    parse,
-)
-from shardmerge.schemas.lattice.left_out_columns import (
-    kept_lineage,
-    without_columns,
-)
-from shardmerge.schemas.model.errors import (
-    SourceError,
-    UnsupportedDDL,
-)
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-)
+from shardmerge.schemas.ddl.grammar import ServerContext, parse
+from shardmerge.schemas.lattice.left_out_columns import kept_lineage, without_columns
+from shardmerge.schemas.model.errors import SourceError, UnsupportedDDL
+from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.shard_columns import Lineage
 from shardmerge.schemas.model.tables import TableSchema
-from shardmerge.schemas.pipeline.routing import (
-    RoutingRule,
-    route,
-    rule_of,
-)
+from shardmerge.schemas.pipeline.routing import RoutingRule, route, rule_of
 from shardmerge.schemas.records.decisions import Decision, Outcome
 from shardmerge.schemas.records.operator_commands import OperatorCommand
 from shardmerge.schemas.records.schema_changes import ChangeId, SchemaChange
 
 from .event_tables import Effect
 from .statements import Tracking
-from .tracked import (
-    LastStatement,
-    Parted,
-    Tracked,
-)
+from .tracked import LastStatement, Parted, Tracked
 from .unknown_schemas import defect_of_ours
 
 _REPEATED = "the connector was restarted right behind the statement, and gave it again"

@@ -6,17 +6,10 @@ import traceback
 from collections.abc import Sequence
 from pathlib import PurePath
 
-from shardmerge.schemas.model.errors import (
-    SourceError,
-    UnparsableDDL,
-    UnsupportedDDL,
-)
+from shardmerge.schemas.model.errors import SourceError, UnparsableDDL, UnsupportedDDL
 from shardmerge.schemas.model.names import ShardId
 
-from .tracked import (
-    Tracked,
-    Unknown,
-)
+from .tracked import Tracked, Unknown
 
 DESCRIBE_ANEW = (
     "the shard's rows wait; they go on when a CREATE TABLE or a new snapshot describes the table"

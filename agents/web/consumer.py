@@ -13,10 +13,7 @@ from mode import Service
 
 from shardmerge.agents.status.view import StatusView
 from shardmerge.schemas.model.errors import ContractError
-from shardmerge.schemas.records.record_format import (
-    AVRO,
-    RecordFormat,
-)
+from shardmerge.schemas.records.record_format import AVRO, RecordFormat
 
 log = logging.getLogger(__name__)
 

@@ -14,24 +14,15 @@ from shardmerge.agents.coordination.coordinator import initial
 from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.agents.handling.handlers import decide
 from shardmerge.agents.tracking import tracker
-from shardmerge.connectors.debezium.envelope import (
-    SchemaChangeEvent,
-    TableChange,
-)
+from shardmerge.connectors.debezium.envelope import SchemaChangeEvent, TableChange
 from shardmerge.schemas.lattice.type_join import value_type
 from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.schemas.model.mysql_text import column_type
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-)
+from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.position import BEGINNING
 from shardmerge.schemas.model.types import ColumnType
 from shardmerge.schemas.pipeline.settings import Pipeline
-from shardmerge.schemas.pipeline.source_server import (
-    server_context,
-    utf8mb4_defaults,
-)
+from shardmerge.schemas.pipeline.source_server import server_context, utf8mb4_defaults
 from shardmerge.schemas.records.decisions import Fixup
 from shardmerge.schemas.target.dialects.dialects import dialect_of
 

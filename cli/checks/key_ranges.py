@@ -14,11 +14,7 @@ from decimal import Decimal
 from typing import TypeAlias, TypeGuard, cast
 
 from shardmerge.schemas.model.names import ShardId
-from shardmerge.schemas.pipeline.routing import (
-    RoutingRule,
-    route,
-    rule_of,
-)
+from shardmerge.schemas.pipeline.routing import RoutingRule, route, rule_of
 
 from .findings import Finding
 

@@ -12,27 +12,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from shardmerge.schemas.model.names import (
-    ShardId,
-)
+from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.policies import Keyless
 from shardmerge.schemas.model.server_context import ServerContext
-from shardmerge.schemas.model.server_facts import (
-    ServerFacts,
-    kind_and_version,
-    server_facts,
-)
-from shardmerge.schemas.pipeline.routing import (
-    RoutingRule,
-    route,
-    rule_of,
-)
+from shardmerge.schemas.model.server_facts import ServerFacts, kind_and_version, server_facts
+from shardmerge.schemas.pipeline.routing import RoutingRule, route, rule_of
 from shardmerge.schemas.pipeline.settings import Source, Target
 from shardmerge.schemas.pipeline.spark_catalog import SparkCatalog
-from shardmerge.schemas.pipeline.topics import (
-    RowTopics,
-    row_topic,
-)
+from shardmerge.schemas.pipeline.topics import RowTopics, row_topic
 
 from .findings import Finding, SourceTable, TargetFacts
 

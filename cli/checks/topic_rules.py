@@ -6,10 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from shardmerge.connectors.kafka.topics_admin import FoundTopic
 from shardmerge.schemas.pipeline.settings import Pipeline
-from shardmerge.schemas.pipeline.topics import (
-    TopicSpec,
-    own_topics,
-)
+from shardmerge.schemas.pipeline.topics import TopicSpec, own_topics
 
 from .findings import Finding
 

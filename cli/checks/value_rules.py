@@ -10,21 +10,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TypeAlias
 
-from shardmerge.connectors.debezium.value_limits import (
-    LIMITS,
-    ValueLimit,
-)
-from shardmerge.connectors.debezium.year_columns import (
-    COUNTS_YEARS,
-    is_misread,
-    may_misread,
-)
+from shardmerge.connectors.debezium.value_limits import LIMITS, ValueLimit
+from shardmerge.connectors.debezium.year_columns import COUNTS_YEARS, is_misread, may_misread
 from shardmerge.schemas.model.names import ShardId
-from shardmerge.schemas.pipeline.routing import (
-    RoutingRule,
-    route,
-    rule_of,
-)
+from shardmerge.schemas.pipeline.routing import RoutingRule, route, rule_of
 from shardmerge.schemas.pipeline.settings import Source
 
 from .findings import Finding, SourceColumn, SourceTable

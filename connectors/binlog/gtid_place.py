@@ -12,14 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from .binlog_events import (
-    BinlogEvent,
-    transaction_begun,
-)
-from .gtids import (
-    MySqlGtids,
-    gtids_of,
-)
+from .binlog_events import BinlogEvent, transaction_begun
+from .gtids import MySqlGtids, gtids_of
 from .source_offset import SourceOffset
 
 _BETWEEN_TRANSACTIONS = ("Rotate", "Stop")

@@ -12,11 +12,7 @@ from typing import Any
 from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.model.position import SourcePosition
 
-from .gtids import (
-    Gtids,
-    MySqlGtids,
-    gtids_of,
-)
+from .gtids import Gtids, MySqlGtids, gtids_of
 
 _WITHIN_TRANSACTION = ("event", "row")
 _BY_PLACE = ":9223372036854775806-1"

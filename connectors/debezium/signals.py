@@ -16,10 +16,7 @@ import json
 import re
 from dataclasses import dataclass
 
-from shardmerge.schemas.model.errors import (
-    ConfigError,
-    ContractError,
-)
+from shardmerge.schemas.model.errors import ConfigError, ContractError
 from shardmerge.schemas.model.mysql_facts import MAX_NAME_CHARACTERS
 from shardmerge.schemas.model.names import (
     SIGNAL_DATABASE_PREFIX,

@@ -12,10 +12,7 @@ from collections.abc import Mapping
 
 from shardmerge.connectors.formats.avro_names import ADJUSTMENT
 from shardmerge.schemas.model.errors import ConfigError
-from shardmerge.schemas.model.names import (
-    SIGNAL_TABLE,
-    ShardId,
-)
+from shardmerge.schemas.model.names import SIGNAL_TABLE, ShardId
 from shardmerge.schemas.pipeline.settings import CCOMPAT, Kafka, Pipeline, Source
 from shardmerge.schemas.pipeline.topics import (
     MAX_ROW_BYTES,
@@ -26,10 +23,7 @@ from shardmerge.schemas.pipeline.topics import (
 )
 
 from .envelope import EPOCH_FIELD
-from .signals import (
-    signal_config,
-    signal_database,
-)
+from .signals import signal_config, signal_database
 
 _CLASSES: Mapping[str, str] = {
     "mysql": "io.debezium.connector.mysql.MySqlConnector",

@@ -21,10 +21,7 @@ import fastavro
 from fastavro.read import LOGICAL_READERS
 from fastavro.schema import expand_schema, parse_schema
 
-from shardmerge.schemas.model.errors import (
-    ContractError,
-    StackError,
-)
+from shardmerge.schemas.model.errors import ContractError, StackError
 
 HEAD_BYTES = 5
 """The zero byte and the id."""

@@ -17,28 +17,16 @@ from types import TracebackType
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from shardmerge.connectors.debezium.envelope import unwrapped
-from shardmerge.connectors.debezium.signals import (
-    Notice,
-    notice,
-)
-from shardmerge.schemas.model.errors import (
-    ShardMergeError,
-    StackError,
-)
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-)
+from shardmerge.connectors.debezium.signals import Notice, notice
+from shardmerge.schemas.model.errors import ShardMergeError, StackError
+from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.records.awaited_readings import AwaitedReadings
 from shardmerge.schemas.records.decisions import Decision, JoinedSchema
 from shardmerge.schemas.records.progress import SinkProgress
 
-from .record_formats import (
-    json_of_connectors,
-    record_format,
-)
+from .record_formats import json_of_connectors, record_format
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,18 +9,12 @@ import logging
 import time
 from collections.abc import Callable
 
-from shardmerge.connectors.formats.avro_wire import (
-    JsonOfAvro,
-    RegistryUnreachable,
-)
+from shardmerge.connectors.formats.avro_wire import JsonOfAvro, RegistryUnreachable
 from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.schemas.records import codec
 from shardmerge.schemas.records.record_format import RecordFormat
 
-from .registry import (
-    RegistryAddress,
-    SchemaRegistry,
-)
+from .registry import RegistryAddress, SchemaRegistry
 
 _LOG = logging.getLogger(__name__)
 _PAUSE_S = 2.0

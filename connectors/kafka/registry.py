@@ -15,10 +15,7 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from shardmerge.connectors.formats.avro_wire import (
-    RegistryUnreachable,
-    UnknownSchema,
-)
+from shardmerge.connectors.formats.avro_wire import RegistryUnreachable, UnknownSchema
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.pipeline.settings import Kafka
 

@@ -10,10 +10,7 @@ from typing import Any
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from shardmerge.connectors.formats.stored_record import (
-    Extent,
-    StoredRecord,
-)
+from shardmerge.connectors.formats.stored_record import Extent, StoredRecord
 from shardmerge.schemas.model.errors import StackError
 
 from .partition_offsets import partition_offsets

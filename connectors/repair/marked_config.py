@@ -6,11 +6,7 @@ import json
 from collections.abc import Mapping
 
 from shardmerge.connectors.connect.connect_rest import ConnectRest
-from shardmerge.connectors.repair.schema_history.left_out import (
-    LeftOut,
-    leaving_out,
-    left_out_of,
-)
+from shardmerge.connectors.repair.schema_history.left_out import LeftOut, leaving_out, left_out_of
 
 MARK = "shardmerge.repair"
 """Key of the configuration: what the repair changed there, with the values of before."""

@@ -7,16 +7,10 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from shardmerge.connectors.binlog.binlog_events import (
-    Logged,
-    Statement,
-)
+from shardmerge.connectors.binlog.binlog_events import Logged, Statement
 from shardmerge.connectors.binlog.source_offset import SourceOffset
 from shardmerge.connectors.connect.connect_rest import ConnectRest
-from shardmerge.connectors.debezium.connector_names import (
-    connector_name,
-    readings_among,
-)
+from shardmerge.connectors.debezium.connector_names import connector_name, readings_among
 from shardmerge.connectors.debezium.source_config import TRUE_SCHEMA_HISTORY
 from shardmerge.connectors.repair.diagnosis.captured import Captured
 from shardmerge.connectors.repair.diagnosis.statement_plan import (
@@ -24,11 +18,7 @@ from shardmerge.connectors.repair.diagnosis.statement_plan import (
     told_by_server,
     touched_later,
 )
-from shardmerge.connectors.repair.diagnosis.undelivered import (
-    Delivered,
-    first_unread,
-    not_read,
-)
+from shardmerge.connectors.repair.diagnosis.undelivered import Delivered, first_unread, not_read
 from shardmerge.connectors.repair.schema_history.history import (
     HistoryRecord,
     corrections,
@@ -43,10 +33,7 @@ from shardmerge.schemas.pipeline.settings import Pipeline, Source
 from shardmerge.schemas.pipeline.source_server import server_context
 
 from .marked_config import MarkedConfig
-from .source_topics import (
-    SourceTopics,
-    now_ms,
-)
+from .source_topics import SourceTopics, now_ms
 
 _LOG = logging.getLogger(__name__)
 

@@ -22,32 +22,18 @@ from __future__ import annotations
 import threading
 
 from shardmerge.connectors.binlog.source_offset import SourceOffset
-from shardmerge.connectors.connect.connect_rest import (
-    ConnectorStatus,
-    ConnectRest,
-)
+from shardmerge.connectors.connect.connect_rest import ConnectorStatus, ConnectRest
 from shardmerge.connectors.debezium.connector_names import connector_name
-from shardmerge.connectors.repair.diagnosis.failures import (
-    FailedAt,
-    Failure,
-    failure_of,
-)
+from shardmerge.connectors.repair.diagnosis.failures import FailedAt, Failure, failure_of
 from shardmerge.connectors.repair.diagnosis.statement_plan import misread_tables
 from shardmerge.connectors.repair.schema_history.history import is_before
 from shardmerge.schemas.ddl.changes import TableName
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.pipeline.settings import Pipeline, Source
 
-from .gtid_switch import (
-    Fitted,
-    GtidSwitch,
-)
+from .gtid_switch import Fitted, GtidSwitch
 from .source_connector import SourceConnector
-from .statement_repair import (
-    Attended,
-    StatementRepair,
-    trace_of,
-)
+from .statement_repair import Attended, StatementRepair, trace_of
 from .taking_in import take_in
 from .unknown_table import UnknownTable
 

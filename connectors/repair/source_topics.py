@@ -16,20 +16,13 @@ from confluent_kafka import KafkaException, Producer
 
 from shardmerge.connectors.binlog.binlog_events import Statement
 from shardmerge.connectors.binlog.source_offset import SourceOffset
-from shardmerge.connectors.debezium.envelope import (
-    EPOCH_FIELD,
-    UNREAD_FIELD,
-    schema_change_event,
-)
+from shardmerge.connectors.debezium.envelope import EPOCH_FIELD, UNREAD_FIELD, schema_change_event
 from shardmerge.connectors.debezium.signals import snapshot_signal
 from shardmerge.connectors.debezium.source_config import schema_history_topic
 from shardmerge.connectors.kafka.record_formats import json_of_connectors
 from shardmerge.connectors.kafka.topic_reader import TopicReader
 from shardmerge.connectors.repair.diagnosis.undelivered import Delivered
-from shardmerge.connectors.repair.schema_history.history import (
-    HistoryRecord,
-    history_record,
-)
+from shardmerge.connectors.repair.schema_history.history import HistoryRecord, history_record
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.pipeline import topics

@@ -21,18 +21,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from shardmerge.connectors.binlog.binlog_events import (
-    Logged,
-    Statement,
-    table_name,
-    written_name,
-)
+from shardmerge.connectors.binlog.binlog_events import Logged, Statement, table_name, written_name
 from shardmerge.connectors.connect.connect_rest import ConnectorStatus
-from shardmerge.connectors.repair.diagnosis.failures import (
-    FailedAt,
-    Failure,
-    failure_of,
-)
+from shardmerge.connectors.repair.diagnosis.failures import FailedAt, Failure, failure_of
 from shardmerge.connectors.repair.diagnosis.statement_plan import (
     TableDescription,
     is_of_one,
@@ -44,23 +35,13 @@ from shardmerge.connectors.repair.diagnosis.statement_plan import (
     tables_before,
     told_table,
 )
-from shardmerge.connectors.repair.diagnosis.undelivered import (
-    Gap,
-    gap_before,
-    is_failed_statement,
-)
+from shardmerge.connectors.repair.diagnosis.undelivered import Gap, gap_before, is_failed_statement
 from shardmerge.connectors.repair.schema_history.history_tables import HistoryTables
 from shardmerge.connectors.repair.schema_history.left_out import LeftOut
 from shardmerge.schemas.ddl.changes import TableName
-from shardmerge.schemas.model.errors import (
-    SourceError,
-    StackError,
-)
+from shardmerge.schemas.model.errors import SourceError, StackError
 
-from .source_connector import (
-    SourceConnector,
-    Stand,
-)
+from .source_connector import SourceConnector, Stand
 
 _LOG = logging.getLogger(__name__)
 _SMALLEST_QUEUE: Mapping[str, str] = {

@@ -15,16 +15,9 @@ from shardmerge.connectors.binlog.source_offset import SourceOffset
 from shardmerge.connectors.debezium.signals import can_be_asked_for
 from shardmerge.connectors.repair.diagnosis.failures import Failure
 from shardmerge.connectors.repair.diagnosis.statement_plan import TableDescription
-from shardmerge.connectors.repair.schema_history.history import (
-    is_before,
-    known_tables,
-    table_id,
-)
+from shardmerge.connectors.repair.schema_history.history import is_before, known_tables, table_id
 from shardmerge.schemas.ddl.apply.statements import apply_create
-from shardmerge.schemas.ddl.changes import (
-    CreateTable,
-    TableName,
-)
+from shardmerge.schemas.ddl.changes import CreateTable, TableName
 from shardmerge.schemas.ddl.grammar import parse
 from shardmerge.schemas.model.errors import SourceError
 from shardmerge.schemas.model.names import ShardId

@@ -8,15 +8,9 @@ from contextlib import contextmanager
 import pymysql
 from pymysql.cursors import Cursor
 
-from shardmerge.connectors.debezium.signals import (
-    signal_database,
-    signal_table_ddl,
-)
+from shardmerge.connectors.debezium.signals import signal_database, signal_table_ddl
 from shardmerge.schemas.model.errors import StackError
-from shardmerge.schemas.model.names import (
-    SIGNAL_TABLE,
-    quote_identifier,
-)
+from shardmerge.schemas.model.names import SIGNAL_TABLE, quote_identifier
 from shardmerge.schemas.pipeline.settings import Pipeline, Source
 
 _DENIED = (1044, 1142)

@@ -17,16 +17,8 @@ from pymysqlreplication.row_event import (
     WriteRowsEvent,
 )
 
-from shardmerge.connectors.binlog.binlog_events import (
-    BinlogEvent,
-    Logged,
-    RowsEvent,
-    logged,
-)
-from shardmerge.connectors.binlog.gtids import (
-    MySqlGtids,
-    gtids_of,
-)
+from shardmerge.connectors.binlog.binlog_events import BinlogEvent, Logged, RowsEvent, logged
+from shardmerge.connectors.binlog.gtids import MySqlGtids, gtids_of
 from shardmerge.schemas.ddl.changes import TableName
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.model.names import quote_identifier

@@ -17,10 +17,7 @@ from dataclasses import dataclass, replace
 
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.debezium.connector_names import connector_name
-from shardmerge.connectors.failpoints import (
-    Passed,
-    nowhere,
-)
+from shardmerge.connectors.failpoints import Passed, nowhere
 from shardmerge.connectors.formats.stored_record import StoredRecord
 from shardmerge.connectors.growing_pause import GrowingPause
 from shardmerge.connectors.kafka.command_topic import send_command
@@ -28,33 +25,19 @@ from shardmerge.connectors.kafka.record_formats import record_format
 from shardmerge.connectors.kafka.topic_reader import TopicReader
 from shardmerge.connectors.repair.source_repair import SourceRepair
 from shardmerge.connectors.watch_loop import look_until
-from shardmerge.connectors.whole.readings.open_readings import (
-    OpenReadings,
-    Wanted,
-)
-from shardmerge.schemas.model.errors import (
-    ContractError,
-    ShardMergeError,
-    StackError,
-)
+from shardmerge.connectors.whole.readings.open_readings import OpenReadings, Wanted
+from shardmerge.schemas.model.errors import ContractError, ShardMergeError, StackError
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.records.decisions import Decision
 from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
 from shardmerge.schemas.records.record_format import RecordFormat
-from shardmerge.schemas.records.reloads import (
-    Reload,
-    reloads_text,
-)
+from shardmerge.schemas.records.reloads import Reload, reloads_text
 from shardmerge.schemas.records.schema_changes import ChangeId
 
 from .source_changes import SourceChanges
-from .table_reading import (
-    GivenUp,
-    Read,
-    TableReading,
-)
+from .table_reading import GivenUp, Read, TableReading
 
 _LOG = logging.getLogger(__name__)
 _REMIND_S = 60.0

@@ -34,15 +34,9 @@ from shardmerge.connectors.debezium.connector_names import (
     reading_name,
     readings_among,
 )
-from shardmerge.connectors.failpoints import (
-    Passed,
-    nowhere,
-)
+from shardmerge.connectors.failpoints import Passed, nowhere
 from shardmerge.connectors.kafka.topic_reader import TopicReader
-from shardmerge.connectors.kafka.topics_admin import (
-    create_topics,
-    delete_topics,
-)
+from shardmerge.connectors.kafka.topics_admin import create_topics, delete_topics
 from shardmerge.connectors.repair.source_connector import SourceConnector
 from shardmerge.connectors.repair.source_repair import SourceRepair
 from shardmerge.connectors.sources.signal_table import move_binlog

@@ -33,15 +33,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from shardmerge.schemas.model.errors import (
-    ShardMergeError,
-    StackError,
-)
+from shardmerge.schemas.model.errors import ShardMergeError, StackError
 
-from .files import (
-    exclusive_lock,
-    tail,
-)
+from .files import exclusive_lock, tail
 from .system_libraries import provide_libraries
 
 DEFAULT_CACHE = Path(".local/cache")

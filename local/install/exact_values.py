@@ -25,22 +25,10 @@ import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from shardmerge.connectors.debezium.source_config import (
-    EXACT_VALUES_PLUGIN,
-    NO_ROW_TWICE,
-)
-from shardmerge.schemas.model.errors import (
-    ShardMergeError,
-    StackError,
-)
+from shardmerge.connectors.debezium.source_config import EXACT_VALUES_PLUGIN, NO_ROW_TWICE
+from shardmerge.schemas.model.errors import ShardMergeError, StackError
 
-from .artifacts import (
-    DEFAULT_CACHE,
-    find_java,
-    read_checksums,
-    retrieve,
-    verify_checksums,
-)
+from .artifacts import DEFAULT_CACHE, find_java, read_checksums, retrieve, verify_checksums
 from .files import exclusive_lock
 
 _HERE = Path(__file__).parent

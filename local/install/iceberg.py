@@ -6,13 +6,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from .artifacts import (
-    DEFAULT_CACHE,
-    find_java,
-    read_checksums,
-    retrieve,
-    verify_checksums,
-)
+from .artifacts import DEFAULT_CACHE, find_java, read_checksums, retrieve, verify_checksums
 from .files import exclusive_lock
 
 _HERE = Path(__file__).parent

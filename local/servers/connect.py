@@ -7,14 +7,8 @@ from pathlib import Path
 
 from shardmerge.local.install.artifacts import Artifacts
 
-from .java_process import (
-    java_command,
-    write_properties,
-)
-from .processes import (
-    ProcessSpec,
-    http_answers,
-)
+from .java_process import java_command, write_properties
+from .processes import ProcessSpec, http_answers
 
 _LEVELS = {
     "org.apache.kafka.connect.runtime": "INFO",

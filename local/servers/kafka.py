@@ -11,15 +11,8 @@ from confluent_kafka.admin import AdminClient
 from shardmerge.local.install.artifacts import Artifacts
 from shardmerge.schemas.model.errors import StackError
 
-from .java_process import (
-    java_command,
-    write_properties,
-)
-from .processes import (
-    HealthCheck,
-    ProcessSpec,
-    is_listening,
-)
+from .java_process import java_command, write_properties
+from .processes import HealthCheck, ProcessSpec, is_listening
 
 _CLUSTER_ID = "c2hhcmRtZXJnZS1sb2NhbA"  # 16 bytes in base64url, as KRaft wants it
 _LEVELS = {"kafka.server.KafkaRaftServer": "INFO", "org.apache.kafka.common.utils": "ERROR"}

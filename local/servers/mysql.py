@@ -11,17 +11,10 @@ import pymysql
 
 from shardmerge.connectors.huge_pages import HUGE_PAGES
 from shardmerge.local.install.artifacts import Artifacts
-from shardmerge.local.install.files import (
-    exclusive_lock,
-    tail,
-)
+from shardmerge.local.install.files import exclusive_lock, tail
 from shardmerge.schemas.model.errors import StackError
 
-from .processes import (
-    HealthCheck,
-    ProcessSpec,
-    is_listening,
-)
+from .processes import HealthCheck, ProcessSpec, is_listening
 
 USER = "shardmerge"
 PASSWORD = "shardmerge"

@@ -38,29 +38,13 @@ from shardmerge.local.install.artifacts import (
     unpack_mysql,
     verify_checksums,
 )
-from shardmerge.local.install.debs import (
-    Wanted,
-    loader_command,
-    unpack_package,
-)
-from shardmerge.local.install.files import (
-    exclusive_lock,
-    tail,
-)
+from shardmerge.local.install.debs import Wanted, loader_command, unpack_package
+from shardmerge.local.install.files import exclusive_lock, tail
 from shardmerge.local.install.system_libraries import provide_libraries
 from shardmerge.schemas.model.errors import StackError
 
-from .mysql import (
-    PASSWORD,
-    USER,
-    mysql_spec,
-    prepare_data,
-    server_health,
-)
-from .processes import (
-    ProcessSpec,
-    Supervisor,
-)
+from .mysql import PASSWORD, USER, mysql_spec, prepare_data, server_health
+from .processes import ProcessSpec, Supervisor
 
 Say = Callable[[str], None]
 NAMES = ("mysql80", "mysql97", "mariadb1011", "mysql57")

@@ -21,10 +21,7 @@ from shardmerge.local.install.artifacts import (
 )
 from shardmerge.local.install.files import exclusive_lock
 
-from .processes import (
-    ProcessSpec,
-    http_answers,
-)
+from .processes import ProcessSpec, http_answers
 
 _HERE = Path(__file__).parent.parent / "install"
 CCOMPAT = "/apis/ccompat/v7"

@@ -6,22 +6,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from shardmerge.local.install.artifacts import (
-    DEFAULT_CACHE,
-    resolve,
-)
+from shardmerge.local.install.artifacts import DEFAULT_CACHE, resolve
 from shardmerge.schemas.model.errors import StackError
 
-from .mysql import (
-    mysql_spec,
-    prepare_data,
-)
-from .other_versions import (
-    NAMES,
-    initialise,
-    provide,
-    server_spec,
-)
+from .mysql import mysql_spec, prepare_data
+from .other_versions import NAMES, initialise, provide, server_spec
 from .processes import ProcessSpec
 
 Say = Callable[[str], None]

@@ -24,36 +24,16 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from shardmerge.local.install.artifacts import (
-    DEFAULT_CACHE,
-    Artifacts,
-    resolve,
-)
+from shardmerge.local.install.artifacts import DEFAULT_CACHE, Artifacts, resolve
 from shardmerge.local.install.exact_values import with_exact_values
 from shardmerge.local.install.files import exclusive_lock
-from shardmerge.schemas.model.errors import (
-    ShardMergeError,
-    StackError,
-)
+from shardmerge.schemas.model.errors import ShardMergeError, StackError
 
 from .connect import connect_spec
 from .kafka import kafka_spec
-from .mysql import (
-    PASSWORD,
-    USER,
-    mysql_spec,
-    prepare_data,
-)
-from .processes import (
-    ProcessSpec,
-    Supervisor,
-    require_free_port,
-)
-from .registry import (
-    CCOMPAT,
-    registry_artifacts,
-    registry_spec,
-)
+from .mysql import PASSWORD, USER, mysql_spec, prepare_data
+from .processes import ProcessSpec, Supervisor, require_free_port
+from .registry import CCOMPAT, registry_artifacts, registry_spec
 
 Say = Callable[[str], None]
 _MYSQL_SERVER_IDS = {"source1": 101, "source2": 102, "target": 103}

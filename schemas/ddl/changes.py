@@ -11,14 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
-from shardmerge.schemas.model.tables import (
-    Check,
-    Column,
-    Default,
-    ForeignKey,
-    Index,
-    TableSchema,
-)
+from shardmerge.schemas.model.tables import Check, Column, Default, ForeignKey, Index, TableSchema
 
 
 @dataclass(frozen=True, slots=True)

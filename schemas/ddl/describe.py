@@ -7,10 +7,7 @@ widths and the place of a column do not count. People read them too.
 from __future__ import annotations
 
 from shardmerge.schemas.ddl.canonical.literals import normal_literal
-from shardmerge.schemas.model.mysql_text import (
-    column_type,
-    string_literal,
-)
+from shardmerge.schemas.model.mysql_text import column_type, string_literal
 from shardmerge.schemas.model.names import quote_identifier
 from shardmerge.schemas.model.tables import (
     Check,

@@ -10,10 +10,7 @@ import re
 from collections.abc import Mapping
 
 from shardmerge.schemas.ddl.grammar.expressions.expression import expression
-from shardmerge.schemas.ddl.grammar.tokens.lexer import (
-    END,
-    Cursor,
-)
+from shardmerge.schemas.ddl.grammar.tokens.lexer import END, Cursor
 from shardmerge.schemas.model.names import quote_identifier
 from shardmerge.schemas.model.server_context import ServerContext
 

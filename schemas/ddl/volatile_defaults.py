@@ -13,10 +13,7 @@ import re
 from dataclasses import dataclass
 
 from shardmerge.schemas.ddl.grammar.tokens.words import words
-from shardmerge.schemas.model.tables import (
-    Column,
-    DefaultKind,
-)
+from shardmerge.schemas.model.tables import Column, DefaultKind
 
 _EACH_ROW = words(
     """

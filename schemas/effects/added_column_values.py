@@ -15,15 +15,8 @@ from decimal import Decimal, InvalidOperation
 
 from shardmerge.schemas.ddl.volatile_defaults import volatile_default
 from shardmerge.schemas.model.mysql_facts import zero_value
-from shardmerge.schemas.model.tables import (
-    Column,
-    Default,
-    DefaultKind,
-)
-from shardmerge.schemas.model.types import (
-    BLOB_NAMES,
-    TEXT_NAMES,
-)
+from shardmerge.schemas.model.tables import Column, Default, DefaultKind
+from shardmerge.schemas.model.types import BLOB_NAMES, TEXT_NAMES
 
 UNKNOWN = ""
 NULL = "NULL"

@@ -22,15 +22,9 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from shardmerge.schemas.ddl.volatile_defaults import volatile_default
-from shardmerge.schemas.model.shard_columns import (
-    Lineage,
-    ShardColumn,
-)
+from shardmerge.schemas.model.shard_columns import Lineage, ShardColumn
 
-from .added_column_values import (
-    UNKNOWN,
-    fill_text,
-)
+from .added_column_values import UNKNOWN, fill_text
 from .value_changes import value_change
 
 _NONE: Mapping[str, str] = MappingProxyType({})

@@ -9,10 +9,7 @@ servers: tests/integration/mysql/test_row_effects.py.
 
 from __future__ import annotations
 
-from shardmerge.schemas.model.mysql_facts import (
-    DIGITS,
-    VALUE_BYTES,
-)
+from shardmerge.schemas.model.mysql_facts import DIGITS, VALUE_BYTES
 from shardmerge.schemas.model.tables import Column
 from shardmerge.schemas.model.types import (
     BLOB_NAMES,

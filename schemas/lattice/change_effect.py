@@ -11,31 +11,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from shardmerge.schemas.ddl.changes import (
-    AddCheck,
-    AddForeignKey,
-    AddIndex,
-)
-from shardmerge.schemas.ddl.describe import (
-    column_text,
-    describe,
-)
+from shardmerge.schemas.ddl.changes import AddCheck, AddForeignKey, AddIndex
+from shardmerge.schemas.ddl.describe import column_text, describe
 from shardmerge.schemas.model.names import quote_identifier
 from shardmerge.schemas.model.shard_columns import Lineage
-from shardmerge.schemas.model.tables import (
-    Check,
-    ForeignKey,
-    Index,
-    TableSchema,
-)
+from shardmerge.schemas.model.tables import Check, ForeignKey, Index, TableSchema
 
 from .column_join import in_target_names
 from .joined import ShardSchema
-from .key_join import (
-    Constraint,
-    PrimaryKey,
-    constraints_of,
-)
+from .key_join import Constraint, PrimaryKey, constraints_of
 
 _CHARSET = "DEFAULT CHARACTER SET"
 _DROPPED = "\0"

@@ -14,10 +14,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from shardmerge.schemas.model.charsets import (
-    charset_of,
-    max_bytes,
-)
+from shardmerge.schemas.model.charsets import charset_of, max_bytes
 
 _ASCII = "ascii"
 _PLANE = frozenset(

@@ -14,31 +14,13 @@ from itertools import combinations
 
 from shardmerge.schemas.ddl.expressions import rename_columns
 from shardmerge.schemas.model.mysql_facts import zero_value
-from shardmerge.schemas.model.mysql_text import (
-    column_type,
-    default_value,
-)
+from shardmerge.schemas.model.mysql_text import column_type, default_value
 from shardmerge.schemas.model.policies import TypePolicy
-from shardmerge.schemas.model.tables import (
-    Column,
-    Default,
-    DefaultKind,
-    Generated,
-)
-from shardmerge.schemas.model.types import (
-    TEXT_NAMES,
-    ColumnType,
-)
+from shardmerge.schemas.model.tables import Column, Default, DefaultKind, Generated
+from shardmerge.schemas.model.types import TEXT_NAMES, ColumnType
 
-from .joined import (
-    Conflict,
-    JoinedColumn,
-)
-from .type_join import (
-    WIDE,
-    TypeRules,
-    joined_type,
-)
+from .joined import Conflict, JoinedColumn
+from .type_join import WIDE, TypeRules, joined_type
 
 _NOW = re.compile(r"CURRENT_TIMESTAMP(?:\([0-6]\))?\Z")
 _PLAIN_TEXT = re.compile(r"(?:_\w+)?'(?P<text>[^'\\]*)'")

@@ -26,20 +26,9 @@ from dataclasses import dataclass, replace
 from shardmerge.schemas.model.origin import without_origin
 from shardmerge.schemas.model.shard_columns import ShardColumn
 
-from .column_join import (
-    fitted_default,
-    join_columns,
-)
-from .joined import (
-    Conflict,
-    JoinedTable,
-    ShardSchema,
-    name_at_birth,
-)
-from .type_join import (
-    WIDE,
-    TypeRules,
-)
+from .column_join import fitted_default, join_columns
+from .joined import Conflict, JoinedTable, ShardSchema, name_at_birth
+from .type_join import WIDE, TypeRules
 
 
 @dataclass(frozen=True, order=True, slots=True)

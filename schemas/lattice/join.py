@@ -23,31 +23,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from shardmerge.schemas.model.tables import (
-    Column,
-    TableSchema,
-)
+from shardmerge.schemas.model.tables import Column, TableSchema
 
-from .column_join import (
-    default_charset,
-    in_target_names,
-    join_columns,
-)
-from .joined import (
-    Conflict,
-    JoinedColumn,
-    JoinedTable,
-    ShardSchema,
-)
-from .key_join import (
-    Constraint,
-    constraints_of,
-    join_constraints,
-)
-from .type_join import (
-    WIDE,
-    TypeRules,
-)
+from .column_join import default_charset, in_target_names, join_columns
+from .joined import Conflict, JoinedColumn, JoinedTable, ShardSchema
+from .key_join import Constraint, constraints_of, join_constraints
+from .type_join import WIDE, TypeRules
 
 
 class Order(StrEnum):

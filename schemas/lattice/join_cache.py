@@ -11,31 +11,12 @@ from collections.abc import Collection, Hashable, Mapping
 
 from immutables import Map
 
-from shardmerge.schemas.model.tables import (
-    Check,
-    Column,
-    ForeignKey,
-)
+from shardmerge.schemas.model.tables import Check, Column, ForeignKey
 
-from .column_join import (
-    in_target_names,
-    join_columns,
-)
-from .counts import (
-    Counts,
-    recounted,
-)
-from .joined import (
-    Conflict,
-    JoinedColumn,
-)
-from .key_join import (
-    Constraint,
-    JoinedConstraints,
-    PrimaryKey,
-    join_constraints,
-    renamed,
-)
+from .column_join import in_target_names, join_columns
+from .counts import Counts, recounted
+from .joined import Conflict, JoinedColumn
+from .key_join import Constraint, JoinedConstraints, PrimaryKey, join_constraints, renamed
 from .type_join import TypeRules
 
 

@@ -22,33 +22,12 @@ from immutables import Map
 
 from shardmerge.schemas.model.tables import Column
 
-from .column_join import (
-    default_charset,
-    in_target_names,
-)
-from .counts import (
-    Counts,
-    recounted,
-)
-from .join_cache import (
-    Constraints,
-    Definitions,
-    names_columns,
-)
-from .joined import (
-    Conflict,
-    JoinedColumn,
-    JoinedTable,
-    ShardSchema,
-)
-from .key_join import (
-    Constraint,
-    constraints_of,
-)
-from .type_join import (
-    WIDE,
-    TypeRules,
-)
+from .column_join import default_charset, in_target_names
+from .counts import Counts, recounted
+from .join_cache import Constraints, Definitions, names_columns
+from .joined import Conflict, JoinedColumn, JoinedTable, ShardSchema
+from .key_join import Constraint, constraints_of
+from .type_join import WIDE, TypeRules
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,14 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from shardmerge.schemas.model.shard_columns import ShardColumn
-from shardmerge.schemas.model.tables import (
-    Check,
-    Column,
-    Default,
-    ForeignKey,
-    Index,
-    TableSchema,
-)
+from shardmerge.schemas.model.tables import Check, Column, Default, ForeignKey, Index, TableSchema
 from shardmerge.schemas.model.types import ColumnType
 
 from .type_join import value_type

@@ -12,18 +12,9 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
 from shardmerge.schemas.ddl.expressions import rename_columns
-from shardmerge.schemas.model.tables import (
-    Check,
-    ForeignKey,
-    Index,
-    IndexKind,
-    IndexPart,
-)
+from shardmerge.schemas.model.tables import Check, ForeignKey, Index, IndexKind, IndexPart
 
-from .joined import (
-    Conflict,
-    ShardSchema,
-)
+from .joined import Conflict, ShardSchema
 
 Key = tuple[tuple[str, int], ...]
 _MADE_UP_CHECK = re.compile(r".+_chk_\d+\Z|CONSTRAINT_\d+\Z")

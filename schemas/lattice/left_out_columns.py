@@ -8,13 +8,7 @@ from dataclasses import replace
 from shardmerge.schemas.ddl.expressions import column_names
 from shardmerge.schemas.model.errors import UnsupportedDDL
 from shardmerge.schemas.model.shard_columns import Lineage
-from shardmerge.schemas.model.tables import (
-    Check,
-    Column,
-    ForeignKey,
-    Index,
-    TableSchema,
-)
+from shardmerge.schemas.model.tables import Check, Column, ForeignKey, Index, TableSchema
 
 
 def without_columns(schema: TableSchema, pattern: str) -> TableSchema:

@@ -14,10 +14,7 @@ from immutables import Map
 
 from shardmerge.schemas.model.tables import TableSchema
 
-from .joined import (
-    ShardSchema,
-    name_at_birth,
-)
+from .joined import ShardSchema, name_at_birth
 
 _REST = tuple(f.name for f in fields(TableSchema) if f.name != "columns")
 

@@ -23,12 +23,7 @@ from shardmerge.schemas.model.mysql_facts import (
     SIZES_BYTES,
 )
 from shardmerge.schemas.model.policies import TypePolicy
-from shardmerge.schemas.model.types import (
-    BLOB_NAMES,
-    INTEGER_NAMES,
-    TEXT_NAMES,
-    ColumnType,
-)
+from shardmerge.schemas.model.types import BLOB_NAMES, INTEGER_NAMES, TEXT_NAMES, ColumnType
 
 from .wide_types import least_type
 

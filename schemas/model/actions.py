@@ -13,14 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from .tables import (
-    Check,
-    Column,
-    Default,
-    DefaultKind,
-    Index,
-    TableSchema,
-)
+from .tables import Check, Column, Default, DefaultKind, Index, TableSchema
 from .types import ColumnType
 
 _EMPTY = Default(DefaultKind.LITERAL, "")

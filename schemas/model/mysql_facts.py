@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-from .tables import (
-    Default,
-    DefaultKind,
-)
-from .types import (
-    BLOB_NAMES,
-    SPATIAL_NAMES,
-    TEXT_NAMES,
-    ColumnType,
-)
+from .tables import Default, DefaultKind
+from .types import BLOB_NAMES, SPATIAL_NAMES, TEXT_NAMES, ColumnType
 
 NULL_DEFAULT = Default(DefaultKind.NULL)
 """What a nullable column has that says no default."""

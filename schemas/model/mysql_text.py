@@ -13,20 +13,8 @@ from __future__ import annotations
 import re
 
 from .names import quote_identifier
-from .tables import (
-    Check,
-    Column,
-    Default,
-    DefaultKind,
-    Index,
-    IndexKind,
-    TableSchema,
-)
-from .types import (
-    BLOB_NAMES,
-    TEMPORAL_NAMES,
-    ColumnType,
-)
+from .tables import Check, Column, Default, DefaultKind, Index, IndexKind, TableSchema
+from .types import BLOB_NAMES, TEMPORAL_NAMES, ColumnType
 
 _BARE_LITERAL = re.compile(r"(?:0x(?:[0-9A-Fa-f]{2})+|b'[01]+')\Z")
 _BARE_LITERAL_TYPES = frozenset({"bit", "binary", "varbinary", *BLOB_NAMES})

@@ -13,10 +13,7 @@ from enum import StrEnum
 
 from .mysql_facts import MAX_NAME_CHARACTERS
 from .mysql_text import string_literal
-from .names import (
-    ShardId,
-    quote_identifier,
-)
+from .names import ShardId, quote_identifier
 
 _PLACE_CHARACTERS = 400
 """Of a source, a binlog file and numbers, a table and numbers, with some to spare. As a key of

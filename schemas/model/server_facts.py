@@ -13,10 +13,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from .charsets import (
-    charset_name,
-    collation_name,
-)
+from .charsets import charset_name, collation_name
 from .server_context import ServerContext
 
 TIDB_READS_AS = (8, 0, 11)

@@ -14,17 +14,10 @@ from typing import Any, TypeVar
 
 from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.schemas.model.mysql_facts import MAX_NAME_CHARACTERS
-from shardmerge.schemas.model.origin import (
-    OriginPart,
-)
+from shardmerge.schemas.model.origin import OriginPart
 from shardmerge.schemas.model.policies import Mode
 
-from .routes import (
-    check_keys,
-    check_routes,
-    one_of,
-    routing_rule,
-)
+from .routes import check_keys, check_routes, one_of, routing_rule
 from .settings import (
     CCOMPAT,
     ICEBERG_VERSION,
@@ -37,9 +30,7 @@ from .settings import (
     Source,
     Target,
 )
-from .spark_catalog import (
-    parse_catalog,
-)
+from .spark_catalog import parse_catalog
 
 T = TypeVar("T")
 TARGETS = {

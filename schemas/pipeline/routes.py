@@ -10,11 +10,7 @@ from typing import Any, TypeVar
 
 from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.schemas.model.mysql_facts import MAX_NAME_CHARACTERS
-from shardmerge.schemas.model.origin import (
-    Origin,
-    OriginColumn,
-    OriginPart,
-)
+from shardmerge.schemas.model.origin import Origin, OriginColumn, OriginPart
 from shardmerge.schemas.model.policies import (
     CHOICES,
     DEFAULT_POLICIES,
@@ -24,10 +20,7 @@ from shardmerge.schemas.model.policies import (
     RowsPolicy,
 )
 
-from .routing import (
-    TOOLS_TABLES,
-    RoutingRule,
-)
+from .routing import TOOLS_TABLES, RoutingRule
 from .row_conditions import check_condition
 
 E = TypeVar("E", bound=StrEnum)

@@ -13,11 +13,7 @@ from shardmerge.schemas.model.names import (
     ShardId,
     TargetTable,
 )
-from shardmerge.schemas.model.policies import (
-    DEFAULT_POLICIES,
-    RoutePolicies,
-    RowsPolicy,
-)
+from shardmerge.schemas.model.policies import DEFAULT_POLICIES, RoutePolicies, RowsPolicy
 
 TOOLS_TABLES = r"_.+_(?:gho|ghc|ghr|del|new|old)"
 """Tables that gh-ost and pt-online-schema-change make beside a table: copies of it under way, what

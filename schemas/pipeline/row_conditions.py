@@ -24,10 +24,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from shardmerge.schemas.model.errors import (
-    ConfigError,
-    UnsupportedDDL,
-)
+from shardmerge.schemas.model.errors import ConfigError, UnsupportedDDL
 from shardmerge.schemas.model.types import ColumnType
 
 Values: TypeAlias = Sequence[Any]

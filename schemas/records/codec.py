@@ -29,19 +29,12 @@ from typing import Any, TypeAlias, Union, get_args, get_origin
 import avro.schema
 import fastavro
 
-from shardmerge.schemas.model.errors import (
-    ContractError,
-    UnknownSchemaVersion,
-)
+from shardmerge.schemas.model.errors import ContractError, UnknownSchemaVersion
 
 from .decisions import Decision, JoinedSchema
 from .earlier_statements import with_actions
 from .operator_commands import OperatorCommand
-from .plain import (
-    alternatives,
-    from_plain,
-    plain_fields,
-)
+from .plain import alternatives, from_plain, plain_fields
 from .progress import SinkProgress
 from .schema_changes import SchemaChange
 

@@ -44,12 +44,7 @@ from shardmerge.schemas.model.actions import (
 )
 from shardmerge.schemas.model.errors import SourceError
 from shardmerge.schemas.model.server_context import ServerContext
-from shardmerge.schemas.model.tables import (
-    Column,
-    Default,
-    DefaultKind,
-    TableSchema,
-)
+from shardmerge.schemas.model.tables import Column, Default, DefaultKind, TableSchema
 from shardmerge.schemas.model.types import ColumnType
 
 from .decisions import Decision, TargetStatement

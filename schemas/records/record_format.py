@@ -21,24 +21,11 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from shardmerge.schemas.model.errors import (
-    ContractError,
-    UnknownSchemaVersion,
-)
+from shardmerge.schemas.model.errors import ContractError, UnknownSchemaVersion
 
-from .codec import (
-    HEADER_BYTES,
-    MARKER,
-    RECORDS,
-    Record,
-    decode,
-    encode,
-)
+from .codec import HEADER_BYTES, MARKER, RECORDS, Record, decode, encode
 from .earlier_statements import with_actions
-from .plain import (
-    from_plain,
-    to_plain,
-)
+from .plain import from_plain, to_plain
 
 _ZERO = b"\x00"
 _FRAME_BYTES = 5

@@ -10,10 +10,7 @@ from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.position import SourcePosition
 
-from .plain import (
-    dump,
-    from_plain,
-)
+from .plain import dump, from_plain
 
 
 @dataclass(frozen=True, order=True, slots=True)

@@ -10,13 +10,7 @@ from __future__ import annotations
 from shardmerge.schemas.ddl.expressions import column_names
 from shardmerge.schemas.target.dialects.dialect import CannotRender
 
-from .diff_columns import (
-    ColumnMove,
-    column_steps,
-    merged_steps,
-    opened_steps,
-    redefines,
-)
+from .diff_columns import ColumnMove, column_steps, merged_steps, opened_steps, redefines
 from .target_change import TargetChange
 
 

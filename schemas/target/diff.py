@@ -31,49 +31,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from shardmerge.schemas.ddl.expressions import column_names
-from shardmerge.schemas.lattice.copied_columns import (
-    NO_MOVES,
-    CopyMoves,
-)
-from shardmerge.schemas.lattice.type_join import (
-    WIDE,
-    TypeRules,
-)
+from shardmerge.schemas.lattice.copied_columns import NO_MOVES, CopyMoves
+from shardmerge.schemas.lattice.type_join import WIDE, TypeRules
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.shard_columns import ShardColumn
-from shardmerge.schemas.model.tables import (
-    TableSchema,
-)
+from shardmerge.schemas.model.tables import TableSchema
 from shardmerge.schemas.records.decisions import TargetStatement
-from shardmerge.schemas.target.dialects.dialect import (
-    CannotRender,
-    Dialect,
-)
+from shardmerge.schemas.target.dialects.dialect import CannotRender, Dialect
 from shardmerge.schemas.target.dialects.mysql_dialect import MYSQL_8
 
-from .column_moves import (
-    column_moves,
-    needs_no_index,
-)
-from .diff_columns import (
-    ColumnMove,
-    Step,
-    first_steps,
-    without_nulls,
-)
-from .diff_keys import (
-    added_checks,
-    added_indexes,
-    columns_of,
-    dropped_checks,
-    dropped_indexes,
-)
+from .column_moves import column_moves, needs_no_index
+from .diff_columns import ColumnMove, Step, first_steps, without_nulls
+from .diff_keys import added_checks, added_indexes, columns_of, dropped_checks, dropped_indexes
 from .diff_writer import StatementWriter
 from .renames import renames
-from .target_change import (
-    TargetChange,
-    in_order_of_computing,
-)
+from .target_change import TargetChange, in_order_of_computing
 from .target_table import TargetSchema
 
 __all__ = ["CannotRender", "diff"]

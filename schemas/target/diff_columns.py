@@ -4,28 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from shardmerge.schemas.lattice.column_join import (
-    fitted_default,
-    same_value,
-)
-from shardmerge.schemas.lattice.type_join import (
-    WIDE,
-    TypeRules,
-    joined_type,
-    value_type,
-)
+from shardmerge.schemas.lattice.column_join import fitted_default, same_value
+from shardmerge.schemas.lattice.type_join import WIDE, TypeRules, joined_type, value_type
 from shardmerge.schemas.model.mysql_facts import NULL_DEFAULT
-from shardmerge.schemas.model.tables import (
-    Column,
-    DefaultKind,
-)
+from shardmerge.schemas.model.tables import Column, DefaultKind
 from shardmerge.schemas.model.types import WITHOUT_LITERAL_DEFAULT
 from shardmerge.schemas.records.decisions import StatementKind
-from shardmerge.schemas.target.dialects.dialect import (
-    CannotRender,
-    Dialect,
-    Place,
-)
+from shardmerge.schemas.target.dialects.dialect import CannotRender, Dialect, Place
 
 
 @dataclass(frozen=True, slots=True)

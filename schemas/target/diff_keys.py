@@ -5,17 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from shardmerge.schemas.ddl.expressions import column_names
-from shardmerge.schemas.model.tables import (
-    Check,
-    Index,
-    IndexKind,
-    TableSchema,
-)
+from shardmerge.schemas.model.tables import Check, Index, IndexKind, TableSchema
 
-from .target_change import (
-    TargetChange,
-    plain_index,
-)
+from .target_change import TargetChange, plain_index
 
 
 def dropped_indexes(change: TargetChange, lost: Collection[str]) -> Iterator[tuple[Index, bool]]:

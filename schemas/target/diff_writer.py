@@ -9,25 +9,12 @@ from shardmerge.schemas.ddl.expressions import column_names
 from shardmerge.schemas.lattice.copied_columns import Merge
 from shardmerge.schemas.model.mysql_facts import NULL_DEFAULT
 from shardmerge.schemas.model.names import TargetTable
-from shardmerge.schemas.model.tables import (
-    Check,
-    Column,
-    Index,
-)
+from shardmerge.schemas.model.tables import Check, Column, Index
 from shardmerge.schemas.records.decisions import Binding, StatementKind, TargetStatement
-from shardmerge.schemas.target.dialects.dialect import (
-    CannotRender,
-    Dialect,
-    Rendering,
-)
+from shardmerge.schemas.target.dialects.dialect import CannotRender, Dialect, Rendering
 
-from .diff_columns import (
-    Step,
-)
-from .row_statements import (
-    copying,
-    defaulting,
-)
+from .diff_columns import Step
+from .row_statements import copying, defaulting
 from .target_table import TargetSchema
 
 _EXPANDING = StatementKind.EXPANDING

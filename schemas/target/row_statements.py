@@ -19,11 +19,7 @@ from shardmerge.schemas.model.actions import (
     RowRemoval,
     ValueMove,
 )
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-    quote_identifier,
-)
+from shardmerge.schemas.model.names import ShardId, TargetTable, quote_identifier
 from shardmerge.schemas.model.origin import Origin
 from shardmerge.schemas.model.tables import Column
 from shardmerge.schemas.records.decisions import StatementKind, TargetStatement

@@ -9,12 +9,7 @@ from shardmerge.schemas.ddl.expressions import column_names
 from shardmerge.schemas.lattice.copied_columns import CopyMoves
 from shardmerge.schemas.lattice.type_join import TypeRules
 from shardmerge.schemas.model.shard_columns import ShardColumn
-from shardmerge.schemas.model.tables import (
-    Column,
-    Index,
-    IndexPart,
-    TableSchema,
-)
+from shardmerge.schemas.model.tables import Column, Index, IndexPart, TableSchema
 from shardmerge.schemas.target.dialects.dialect import Dialect
 
 from .target_table import TargetSchema

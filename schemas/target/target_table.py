@@ -6,30 +6,12 @@ import zlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from shardmerge.schemas.lattice.joined import (
-    JoinedColumn,
-    JoinedTable,
-)
-from shardmerge.schemas.model.mysql_facts import (
-    MAX_NAME_CHARACTERS,
-    NULL_DEFAULT,
-)
+from shardmerge.schemas.lattice.joined import JoinedColumn, JoinedTable
+from shardmerge.schemas.model.mysql_facts import MAX_NAME_CHARACTERS, NULL_DEFAULT
 from shardmerge.schemas.model.shard_columns import ShardColumn
-from shardmerge.schemas.model.tables import (
-    Check,
-    Column,
-    Index,
-    IndexKind,
-    IndexPart,
-    TableSchema,
-)
+from shardmerge.schemas.model.tables import Check, Column, Index, IndexKind, IndexPart, TableSchema
 from shardmerge.schemas.records.decisions import TargetStatement
-from shardmerge.schemas.target.dialects.dialect import (
-    CannotRender,
-    Dialect,
-    LeftOut,
-    Place,
-)
+from shardmerge.schemas.target.dialects.dialect import CannotRender, Dialect, LeftOut, Place
 from shardmerge.schemas.target.dialects.mysql_dialect import MYSQL_8
 
 _MAX_TABLE_CHARACTERS = MAX_NAME_CHARACTERS - len("_chk_4294967295")

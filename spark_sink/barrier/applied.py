@@ -7,22 +7,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from shardmerge.schemas.model.names import ShardId
-from shardmerge.schemas.model.position import (
-    BEGINNING,
-    SourcePosition,
-)
-from shardmerge.schemas.pipeline.topics import (
-    RowTopics,
-    row_topic,
-)
+from shardmerge.schemas.model.position import BEGINNING, SourcePosition
+from shardmerge.schemas.pipeline.topics import RowTopics, row_topic
 
 from .decisions import Decisions
-from .partitions import (
-    Partition,
-    Stream,
-    partitions_of,
-    stream_of,
-)
+from .partitions import Partition, Stream, partitions_of, stream_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,10 +26,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from shardmerge.schemas.model.errors import (
-    BarrierRegressed,
-    ContractError,
-)
+from shardmerge.schemas.model.errors import BarrierRegressed, ContractError
 
 from .decisions import Decisions
 from .partitions import Partition

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from shardmerge.schemas.model.types import (
-    BLOB_NAMES,
-    ColumnType,
-)
+from shardmerge.schemas.model.types import BLOB_NAMES, ColumnType
 
 _NUMBERS = ("float", "double")
 _EXACT = ("utf8mb4_0900_bin", "_nopad_bin", "binary")

@@ -12,31 +12,15 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from shardmerge.schemas.model.errors import ContractError
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-)
-from shardmerge.schemas.model.position import (
-    BEGINNING,
-)
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.position import BEGINNING
 from shardmerge.schemas.model.shard_columns import ShardColumn
-from shardmerge.schemas.pipeline.topics import (
-    RowTopics,
-    decision_key,
-)
+from shardmerge.schemas.pipeline.topics import RowTopics, decision_key
 from shardmerge.schemas.records.awaited_readings import AwaitedReadings
-from shardmerge.schemas.records.decisions import (
-    Decision,
-    FixupKind,
-    Outcome,
-    TargetStatement,
-)
+from shardmerge.schemas.records.decisions import Decision, FixupKind, Outcome, TargetStatement
 from shardmerge.schemas.records.reloads import Reload
 
-from .partitions import (
-    Stream,
-    stream_of,
-)
+from .partitions import Stream, stream_of
 from .shard_gates import Gate, ShardGates
 
 

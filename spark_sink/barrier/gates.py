@@ -6,10 +6,7 @@ from dataclasses import dataclass
 
 from shardmerge.schemas.model.position import SourcePosition
 
-from .applied import (
-    RowProgress,
-    unapplied_before,
-)
+from .applied import RowProgress, unapplied_before
 from .shard_gates import Gate, ShardGates
 
 

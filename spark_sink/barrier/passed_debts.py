@@ -16,15 +16,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from shardmerge.schemas.model import mysql_text as mysql
-from shardmerge.schemas.model.actions import (
-    ColumnChange,
-    DefaultChange,
-)
-from shardmerge.schemas.model.tables import (
-    Column,
-    Default,
-    DefaultKind,
-)
+from shardmerge.schemas.model.actions import ColumnChange, DefaultChange
+from shardmerge.schemas.model.tables import Column, Default, DefaultKind
 from shardmerge.schemas.records.decisions import StatementKind, TargetStatement
 
 from .decisions import StatementKey

@@ -25,20 +25,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from shardmerge.schemas.model.actions import (
-    Action,
-    DefaultChange,
-    IndexAddition,
-)
+from shardmerge.schemas.model.actions import Action, DefaultChange, IndexAddition
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.tables import IndexKind
 from shardmerge.schemas.records.decisions import StatementKind, TargetStatement
 
-from .applied import (
-    RowProgress,
-    is_applied_up_to,
-    unapplied_before,
-)
+from .applied import RowProgress, is_applied_up_to, unapplied_before
 from .decisions import Reread, StatementKey, TargetDecisions
 from .shard_gates import ShardGates
 

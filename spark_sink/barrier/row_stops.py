@@ -12,10 +12,7 @@ from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.records.decisions import StatementKind
 
 from .decisions import TargetDecisions
-from .statement_limits import (
-    WAITED_FOR,
-    rows_gate,
-)
+from .statement_limits import WAITED_FOR, rows_gate
 from .statements import OpenStatement
 
 

@@ -33,20 +33,10 @@ from enum import StrEnum
 
 from shardmerge.schemas.records.decisions import Binding, StatementKind, TargetStatement
 
-from .applied import (
-    RowProgress,
-)
+from .applied import RowProgress
 from .decisions import StatementKey, TargetDecisions
-from .passed_debts import (
-    carried_debts,
-    forbids_null,
-    without_not_null,
-)
-from .read_again import (
-    awaited_rereads,
-    awaited_text,
-    stands_held,
-)
+from .passed_debts import carried_debts, forbids_null, without_not_null
+from .read_again import awaited_rereads, awaited_text, stands_held
 from .restarts import unsettled_reload
 from .statement_limits import (
     WAITED_FOR,

@@ -7,14 +7,8 @@ from collections.abc import Collection, Mapping
 from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.model.names import TargetTable
 
-from .applied import (
-    Applied,
-    moved_streams,
-)
-from .decisions import (
-    Decisions,
-    StatementKey,
-)
+from .applied import Applied, moved_streams
+from .decisions import Decisions, StatementKey
 from .partitions import Partition
 
 

@@ -21,26 +21,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-)
-from shardmerge.schemas.model.origin import (
-    Origin,
-    OriginColumn,
-    origin_part,
-)
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.origin import Origin, OriginColumn, origin_part
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.records.decisions import Binding, TargetStatement
-from shardmerge.schemas.target.row_statements import (
-    clearing,
-    deletion,
-)
+from shardmerge.schemas.target.row_statements import clearing, deletion
 
-from .applied import (
-    RowProgress,
-    unapplied_before,
-)
+from .applied import RowProgress, unapplied_before
 from .decisions import TargetDecisions
 from .partitions import Partition
 

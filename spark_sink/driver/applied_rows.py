@@ -4,21 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-)
-from shardmerge.spark_sink.barrier.applied import (
-    Applied,
-    CatchUp,
-    RowProgress,
-)
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.spark_sink.barrier.applied import Applied, CatchUp, RowProgress
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.intake import Intake
-from shardmerge.spark_sink.planning.ranges import (
-    Advance,
-    RangeResult,
-)
+from shardmerge.spark_sink.planning.ranges import Advance, RangeResult
 from shardmerge.spark_sink.rows.folding.key_collisions import KeyCollisions
 from shardmerge.spark_sink.targets.interface import WriterState
 

@@ -11,22 +11,11 @@ from shardmerge.schemas.pipeline.settings import Sink
 from shardmerge.spark_sink.barrier.truncations import Truncation
 from shardmerge.spark_sink.kafka.intake import Intake
 from shardmerge.spark_sink.planning.batch_size import BatchSize
-from shardmerge.spark_sink.planning.failures import (
-    Failing,
-    after_batch,
-)
+from shardmerge.spark_sink.planning.failures import Failing, after_batch
 from shardmerge.spark_sink.planning.gathering import gathering_s
 from shardmerge.spark_sink.planning.plan import BatchPlan
-from shardmerge.spark_sink.planning.ranges import (
-    RangeResult,
-    TaskFailure,
-    offsets_moved,
-)
-from shardmerge.spark_sink.targets.interface import (
-    Batches,
-    WriterState,
-    check_epoch,
-)
+from shardmerge.spark_sink.planning.ranges import RangeResult, TaskFailure, offsets_moved
+from shardmerge.spark_sink.targets.interface import Batches, WriterState, check_epoch
 
 from .applied_rows import AppliedRows
 from .progress_reports import ProgressReports

@@ -25,10 +25,7 @@ import logging
 from shardmerge.connectors.kafka.registry import RegistryAddress
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.pipeline.settings import Pipeline
-from shardmerge.spark_sink.barrier.stored_state import (
-    check_journal,
-    check_topics,
-)
+from shardmerge.spark_sink.barrier.stored_state import check_journal, check_topics
 from shardmerge.spark_sink.kafka.intake import Intake
 from shardmerge.spark_sink.kafka.publisher import ProgressPublisher
 from shardmerge.spark_sink.kafka.range_reader import RowReader
@@ -51,10 +48,7 @@ from .row_topic_check import RowTopicCheck
 from .shard_holds import ShardHolds
 from .shard_removals import ShardRemovals
 from .statement_outcomes import StatementOutcomes
-from .statement_runs import (
-    RemovalResult,
-    StatementRunner,
-)
+from .statement_runs import RemovalResult, StatementRunner
 
 log = logging.getLogger(__name__)
 

@@ -11,10 +11,7 @@ from shardmerge.spark_sink.kafka.intake import Intake
 from shardmerge.spark_sink.kafka.publisher import ProgressPublisher
 from shardmerge.spark_sink.planning.failures import Failing
 from shardmerge.spark_sink.planning.plan import TargetPlan
-from shardmerge.spark_sink.planning.progress import (
-    Standing,
-    progress_of,
-)
+from shardmerge.spark_sink.planning.progress import Standing, progress_of
 from shardmerge.spark_sink.rows.folding.key_collisions import HINT
 from shardmerge.spark_sink.targets.interface import StatementJournal
 

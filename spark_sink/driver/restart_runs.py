@@ -5,44 +5,23 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-)
+from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.policies import RowsPolicy
 from shardmerge.schemas.pipeline.routing import rule_of
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.spark_sink.barrier.applied import RowProgress
-from shardmerge.spark_sink.barrier.decisions import (
-    Decisions,
-    StatementKey,
-    TargetDecisions,
-)
+from shardmerge.spark_sink.barrier.decisions import Decisions, StatementKey, TargetDecisions
 from shardmerge.spark_sink.barrier.partitions import Partition
-from shardmerge.spark_sink.barrier.restarts import (
-    BEGUN,
-    UNDONE,
-    VOID,
-    Restart,
-    Stage,
-    peers,
-)
+from shardmerge.spark_sink.barrier.restarts import BEGUN, UNDONE, VOID, Restart, Stage, peers
 from shardmerge.spark_sink.barrier.statements import bindings
 from shardmerge.spark_sink.barrier.truncations import emptying
 from shardmerge.spark_sink.kafka.range_reader import RowReader
-from shardmerge.spark_sink.kafka.rewind import (
-    first_from,
-    has_snapshot_row,
-    last_operation,
-)
+from shardmerge.spark_sink.kafka.rewind import first_from, has_snapshot_row, last_operation
 from shardmerge.spark_sink.planning.ranges import RowHold
 from shardmerge.spark_sink.process.failpoints import reach
 from shardmerge.spark_sink.rows.decoding.row_envelope import READ
 from shardmerge.spark_sink.rows.decoding.row_format import RowFormat
-from shardmerge.spark_sink.rows.folding.row_refusals import (
-    UNKNOWN,
-    UNTOLD,
-)
+from shardmerge.spark_sink.rows.folding.row_refusals import UNKNOWN, UNTOLD
 from shardmerge.spark_sink.rows.folding.segment_plan import Refusal
 from shardmerge.spark_sink.targets.interface import StatementJournal
 

@@ -7,13 +7,7 @@ from collections.abc import Callable, Mapping
 
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.spark_sink.kafka.intake import Intake
-from shardmerge.spark_sink.kafka.row_topics import (
-    RowTopic,
-    changed,
-    gone,
-    gone_error,
-    live_topics,
-)
+from shardmerge.spark_sink.kafka.row_topics import RowTopic, changed, gone, gone_error, live_topics
 from shardmerge.spark_sink.targets.interface import WriterState
 
 GONE_S = 5.0

@@ -10,10 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from shardmerge.schemas.model.errors import (
-    TargetError,
-    TargetLost,
-)
+from shardmerge.schemas.model.errors import TargetError, TargetLost
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.spark_sink.barrier.decisions import StatementKey
 from shardmerge.spark_sink.barrier.restarts import Restart
@@ -28,24 +25,15 @@ from shardmerge.spark_sink.kafka.intake import Intake
 from shardmerge.spark_sink.kafka.range_reader import RowReader
 from shardmerge.spark_sink.kafka.rewind import moves_behind
 from shardmerge.spark_sink.planning.plan import BatchPlan
-from shardmerge.spark_sink.planning.ranges import (
-    Advance,
-    RowHold,
-)
+from shardmerge.spark_sink.planning.ranges import Advance, RowHold
 from shardmerge.spark_sink.process.failpoints import reach
 from shardmerge.spark_sink.rows.decoding.row_format import RowFormat
 
 from .applied_rows import AppliedRows
-from .restart_runs import (
-    RestartRuns,
-    held_at,
-)
+from .restart_runs import RestartRuns, held_at
 from .shard_holds import ShardHolds
 from .statement_outcomes import StatementOutcomes
-from .statement_runs import (
-    RemovalResult,
-    StatementRunner,
-)
+from .statement_runs import RemovalResult, StatementRunner
 
 log = logging.getLogger(__name__)
 

@@ -17,10 +17,7 @@ from shardmerge.schemas.records.decisions import TargetStatement
 from shardmerge.spark_sink.barrier.restarts import Restart
 from shardmerge.spark_sink.barrier.statements import OpenStatement
 from shardmerge.spark_sink.barrier.truncations import Truncation
-from shardmerge.spark_sink.targets.interface import (
-    JournalEntry,
-    StatementJournal,
-)
+from shardmerge.spark_sink.targets.interface import JournalEntry, StatementJournal
 
 THREADS = 4
 """How many targets execute statements at the same time; further ones wait for their turn."""

@@ -17,36 +17,15 @@ from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.records.decisions import Decision
-from shardmerge.schemas.records.record_format import (
-    AVRO,
-    RecordFormat,
-)
+from shardmerge.schemas.records.record_format import AVRO, RecordFormat
 from shardmerge.spark_sink.barrier.applied import Watermarks
-from shardmerge.spark_sink.barrier.barrier import (
-    Barrier,
-    Barriers,
-    open_transaction,
-)
+from shardmerge.spark_sink.barrier.barrier import Barrier, Barriers, open_transaction
 from shardmerge.spark_sink.barrier.decisions import Decisions
-from shardmerge.spark_sink.barrier.partitions import (
-    Partition,
-    Stream,
-)
-from shardmerge.spark_sink.planning.ordered_partitions import (
-    Closure,
-    Closures,
-)
+from shardmerge.spark_sink.barrier.partitions import Partition, Stream
+from shardmerge.spark_sink.planning.ordered_partitions import Closure, Closures
 
-from .listing import (
-    Listing,
-    Wanted,
-)
-from .offsets import (
-    OffsetReader,
-    TailEnd,
-    TailRecord,
-    TopicTail,
-)
+from .listing import Listing, Wanted
+from .offsets import OffsetReader, TailEnd, TailRecord, TopicTail
 from .row_topics import RowTopic
 
 log = logging.getLogger(__name__)

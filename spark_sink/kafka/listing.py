@@ -8,11 +8,7 @@ from dataclasses import dataclass, field
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.pipeline.topics import row_topic
 from shardmerge.spark_sink.barrier.decisions import Decisions
-from shardmerge.spark_sink.barrier.partitions import (
-    Partition,
-    Stream,
-    partitions_of,
-)
+from shardmerge.spark_sink.barrier.partitions import Partition, Stream, partitions_of
 
 
 @dataclass(frozen=True, slots=True)

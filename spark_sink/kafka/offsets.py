@@ -19,10 +19,7 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient, OffsetSpec, TopicDescription
 
 from shardmerge.connectors.kafka.partition_offsets import partition_offsets
-from shardmerge.schemas.model.errors import (
-    ContractError,
-    StackError,
-)
+from shardmerge.schemas.model.errors import ContractError, StackError
 from shardmerge.spark_sink.barrier.partitions import Partition
 
 from .row_topics import RowTopic

@@ -11,10 +11,7 @@ from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.pipeline.topics import MAX_RECORD_BYTES
 from shardmerge.schemas.records.progress import SinkProgress
-from shardmerge.schemas.records.record_format import (
-    AVRO,
-    RecordFormat,
-)
+from shardmerge.schemas.records.record_format import AVRO, RecordFormat
 from shardmerge.spark_sink.planning.progress import since
 
 _PAUSE_S = 0.2

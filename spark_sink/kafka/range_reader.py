@@ -12,10 +12,7 @@ from typing import NamedTuple
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from shardmerge.connectors.kafka.client_offsets import answered
-from shardmerge.schemas.model.errors import (
-    ContractError,
-    StackError,
-)
+from shardmerge.schemas.model.errors import ContractError, StackError
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.pipeline.topics import MAX_ROW_BYTES
 from shardmerge.spark_sink.barrier.partitions import Partition

@@ -7,15 +7,8 @@ from collections.abc import Iterator
 
 from shardmerge.spark_sink.rows.decoding.row_format import RowFormat
 
-from .range_reader import (
-    OffsetRange,
-    Records,
-    RowReader,
-)
-from .shard_demux import (
-    Cursor,
-    open_ranges,
-)
+from .range_reader import OffsetRange, Records, RowReader
+from .shard_demux import Cursor, open_ranges
 
 
 def chunks(

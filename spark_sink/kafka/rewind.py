@@ -11,19 +11,10 @@ from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.barrier.shard_gates import Gate
 from shardmerge.spark_sink.barrier.truncations import Truncation
 from shardmerge.spark_sink.planning.ranges import Advance
-from shardmerge.spark_sink.rows.decoding.row_envelope import (
-    READ,
-    UndecodableRow,
-)
-from shardmerge.spark_sink.rows.decoding.row_format import (
-    JSON_ROWS,
-    RowFormat,
-)
+from shardmerge.spark_sink.rows.decoding.row_envelope import READ, UndecodableRow
+from shardmerge.spark_sink.rows.decoding.row_format import JSON_ROWS, RowFormat
 
-from .range_reader import (
-    OffsetRange,
-    RowReader,
-)
+from .range_reader import OffsetRange, RowReader
 from .range_records import records_in
 
 _BLOCK = 1_000

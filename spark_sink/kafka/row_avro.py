@@ -23,31 +23,18 @@ from shardmerge.connectors.formats.avro_wire import (
     UndecodableAvro,
     UnknownSchema,
 )
-from shardmerge.connectors.kafka.registry import (
-    RegistryAddress,
-    SchemaRegistry,
-)
+from shardmerge.connectors.kafka.registry import RegistryAddress, SchemaRegistry
 from shardmerge.schemas.model.errors import ShardMergeError
 from shardmerge.schemas.model.names import ShardId
-from shardmerge.schemas.model.tables import (
-    Column,
-    DefaultKind,
-)
+from shardmerge.schemas.model.tables import Column, DefaultKind
 from shardmerge.schemas.model.types import ColumnType
-from shardmerge.spark_sink.rows.decoding.avro_code import (
-    Unreadable,
-    fields_of,
-    kinds_of,
-)
+from shardmerge.spark_sink.rows.decoding.avro_code import Unreadable, fields_of, kinds_of
 from shardmerge.spark_sink.rows.decoding.avro_envelope import (
     envelope_reader,
     image_reader,
     names_reader,
 )
-from shardmerge.spark_sink.rows.decoding.row_decoder import (
-    RowDecoder,
-    Shape,
-)
+from shardmerge.spark_sink.rows.decoding.row_decoder import RowDecoder, Shape
 from shardmerge.spark_sink.rows.decoding.row_envelope import (
     DELETE,
     UPSERTS,
@@ -57,14 +44,8 @@ from shardmerge.spark_sink.rows.decoding.row_envelope import (
     image_names,
     row_record,
 )
-from shardmerge.spark_sink.rows.decoding.row_format import (
-    JSON_ROWS,
-    RowFormat,
-)
-from shardmerge.spark_sink.rows.values.columns import (
-    Encoder,
-    encoder,
-)
+from shardmerge.spark_sink.rows.decoding.row_format import JSON_ROWS, RowFormat
+from shardmerge.spark_sink.rows.values.columns import Encoder, encoder
 
 
 class AvroRows:

@@ -15,13 +15,7 @@ from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.rows.decoding.row_envelope import Names
 from shardmerge.spark_sink.rows.decoding.row_format import RowFormat
 
-from .range_reader import (
-    CHUNK,
-    OffsetRange,
-    RangeCursor,
-    Records,
-    RowReader,
-)
+from .range_reader import CHUNK, OffsetRange, RangeCursor, Records, RowReader
 
 
 def open_ranges(reader: RowReader, ranges: Sequence[OffsetRange], rows: RowFormat) -> Cursor:

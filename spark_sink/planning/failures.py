@@ -8,10 +8,7 @@ from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.records.progress import FailureProgress
 from shardmerge.spark_sink.barrier.partitions import Partition
 
-from .ranges import (
-    RangeTask,
-    TaskFailure,
-)
+from .ranges import RangeTask, TaskFailure
 
 Failing = Mapping[TargetTable, FailureProgress]
 """The targets whose latest batch did not end, with what is told of that, but for the time."""

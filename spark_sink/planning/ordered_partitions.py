@@ -18,11 +18,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from shardmerge.spark_sink.barrier.applied import Watermarks
-from shardmerge.spark_sink.barrier.partitions import (
-    Partition,
-    Stream,
-    partitions_of,
-)
+from shardmerge.spark_sink.barrier.partitions import Partition, Stream, partitions_of
 
 
 @dataclass(frozen=True, slots=True)

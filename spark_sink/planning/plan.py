@@ -6,29 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from shardmerge.schemas.model.errors import ContractError
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-)
+from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.position import SourcePosition
-from shardmerge.spark_sink.barrier.decisions import (
-    Decisions,
-    TargetDecisions,
-)
-from shardmerge.spark_sink.barrier.gates import (
-    Stop,
-    first_stop,
-    key_stop,
-)
-from shardmerge.spark_sink.barrier.partitions import (
-    Partition,
-    Stream,
-)
+from shardmerge.spark_sink.barrier.decisions import Decisions, TargetDecisions
+from shardmerge.spark_sink.barrier.gates import Stop, first_stop, key_stop
+from shardmerge.spark_sink.barrier.partitions import Partition, Stream
 from shardmerge.spark_sink.barrier.restarts import Restart
-from shardmerge.spark_sink.barrier.row_stops import (
-    fixup_stops,
-    rows_stops,
-)
+from shardmerge.spark_sink.barrier.row_stops import fixup_stops, rows_stops
 from shardmerge.spark_sink.barrier.statements import (
     OpenStatement,
     StatementState,
@@ -38,19 +22,9 @@ from shardmerge.spark_sink.barrier.statements import (
 )
 from shardmerge.spark_sink.barrier.truncations import Truncation
 
-from .range_tasks import (
-    RangeTasks,
-    shared_out,
-)
-from .ranges import (
-    RangeTask,
-    offsets_in,
-)
-from .restart_turns import (
-    Turns,
-    lets_rows_pass,
-    open_restarts,
-)
+from .range_tasks import RangeTasks, shared_out
+from .ranges import RangeTask, offsets_in
+from .restart_turns import Turns, lets_rows_pass, open_restarts
 from .sink_state import SinkState
 
 _AWAITED = "waits until its table, which has no primary key, is read as a whole (by the watchdog)"

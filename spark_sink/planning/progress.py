@@ -17,14 +17,8 @@ from shardmerge.spark_sink.barrier.applied import RowProgress
 from shardmerge.spark_sink.barrier.barrier import open_transaction
 from shardmerge.spark_sink.barrier.decisions import Decisions
 from shardmerge.spark_sink.barrier.gates import Stop
-from shardmerge.spark_sink.barrier.partitions import (
-    Partition,
-    stream_of,
-)
-from shardmerge.spark_sink.barrier.statements import (
-    OpenStatement,
-    StatementState,
-)
+from shardmerge.spark_sink.barrier.partitions import Partition, stream_of
+from shardmerge.spark_sink.barrier.statements import OpenStatement, StatementState
 from shardmerge.spark_sink.barrier.truncations import Truncation
 
 from .plan import TargetPlan

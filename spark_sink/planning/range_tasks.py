@@ -5,36 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-)
+from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.records.decisions import Binding
 from shardmerge.spark_sink.barrier.decisions import Decisions
 from shardmerge.spark_sink.barrier.gates import Stop
-from shardmerge.spark_sink.barrier.partitions import (
-    Partition,
-    Stream,
-)
-from shardmerge.spark_sink.barrier.restarts import (
-    CHUNK,
-    KEYLESS_CHUNK,
-    Restart,
-)
+from shardmerge.spark_sink.barrier.partitions import Partition, Stream
+from shardmerge.spark_sink.barrier.restarts import CHUNK, KEYLESS_CHUNK, Restart
 from shardmerge.spark_sink.barrier.statements import bindings
 
 from .ordered_partitions import closed_ranges
-from .ranges import (
-    RangeTask,
-    ShardStream,
-)
-from .readings import (
-    OrderedReading,
-    Reading,
-    ordered_readings,
-    readings,
-    share_fairly,
-)
+from .ranges import RangeTask, ShardStream
+from .readings import OrderedReading, Reading, ordered_readings, readings, share_fairly
 from .shard_streams import shard_stream
 from .sink_state import SinkState
 

@@ -15,10 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from shardmerge.spark_sink.barrier.partitions import (
-    Partition,
-    Stream,
-)
+from shardmerge.spark_sink.barrier.partitions import Partition, Stream
 
 K = TypeVar("K", bound=tuple[object, ...])
 NEAR = 20_000

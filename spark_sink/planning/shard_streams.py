@@ -11,15 +11,9 @@ from shardmerge.spark_sink.barrier.decisions import TargetDecisions
 from shardmerge.spark_sink.barrier.gates import Stop
 from shardmerge.spark_sink.barrier.partitions import stream_of
 from shardmerge.spark_sink.barrier.restarts import undone_upto
-from shardmerge.spark_sink.barrier.shard_gates import (
-    Gate,
-    ShardGates,
-)
+from shardmerge.spark_sink.barrier.shard_gates import Gate, ShardGates
 
-from .ranges import (
-    Segment,
-    ShardStream,
-)
+from .ranges import Segment, ShardStream
 from .sink_state import SinkState
 
 

@@ -5,18 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-)
+from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.pipeline.routing import RoutingRule
 from shardmerge.spark_sink.barrier.applied import RowProgress
 from shardmerge.spark_sink.barrier.decisions import StatementKey
-from shardmerge.spark_sink.barrier.partitions import (
-    Partition,
-    Stream,
-)
+from shardmerge.spark_sink.barrier.partitions import Partition, Stream
 from shardmerge.spark_sink.barrier.statements import Refused
 from shardmerge.spark_sink.barrier.truncations import Truncation
 

@@ -9,10 +9,7 @@ from __future__ import annotations
 import os
 from functools import lru_cache
 
-from shardmerge.connectors.failpoints import (
-    Passed,
-    failpoint,
-)
+from shardmerge.connectors.failpoints import Passed, failpoint
 
 SETTING = "SHARDMERGE_SINK_FAILPOINT"
 PLACES = (

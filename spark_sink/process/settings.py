@@ -10,10 +10,7 @@ from pathlib import Path
 from shardmerge.connectors.failpoints import failpoint
 from shardmerge.schemas.model.errors import ConfigError
 
-from .failpoints import (
-    PLACES,
-    SETTING,
-)
+from .failpoints import PLACES, SETTING
 
 MASTER = "SHARDMERGE_SPARK_MASTER"
 DRIVER_MEMORY = "SHARDMERGE_SPARK_DRIVER_MEMORY"

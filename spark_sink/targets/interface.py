@@ -21,12 +21,7 @@ from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.records.decisions import TargetStatement
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.row_topics import RowTopic
-from shardmerge.spark_sink.planning.ranges import (
-    Advance,
-    RangeResult,
-    RangeTask,
-    TaskFailure,
-)
+from shardmerge.spark_sink.planning.ranges import Advance, RangeResult, RangeTask, TaskFailure
 
 State: TypeAlias = Literal["intent", "done", "refused"]
 StatementPlace: TypeAlias = tuple[TargetTable, int, int]

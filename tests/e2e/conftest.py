@@ -10,11 +10,7 @@ import pytest
 
 from shardmerge.local.demo import Demo
 from shardmerge.local.line import Line
-from shardmerge.schemas.model.origin import (
-    Origin,
-    OriginColumn,
-    OriginPart,
-)
+from shardmerge.schemas.model.origin import Origin, OriginColumn, OriginPart
 from shardmerge.schemas.model.policies import RoutePolicies, RowsPolicy
 from shardmerge.schemas.pipeline.routing import RoutingRule
 

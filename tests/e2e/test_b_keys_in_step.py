@@ -8,10 +8,7 @@ import threading
 import pytest
 
 from shardmerge.local.line import Line
-from shardmerge.local.union import (
-    compare,
-    read_table,
-)
+from shardmerge.local.union import compare, read_table
 from shardmerge.schemas.model.names import TargetTable
 
 STATEMENTS = 1_500

@@ -7,10 +7,7 @@ import threading
 import pytest
 
 from shardmerge.local.line import Line
-from shardmerge.local.union import (
-    compare,
-    read_table,
-)
+from shardmerge.local.union import compare, read_table
 from shardmerge.schemas.model.names import TargetTable
 
 ITERATIONS = 200  # on each of two shards, so 400 of ALTER and INSERT in all

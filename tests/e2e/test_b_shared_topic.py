@@ -13,14 +13,8 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from shardmerge.local.line import Line
-from shardmerge.local.union import (
-    compare,
-    read_table,
-)
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-)
+from shardmerge.local.union import compare, read_table
+from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline.topics import row_topic
 
 DATABASE, TOPIC = "shared_app", "shared.t"

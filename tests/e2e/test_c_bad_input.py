@@ -6,10 +6,7 @@ from collections.abc import Callable
 
 from shardmerge.local.line import Line
 from shardmerge.local.union import read_table
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-)
+from shardmerge.schemas.model.names import ShardId, TargetTable
 
 from .forge import put_row, put_schema_change
 

@@ -16,10 +16,7 @@ import pytest
 from shardmerge.connectors.debezium import source_config
 from shardmerge.local.line import Line
 from shardmerge.local.servers.stack import LocalStack
-from shardmerge.local.union import (
-    compare,
-    read_table,
-)
+from shardmerge.local.union import compare, read_table
 from shardmerge.schemas.pipeline.routing import RoutingRule
 
 from .conftest import ROOT

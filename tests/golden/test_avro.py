@@ -18,17 +18,9 @@ import avro.io
 import avro.schema
 import pytest
 
-from shardmerge.schemas.model.actions import (
-    ColumnRemoval,
-    ColumnRename,
-)
+from shardmerge.schemas.model.actions import ColumnRemoval, ColumnRename
 from shardmerge.schemas.records import plain
-from shardmerge.schemas.records.codec import (
-    RECORDS,
-    Record,
-    decode,
-    encode,
-)
+from shardmerge.schemas.records.codec import RECORDS, Record, decode, encode
 from shardmerge.schemas.records.decisions import Decision
 from shardmerge.schemas.records.earlier_statements import with_actions
 from tests.unit.schemas.records.test_codec_plain import RECORDED

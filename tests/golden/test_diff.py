@@ -13,23 +13,14 @@ from shardmerge.schemas.ddl.apply.statements import apply_alter
 from shardmerge.schemas.ddl.changes import AlterTable
 from shardmerge.schemas.ddl.grammar import parse
 from shardmerge.schemas.lattice.join import join_all
-from shardmerge.schemas.lattice.joined import (
-    Conflict,
-    ShardSchema,
-)
+from shardmerge.schemas.lattice.joined import Conflict, ShardSchema
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import TableSchema
 from shardmerge.schemas.records.decisions import TargetStatement
 from shardmerge.schemas.target.dialects.dialects import dialect_of
-from shardmerge.schemas.target.diff import (
-    CannotRender,
-    diff,
-)
-from shardmerge.schemas.target.target_table import (
-    changed_comments,
-    target_schema,
-)
+from shardmerge.schemas.target.diff import CannotRender, diff
+from shardmerge.schemas.target.target_table import changed_comments, target_schema
 from tests.strategies import SERVER, table
 
 FILES = sorted((Path(__file__).parent / "diff").glob("*.yaml"))

@@ -5,15 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from shardmerge.agents.replay.log import in_time
-from shardmerge.agents.replay.steps import (
-    Stepper,
-    Wanted,
-)
-from shardmerge.agents.replay.text import (
-    SchemaText,
-    step_text,
-    verification_text,
-)
+from shardmerge.agents.replay.steps import Stepper, Wanted
+from shardmerge.agents.replay.text import SchemaText, step_text, verification_text
 from shardmerge.agents.replay.verify import verify
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.records.operator_commands import CommandKind

@@ -8,10 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from shardmerge.local.servers.stack import (
-    LocalStack,
-    Ports,
-)
+from shardmerge.local.servers.stack import LocalStack, Ports
 
 ROOT = Path(__file__).resolve().parents[2]
 

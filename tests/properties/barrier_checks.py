@@ -7,16 +7,10 @@ from typing import Any, cast
 
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.records.decisions import Outcome, StatementKind, TargetStatement
-from shardmerge.spark_sink.barrier.decisions import (
-    Decisions,
-    StatementKey,
-)
+from shardmerge.spark_sink.barrier.decisions import Decisions, StatementKey
 from shardmerge.spark_sink.barrier.passed_debts import carried_debts
 from shardmerge.spark_sink.barrier.shard_gates import Gate
-from shardmerge.spark_sink.barrier.statements import (
-    bindings,
-    void_debts,
-)
+from shardmerge.spark_sink.barrier.statements import bindings, void_debts
 from shardmerge.spark_sink.rows.folding.segment_locator import is_behind
 from tests.properties.barrier_world import SHARDS, TARGET, BarrierWorld
 from tests.toy_kafka import Row, ToySource

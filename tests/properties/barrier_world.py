@@ -13,20 +13,11 @@ from typing import Any, cast
 from hypothesis.stateful import RuleBasedStateMachine
 
 from shardmerge.agents.coordination import coordinator
-from shardmerge.schemas.ddl.apply.statements import (
-    AlterResult,
-    apply_create,
-)
+from shardmerge.schemas.ddl.apply.statements import AlterResult, apply_create
 from shardmerge.schemas.ddl.changes import CreateTable
 from shardmerge.schemas.ddl.grammar import parse
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-)
-from shardmerge.schemas.model.origin import (
-    NO_ORIGIN,
-    Origin,
-)
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.origin import NO_ORIGIN, Origin
 from shardmerge.schemas.model.policies import (
     EARLIEST_POLICIES,
     ExistingRows,
@@ -35,10 +26,7 @@ from shardmerge.schemas.model.policies import (
     RowsPolicy,
 )
 from shardmerge.schemas.model.shard_columns import Lineage
-from shardmerge.schemas.model.tables import (
-    Column,
-    TableSchema,
-)
+from shardmerge.schemas.model.tables import Column, TableSchema
 from shardmerge.schemas.pipeline.routing import RoutingRule
 from shardmerge.schemas.pipeline.topics import RowTopics
 from shardmerge.schemas.records.decisions import Decision, FixupKind, Outcome

@@ -13,18 +13,8 @@ from hypothesis.stateful import initialize, precondition, rule
 
 from shardmerge.schemas.ddl.apply.statements import AlterResult
 from shardmerge.schemas.model.names import ShardId
-from shardmerge.schemas.model.origin import (
-    NO_ORIGIN,
-    Origin,
-    OriginColumn,
-    OriginPart,
-)
-from shardmerge.schemas.model.policies import (
-    ExistingRows,
-    Mode,
-    RenamePolicy,
-    RowsPolicy,
-)
+from shardmerge.schemas.model.origin import NO_ORIGIN, Origin, OriginColumn, OriginPart
+from shardmerge.schemas.model.policies import ExistingRows, Mode, RenamePolicy, RowsPolicy
 from shardmerge.schemas.model.tables import TableSchema
 from shardmerge.schemas.pipeline.routing import RoutingRule
 from shardmerge.schemas.records.decisions import Decision, FixupKind

@@ -18,17 +18,10 @@ import shardmerge.spark_sink.planning.plan as plan_module
 from shardmerge.schemas.model.errors import SourceError
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.origin import NO_ORIGIN
-from shardmerge.schemas.model.policies import (
-    Mode,
-    RenamePolicy,
-)
+from shardmerge.schemas.model.policies import Mode, RenamePolicy
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.model.tables import TableSchema
-from shardmerge.spark_sink.barrier.applied import (
-    CatchUp,
-    Reached,
-    RowProgress,
-)
+from shardmerge.spark_sink.barrier.applied import CatchUp, Reached, RowProgress
 from shardmerge.spark_sink.barrier.shard_gates import Gate, ShardGates
 from tests.properties.barrier_machine import BarrierMachine
 from tests.properties.barrier_world import SHARDS

@@ -8,10 +8,7 @@ from hypothesis import given
 
 from shardmerge.connectors.repair.schema_history.canonical import create_text
 from shardmerge.schemas.ddl.changes import TableName
-from shardmerge.schemas.model.tables import (
-    IndexKind,
-    TableSchema,
-)
+from shardmerge.schemas.model.tables import IndexKind, TableSchema
 from shardmerge.schemas.model.types import ColumnType
 from tests.strategies import table, tables
 

@@ -16,39 +16,16 @@ from shardmerge.agents.coordination import coordinator
 from shardmerge.agents.coordination.decision_records import Step
 from shardmerge.agents.coordination.identities import known_names
 from shardmerge.agents.coordination.state.state_rows import changed_rows
-from shardmerge.agents.coordination.state.target_state import (
-    TargetState,
-    assembled,
-)
+from shardmerge.agents.coordination.state.target_state import TargetState, assembled
 from shardmerge.agents.handling.store import TargetStates
-from shardmerge.schemas.ddl.apply.statements import (
-    apply_alter,
-    apply_create,
-)
-from shardmerge.schemas.ddl.changes import (
-    AlterTable,
-    CreateTable,
-)
-from shardmerge.schemas.ddl.grammar import (
-    ServerContext,
-    parse,
-)
+from shardmerge.schemas.ddl.apply.statements import apply_alter, apply_create
+from shardmerge.schemas.ddl.changes import AlterTable, CreateTable
+from shardmerge.schemas.ddl.grammar import ServerContext, parse
 from shardmerge.schemas.lattice.join import compare_tables
 from shardmerge.schemas.lattice.joined import ShardSchema
-from shardmerge.schemas.lattice.type_join import (
-    WIDE,
-    joined_type,
-)
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-)
-from shardmerge.schemas.model.origin import (
-    NO_ORIGIN,
-    Origin,
-    OriginColumn,
-    OriginPart,
-)
+from shardmerge.schemas.lattice.type_join import WIDE, joined_type
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.origin import NO_ORIGIN, Origin, OriginColumn, OriginPart
 from shardmerge.schemas.model.policies import (
     ExistingRows,
     Keyless,

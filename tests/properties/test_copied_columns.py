@@ -15,20 +15,10 @@ from shardmerge.schemas.ddl.apply.statements import apply_alter
 from shardmerge.schemas.ddl.changes import AlterTable
 from shardmerge.schemas.ddl.grammar import parse
 from shardmerge.schemas.model.names import ShardId
-from shardmerge.schemas.model.policies import (
-    Mode,
-    RenamePolicy,
-)
-from shardmerge.schemas.model.tables import (
-    Column,
-    DefaultKind,
-    TableSchema,
-)
+from shardmerge.schemas.model.policies import Mode, RenamePolicy
+from shardmerge.schemas.model.tables import Column, DefaultKind, TableSchema
 from shardmerge.schemas.records.decisions import Decision, Outcome
-from shardmerge.spark_sink.barrier.decisions import (
-    Decisions,
-    StatementKey,
-)
+from shardmerge.spark_sink.barrier.decisions import Decisions, StatementKey
 from shardmerge.spark_sink.barrier.statements import bindings
 from tests.properties.barrier_machine import SETTINGS, BarrierMachine
 from tests.properties.barrier_world import COLUMNS, SHARDS, TARGET, VALUES, number_of, numbers_of

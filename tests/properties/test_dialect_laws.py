@@ -9,14 +9,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from shardmerge.schemas.ddl.changes import AlterTable
-from shardmerge.schemas.ddl.grammar import (
-    ServerContext,
-    parse,
-)
-from shardmerge.schemas.lattice.join import (
-    compare_tables,
-    join_tables,
-)
+from shardmerge.schemas.ddl.grammar import ServerContext, parse
+from shardmerge.schemas.lattice.join import compare_tables, join_tables
 from shardmerge.schemas.lattice.joined import JoinedTable
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import TableSchema
@@ -24,16 +18,10 @@ from shardmerge.schemas.records.decisions import StatementKind, TargetStatement
 from shardmerge.schemas.target.dialects.dialect import CannotRender
 from shardmerge.schemas.target.dialects.mysql_dialect import MySqlDialect
 from shardmerge.schemas.target.dialects.spark import SparkDialect
-from shardmerge.schemas.target.dialects.spark_types import (
-    can_widen,
-    spark_type,
-)
+from shardmerge.schemas.target.dialects.spark_types import can_widen, spark_type
 from shardmerge.schemas.target.dialects.tidb import TiDbDialect
 from shardmerge.schemas.target.diff import diff
-from shardmerge.schemas.target.target_table import (
-    TargetSchema,
-    target_schema,
-)
+from shardmerge.schemas.target.target_table import TargetSchema, target_schema
 from tests.strategies import shard_tables, tables
 from tests.target_moves import (
     TARGET,

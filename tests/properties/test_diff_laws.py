@@ -10,19 +10,13 @@ from hypothesis import strategies as st
 from shardmerge.schemas.ddl.apply.statements import apply_create
 from shardmerge.schemas.ddl.changes import CreateTable
 from shardmerge.schemas.ddl.grammar import parse
-from shardmerge.schemas.lattice.join import (
-    compare_tables,
-    join_tables,
-)
+from shardmerge.schemas.lattice.join import compare_tables, join_tables
 from shardmerge.schemas.lattice.joined import JoinedTable
 from shardmerge.schemas.model.mysql_facts import zero_value
 from shardmerge.schemas.model.mysql_text import create_table
 from shardmerge.schemas.model.tables import TableSchema
 from shardmerge.schemas.records.decisions import Binding, StatementKind, TargetStatement
-from shardmerge.schemas.target.diff import (
-    CannotRender,
-    diff,
-)
+from shardmerge.schemas.target.diff import CannotRender, diff
 from shardmerge.schemas.target.target_table import target_schema
 from tests.strategies import SERVER, shard_tables, table, tables
 from tests.target_moves import (

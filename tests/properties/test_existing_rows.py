@@ -7,10 +7,7 @@ from __future__ import annotations
 
 from hypothesis import settings
 
-from shardmerge.schemas.model.policies import (
-    Mode,
-    RowsPolicy,
-)
+from shardmerge.schemas.model.policies import Mode, RowsPolicy
 from tests.properties.barrier_machine import SETTINGS
 from tests.properties.barrier_world import SHARDS, number_of
 from tests.properties.existing_rows_machine import ORIGINS, ExistingRowsMachine

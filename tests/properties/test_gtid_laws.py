@@ -7,13 +7,7 @@ from functools import reduce
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmerge.connectors.binlog.gtids import (
-    Gtids,
-    MariaDbGtids,
-    MySqlGtids,
-    gtids_of,
-    precedes,
-)
+from shardmerge.connectors.binlog.gtids import Gtids, MariaDbGtids, MySqlGtids, gtids_of, precedes
 
 UUIDS = ("84ffc6e9-e7f5-11f1-b328-02fc00000001", "a12b3f1c-e7f7-11f1-b0cd-02fc00000001")
 MYSQL = st.builds(

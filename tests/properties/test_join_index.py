@@ -13,18 +13,10 @@ from shardmerge.schemas.lattice import join_cache as kept_counts
 from shardmerge.schemas.lattice import key_join as lattice_keys
 from shardmerge.schemas.lattice.join import join_all
 from shardmerge.schemas.lattice.join_index import JoinIndex
-from shardmerge.schemas.lattice.joined import (
-    Conflict,
-    JoinedTable,
-    ShardSchema,
-)
+from shardmerge.schemas.lattice.joined import Conflict, JoinedTable, ShardSchema
 from shardmerge.schemas.lattice.key_join import Constraint
 from shardmerge.schemas.lattice.schema_pool import SchemaPool
-from shardmerge.schemas.model.tables import (
-    Check,
-    ForeignKey,
-    TableSchema,
-)
+from shardmerge.schemas.model.tables import Check, ForeignKey, TableSchema
 from tests.strategies import by_name, shard_tables, table, tables
 
 SHARDS = range(4)

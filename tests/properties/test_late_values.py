@@ -5,15 +5,8 @@ from __future__ import annotations
 import pytest
 
 from shardmerge.schemas.model.names import ShardId
-from shardmerge.schemas.model.origin import (
-    NO_ORIGIN,
-    Origin,
-)
-from shardmerge.schemas.model.policies import (
-    ExistingRows,
-    Mode,
-    RenamePolicy,
-)
+from shardmerge.schemas.model.origin import NO_ORIGIN, Origin
+from shardmerge.schemas.model.policies import ExistingRows, Mode, RenamePolicy
 from shardmerge.schemas.records.decisions import FixupKind
 from shardmerge.schemas.records.operator_commands import CommandKind
 from tests.properties.barrier_world import SHARDS, number_of

@@ -8,15 +8,8 @@ from itertools import permutations
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from shardmerge.schemas.lattice.join import (
-    Order,
-    compare_tables,
-    join_tables,
-)
-from shardmerge.schemas.lattice.joined import (
-    Conflict,
-    JoinedTable,
-)
+from shardmerge.schemas.lattice.join import Order, compare_tables, join_tables
+from shardmerge.schemas.lattice.joined import Conflict, JoinedTable
 from shardmerge.schemas.lattice.type_join import (
     PUBLISHED,
     WIDE,

@@ -18,10 +18,7 @@ from shardmerge.schemas.model.types import ColumnType
 from shardmerge.schemas.records.decisions import Binding
 from shardmerge.spark_sink.barrier.applied import Watermarks
 from shardmerge.spark_sink.barrier.collation_keys import is_collation_key
-from shardmerge.spark_sink.barrier.partitions import (
-    Partition,
-    Stream,
-)
+from shardmerge.spark_sink.barrier.partitions import Partition, Stream
 from shardmerge.spark_sink.planning.ordered_partitions import (
     Closures,
     PartitionClosure,
@@ -30,11 +27,7 @@ from shardmerge.spark_sink.planning.ordered_partitions import (
 from shardmerge.spark_sink.planning.ranges import ShardStream
 from shardmerge.spark_sink.planning.readings import ordered_readings
 from shardmerge.spark_sink.rows.decoding.row_format import JSON_ROWS
-from shardmerge.spark_sink.rows.folding.ordered_fold import (
-    LaneFold,
-    LaneRecords,
-    ShardLanes,
-)
+from shardmerge.spark_sink.rows.folding.ordered_fold import LaneFold, LaneRecords, ShardLanes
 from shardmerge.spark_sink.rows.folding.row_fold import RowFold
 from tests.unit.spark_sink.row_events import SHARD, at, marked, row, segment
 

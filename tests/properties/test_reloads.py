@@ -15,10 +15,7 @@ from shardmerge.agents.coordination import coordinator
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.records.decisions import Fixup, FixupKind, Outcome
 from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
-from shardmerge.schemas.records.reloads import (
-    Reload,
-    reloads_text,
-)
+from shardmerge.schemas.records.reloads import Reload, reloads_text
 from shardmerge.schemas.records.schema_changes import ChangeId
 from tests.properties.barrier_machine import SETTINGS
 from tests.properties.barrier_world import SHARDS, TARGET, number_of

@@ -9,11 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
 from shardmerge.schemas.model.names import ShardId
-from shardmerge.schemas.model.origin import (
-    Origin,
-    OriginColumn,
-    OriginPart,
-)
+from shardmerge.schemas.model.origin import Origin, OriginColumn, OriginPart
 from shardmerge.schemas.model.policies import Mode
 from shardmerge.spark_sink.barrier.decisions import Decisions
 from shardmerge.spark_sink.barrier.restarts import undone_upto

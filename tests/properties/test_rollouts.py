@@ -9,10 +9,7 @@ from hypothesis import strategies as st
 
 from shardmerge.schemas.ddl.grammar import ServerContext
 from shardmerge.schemas.lattice.join import compare_tables
-from shardmerge.schemas.model.policies import (
-    Mode,
-    RenamePolicy,
-)
+from shardmerge.schemas.model.policies import Mode, RenamePolicy
 from tests.e2e.runner.rollouts import rollout
 from tests.unit.agents.sql_line import SqlLine
 

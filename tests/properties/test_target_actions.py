@@ -10,29 +10,16 @@ from hypothesis import strategies as st
 from shardmerge.schemas.ddl.apply.actions import schema_after
 from shardmerge.schemas.model.actions import Action
 from shardmerge.schemas.model.names import ShardId
-from shardmerge.schemas.model.origin import (
-    Origin,
-    OriginColumn,
-    OriginPart,
-)
+from shardmerge.schemas.model.origin import Origin, OriginColumn, OriginPart
 from shardmerge.schemas.model.position import SourcePosition
-from shardmerge.schemas.model.tables import (
-    Column,
-    TableSchema,
-)
+from shardmerge.schemas.model.tables import Column, TableSchema
 from shardmerge.schemas.records import plain
 from shardmerge.schemas.records.codec import decode
 from shardmerge.schemas.records.decisions import Decision, Outcome, StatementKind, TargetStatement
 from shardmerge.schemas.records.earlier_statements import actions_of
 from shardmerge.schemas.records.schema_changes import ChangeId
-from shardmerge.schemas.target.dialects.dialect import (
-    CannotRender,
-    Dialect,
-)
-from shardmerge.schemas.target.dialects.mysql_dialect import (
-    MYSQL_8,
-    MySqlDialect,
-)
+from shardmerge.schemas.target.dialects.dialect import CannotRender, Dialect
+from shardmerge.schemas.target.dialects.mysql_dialect import MYSQL_8, MySqlDialect
 from shardmerge.schemas.target.dialects.spark import SparkDialect
 from shardmerge.schemas.target.diff import diff
 from shardmerge.schemas.target.row_statements import (

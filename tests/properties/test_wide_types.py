@@ -17,23 +17,10 @@ from typing import TypeAlias
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from shardmerge.schemas.lattice.charset_order import (
-    joined_charset,
-    joined_collation,
-)
-from shardmerge.schemas.lattice.type_join import (
-    PUBLISHED,
-    WIDE,
-    joined_type,
-    value_type,
-)
+from shardmerge.schemas.lattice.charset_order import joined_charset, joined_collation
+from shardmerge.schemas.lattice.type_join import PUBLISHED, WIDE, joined_type, value_type
 from shardmerge.schemas.lattice.wide_types import least_type
-from shardmerge.schemas.model.types import (
-    BLOB_NAMES,
-    INTEGER_NAMES,
-    TEXT_NAMES,
-    ColumnType,
-)
+from shardmerge.schemas.model.types import BLOB_NAMES, INTEGER_NAMES, TEXT_NAMES, ColumnType
 from tests.strategies import ALL_TYPES, types
 
 _BITS = dict(zip(INTEGER_NAMES, (8, 16, 24, 32, 64), strict=True))

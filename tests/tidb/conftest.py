@@ -9,10 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from shardmerge.local.servers.stack import (
-    LocalStack,
-    Ports,
-)
+from shardmerge.local.servers.stack import LocalStack, Ports
 from shardmerge.schemas.pipeline.settings import Target
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress
 from tests.integration.spark.conftest import way

@@ -13,10 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 from shardmerge.schemas.model.errors import TargetError
 from shardmerge.schemas.pipeline.settings import Target
-from shardmerge.spark_sink.targets.mysql.session import (
-    MySqlAddress,
-    MySqlSession,
-)
+from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 
 ROOT = Path(__file__).resolve().parents[2]
 SERVER = ROOT / ".local" / "tidb" / "tidb-server"

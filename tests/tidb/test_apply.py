@@ -12,17 +12,10 @@ import pytest
 from shardmerge.local.servers.stack import LocalStack
 from shardmerge.schemas.model.errors import TargetError
 from shardmerge.schemas.pipeline.settings import Target
-from shardmerge.spark_sink.planning.ranges import (
-    RangeResult,
-    RangeTask,
-    TaskFailure,
-)
+from shardmerge.spark_sink.planning.ranges import RangeResult, RangeTask, TaskFailure
 from shardmerge.spark_sink.targets.mysql.control import ControlStore
 from shardmerge.spark_sink.targets.mysql.tasks import rounds
-from shardmerge.spark_sink.targets.mysql.tasks.connection import (
-    TIDB_CONNECTIONS,
-    close_connections,
-)
+from shardmerge.spark_sink.targets.mysql.tasks.connection import TIDB_CONNECTIONS, close_connections
 from shardmerge.spark_sink.targets.mysql.tasks.task_runs import run_tasks
 from tests.integration.spark.chaos import TASK_PLACES, Chaos
 from tests.integration.spark.played_line import Line

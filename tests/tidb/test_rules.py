@@ -9,16 +9,8 @@ import pytest
 from shardmerge.schemas.model.errors import TargetError
 from shardmerge.schemas.model.mysql_text import column_type
 from shardmerge.schemas.model.types import ColumnType
-from shardmerge.schemas.target.dialects.tidb_rules import (
-    OURS,
-    RULES,
-    Change,
-    needs_no_index,
-)
-from shardmerge.spark_sink.targets.mysql.session import (
-    MySqlAddress,
-    MySqlSession,
-)
+from shardmerge.schemas.target.dialects.tidb_rules import OURS, RULES, Change, needs_no_index
+from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 from tests.strategies import table
 
 TYPES = (

@@ -14,10 +14,7 @@ from shardmerge.local.servers.stack import LocalStack
 from shardmerge.schemas.model.errors import TargetError
 from shardmerge.spark_sink.targets.interface import JournalEntry
 from shardmerge.spark_sink.targets.mysql.ddl.introspection import unfinished_job
-from shardmerge.spark_sink.targets.mysql.session import (
-    MySqlAddress,
-    MySqlSession,
-)
+from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 from shardmerge.spark_sink.targets.mysql.tasks.apply_ranges import apply_together
 from shardmerge.spark_sink.targets.mysql.tasks.connection import TaskConnection
 from tests.integration.spark.rig import Rig

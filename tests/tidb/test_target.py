@@ -13,10 +13,7 @@ from shardmerge.schemas.model.names import TargetTable
 from shardmerge.spark_sink.targets.interface import JournalEntry
 from shardmerge.spark_sink.targets.mysql.control import ControlStore
 from shardmerge.spark_sink.targets.mysql.ddl.journal import Journal
-from shardmerge.spark_sink.targets.mysql.session import (
-    MySqlAddress,
-    MySqlSession,
-)
+from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 from tests.golden.test_diff import Rollout
 from tests.integration.mysql.test_target_ddl import Target
 from tests.target_moves import TARGET

@@ -9,14 +9,8 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
-from shardmerge.connectors.debezium.source_config import (
-    EXACT_VALUES_PLUGIN,
-    NO_ROW_TWICE,
-)
-from shardmerge.local.servers.registry import (
-    RegistryArtifacts,
-    registry_spec,
-)
+from shardmerge.connectors.debezium.source_config import EXACT_VALUES_PLUGIN, NO_ROW_TWICE
+from shardmerge.local.servers.registry import RegistryArtifacts, registry_spec
 from shardmerge.schemas.pipeline.file import parse_pipeline
 
 ROOT = Path(__file__).parents[2]

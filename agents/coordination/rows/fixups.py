@@ -14,10 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from shardmerge.agents.coordination.decision_records import (
-    Step,
-    with_statement,
-)
+from shardmerge.agents.coordination.decision_records import Step, with_statement
 from shardmerge.agents.coordination.state.shard_state import ShardState
 from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.schemas.effects.row_effects import (
@@ -30,23 +27,14 @@ from shardmerge.schemas.effects.row_effects import (
     since_added,
     unknown_effects,
 )
-from shardmerge.schemas.lattice.copied_columns import (
-    are_kin,
-    is_in_line,
-)
+from shardmerge.schemas.lattice.copied_columns import are_kin, is_in_line
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.records.decisions import FixupKind, Outcome
 from shardmerge.schemas.records.schema_changes import SchemaChange
 from shardmerge.schemas.target.dialects.dialect import Dialect
 
-from .column_replacement import (
-    is_late,
-    kept_values,
-    made_anew,
-    renewed_behind_gate,
-    with_converted,
-)
+from .column_replacement import is_late, kept_values, made_anew, renewed_behind_gate, with_converted
 from .fixup_records import (
     columns_of,
     filling_statement,
@@ -56,17 +44,9 @@ from .fixup_records import (
     moved_warnings,
     reloading_fixup,
 )
-from .leftovers import (
-    left_over,
-    with_cleared,
-)
-from .rereads import (
-    lost_by_reading,
-)
-from .whole_readings import (
-    with_awaited,
-    with_mates,
-)
+from .leftovers import left_over, with_cleared
+from .rereads import lost_by_reading
+from .whole_readings import with_awaited, with_mates
 
 
 def with_fixups(

@@ -19,10 +19,7 @@ from dataclasses import dataclass
 
 from shardmerge.agents.coordination.state.shard_state import ShardState
 from shardmerge.agents.coordination.state.target_state import TargetState
-from shardmerge.schemas.effects.added_column_values import (
-    UNKNOWN,
-    fill_text,
-)
+from shardmerge.schemas.effects.added_column_values import UNKNOWN, fill_text
 from shardmerge.schemas.lattice.join_index import JoinIndex
 from shardmerge.schemas.lattice.joined import ShardSchema
 from shardmerge.schemas.model.names import ShardId

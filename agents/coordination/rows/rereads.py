@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from shardmerge.connectors.debezium.signals import can_be_asked_for
-from shardmerge.connectors.debezium.value_limits import (
-    SNAPSHOT,
-    limits_of,
-)
+from shardmerge.connectors.debezium.value_limits import SNAPSHOT, limits_of
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.policies import ExistingRows
 from shardmerge.schemas.model.shard_columns import ShardColumn

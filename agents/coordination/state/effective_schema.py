@@ -17,27 +17,11 @@ from typing import TypeAlias
 
 from shardmerge.schemas.lattice.column_join import fitted_default
 from shardmerge.schemas.lattice.joined import ShardSchema
-from shardmerge.schemas.lattice.key_join import (
-    PrimaryKey,
-    constraints_of,
-    renamed,
-)
+from shardmerge.schemas.lattice.key_join import PrimaryKey, constraints_of, renamed
 from shardmerge.schemas.lattice.left_out_columns import columns_named
-from shardmerge.schemas.lattice.type_join import (
-    WIDE,
-    TypeRules,
-    joined_type,
-    value_type,
-)
+from shardmerge.schemas.lattice.type_join import WIDE, TypeRules, joined_type, value_type
 from shardmerge.schemas.model.mysql_facts import NULL_DEFAULT
-from shardmerge.schemas.model.tables import (
-    Check,
-    Column,
-    ForeignKey,
-    Index,
-    IndexKind,
-    TableSchema,
-)
+from shardmerge.schemas.model.tables import Check, Column, ForeignKey, Index, IndexKind, TableSchema
 
 Part: TypeAlias = Column | Index | Check | ForeignKey
 _KEY = ("index", "primary")

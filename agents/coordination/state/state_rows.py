@@ -31,28 +31,14 @@ from shardmerge.schemas.lattice.change_effect import ChangeEffect
 from shardmerge.schemas.lattice.copied_columns import Copy
 from shardmerge.schemas.lattice.joined import ShardSchema
 from shardmerge.schemas.model.errors import ContractError
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-)
-from shardmerge.schemas.model.policies import (
-    EARLIEST_POLICIES,
-    RoutePolicies,
-)
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.policies import EARLIEST_POLICIES, RoutePolicies
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.model.tables import TableSchema
-from shardmerge.schemas.records.plain import (
-    FLAT,
-    dump,
-    from_plain,
-    load,
-)
+from shardmerge.schemas.records.plain import FLAT, dump, from_plain, load
 
 from .shard_state import Hold, Made, Pending, ShardState
-from .target_state import (
-    TargetState,
-    assembled,
-)
+from .target_state import TargetState, assembled
 
 FORMAT = 10
 """Version of the rows; a change of it needs a reader of the older ones."""

@@ -15,30 +15,14 @@ from typing import Any
 
 from immutables import Map
 
-from shardmerge.schemas.lattice.copied_columns import (
-    Copy,
-    still_known,
-)
-from shardmerge.schemas.lattice.counts import (
-    Counts,
-    recounted,
-)
+from shardmerge.schemas.lattice.copied_columns import Copy, still_known
+from shardmerge.schemas.lattice.counts import Counts, recounted
 from shardmerge.schemas.lattice.join_index import JoinIndex
-from shardmerge.schemas.lattice.joined import (
-    JoinedTable,
-    ShardSchema,
-)
+from shardmerge.schemas.lattice.joined import JoinedTable, ShardSchema
 from shardmerge.schemas.lattice.schema_pool import SchemaPool
 from shardmerge.schemas.lattice.type_join import TypeRules
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-)
-from shardmerge.schemas.model.policies import (
-    DEFAULT_POLICIES,
-    SETTABLE,
-    RoutePolicies,
-)
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.policies import DEFAULT_POLICIES, SETTABLE, RoutePolicies
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import TableSchema

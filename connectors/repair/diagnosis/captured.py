@@ -5,21 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from shardmerge.connectors.binlog.binlog_events import (
-    Logged,
-    RowsEvent,
-    written_name,
-)
+from shardmerge.connectors.binlog.binlog_events import Logged, RowsEvent, written_name
 from shardmerge.connectors.repair.schema_history.history_tables import qualified
-from shardmerge.connectors.repair.schema_history.left_out import (
-    leaving_out,
-    left_out_of,
-)
+from shardmerge.connectors.repair.schema_history.left_out import leaving_out, left_out_of
 from shardmerge.schemas.ddl.changes import TruncateTable
-from shardmerge.schemas.ddl.grammar import (
-    ServerContext,
-    parse,
-)
+from shardmerge.schemas.ddl.grammar import ServerContext, parse
 from shardmerge.schemas.model.errors import SourceError
 
 

@@ -6,10 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from shardmerge.connectors.binlog.binlog_events import (
-    Logged,
-    Statement,
-)
+from shardmerge.connectors.binlog.binlog_events import Logged, Statement
 from shardmerge.connectors.binlog.gtids import MySqlGtids
 from shardmerge.connectors.binlog.source_offset import SourceOffset
 from shardmerge.connectors.repair.schema_history.canonical import create_text
@@ -25,19 +22,9 @@ from shardmerge.connectors.repair.schema_history.history_tables import (
     SchemaOrError,
     qualified,
 )
-from shardmerge.schemas.ddl.changes import (
-    TableName,
-    TruncateTable,
-)
-from shardmerge.schemas.ddl.grammar import (
-    ServerContext,
-    concerned_tables,
-    parse,
-)
-from shardmerge.schemas.model.errors import (
-    SourceError,
-    UnsupportedDDL,
-)
+from shardmerge.schemas.ddl.changes import TableName, TruncateTable
+from shardmerge.schemas.ddl.grammar import ServerContext, concerned_tables, parse
+from shardmerge.schemas.model.errors import SourceError, UnsupportedDDL
 from shardmerge.schemas.model.names import quote_identifier
 from shardmerge.schemas.model.tables import TableSchema
 

@@ -6,11 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from shardmerge.connectors.binlog.binlog_events import (
-    Logged,
-    RowsEvent,
-    Statement,
-)
+from shardmerge.connectors.binlog.binlog_events import Logged, RowsEvent, Statement
 from shardmerge.connectors.binlog.source_offset import SourceOffset
 from shardmerge.schemas.model.position import SourcePosition
 

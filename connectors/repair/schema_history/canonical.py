@@ -14,18 +14,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from shardmerge.schemas.ddl.changes import TableName
-from shardmerge.schemas.model.mysql_text import (
-    column_type,
-    string_literal,
-)
+from shardmerge.schemas.model.mysql_text import column_type, string_literal
 from shardmerge.schemas.model.names import quote_identifier
-from shardmerge.schemas.model.tables import (
-    Column,
-    DefaultKind,
-    Index,
-    IndexKind,
-    TableSchema,
-)
+from shardmerge.schemas.model.tables import Column, DefaultKind, Index, IndexKind, TableSchema
 
 
 def create_text(name: TableName, schema: TableSchema) -> str:

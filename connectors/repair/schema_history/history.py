@@ -26,21 +26,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from shardmerge.connectors.binlog.gtids import (
-    MySqlGtids,
-    is_within,
-    precedes,
-)
+from shardmerge.connectors.binlog.gtids import MySqlGtids, is_within, precedes
 from shardmerge.connectors.binlog.source_offset import SourceOffset
 from shardmerge.schemas.ddl.changes import DropDatabase
-from shardmerge.schemas.ddl.grammar import (
-    ServerContext,
-    parse,
-)
-from shardmerge.schemas.model.errors import (
-    ContractError,
-    SourceError,
-)
+from shardmerge.schemas.ddl.grammar import ServerContext, parse
+from shardmerge.schemas.model.errors import ContractError, SourceError
 from shardmerge.schemas.model.names import quote_identifier
 from shardmerge.schemas.model.position import SourcePosition
 

@@ -11,10 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TypeAlias
 
-from shardmerge.schemas.ddl.apply.statements import (
-    apply_alter,
-    apply_create,
-)
+from shardmerge.schemas.ddl.apply.statements import apply_alter, apply_create
 from shardmerge.schemas.ddl.changes import (
     AlterTable,
     CreateTable,
@@ -26,21 +23,11 @@ from shardmerge.schemas.ddl.changes import (
     Statement,
     TableName,
 )
-from shardmerge.schemas.ddl.grammar import (
-    ServerContext,
-    concerned_tables,
-    parse,
-)
-from shardmerge.schemas.model.errors import (
-    SourceError,
-    UnsupportedDDL,
-)
+from shardmerge.schemas.ddl.grammar import ServerContext, concerned_tables, parse
+from shardmerge.schemas.model.errors import SourceError, UnsupportedDDL
 from shardmerge.schemas.model.tables import TableSchema
 
-from .history import (
-    HistoryRecord,
-    named_table,
-)
+from .history import HistoryRecord, named_table
 
 SchemaOrError: TypeAlias = TableSchema | SourceError
 """A table's schema, or why it cannot be told."""

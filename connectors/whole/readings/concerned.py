@@ -5,24 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from shardmerge.connectors.binlog.binlog_events import (
-    Logged,
-    Statement,
-)
-from shardmerge.connectors.repair.schema_history.history_tables import (
-    HistoryTables,
-    qualified,
-)
-from shardmerge.schemas.ddl.changes import (
-    DropDatabase,
-    TableName,
-    TruncateTable,
-)
-from shardmerge.schemas.ddl.grammar import (
-    ServerContext,
-    concerned_tables,
-    parse,
-)
+from shardmerge.connectors.binlog.binlog_events import Logged, Statement
+from shardmerge.connectors.repair.schema_history.history_tables import HistoryTables, qualified
+from shardmerge.schemas.ddl.changes import DropDatabase, TableName, TruncateTable
+from shardmerge.schemas.ddl.grammar import ServerContext, concerned_tables, parse
 from shardmerge.schemas.model.errors import SourceError
 
 

@@ -23,14 +23,8 @@ from shardmerge.schemas.ddl.changes import TableName
 from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.pipeline.settings import Pipeline, Source
-from shardmerge.schemas.pipeline.topics import (
-    TopicSpec,
-    connector_offsets,
-)
-from shardmerge.schemas.records.plain import (
-    dump,
-    from_plain,
-)
+from shardmerge.schemas.pipeline.topics import TopicSpec, connector_offsets
+from shardmerge.schemas.records.plain import dump, from_plain
 
 from .open_readings import Wanted
 

@@ -34,15 +34,9 @@ from shardmerge.schemas.model.actions import (
 from shardmerge.schemas.model.errors import UnsupportedDDL
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.server_context import ServerContext
-from shardmerge.schemas.model.tables import (
-    Column,
-    TableSchema,
-)
+from shardmerge.schemas.model.tables import Column, TableSchema
 
-from .statements import (
-    apply_alter,
-    apply_create,
-)
+from .statements import apply_alter, apply_create
 
 
 def schema_after(

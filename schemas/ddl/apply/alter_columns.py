@@ -7,9 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from shardmerge.schemas.ddl.canonical.literals import normal_literal
-from shardmerge.schemas.ddl.canonical.normalize import (
-    normal_column,
-)
+from shardmerge.schemas.ddl.canonical.normalize import normal_column
 from shardmerge.schemas.ddl.changes import (
     Action,
     AddColumn,
@@ -28,11 +26,7 @@ from shardmerge.schemas.model.errors import UnsupportedDDL
 from shardmerge.schemas.model.mysql_facts import NULL_DEFAULT
 from shardmerge.schemas.model.server_context import ServerContext
 from shardmerge.schemas.model.shard_columns import Lineage
-from shardmerge.schemas.model.tables import (
-    Column,
-    DefaultKind,
-    TableSchema,
-)
+from shardmerge.schemas.model.tables import Column, DefaultKind, TableSchema
 
 _HINT = "the tracked schema differs from the server's: compare it with SHOW CREATE TABLE"
 _NOW = re.compile(r"CURRENT_TIMESTAMP(?:\([0-6]\))?\Z")

@@ -15,17 +15,10 @@ from shardmerge.schemas.ddl.changes import (
     DropConstraint,
     WrittenForeignKey,
 )
-from shardmerge.schemas.ddl.expressions import (
-    column_names,
-    rename_columns,
-)
+from shardmerge.schemas.ddl.expressions import column_names, rename_columns
 from shardmerge.schemas.model.errors import UnsupportedDDL
 from shardmerge.schemas.model.server_context import ServerContext
-from shardmerge.schemas.model.tables import (
-    Check,
-    ForeignKey,
-    TableSchema,
-)
+from shardmerge.schemas.model.tables import Check, ForeignKey, TableSchema
 
 from .alter_columns import ColumnChanges
 

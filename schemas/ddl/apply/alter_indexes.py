@@ -28,23 +28,10 @@ from shardmerge.schemas.ddl.expressions import rename_columns
 from shardmerge.schemas.model.charsets import max_bytes
 from shardmerge.schemas.model.errors import UnsupportedDDL
 from shardmerge.schemas.model.server_context import ServerContext
-from shardmerge.schemas.model.tables import (
-    Column,
-    Index,
-    IndexPart,
-    TableSchema,
-)
-from shardmerge.schemas.model.types import (
-    BLOB_NAMES,
-    SPATIAL_NAMES,
-    TEXT_NAMES,
-    ColumnType,
-)
+from shardmerge.schemas.model.tables import Column, Index, IndexPart, TableSchema
+from shardmerge.schemas.model.types import BLOB_NAMES, SPATIAL_NAMES, TEXT_NAMES, ColumnType
 
-from .alter_columns import (
-    ColumnChanges,
-    follows_renames,
-)
+from .alter_columns import ColumnChanges, follows_renames
 
 _PREFIXABLE = frozenset({"char", "varchar", "binary", "varbinary", *TEXT_NAMES, *BLOB_NAMES})
 _SPATIAL = frozenset(SPATIAL_NAMES)

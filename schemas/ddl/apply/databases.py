@@ -13,14 +13,8 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from shardmerge.schemas.ddl.canonical.normalize import normal_charset
-from shardmerge.schemas.ddl.changes import (
-    AlterDatabase,
-    CreateDatabase,
-)
-from shardmerge.schemas.model.charsets import (
-    charset_name,
-    collation_name,
-)
+from shardmerge.schemas.ddl.changes import AlterDatabase, CreateDatabase
+from shardmerge.schemas.model.charsets import charset_name, collation_name
 from shardmerge.schemas.model.server_context import ServerContext
 
 Defaults: TypeAlias = tuple[str, str]

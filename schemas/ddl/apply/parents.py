@@ -9,10 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from shardmerge.schemas.model.tables import (
-    ForeignKey,
-    TableSchema,
-)
+from shardmerge.schemas.model.tables import ForeignKey, TableSchema
 
 Parent = tuple[str, str]
 """A table's database and name."""

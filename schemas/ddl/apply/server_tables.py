@@ -29,16 +29,8 @@ from shardmerge.schemas.model.errors import UnsupportedDDL
 from shardmerge.schemas.model.server_context import ServerContext
 from shardmerge.schemas.model.tables import TableSchema
 
-from .databases import (
-    Defaults,
-    defaults_after,
-    in_database,
-)
-from .statements import (
-    apply_alter,
-    apply_create,
-    apply_rename,
-)
+from .databases import Defaults, defaults_after, in_database
+from .statements import apply_alter, apply_create, apply_rename
 
 Key: TypeAlias = tuple[str, str]
 """Database and table."""

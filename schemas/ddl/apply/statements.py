@@ -19,10 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from shardmerge.schemas.ddl.canonical.implicit_indexes import (
-    after_alter,
-    is_settled,
-)
+from shardmerge.schemas.ddl.canonical.implicit_indexes import after_alter, is_settled
 from shardmerge.schemas.ddl.canonical.normalize import (
     converted_column,
     converted_type,
@@ -52,20 +49,10 @@ from shardmerge.schemas.ddl.grammar.statements.create_table import merge_charset
 from shardmerge.schemas.model.errors import UnsupportedDDL
 from shardmerge.schemas.model.server_context import ServerContext
 from shardmerge.schemas.model.shard_columns import Lineage
-from shardmerge.schemas.model.tables import (
-    Check,
-    ForeignKey,
-    TableSchema,
-)
+from shardmerge.schemas.model.tables import Check, ForeignKey, TableSchema
 
-from .alter_columns import (
-    ColumnChanges,
-    change_columns,
-)
-from .alter_constraints import (
-    change_checks,
-    change_foreign_keys,
-)
+from .alter_columns import ColumnChanges, change_columns
+from .alter_constraints import change_checks, change_foreign_keys
 from .alter_indexes import change_indexes
 
 

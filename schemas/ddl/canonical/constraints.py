@@ -9,12 +9,7 @@ from dataclasses import replace
 
 from shardmerge.schemas.ddl.changes import WrittenForeignKey
 from shardmerge.schemas.model.server_context import ServerContext
-from shardmerge.schemas.model.tables import (
-    Check,
-    Column,
-    ForeignKey,
-    TableSchema,
-)
+from shardmerge.schemas.model.tables import Check, Column, ForeignKey, TableSchema
 
 
 def normal_checks(

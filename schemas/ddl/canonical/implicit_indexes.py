@@ -7,17 +7,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from shardmerge.schemas.ddl.changes import (
-    AddForeignKey,
-    WrittenForeignKey,
-)
-from shardmerge.schemas.model.tables import (
-    ForeignKey,
-    Index,
-    IndexKind,
-    IndexPart,
-    TableSchema,
-)
+from shardmerge.schemas.ddl.changes import AddForeignKey, WrittenForeignKey
+from shardmerge.schemas.model.tables import ForeignKey, Index, IndexKind, IndexPart, TableSchema
 
 _WITHOUT_ORDER = (IndexKind.FULLTEXT, IndexKind.SPATIAL)
 

@@ -10,18 +10,8 @@ from itertools import pairwise
 
 from shardmerge.schemas.model.charsets import max_bytes
 from shardmerge.schemas.model.mysql_facts import MAX_KEY_BYTES, SIZES_BYTES, VALUE_BYTES
-from shardmerge.schemas.model.tables import (
-    Column,
-    Index,
-    IndexKind,
-    IndexPart,
-)
-from shardmerge.schemas.model.types import (
-    BLOB_NAMES,
-    SPATIAL_NAMES,
-    TEXT_NAMES,
-    ColumnType,
-)
+from shardmerge.schemas.model.tables import Column, Index, IndexKind, IndexPart
+from shardmerge.schemas.model.types import BLOB_NAMES, SPATIAL_NAMES, TEXT_NAMES, ColumnType
 
 from .implicit_indexes import without_redundant
 

@@ -15,14 +15,8 @@ from datetime import UTC, datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation, localcontext
 
 from shardmerge.schemas.ddl.changes import WrittenLiteral
-from shardmerge.schemas.model.tables import (
-    Default,
-    DefaultKind,
-)
-from shardmerge.schemas.model.types import (
-    BLOB_NAMES,
-    ColumnType,
-)
+from shardmerge.schemas.model.tables import Default, DefaultKind
+from shardmerge.schemas.model.types import BLOB_NAMES, ColumnType
 
 _CODECS = {
     "utf8mb4": "utf-8", "utf8mb3": "utf-8", "latin1": "cp1252", "ascii": "ascii",

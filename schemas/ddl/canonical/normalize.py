@@ -13,11 +13,7 @@ from dataclasses import replace
 from shardmerge.schemas.ddl.changes import WrittenLiteral
 from shardmerge.schemas.ddl.expressions import spell_columns
 from shardmerge.schemas.ddl.grammar.definitions.defaults import current_timestamp
-from shardmerge.schemas.model.charsets import (
-    binary_collation,
-    charset_of,
-    max_bytes,
-)
+from shardmerge.schemas.model.charsets import binary_collation, charset_of, max_bytes
 from shardmerge.schemas.model.mysql_facts import (
     MAX_KEY_BYTES,
     MAX_VARCHAR_BYTES,
@@ -25,13 +21,7 @@ from shardmerge.schemas.model.mysql_facts import (
     size_index,
 )
 from shardmerge.schemas.model.server_context import ServerContext
-from shardmerge.schemas.model.tables import (
-    Column,
-    DefaultKind,
-    Index,
-    IndexKind,
-    TableSchema,
-)
+from shardmerge.schemas.model.tables import Column, DefaultKind, Index, IndexKind, TableSchema
 from shardmerge.schemas.model.types import (
     BLOB_NAMES,
     TEXT_NAMES,
@@ -39,19 +29,11 @@ from shardmerge.schemas.model.types import (
     ColumnType,
 )
 
-from .constraints import (
-    normal_checks,
-    normal_foreign_keys,
-)
-from .indexing import (
-    normal_indexes,
-)
+from .constraints import normal_checks, normal_foreign_keys
+from .indexing import normal_indexes
 from .literals import normal_literal
 from .text_sizes import expected_characters
-from .timestamps import (
-    with_implicit_defaults,
-    zero_moment,
-)
+from .timestamps import with_implicit_defaults, zero_moment
 
 _CHARSET_TYPES = frozenset({"char", "varchar", *TEXT_NAMES, "enum", "set"})
 _BINARY_FORMS = {

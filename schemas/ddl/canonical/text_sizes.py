@@ -12,9 +12,7 @@ from __future__ import annotations
 
 from shardmerge.schemas.model.charsets import max_bytes
 from shardmerge.schemas.model.mysql_facts import SIZES_BYTES, VALUE_BYTES
-from shardmerge.schemas.model.types import (
-    ColumnType,
-)
+from shardmerge.schemas.model.types import ColumnType
 
 _WIDEST_NUMBER = 24
 """Characters of the longest number or moment whose type says no length."""

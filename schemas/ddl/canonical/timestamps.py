@@ -11,11 +11,7 @@ from dataclasses import replace
 
 from shardmerge.schemas.ddl.grammar.definitions.defaults import current_timestamp
 from shardmerge.schemas.model.server_context import ServerContext
-from shardmerge.schemas.model.tables import (
-    Column,
-    Default,
-    DefaultKind,
-)
+from shardmerge.schemas.model.tables import Column, Default, DefaultKind
 
 
 def with_implicit_defaults(

@@ -10,10 +10,7 @@ rules.
 
 from __future__ import annotations
 
-from shardmerge.schemas.ddl.changes import (
-    Statement,
-    TableName,
-)
+from shardmerge.schemas.ddl.changes import Statement, TableName
 from shardmerge.schemas.ddl.grammar.statements.alter_table import alter_table
 from shardmerge.schemas.ddl.grammar.statements.create_table import create_table
 from shardmerge.schemas.ddl.grammar.statements.irrelevant import irrelevant
@@ -28,10 +25,7 @@ from shardmerge.schemas.ddl.grammar.statements.other import (
     truncate_table,
 )
 from shardmerge.schemas.ddl.grammar.statements.search import search_tables
-from shardmerge.schemas.ddl.grammar.tokens.lexer import (
-    END,
-    Cursor,
-)
+from shardmerge.schemas.ddl.grammar.tokens.lexer import END, Cursor
 from shardmerge.schemas.model.errors import UnparsableDDL
 from shardmerge.schemas.model.server_context import ServerContext
 

@@ -15,11 +15,7 @@ from shardmerge.schemas.model.charsets import charset_of
 from shardmerge.schemas.model.server_context import ServerContext
 
 from .dialect import CannotRender
-from .features import (
-    COLLATION_0900_BIN,
-    COLLATIONS_0900,
-    COLLATIONS_UCA1400,
-)
+from .features import COLLATION_0900_BIN, COLLATIONS_0900, COLLATIONS_UCA1400
 
 _UCA_0900 = re.compile(
     r"utf8mb4_(?:(?P<language>[a-z_]+?)_)?0900_(?P<rest>ai_ci|as_ci|as_cs|bin)\Z"

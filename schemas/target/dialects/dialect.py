@@ -15,13 +15,7 @@ from typing import Protocol, TypeAlias
 
 from shardmerge.schemas.model.actions import Action
 from shardmerge.schemas.model.names import TargetTable
-from shardmerge.schemas.model.tables import (
-    Check,
-    Column,
-    Default,
-    Index,
-    TableSchema,
-)
+from shardmerge.schemas.model.tables import Check, Column, Default, Index, TableSchema
 from shardmerge.schemas.model.types import ColumnType
 
 

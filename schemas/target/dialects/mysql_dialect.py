@@ -26,9 +26,7 @@ from shardmerge.schemas.model.actions import (
     TableCreation,
 )
 from shardmerge.schemas.model.mysql_facts import MAX_KEY_BYTES, MAX_ROW_BYTES
-from shardmerge.schemas.model.names import (
-    TargetTable,
-)
+from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.server_context import ServerContext
 from shardmerge.schemas.model.tables import (
     Check,
@@ -39,21 +37,10 @@ from shardmerge.schemas.model.tables import (
     IndexKind,
     TableSchema,
 )
-from shardmerge.schemas.model.types import (
-    WITHOUT_LITERAL_DEFAULT,
-    ColumnType,
-)
+from shardmerge.schemas.model.types import WITHOUT_LITERAL_DEFAULT, ColumnType
 
 from .collations import fit_collation
-from .dialect import (
-    CannotRender,
-    Dialect,
-    FittedColumn,
-    LeftOut,
-    Place,
-    Rendered,
-    Rendering,
-)
+from .dialect import CannotRender, Dialect, FittedColumn, LeftOut, Place, Rendered, Rendering
 from .features import (
     DESCENDING_INDEXES,
     DROPS_CHECKS,
@@ -66,19 +53,9 @@ from .features import (
     missing_function,
 )
 from .mysql_alter import alter_clause
-from .mysql_fit import (
-    fit_column,
-    in_flavour,
-    zero_default,
-)
-from .mysql_rows import (
-    has_value,
-    row_value,
-)
-from .mysql_sizes import (
-    key_bytes,
-    row_bytes,
-)
+from .mysql_fit import fit_column, in_flavour, zero_default
+from .mysql_rows import has_value, row_value
+from .mysql_sizes import key_bytes, row_bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,30 +18,13 @@ from shardmerge.schemas.ddl.expressions import canonical
 from shardmerge.schemas.ddl.grammar.definitions.defaults import default_value as read_default
 from shardmerge.schemas.ddl.grammar.tokens.lexer import Cursor
 from shardmerge.schemas.ddl.volatile_defaults import volatile_default
-from shardmerge.schemas.model.mysql_facts import (
-    NULL_DEFAULT,
-    zero_value,
-)
+from shardmerge.schemas.model.mysql_facts import NULL_DEFAULT, zero_value
 from shardmerge.schemas.model.server_context import ServerContext
-from shardmerge.schemas.model.tables import (
-    Column,
-    Default,
-    DefaultKind,
-    Generated,
-)
-from shardmerge.schemas.model.types import (
-    BLOB_NAMES,
-    TEMPORAL_NAMES,
-    TEXT_NAMES,
-    ColumnType,
-)
+from shardmerge.schemas.model.tables import Column, Default, DefaultKind, Generated
+from shardmerge.schemas.model.types import BLOB_NAMES, TEMPORAL_NAMES, TEXT_NAMES, ColumnType
 
 from .collations import fit_collation
-from .dialect import (
-    CannotRender,
-    FittedColumn,
-    Place,
-)
+from .dialect import CannotRender, FittedColumn, Place
 from .features import (
     EXPLICIT_TIMESTAMPS,
     EXPRESSION_DEFAULTS,

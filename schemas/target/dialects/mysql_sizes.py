@@ -9,13 +9,7 @@ Row Size", "InnoDB Limits"; measured on servers: tests/integration/mysql/test_ta
 
 from __future__ import annotations
 
-from shardmerge.schemas.model.tables import (
-    Column,
-    Index,
-    IndexKind,
-    IndexPart,
-    TableSchema,
-)
+from shardmerge.schemas.model.tables import Column, Index, IndexKind, IndexPart, TableSchema
 from shardmerge.schemas.model.types import ColumnType
 
 _CHARACTER_BYTES = {"utf8mb4": 4, "utf8mb3": 3, "ucs2": 2, "utf16": 4, "utf32": 4}

@@ -24,40 +24,13 @@ from shardmerge.schemas.model.actions import (
     TypeChange,
 )
 from shardmerge.schemas.model.mysql_facts import NULL_DEFAULT
-from shardmerge.schemas.model.names import (
-    TargetTable,
-    quote_identifier,
-)
-from shardmerge.schemas.model.tables import (
-    Check,
-    Column,
-    Default,
-    Index,
-    TableSchema,
-)
+from shardmerge.schemas.model.names import TargetTable, quote_identifier
+from shardmerge.schemas.model.tables import Check, Column, Default, Index, TableSchema
 from shardmerge.schemas.model.types import ColumnType
 
-from .dialect import (
-    CannotRender,
-    Dialect,
-    FittedColumn,
-    LeftOut,
-    Place,
-    Rendered,
-    Rendering,
-)
-from .spark_rows import (
-    has_value,
-    row_value,
-    string_literal,
-)
-from .spark_types import (
-    can_widen,
-    has_zero_dates,
-    spark_type,
-    stored_type,
-    type_notes,
-)
+from .dialect import CannotRender, Dialect, FittedColumn, LeftOut, Place, Rendered, Rendering
+from .spark_rows import has_value, row_value, string_literal
+from .spark_types import can_widen, has_zero_dates, spark_type, stored_type, type_notes
 from .sql_translation import to_spark
 
 

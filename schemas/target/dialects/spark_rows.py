@@ -13,10 +13,7 @@ import re
 from shardmerge.schemas.model.names import quote_identifier
 from shardmerge.schemas.model.tables import Column
 
-from .spark_types import (
-    has_zero_dates,
-    spark_type,
-)
+from .spark_types import has_zero_dates, spark_type
 
 _NULL, _VALUE = "NULL", "value "
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")

@@ -10,10 +10,7 @@ from __future__ import annotations
 
 import re
 
-from shardmerge.schemas.model.types import (
-    SPATIAL_NAMES,
-    ColumnType,
-)
+from shardmerge.schemas.model.types import SPATIAL_NAMES, ColumnType
 
 _MAX_DIGITS = 38
 """Digits of Spark's and Iceberg's longest decimal."""

@@ -9,10 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from shardmerge.schemas.lattice.type_join import value_type
-from shardmerge.schemas.model.mysql_facts import (
-    MAX_KEY_BYTES,
-    NULL_DEFAULT,
-)
+from shardmerge.schemas.model.mysql_facts import MAX_KEY_BYTES, NULL_DEFAULT
 from shardmerge.schemas.model.mysql_text import column_type
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.server_context import ServerContext
@@ -26,27 +23,12 @@ from shardmerge.schemas.model.tables import (
     IndexKind,
     TableSchema,
 )
-from shardmerge.schemas.model.types import (
-    BINARY_NAMES,
-    SPATIAL_NAMES,
-    STRING_NAMES,
-    ColumnType,
-)
+from shardmerge.schemas.model.types import BINARY_NAMES, SPATIAL_NAMES, STRING_NAMES, ColumnType
 
-from .dialect import (
-    CannotRender,
-    FittedColumn,
-    LeftOut,
-    Place,
-    Rendering,
-)
+from .dialect import CannotRender, FittedColumn, LeftOut, Place, Rendering
 from .mysql_dialect import MySqlDialect
-from .mysql_fit import (
-    without_default,
-)
-from .mysql_sizes import (
-    key_bytes,
-)
+from .mysql_fit import without_default
+from .mysql_sizes import key_bytes
 from .tidb_rules import (
     DEFAULTS,
     STORED,

@@ -13,13 +13,7 @@ from typing import Any
 from shardmerge.connectors.debezium.envelope import EPOCH_FIELD
 from shardmerge.connectors.formats.avro_wire import HEAD_BYTES
 
-from .avro_code import (
-    NUMBER,
-    Code,
-    Unreadable,
-    fields_of,
-    kind_of,
-)
+from .avro_code import NUMBER, Code, Unreadable, fields_of, kind_of
 
 
 def envelope_reader(

@@ -20,11 +20,7 @@ from msgspec.json import Decoder
 from shardmerge.connectors.debezium.envelope import EPOCH_FIELD
 from shardmerge.schemas.model.names import ShardId
 
-from .row_envelope import (
-    DELETE,
-    UNDECODABLE,
-    UPSERTS,
-)
+from .row_envelope import DELETE, UNDECODABLE, UPSERTS
 
 Shape: TypeAlias = tuple[tuple[str, frozenset[type] | None], ...]
 """Of a row image, by column: its name there and the Python types of its values (None: any)."""

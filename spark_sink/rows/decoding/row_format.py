@@ -7,23 +7,10 @@ from typing import Protocol
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.tables import Column
 from shardmerge.schemas.model.types import ColumnType
-from shardmerge.spark_sink.rows.values.columns import (
-    Encoder,
-    encoder,
-)
+from shardmerge.spark_sink.rows.values.columns import Encoder, encoder
 
-from .row_decoder import (
-    RowDecoder,
-    Shape,
-    row_decoder,
-)
-from .row_envelope import (
-    Names,
-    RowRecord,
-    decode_row,
-    image_names,
-    names_of,
-)
+from .row_decoder import RowDecoder, Shape, row_decoder
+from .row_envelope import Names, RowRecord, decode_row, image_names, names_of
 
 
 class RowFormat(Protocol):

@@ -7,19 +7,9 @@ from typing import Any
 
 from msgspec.structs import astuple
 
-from .keyless import (
-    KeylessBatch,
-    KeylessChanges,
-)
-from .row_batches import (
-    Batch,
-    Changes,
-    batch_of,
-)
-from .row_blocks import (
-    Change,
-    LinesOf,
-)
+from .keyless import KeylessBatch, KeylessChanges
+from .row_batches import Batch, Changes, batch_of
+from .row_blocks import Change, LinesOf
 from .segment_plan import SegmentPlan
 from .segment_plans import SegmentPlans
 

@@ -19,18 +19,11 @@ from typing import Any
 from msgspec.json import Encoder
 
 from shardmerge.schemas.model.names import ShardId
-from shardmerge.spark_sink.rows.decoding.row_envelope import (
-    READ,
-    RowRecord,
-)
+from shardmerge.spark_sink.rows.decoding.row_envelope import READ, RowRecord
 from shardmerge.spark_sink.rows.values.cells import Cells
 from shardmerge.spark_sink.rows.values.columns import Form
 
-from .row_blocks import (
-    Block,
-    Change,
-    block_of,
-)
+from .row_blocks import Block, Change, block_of
 from .segment_plan import SegmentPlan
 
 

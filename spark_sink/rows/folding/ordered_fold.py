@@ -21,15 +21,9 @@ from itertools import islice
 
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.model.names import ShardId
-from shardmerge.schemas.model.position import (
-    BEGINNING,
-    SourcePosition,
-)
+from shardmerge.schemas.model.position import BEGINNING, SourcePosition
 from shardmerge.spark_sink.planning.ordered_partitions import PartitionClosure
-from shardmerge.spark_sink.rows.decoding.row_envelope import (
-    UndecodableRow,
-    shard_of,
-)
+from shardmerge.spark_sink.rows.decoding.row_envelope import UndecodableRow, shard_of
 from shardmerge.spark_sink.rows.decoding.row_format import RowFormat
 
 from .row_fold import RowFold

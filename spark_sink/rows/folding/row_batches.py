@@ -11,13 +11,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from shardmerge.spark_sink.rows.values.cells import Cells
 
-from .row_blocks import (
-    Block,
-    Change,
-    LinesOf,
-    block_of,
-    names_and_forms,
-)
+from .row_blocks import Block, Change, LinesOf, block_of, names_and_forms
 from .segment_plan import SegmentPlan
 
 T = TypeVar("T")

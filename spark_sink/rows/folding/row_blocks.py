@@ -13,10 +13,7 @@ from shardmerge.spark_sink.rows.values.cells import Cells, UnfitValue
 from shardmerge.spark_sink.rows.values.columns import Form
 from shardmerge.spark_sink.rows.values.constant_cells import ConstantCell
 
-from .segment_plan import (
-    Refusal,
-    WrittenColumn,
-)
+from .segment_plan import Refusal, WrittenColumn
 
 
 class RefusedRow(Exception):

@@ -16,12 +16,7 @@ from shardmerge.spark_sink.rows.decoding.row_envelope import (
     shard_of,
 )
 
-from .row_refusals import (
-    SPREAD,
-    UNKNOWN,
-    WITHOUT_BEFORE,
-    differing,
-)
+from .row_refusals import SPREAD, UNKNOWN, WITHOUT_BEFORE, differing
 from .segment_locator import SegmentLocator
 from .segment_plan import Refusal
 from .segment_plans import SegmentPlans

@@ -27,10 +27,7 @@ from typing import Any
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.records.decisions import Binding
-from shardmerge.spark_sink.planning.ranges import (
-    RowHold,
-    ShardStream,
-)
+from shardmerge.spark_sink.planning.ranges import RowHold, ShardStream
 from shardmerge.spark_sink.rows.decoding.row_envelope import (
     CREATE,
     DELETE,
@@ -42,35 +39,16 @@ from shardmerge.spark_sink.rows.decoding.row_envelope import (
     RowRecord,
     UndecodableRow,
 )
-from shardmerge.spark_sink.rows.decoding.row_format import (
-    JSON_ROWS,
-    RowFormat,
-)
+from shardmerge.spark_sink.rows.decoding.row_format import JSON_ROWS, RowFormat
 
 from .kept_changes import KeptChanges
-from .keyless import (
-    KeylessBatch,
-    place_of,
-)
-from .row_batches import (
-    SETTLED_ROWS,
-    Batch,
-    Changes,
-)
-from .row_blocks import (
-    LinesOf,
-    RefusedRow,
-)
+from .keyless import KeylessBatch, place_of
+from .row_batches import SETTLED_ROWS, Batch, Changes
+from .row_blocks import LinesOf, RefusedRow
 from .row_checks import RowChecks
 from .row_refusals import UNNAMED
-from .segment_locator import (
-    Found,
-    SegmentLocator,
-)
-from .segment_plan import (
-    Refusal,
-    SegmentPlan,
-)
+from .segment_locator import Found, SegmentLocator
+from .segment_plan import Refusal, SegmentPlan
 from .segment_plans import SegmentPlans
 
 

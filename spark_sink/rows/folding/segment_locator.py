@@ -5,15 +5,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from enum import Enum
 
-from shardmerge.schemas.model.position import (
-    BEGINNING,
-    SourcePosition,
-)
+from shardmerge.schemas.model.position import BEGINNING, SourcePosition
 from shardmerge.spark_sink.planning.ranges import ShardStream
-from shardmerge.spark_sink.rows.decoding.row_envelope import (
-    READ,
-    RowRecord,
-)
+from shardmerge.spark_sink.rows.decoding.row_envelope import READ, RowRecord
 
 
 class Found(Enum):

@@ -9,10 +9,7 @@ from typing import Any, NamedTuple
 
 from shardmerge.schemas.lattice.origin_columns import of_shard
 from shardmerge.schemas.model.errors import UnsupportedDDL
-from shardmerge.schemas.model.origin import (
-    OriginPart,
-    origin_part,
-)
+from shardmerge.schemas.model.origin import OriginPart, origin_part
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.pipeline.row_conditions import (
     Condition,
@@ -21,21 +18,12 @@ from shardmerge.schemas.pipeline.row_conditions import (
     condition_on,
 )
 from shardmerge.schemas.records.decisions import Binding
-from shardmerge.spark_sink.planning.ranges import (
-    Segment,
-    ShardStream,
-)
+from shardmerge.spark_sink.planning.ranges import Segment, ShardStream
 from shardmerge.spark_sink.rows.decoding.row_decoder import RowDecoder
-from shardmerge.spark_sink.rows.decoding.row_format import (
-    JSON_ROWS,
-    RowFormat,
-)
+from shardmerge.spark_sink.rows.decoding.row_format import JSON_ROWS, RowFormat
 from shardmerge.spark_sink.rows.values.cells import UnfitValue
 from shardmerge.spark_sink.rows.values.columns import Encoder, Form
-from shardmerge.spark_sink.rows.values.constant_cells import (
-    ConstantCell,
-    added_cell,
-)
+from shardmerge.spark_sink.rows.values.constant_cells import ConstantCell, added_cell
 
 
 @dataclass(frozen=True, slots=True)

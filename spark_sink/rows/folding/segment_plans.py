@@ -12,17 +12,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from shardmerge.schemas.records.decisions import Binding
-from shardmerge.spark_sink.planning.ranges import (
-    Segment,
-    ShardStream,
-)
+from shardmerge.spark_sink.planning.ranges import Segment, ShardStream
 from shardmerge.spark_sink.rows.decoding.row_format import RowFormat
 from shardmerge.spark_sink.rows.values.cells import UnfitValue
 
-from .segment_plan import (
-    SegmentPlan,
-    plan_segment,
-)
+from .segment_plan import SegmentPlan, plan_segment
 
 
 class SegmentPlans:

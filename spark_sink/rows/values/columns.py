@@ -25,18 +25,10 @@ from typing import Any
 from msgspec.json import Encoder as JsonEncoder
 
 from shardmerge.connectors.debezium.value_limits import UNREADABLE_CHARSETS
-from shardmerge.schemas.model.types import (
-    SPATIAL_NAMES,
-    ColumnType,
-)
+from shardmerge.schemas.model.types import SPATIAL_NAMES, ColumnType
 
 from .cells import Cells, UnfitValue, around_nulls, joined_alike
-from .charset_repairs import (
-    NO_CHARACTER,
-    element_reader,
-    may_lack_characters,
-    translation,
-)
+from .charset_repairs import NO_CHARACTER, element_reader, may_lack_characters, translation
 from .times import DATES, datetimes_ms, datetimes_us, time_text, timestamps
 
 

@@ -14,10 +14,7 @@ from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import DefaultKind
 
 from .cells import UnfitValue
-from .columns import (
-    Form,
-    encoder,
-)
+from .columns import Form, encoder
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,11 +24,7 @@ from functools import partial
 from itertools import count
 from uuid import uuid4
 
-from shardmerge.schemas.model.errors import (
-    ContractError,
-    ShardMergeError,
-    TargetError,
-)
+from shardmerge.schemas.model.errors import ContractError, ShardMergeError, TargetError
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.spark_sink.planning.ranges import (
     RangeResult,
@@ -48,25 +44,10 @@ from shardmerge.spark_sink.targets.iceberg.texts.merge import (
     merge_sql,
 )
 
-from .fold import (
-    FoldConfig,
-    Folded,
-    FoldTask,
-    close_readers,
-    fold_units,
-    read_head,
-)
-from .staging import (
-    new_id,
-    publishable,
-    stage,
-)
+from .fold import FoldConfig, Folded, FoldTask, close_readers, fold_units, read_head
+from .staging import new_id, publishable, stage
 from .store import IcebergStore
-from .tables import (
-    Moved,
-    Uncertain,
-    translated,
-)
+from .tables import Moved, Uncertain, translated
 
 log = logging.getLogger(__name__)
 _ATTEMPTS = 10

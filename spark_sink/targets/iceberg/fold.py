@@ -15,23 +15,13 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
 from shardmerge.connectors.kafka.registry import RegistryAddress
-from shardmerge.schemas.model.errors import (
-    ContractError,
-    ShardMergeError,
-)
+from shardmerge.schemas.model.errors import ContractError, ShardMergeError
 from shardmerge.spark_sink.barrier.partitions import Partition
-from shardmerge.spark_sink.kafka.range_reader import (
-    OffsetRange,
-    RowReader,
-)
+from shardmerge.spark_sink.kafka.range_reader import OffsetRange, RowReader
 from shardmerge.spark_sink.kafka.range_records import chunks
 from shardmerge.spark_sink.kafka.row_avro import row_format
 from shardmerge.spark_sink.kafka.shard_demux import open_ranges
-from shardmerge.spark_sink.planning.ranges import (
-    RangeResult,
-    RangeTask,
-    TaskFailure,
-)
+from shardmerge.spark_sink.planning.ranges import RangeResult, RangeTask, TaskFailure
 from shardmerge.spark_sink.rows.folding.keyless import KeylessBatch
 from shardmerge.spark_sink.rows.folding.row_batches import Batch
 from shardmerge.spark_sink.rows.folding.row_blocks import RefusedRow

@@ -15,20 +15,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from shardmerge.schemas.model.errors import (
-    SourceError,
-    TargetError,
-    TargetLost,
-)
+from shardmerge.schemas.model.errors import SourceError, TargetError, TargetLost
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.tables import TableSchema
 from shardmerge.schemas.records.decisions import StatementKind, TargetStatement
 from shardmerge.spark_sink.process.failpoints import reach
-from shardmerge.spark_sink.targets.iceberg.texts.layout import (
-    Layout,
-    difference,
-    misfit,
-)
+from shardmerge.spark_sink.targets.iceberg.texts.layout import Layout, difference, misfit
 from shardmerge.spark_sink.targets.iceberg.texts.layout_changes import (
     created,
     layout_after,
@@ -36,25 +28,11 @@ from shardmerge.spark_sink.targets.iceberg.texts.layout_changes import (
     there_already,
 )
 from shardmerge.spark_sink.targets.iceberg.texts.row_changes import merge_sql
-from shardmerge.spark_sink.targets.iceberg.texts.stored import (
-    StoredState,
-    statement_key,
-)
-from shardmerge.spark_sink.targets.interface import (
-    JournalEntry,
-    StatementPlace,
-    taken_over,
-)
+from shardmerge.spark_sink.targets.iceberg.texts.stored import StoredState, statement_key
+from shardmerge.spark_sink.targets.interface import JournalEntry, StatementPlace, taken_over
 
-from .staging import (
-    new_id,
-    publishable,
-    stage,
-)
-from .store import (
-    IcebergStore,
-    repeated,
-)
+from .staging import new_id, publishable, stage
+from .store import IcebergStore, repeated
 from .tables import IcebergTable
 
 DONE = JournalEntry("done")

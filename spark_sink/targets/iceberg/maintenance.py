@@ -14,10 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from shardmerge.schemas.model.names import (
-    TargetTable,
-    quote_identifier,
-)
+from shardmerge.schemas.model.names import TargetTable, quote_identifier
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.spark_sink.process.settings import SinkSettings
 

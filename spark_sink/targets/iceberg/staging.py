@@ -12,12 +12,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import uuid4
 
-from .tables import (
-    CONFLICTS_OF_MERGE,
-    IcebergTable,
-    Moved,
-    translated,
-)
+from .tables import CONFLICTS_OF_MERGE, IcebergTable, Moved, translated
 
 _WAP_ID = "spark.wap.id"
 

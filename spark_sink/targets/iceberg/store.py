@@ -22,10 +22,7 @@ from shardmerge.schemas.model.names import TargetTable
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.row_topics import RowTopic
 from shardmerge.spark_sink.planning.ranges import Advance
-from shardmerge.spark_sink.targets.iceberg.texts.layout import (
-    Field,
-    Layout,
-)
+from shardmerge.spark_sink.targets.iceberg.texts.layout import Field, Layout
 from shardmerge.spark_sink.targets.iceberg.texts.stored import (
     StoredState,
     from_json,
@@ -34,12 +31,7 @@ from shardmerge.spark_sink.targets.iceberg.texts.stored import (
 )
 from shardmerge.spark_sink.targets.interface import taken_over
 
-from .tables import (
-    IcebergCatalog,
-    IcebergTable,
-    Moved,
-    Uncertain,
-)
+from .tables import IcebergCatalog, IcebergTable, Moved, Uncertain
 
 T = TypeVar("T")
 _ATTEMPTS = 20

@@ -24,19 +24,9 @@ from typing import Any
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 
-from shardmerge.schemas.model.errors import (
-    TargetError,
-    TargetLost,
-)
-from shardmerge.schemas.model.names import (
-    TargetTable,
-    quote_identifier,
-)
-from shardmerge.spark_sink.targets.iceberg.texts.layout import (
-    Layout,
-    layout_of,
-    schema_json,
-)
+from shardmerge.schemas.model.errors import TargetError, TargetLost
+from shardmerge.schemas.model.names import TargetTable, quote_identifier
+from shardmerge.spark_sink.targets.iceberg.texts.layout import Layout, layout_of, schema_json
 
 STAGED_AS = "wap.id"
 """The entry of a snapshot's summary that holds the id under which it was staged."""

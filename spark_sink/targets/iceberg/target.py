@@ -10,11 +10,7 @@ from shardmerge.connectors.kafka.registry import RegistryAddress
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.pipeline.spark_catalog import SparkCatalog
 from shardmerge.spark_sink.process.settings import SinkSettings
-from shardmerge.spark_sink.process.spark_session import (
-    JAVA_OPTIONS,
-    SparkStart,
-    start_spark,
-)
+from shardmerge.spark_sink.process.spark_session import JAVA_OPTIONS, SparkStart, start_spark
 
 from .batches import IcebergBatches
 from .fold import FoldConfig

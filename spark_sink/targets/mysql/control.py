@@ -23,23 +23,13 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 
 from shardmerge.schemas.model.errors import TargetError, WriterReplaced
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-    quote_identifier,
-)
+from shardmerge.schemas.model.names import ShardId, TargetTable, quote_identifier
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.row_topics import RowTopic
 from shardmerge.spark_sink.planning.ranges import Advance
 from shardmerge.spark_sink.targets.interface import taken_over
 
-from .control_tables import (
-    LATER_COLUMNS,
-    OPTIONS,
-    SLOTS,
-    TABLES,
-    TIDB_ONLY,
-)
+from .control_tables import LATER_COLUMNS, OPTIONS, SLOTS, TABLES, TIDB_ONLY
 from .session import MySqlSession
 
 _sessions = itertools.count()

@@ -22,16 +22,8 @@ from shardmerge.schemas.model.server_facts import (
 )
 
 from . import tidb_loads
-from .server_errors import (
-    LOST,
-    PACKET_TOO_LARGE,
-    RESULT_TOO_LARGE,
-    RETRYABLE,
-)
-from .server_notes import (
-    ServerNote,
-    decisive,
-)
+from .server_errors import LOST, PACKET_TOO_LARGE, RESULT_TOO_LARGE, RETRYABLE
+from .server_notes import ServerNote, decisive
 
 SQL_MODE = "STRICT_TRANS_TABLES,STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,NO_ENGINE_SUBSTITUTION"
 """Strict, but zero dates are values like others, and 0 in an AUTO_INCREMENT column is 0."""

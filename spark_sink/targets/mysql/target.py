@@ -10,10 +10,7 @@ from shardmerge.spark_sink.targets.mysql.tasks.batches import BatchRunner
 from shardmerge.spark_sink.targets.mysql.tasks.connection import ApplyConfig
 
 from .control import ControlStore
-from .session import (
-    MySqlAddress,
-    MySqlSession,
-)
+from .session import MySqlAddress, MySqlSession
 
 
 class MySqlTarget:

@@ -24,17 +24,11 @@ from pathlib import Path
 
 import yaml
 
-from shardmerge.local.line import (
-    Line,
-    end_on_sigterm,
-)
+from shardmerge.local.line import Line, end_on_sigterm
 from shardmerge.schemas.model.errors import ShardMergeError
 from shardmerge.schemas.model.names import quote_identifier
 from shardmerge.schemas.pipeline.settings import Target
-from shardmerge.spark_sink.targets.mysql.session import (
-    MySqlAddress,
-    MySqlSession,
-)
+from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 from tests.tidb.running import tidb_target
 
 from .cases import CASE_ROUTES, Result, load_later, play_all, routes_of, with_policies

@@ -18,11 +18,7 @@ import yaml
 
 from shardmerge.local.line import Line
 from shardmerge.schemas.model.errors import ShardMergeError
-from shardmerge.schemas.model.origin import (
-    Origin,
-    OriginColumn,
-    OriginPart,
-)
+from shardmerge.schemas.model.origin import Origin, OriginColumn, OriginPart
 from shardmerge.schemas.model.policies import (
     DEFAULT_POLICIES,
     Mode,

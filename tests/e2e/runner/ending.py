@@ -6,10 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from shardmerge.connectors.kafka.observer import Facts
-from shardmerge.local.union import (
-    Table,
-    read_table,
-)
+from shardmerge.local.union import Table, read_table
 from shardmerge.local.union import compare as compare_union
 from shardmerge.schemas.model.names import ShardId
 

@@ -11,10 +11,7 @@ from dataclasses import dataclass, field
 
 import pymysql
 
-from shardmerge.cli.command import (
-    command_of,
-    give,
-)
+from shardmerge.cli.command import command_of, give
 from shardmerge.local.line import Line
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.policies import Mode

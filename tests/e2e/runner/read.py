@@ -10,10 +10,7 @@ from typing import TypeAlias
 import pymysql
 from pymysql.cursors import Cursor
 
-from shardmerge.local.union import (
-    Table,
-    read_table,
-)
+from shardmerge.local.union import Table, read_table
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.settings import Pipeline

@@ -15,11 +15,7 @@ import pymysql
 from shardmerge.connectors.kafka.observer import Facts
 from shardmerge.connectors.kafka.topics_admin import create_topics
 from shardmerge.local.line import Line
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-    quote_identifier,
-)
+from shardmerge.schemas.model.names import ShardId, TargetTable, quote_identifier
 from shardmerge.schemas.model.policies import Mode
 from shardmerge.schemas.pipeline import topics
 

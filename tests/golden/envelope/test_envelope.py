@@ -8,14 +8,8 @@ from pathlib import Path
 import pytest
 
 from shardmerge.agents.tracking.tracked import Tracked
-from shardmerge.agents.tracking.tracker import (
-    TrackResult,
-    track,
-)
-from shardmerge.connectors.debezium.envelope import (
-    SchemaChangeEvent,
-    schema_change_event,
-)
+from shardmerge.agents.tracking.tracker import TrackResult, track
+from shardmerge.connectors.debezium.envelope import SchemaChangeEvent, schema_change_event
 from shardmerge.schemas.ddl.grammar import ServerContext
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.pipeline.routing import RoutingRule

@@ -8,24 +8,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from shardmerge.schemas.ddl.apply.statements import apply_create
-from shardmerge.schemas.ddl.changes import (
-    AlterTable,
-    CreateTable,
-    Statement,
-    TableName,
-)
-from shardmerge.schemas.ddl.describe import (
-    column_text,
-    describe,
-)
-from shardmerge.schemas.ddl.grammar import (
-    ServerContext,
-    parse,
-)
-from shardmerge.schemas.model.tables import (
-    Index,
-    TableSchema,
-)
+from shardmerge.schemas.ddl.changes import AlterTable, CreateTable, Statement, TableName
+from shardmerge.schemas.ddl.describe import column_text, describe
+from shardmerge.schemas.ddl.grammar import ServerContext, parse
+from shardmerge.schemas.model.tables import Index, TableSchema
 from tests.ddl_files import OWN, read
 
 EXPECTED = Path(__file__).with_name("understood.txt")

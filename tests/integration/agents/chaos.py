@@ -25,14 +25,8 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-from shardmerge.agents.runtime.failpoints import (
-    AGENTS,
-    PLACES,
-)
-from shardmerge.local.servers.stack import (
-    LocalStack,
-    Ports,
-)
+from shardmerge.agents.runtime.failpoints import AGENTS, PLACES
+from shardmerge.local.servers.stack import LocalStack, Ports
 from shardmerge.schemas.pipeline import topics
 
 from .line import PATIENCE_S, Line, wait_for

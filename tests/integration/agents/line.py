@@ -19,23 +19,11 @@ from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from shardmerge.agents.handling.effects import (
-    Rows,
-    SourceRecord,
-)
-from shardmerge.agents.handling.handlers import (
-    CoordinatorHandler,
-    TrackerHandler,
-)
+from shardmerge.agents.handling.effects import Rows, SourceRecord
+from shardmerge.agents.handling.handlers import CoordinatorHandler, TrackerHandler
 from shardmerge.connectors.kafka.topics_admin import create_topics
-from shardmerge.local.servers.processes import (
-    ProcessSpec,
-    Supervisor,
-)
-from shardmerge.local.servers.stack import (
-    LocalStack,
-    Ports,
-)
+from shardmerge.local.servers.processes import ProcessSpec, Supervisor
+from shardmerge.local.servers.stack import LocalStack, Ports
 from shardmerge.schemas.model.policies import Mode
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.file import parse_pipeline

@@ -29,10 +29,7 @@ import pymysql
 
 from shardmerge.local.servers.other_versions import NAMES
 from shardmerge.local.servers.source_servers import source_spec
-from shardmerge.local.servers.stack import (
-    LocalStack,
-    Ports,
-)
+from shardmerge.local.servers.stack import LocalStack, Ports
 
 from .chaos_cases import MOMENTS, WORDS, Case, Scene, cases
 from .chaos_findings import findings

@@ -13,17 +13,11 @@ from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.debezium.connector_names import connector_name
 from shardmerge.connectors.debezium.signals import signal_database
 from shardmerge.connectors.deploy import deploy_connectors
-from shardmerge.local.servers.mysql import (
-    PASSWORD,
-    USER,
-)
+from shardmerge.local.servers.mysql import PASSWORD, USER
 from shardmerge.local.servers.processes import ProcessSpec
 from shardmerge.local.servers.stack import LocalStack
 from shardmerge.schemas.ddl.grammar import ServerContext
-from shardmerge.schemas.model.names import (
-    SIGNAL_TABLE,
-    ShardId,
-)
+from shardmerge.schemas.model.names import SIGNAL_TABLE, ShardId
 from shardmerge.schemas.pipeline.file import parse_pipeline
 
 from .chaos_rows import Tally, compare, longest_wait

@@ -8,23 +8,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from shardmerge.agents.tracking.tracked import (
-    LastStatement,
-    Tracked,
-)
+from shardmerge.agents.tracking.tracked import LastStatement, Tracked
 from shardmerge.agents.tracking.tracker import track
 from shardmerge.connectors.debezium.envelope import schema_change_event
 from shardmerge.connectors.kafka.topic_reader import TopicReader
 from shardmerge.schemas.ddl.apply.statements import apply_create
 from shardmerge.schemas.ddl.changes import CreateTable
-from shardmerge.schemas.ddl.grammar import (
-    ServerContext,
-    parse,
-)
-from shardmerge.schemas.model.names import (
-    ShardId,
-    quote_identifier,
-)
+from shardmerge.schemas.ddl.grammar import ServerContext, parse
+from shardmerge.schemas.model.names import ShardId, quote_identifier
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.model.tables import TableSchema
 from shardmerge.schemas.pipeline.routing import RoutingRule

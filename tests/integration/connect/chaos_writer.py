@@ -13,10 +13,7 @@ from typing import Any
 import pymysql
 from pymysql.cursors import Cursor
 
-from shardmerge.local.servers.mysql import (
-    PASSWORD,
-    USER,
-)
+from shardmerge.local.servers.mysql import PASSWORD, USER
 
 from .chaos_rows import NUMBER, Change, Image, wire_value
 

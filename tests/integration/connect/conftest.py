@@ -19,15 +19,9 @@ from pymysql.cursors import Cursor
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.local.install.artifacts import resolve
 from shardmerge.local.servers.connect import connect_spec
-from shardmerge.local.servers.mysql import (
-    PASSWORD,
-    USER,
-)
+from shardmerge.local.servers.mysql import PASSWORD, USER
 from shardmerge.local.servers.processes import Supervisor
-from shardmerge.local.servers.stack import (
-    LocalStack,
-    Ports,
-)
+from shardmerge.local.servers.stack import LocalStack, Ports
 from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.pipeline.settings import Pipeline
 

@@ -8,10 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from shardmerge.local.servers.stack import (
-    LocalStack,
-    Ports,
-)
+from shardmerge.local.servers.stack import LocalStack, Ports
 
 from .chaos import Chaos, arguments, chosen, start_server
 

@@ -14,16 +14,10 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from shardmerge.agents.tracking.tracked import (
-    LastStatement,
-    Tracked,
-)
+from shardmerge.agents.tracking.tracked import LastStatement, Tracked
 from shardmerge.agents.tracking.tracker import track
 from shardmerge.connectors.connect.connect_rest import ConnectRest
-from shardmerge.connectors.connect.exactly_once import (
-    check_connector,
-    check_worker,
-)
+from shardmerge.connectors.connect.exactly_once import check_connector, check_worker
 from shardmerge.connectors.debezium.connector_names import connector_name
 from shardmerge.connectors.debezium.envelope import schema_change_event
 from shardmerge.connectors.debezium.source_config import connector_config

@@ -13,22 +13,13 @@ from typing import Any
 import pymysql
 import pytest
 
-from shardmerge.agents.tracking.tracked import (
-    LastStatement,
-    Tracked,
-)
+from shardmerge.agents.tracking.tracked import LastStatement, Tracked
 from shardmerge.agents.tracking.tracker import track
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.debezium.envelope import schema_change_event
 from shardmerge.connectors.deploy import deploy_connectors
-from shardmerge.local.servers.mysql import (
-    PASSWORD,
-    USER,
-)
-from shardmerge.local.servers.stack import (
-    LocalStack,
-    Ports,
-)
+from shardmerge.local.servers.mysql import PASSWORD, USER
+from shardmerge.local.servers.stack import LocalStack, Ports
 from shardmerge.schemas.ddl.grammar import ServerContext
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.position import SourcePosition

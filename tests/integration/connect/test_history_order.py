@@ -10,15 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from shardmerge.connectors.binlog.source_offset import SourceOffset
-from shardmerge.connectors.repair.schema_history.history import (
-    HistoryRecord,
-    true_order_applies,
-)
+from shardmerge.connectors.repair.schema_history.history import HistoryRecord, true_order_applies
 from shardmerge.local.install.artifacts import resolve
-from shardmerge.local.install.exact_values import (
-    compiler,
-    with_exact_values,
-)
+from shardmerge.local.install.exact_values import compiler, with_exact_values
 
 ROOT = Path(__file__).resolve().parents[3]
 MAIN = Path(__file__).with_name("HistoryOrder.java")

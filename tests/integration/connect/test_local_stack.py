@@ -14,18 +14,9 @@ import pytest
 
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.debezium.connector_names import connector_name
-from shardmerge.local.servers.mysql import (
-    PASSWORD,
-    USER,
-)
-from shardmerge.local.servers.processes import (
-    ProcessSpec,
-    is_listening,
-)
-from shardmerge.local.servers.stack import (
-    LocalStack,
-    Ports,
-)
+from shardmerge.local.servers.mysql import PASSWORD, USER
+from shardmerge.local.servers.processes import ProcessSpec, is_listening
+from shardmerge.local.servers.stack import LocalStack, Ports
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.pipeline.file import parse_pipeline
 

@@ -13,10 +13,7 @@ from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.debezium.connector_names import connector_name
 from shardmerge.connectors.deploy import deploy_connectors
 from shardmerge.local.servers.source_servers import source_spec
-from shardmerge.local.servers.stack import (
-    LocalStack,
-    Ports,
-)
+from shardmerge.local.servers.stack import LocalStack, Ports
 
 from .conftest import Play, Reader, make_play
 from .test_connectors import wait_for_snapshot

@@ -13,15 +13,9 @@ from confluent_kafka import Producer
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.debezium.source_config import connector_config
 from shardmerge.connectors.deploy import deploy_connectors
-from shardmerge.connectors.formats.avro_wire import (
-    JsonOfAvro,
-    RegistryUnreachable,
-)
+from shardmerge.connectors.formats.avro_wire import JsonOfAvro, RegistryUnreachable
 from shardmerge.connectors.kafka.record_formats import record_format
-from shardmerge.connectors.kafka.registry import (
-    RegistryAddress,
-    SchemaRegistry,
-)
+from shardmerge.connectors.kafka.registry import RegistryAddress, SchemaRegistry
 from shardmerge.connectors.kafka.topic_reader import TopicReader
 from shardmerge.connectors.kafka.topics_admin import create_topics
 from shardmerge.local.servers.stack import LocalStack

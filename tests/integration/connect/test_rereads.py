@@ -14,17 +14,11 @@ from confluent_kafka import Consumer, TopicPartition
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.debezium.connector_names import connector_name
 from shardmerge.connectors.debezium.open_requests import Remedy
-from shardmerge.connectors.debezium.signals import (
-    notice,
-    signal_database,
-)
+from shardmerge.connectors.debezium.signals import notice, signal_database
 from shardmerge.connectors.deploy import deploy_connectors
 from shardmerge.connectors.repair.source_repair import repairs_of
 from shardmerge.connectors.reread_watch import RereadWatch
-from shardmerge.local.servers.mysql import (
-    PASSWORD,
-    USER,
-)
+from shardmerge.local.servers.mysql import PASSWORD, USER
 from shardmerge.local.servers.stack import LocalStack
 from shardmerge.schemas.model.names import SIGNAL_TABLE
 from shardmerge.schemas.pipeline import topics

@@ -19,22 +19,14 @@ from confluent_kafka import Producer
 
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.debezium.connector_names import connector_name
-from shardmerge.connectors.debezium.signals import (
-    Notice,
-    notice,
-    signal_id,
-    snapshot_signal,
-)
+from shardmerge.connectors.debezium.signals import Notice, notice, signal_id, snapshot_signal
 from shardmerge.connectors.debezium.source_config import connector_config
 from shardmerge.connectors.deploy import deploy_connectors
 from shardmerge.connectors.kafka.topics_admin import create_topics
 from shardmerge.connectors.repair.source_repair import repairs_of
 from shardmerge.connectors.reread_watch import RereadWatch
 from shardmerge.connectors.sources.signal_table import prepare_signal_table
-from shardmerge.local.servers.mysql import (
-    PASSWORD,
-    USER,
-)
+from shardmerge.local.servers.mysql import PASSWORD, USER
 from shardmerge.local.servers.stack import LocalStack
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.model.names import ShardId

@@ -9,11 +9,7 @@ from typing import Any
 
 import pytest
 
-from shardmerge.agents.tracking.tracked import (
-    LastStatement,
-    Tracked,
-    Unknown,
-)
+from shardmerge.agents.tracking.tracked import LastStatement, Tracked, Unknown
 from shardmerge.agents.tracking.tracker import track
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.debezium.envelope import schema_change_event

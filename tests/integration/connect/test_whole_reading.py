@@ -12,18 +12,12 @@ import pymysql
 import pytest
 
 from shardmerge.connectors.connect.connect_rest import ConnectRest
-from shardmerge.connectors.debezium.connector_names import (
-    connector_name,
-    readings_among,
-)
+from shardmerge.connectors.debezium.connector_names import connector_name, readings_among
 from shardmerge.connectors.deploy import deploy_connectors
 from shardmerge.connectors.kafka.topics_admin import describe_topics
 from shardmerge.connectors.whole.readings.reading_config import reading_topics_among
 from shardmerge.connectors.whole.table_reading import PLACES
-from shardmerge.local.servers.mysql import (
-    PASSWORD,
-    USER,
-)
+from shardmerge.local.servers.mysql import PASSWORD, USER
 from shardmerge.local.servers.stack import LocalStack
 
 from .conftest import Play

@@ -17,29 +17,14 @@ from shardmerge.connectors.failpoints import nowhere
 from shardmerge.connectors.kafka.topic_reader import TopicReader
 from shardmerge.connectors.repair.source_repair import repairs_of
 from shardmerge.connectors.whole.reading_watch import ReadingWatch
-from shardmerge.local.servers.mysql import (
-    PASSWORD,
-    USER,
-)
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-)
-from shardmerge.schemas.model.position import (
-    BEGINNING,
-    SourcePosition,
-)
+from shardmerge.local.servers.mysql import PASSWORD, USER
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.position import BEGINNING, SourcePosition
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.records.codec import (
-    decode,
-    encode,
-)
+from shardmerge.schemas.records.codec import decode, encode
 from shardmerge.schemas.records.decisions import Decision, Fixup, FixupKind, Outcome
 from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
-from shardmerge.schemas.records.reloads import (
-    Reload,
-    reloads_in,
-)
+from shardmerge.schemas.records.reloads import Reload, reloads_in
 from shardmerge.schemas.records.schema_changes import ChangeId
 
 from .conftest import Play

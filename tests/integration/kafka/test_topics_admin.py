@@ -6,15 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from shardmerge.connectors.kafka.topics_admin import (
-    create_topics,
-    describe_topics,
-)
+from shardmerge.connectors.kafka.topics_admin import create_topics, describe_topics
 from shardmerge.local.servers.processes import require_free_port
-from shardmerge.local.servers.stack import (
-    LocalStack,
-    Ports,
-)
+from shardmerge.local.servers.stack import LocalStack, Ports
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.pipeline.topics import TopicSpec
 

@@ -10,10 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from shardmerge.local.servers.other_versions import (
-    NAMES,
-    running_server,
-)
+from shardmerge.local.servers.other_versions import NAMES, running_server
 
 from .fuzz import data_directory, free_port
 from .twin import Twin

@@ -25,10 +25,7 @@ from random import Random
 
 import pymysql
 
-from shardmerge.local.servers.other_versions import (
-    NAMES,
-    running_server,
-)
+from shardmerge.local.servers.other_versions import NAMES, running_server
 from shardmerge.local.servers.stack import Ports
 
 from .known_differences import known_reason

@@ -11,22 +11,9 @@ from collections.abc import Callable, Mapping
 from difflib import unified_diff
 
 from shardmerge.schemas.ddl.grammar import ServerContext
-from shardmerge.schemas.model.charsets import (
-    charset_name,
-    collation_name,
-)
-from shardmerge.schemas.model.tables import (
-    Column,
-    DefaultKind,
-    Index,
-    IndexKind,
-    TableSchema,
-)
-from shardmerge.schemas.model.types import (
-    BINARY_NAMES,
-    TEXT_NAMES,
-    ColumnType,
-)
+from shardmerge.schemas.model.charsets import charset_name, collation_name
+from shardmerge.schemas.model.tables import Column, DefaultKind, Index, IndexKind, TableSchema
+from shardmerge.schemas.model.types import BINARY_NAMES, TEXT_NAMES, ColumnType
 
 Query = Callable[[str], tuple[tuple[object, ...], ...]]
 _WIDTH = re.compile(r"^((?:tiny|small|medium|big)?int|year)\(\d+\)")

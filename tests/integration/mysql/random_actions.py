@@ -7,10 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
-from shardmerge.schemas.model.tables import (
-    IndexKind,
-    TableSchema,
-)
+from shardmerge.schemas.model.tables import IndexKind, TableSchema
 from shardmerge.schemas.model.types import SPATIAL_NAMES
 
 from . import random_definitions as definitions

@@ -6,11 +6,7 @@ import re
 from collections.abc import Mapping
 from random import Random
 
-from shardmerge.schemas.model.tables import (
-    Column,
-    DefaultKind,
-    TableSchema,
-)
+from shardmerge.schemas.model.tables import Column, DefaultKind, TableSchema
 from shardmerge.schemas.model.types import ColumnType
 
 from . import random_definitions as definitions

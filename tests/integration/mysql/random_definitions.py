@@ -6,11 +6,7 @@ from collections.abc import Sequence
 from random import Random
 
 from shardmerge.schemas.model.tables import Column
-from shardmerge.schemas.model.types import (
-    BINARY_NAMES,
-    SPATIAL_NAMES,
-    STRING_NAMES,
-)
+from shardmerge.schemas.model.types import BINARY_NAMES, SPATIAL_NAMES, STRING_NAMES
 
 from . import random_expressions
 from .random_types import COLUMNS, Dialect, Typed, any_type, quoted, table_charset

@@ -9,10 +9,7 @@ import pytest
 
 from shardmerge.schemas.ddl.apply.statements import apply_create
 from shardmerge.schemas.ddl.changes import CreateTable
-from shardmerge.schemas.ddl.grammar import (
-    ServerContext,
-    parse,
-)
+from shardmerge.schemas.ddl.grammar import ServerContext, parse
 
 from .random_ddl import TABLES, statement
 from .random_types import Dialect

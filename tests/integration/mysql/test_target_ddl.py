@@ -12,17 +12,11 @@ from collections.abc import Callable, Sequence
 import yaml
 from hypothesis import HealthCheck, assume, given, settings
 
-from shardmerge.local.servers.mysql import (
-    PASSWORD,
-    USER,
-)
+from shardmerge.local.servers.mysql import PASSWORD, USER
 from shardmerge.schemas.ddl.apply.actions import schema_after
 from shardmerge.schemas.ddl.canonical.normalize import normalize
 from shardmerge.schemas.model.errors import TargetError
-from shardmerge.schemas.model.tables import (
-    Column,
-    TableSchema,
-)
+from shardmerge.schemas.model.tables import Column, TableSchema
 from shardmerge.schemas.records.decisions import StatementKind, TargetStatement
 from shardmerge.schemas.target.dialects.dialect import CannotRender
 from shardmerge.schemas.target.dialects.dialects import dialect_of
@@ -36,10 +30,7 @@ from shardmerge.spark_sink.targets.mysql.ddl.introspection import (
     server_context,
     show_create,
 )
-from shardmerge.spark_sink.targets.mysql.session import (
-    MySqlAddress,
-    MySqlSession,
-)
+from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 from tests.golden.test_diff import FILES, Rollout
 from tests.strategies import shard_tables
 from tests.target_moves import TARGET, to_target

@@ -15,16 +15,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from shardmerge.local.servers.mysql import (
-    PASSWORD,
-    USER,
-)
+from shardmerge.local.servers.mysql import PASSWORD, USER
 from shardmerge.schemas.ddl.expressions import canonical
 from shardmerge.schemas.target.dialects.sql_translation import to_spark
-from shardmerge.spark_sink.targets.mysql.session import (
-    MySqlAddress,
-    MySqlSession,
-)
+from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 from tests.strategies import SERVER
 
 ROWS = (

@@ -17,30 +17,14 @@ from shardmerge.schemas.lattice.charset_order import (
     pads,
     widest_character,
 )
-from shardmerge.schemas.lattice.type_join import (
-    WIDE,
-    joined_type,
-    value_type,
-)
-from shardmerge.schemas.model.charsets import (
-    charset_name,
-    collation_name,
-)
-from shardmerge.schemas.model.mysql_text import (
-    column_type,
-    string_literal,
-)
+from shardmerge.schemas.lattice.type_join import WIDE, joined_type, value_type
+from shardmerge.schemas.model.charsets import charset_name, collation_name
+from shardmerge.schemas.model.mysql_text import column_type, string_literal
 from shardmerge.schemas.model.tables import Column
 from shardmerge.schemas.model.types import ColumnType
-from shardmerge.schemas.target.dialects.dialect import (
-    FittedColumn,
-    Place,
-)
+from shardmerge.schemas.target.dialects.dialect import FittedColumn, Place
 from shardmerge.schemas.target.dialects.dialects import dialect_of
-from shardmerge.spark_sink.rows.values.columns import (
-    Form,
-    encoder,
-)
+from shardmerge.spark_sink.rows.values.columns import Form, encoder
 
 from .twin import HOME, Twin
 

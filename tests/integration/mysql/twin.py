@@ -7,25 +7,10 @@ import dataclasses
 import pymysql
 from pymysql.cursors import Cursor
 
-from shardmerge.local.servers.mysql import (
-    PASSWORD,
-    USER,
-)
-from shardmerge.schemas.ddl.apply.databases import (
-    Defaults,
-    defaults_after,
-    in_database,
-)
-from shardmerge.schemas.ddl.apply.parents import (
-    follow_columns,
-    follow_parent,
-    move_child,
-)
-from shardmerge.schemas.ddl.apply.statements import (
-    apply_alter,
-    apply_create,
-    apply_rename,
-)
+from shardmerge.local.servers.mysql import PASSWORD, USER
+from shardmerge.schemas.ddl.apply.databases import Defaults, defaults_after, in_database
+from shardmerge.schemas.ddl.apply.parents import follow_columns, follow_parent, move_child
+from shardmerge.schemas.ddl.apply.statements import apply_alter, apply_create, apply_rename
 from shardmerge.schemas.ddl.changes import (
     AlterDatabase,
     AlterTable,
@@ -38,18 +23,9 @@ from shardmerge.schemas.ddl.changes import (
     Statement,
     TableName,
 )
-from shardmerge.schemas.ddl.grammar import (
-    ServerContext,
-    parse,
-)
+from shardmerge.schemas.ddl.grammar import ServerContext, parse
 from shardmerge.schemas.model.names import quote_identifier
-from shardmerge.schemas.model.tables import (
-    Column,
-    ForeignKey,
-    Index,
-    IndexKind,
-    TableSchema,
-)
+from shardmerge.schemas.model.tables import Column, ForeignKey, Index, IndexKind, TableSchema
 
 from .information import Information
 

@@ -36,17 +36,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from shardmerge.local.servers.stack import (
-    LocalStack,
-    Ports,
-)
+from shardmerge.local.servers.stack import LocalStack, Ports
 from shardmerge.schemas.model.errors import TargetError
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.records.decisions import Binding, StatementKind, TargetStatement
-from shardmerge.spark_sink.process.failpoints import (
-    PLACES,
-    SETTING,
-)
+from shardmerge.spark_sink.process.failpoints import PLACES, SETTING
 from tests.tidb.running import tidb_target
 
 from .played_line import Line

@@ -12,10 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from shardmerge.local.servers.other_versions import running_server
-from shardmerge.local.servers.stack import (
-    LocalStack,
-    Ports,
-)
+from shardmerge.local.servers.stack import LocalStack, Ports
 from shardmerge.spark_sink.rows.folding import row_batches
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress
 from shardmerge.spark_sink.targets.mysql.tasks import bulk

@@ -14,35 +14,18 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from shardmerge.local.install.iceberg import iceberg_runtime
-from shardmerge.local.servers.mysql import (
-    PASSWORD,
-    USER,
-)
+from shardmerge.local.servers.mysql import PASSWORD, USER
 from shardmerge.local.servers.stack import LocalStack
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-    quote_identifier,
-)
-from shardmerge.schemas.model.origin import (
-    Origin,
-    OriginColumn,
-    OriginPart,
-)
+from shardmerge.schemas.model.names import ShardId, TargetTable, quote_identifier
+from shardmerge.schemas.model.origin import Origin, OriginColumn, OriginPart
 from shardmerge.schemas.model.position import SourcePosition
-from shardmerge.schemas.model.tables import (
-    Column,
-    TableSchema,
-)
+from shardmerge.schemas.model.tables import Column, TableSchema
 from shardmerge.schemas.pipeline.settings import Connect, Kafka, Pipeline, Sink, Source
 from shardmerge.schemas.pipeline.settings import Target as Settings
 from shardmerge.schemas.pipeline.spark_catalog import SparkCatalog
 from shardmerge.schemas.records.decisions import TargetStatement
 from shardmerge.schemas.target.dialects.dialects import dialect_of
-from shardmerge.schemas.target.row_statements import (
-    filling,
-    removal,
-)
+from shardmerge.schemas.target.row_statements import filling, removal
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.planning.ranges import (
     Advance,
@@ -52,24 +35,12 @@ from shardmerge.spark_sink.planning.ranges import (
     TaskFailure,
 )
 from shardmerge.spark_sink.process.settings import SinkSettings
-from shardmerge.spark_sink.process.spark_session import (
-    SparkStart,
-    start_spark,
-)
+from shardmerge.spark_sink.process.spark_session import SparkStart, start_spark
 from shardmerge.spark_sink.targets.iceberg.fold import close_readers
 from shardmerge.spark_sink.targets.iceberg.tables import IcebergCatalog
-from shardmerge.spark_sink.targets.iceberg.target import (
-    IcebergTarget,
-    spark_conf,
-)
-from shardmerge.spark_sink.targets.interface import (
-    JournalEntry,
-    Target,
-)
-from shardmerge.spark_sink.targets.mysql.session import (
-    MySqlAddress,
-    MySqlSession,
-)
+from shardmerge.spark_sink.targets.iceberg.target import IcebergTarget, spark_conf
+from shardmerge.spark_sink.targets.interface import JournalEntry, Target
+from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 from shardmerge.spark_sink.targets.mysql.target import MySqlTarget
 from shardmerge.spark_sink.targets.mysql.tasks.connection import close_connections
 from tests.strategies import table

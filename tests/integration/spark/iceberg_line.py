@@ -11,30 +11,21 @@ from confluent_kafka import Producer
 
 from shardmerge.agents.coordination import coordinator
 from shardmerge.agents.handling.effects import Send
-from shardmerge.agents.handling.handlers import (
-    CoordinatorHandler,
-    TrackerHandler,
-)
+from shardmerge.agents.handling.handlers import CoordinatorHandler, TrackerHandler
 from shardmerge.agents.replay.log import Refold
 from shardmerge.agents.runtime.wire_formats import wire
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.debezium.connector_names import connector_name
 from shardmerge.connectors.deploy import deploy_connectors
 from shardmerge.connectors.formats.stored_record import StoredRecord
-from shardmerge.connectors.kafka.record_formats import (
-    json_of_connectors,
-    record_format,
-)
+from shardmerge.connectors.kafka.record_formats import json_of_connectors, record_format
 from shardmerge.connectors.kafka.topic_reader import TopicReader
 from shardmerge.local.servers.stack import LocalStack
 from shardmerge.schemas.ddl.apply.statements import apply_alter
 from shardmerge.schemas.ddl.changes import AlterTable
 from shardmerge.schemas.ddl.grammar import parse
 from shardmerge.schemas.model.names import ShardId
-from shardmerge.schemas.model.origin import (
-    NO_ORIGIN,
-    Origin,
-)
+from shardmerge.schemas.model.origin import NO_ORIGIN, Origin
 from shardmerge.schemas.model.policies import EARLIEST_POLICIES, RowsPolicy
 from shardmerge.schemas.model.shard_columns import Lineage
 from shardmerge.schemas.model.tables import TableSchema
@@ -46,14 +37,8 @@ from shardmerge.schemas.records.schema_changes import ChangeId, SchemaChange
 from shardmerge.schemas.target.dialects.spark import SparkDialect
 from shardmerge.spark_sink.driver.loop import Driver
 from shardmerge.spark_sink.driver.statement_runs import StatementRunner
-from shardmerge.spark_sink.kafka.intake import (
-    Intake,
-    tailed,
-)
-from shardmerge.spark_sink.kafka.offsets import (
-    OffsetReader,
-    TopicTail,
-)
+from shardmerge.spark_sink.kafka.intake import Intake, tailed
+from shardmerge.spark_sink.kafka.offsets import OffsetReader, TopicTail
 from shardmerge.spark_sink.kafka.publisher import ProgressPublisher
 from shardmerge.spark_sink.targets.iceberg.fold import close_readers
 from tests.strategies import SERVER

@@ -18,29 +18,17 @@ from typing import Any
 from confluent_kafka import Producer
 
 from shardmerge.connectors.kafka.topics_admin import create_topics
-from shardmerge.local.servers.mysql import (
-    PASSWORD,
-    USER,
-)
+from shardmerge.local.servers.mysql import PASSWORD, USER
 from shardmerge.local.servers.stack import LocalStack
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-)
-from shardmerge.schemas.model.position import (
-    BEGINNING,
-    SourcePosition,
-)
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.position import BEGINNING, SourcePosition
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import Column
 from shardmerge.schemas.model.types import ColumnType
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.routing import RoutingRule
 from shardmerge.schemas.pipeline.settings import Connect, Kafka, Pipeline, Sink, Source, Target
-from shardmerge.schemas.pipeline.topics import (
-    RowTopics,
-    TopicSpec,
-)
+from shardmerge.schemas.pipeline.topics import RowTopics, TopicSpec
 from shardmerge.schemas.records import codec
 from shardmerge.schemas.records.decisions import (
     Binding,
@@ -57,27 +45,15 @@ from shardmerge.schemas.records.schema_changes import ChangeId
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.driver.loop import Driver
 from shardmerge.spark_sink.driver.statement_runs import StatementRunner
-from shardmerge.spark_sink.kafka.intake import (
-    Intake,
-    tailed,
-)
-from shardmerge.spark_sink.kafka.offsets import (
-    OffsetReader,
-    TopicTail,
-)
+from shardmerge.spark_sink.kafka.intake import Intake, tailed
+from shardmerge.spark_sink.kafka.offsets import OffsetReader, TopicTail
 from shardmerge.spark_sink.kafka.publisher import ProgressPublisher
 from shardmerge.spark_sink.process.settings import SinkSettings
 from shardmerge.spark_sink.targets.mysql.control import ControlStore
 from shardmerge.spark_sink.targets.mysql.ddl.journal import Journal
-from shardmerge.spark_sink.targets.mysql.session import (
-    MySqlAddress,
-    MySqlSession,
-)
+from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 from shardmerge.spark_sink.targets.mysql.tasks.batches import BatchRunner
-from shardmerge.spark_sink.targets.mysql.tasks.connection import (
-    ApplyConfig,
-    close_connections,
-)
+from shardmerge.spark_sink.targets.mysql.tasks.connection import ApplyConfig, close_connections
 
 _numbers = itertools.count()
 PATIENCE_S = 120.0

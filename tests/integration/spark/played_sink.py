@@ -13,11 +13,7 @@ from pathlib import Path
 
 from shardmerge.schemas.model.errors import ShardMergeError
 from shardmerge.schemas.pipeline.settings import Pipeline
-from shardmerge.spark_sink.job import (
-    EventFormatter,
-    Stopped,
-    run,
-)
+from shardmerge.spark_sink.job import EventFormatter, Stopped, run
 from shardmerge.spark_sink.process.settings import SinkSettings
 from shardmerge.spark_sink.targets.mysql.ddl import journal
 from shardmerge.spark_sink.targets.mysql.tasks.batches import BatchRunner

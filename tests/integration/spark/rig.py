@@ -13,30 +13,16 @@ from typing import Any
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from shardmerge.local.servers.mysql import (
-    PASSWORD,
-    USER,
-)
+from shardmerge.local.servers.mysql import PASSWORD, USER
 from shardmerge.local.servers.stack import LocalStack
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-)
-from shardmerge.schemas.model.position import (
-    BEGINNING,
-    SourcePosition,
-)
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.position import BEGINNING, SourcePosition
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import TableSchema
 from shardmerge.schemas.records.decisions import Binding, TargetStatement
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.range_reader import row_consumer
-from shardmerge.spark_sink.planning.ranges import (
-    RangeResult,
-    RangeTask,
-    Segment,
-    ShardStream,
-)
+from shardmerge.spark_sink.planning.ranges import RangeResult, RangeTask, Segment, ShardStream
 from shardmerge.spark_sink.targets.mysql.control import ControlStore
 from shardmerge.spark_sink.targets.mysql.ddl.introspection import (
     schema_of,
@@ -44,15 +30,9 @@ from shardmerge.spark_sink.targets.mysql.ddl.introspection import (
     show_create,
 )
 from shardmerge.spark_sink.targets.mysql.ddl.journal import Journal
-from shardmerge.spark_sink.targets.mysql.session import (
-    MySqlAddress,
-    MySqlSession,
-)
+from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 from shardmerge.spark_sink.targets.mysql.tasks.apply_ranges import apply_together
-from shardmerge.spark_sink.targets.mysql.tasks.connection import (
-    ApplyConfig,
-    TaskConnection,
-)
+from shardmerge.spark_sink.targets.mysql.tasks.connection import ApplyConfig, TaskConnection
 from tests.target_statements import written
 
 _numbers = itertools.count()

@@ -10,24 +10,15 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from shardmerge.schemas.model.errors import (
-    ContractError,
-    TargetError,
-)
+from shardmerge.schemas.model.errors import ContractError, TargetError
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.records.decisions import Binding
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.planning.ranges import RangeTask
 from shardmerge.spark_sink.targets.mysql.control import ControlStore
 from shardmerge.spark_sink.targets.mysql.session import MySqlSession
-from shardmerge.spark_sink.targets.mysql.tasks.apply_ranges import (
-    apply_tasks,
-    apply_together,
-)
-from shardmerge.spark_sink.targets.mysql.tasks.connection import (
-    TaskConnection,
-    close_connections,
-)
+from shardmerge.spark_sink.targets.mysql.tasks.apply_ranges import apply_tasks, apply_together
+from shardmerge.spark_sink.targets.mysql.tasks.connection import TaskConnection, close_connections
 
 from .rig import FILE, Rig, statement
 

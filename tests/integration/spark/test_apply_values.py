@@ -15,18 +15,12 @@ from shardmerge.connectors.debezium.connector_names import connector_name
 from shardmerge.connectors.debezium.source_config import connector_config
 from shardmerge.connectors.kafka.registry import RegistryAddress
 from shardmerge.connectors.kafka.topics_admin import create_topics
-from shardmerge.local.servers.mysql import (
-    PASSWORD,
-    USER,
-)
+from shardmerge.local.servers.mysql import PASSWORD, USER
 from shardmerge.local.servers.stack import LocalStack
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.pipeline.settings import ROW_FORMATS, Kafka
-from shardmerge.spark_sink.targets.mysql.session import (
-    MySqlAddress,
-    MySqlSession,
-)
+from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 from shardmerge.spark_sink.targets.mysql.tasks import bulk
 from shardmerge.spark_sink.targets.mysql.tasks.connection import TaskConnection
 

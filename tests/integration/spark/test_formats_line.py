@@ -22,26 +22,17 @@ from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.debezium.connector_names import connector_name
 from shardmerge.connectors.deploy import deploy_connectors
 from shardmerge.connectors.formats.avro_wire import JsonOfAvro
-from shardmerge.connectors.kafka.registry import (
-    RegistryAddress,
-    SchemaRegistry,
-)
+from shardmerge.connectors.kafka.registry import RegistryAddress, SchemaRegistry
 from shardmerge.connectors.kafka.topic_reader import TopicReader
 from shardmerge.connectors.watchdog import Watchdog
 from shardmerge.local.keeper import specs
-from shardmerge.local.servers.mysql import (
-    PASSWORD,
-    USER,
-)
+from shardmerge.local.servers.mysql import PASSWORD, USER
 from shardmerge.local.servers.stack import LocalStack
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.pipeline.text import pipeline_text
-from shardmerge.spark_sink.targets.mysql.session import (
-    MySqlAddress,
-    MySqlSession,
-)
+from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 from tests.integration import registry_proxy
 from tests.integration.registry_proxy import RegistryProxy
 

@@ -13,28 +13,19 @@ from typing import Any
 
 import pytest
 
-from shardmerge.local.servers.mysql import (
-    PASSWORD,
-    USER,
-)
+from shardmerge.local.servers.mysql import PASSWORD, USER
 from shardmerge.local.servers.stack import LocalStack
 from shardmerge.schemas.model.errors import TargetError
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.schemas.target.row_statements import clearing
-from shardmerge.spark_sink.planning.ranges import (
-    RangeResult,
-    TaskFailure,
-)
+from shardmerge.spark_sink.planning.ranges import RangeResult, TaskFailure
 from shardmerge.spark_sink.process.settings import SinkSettings
 from shardmerge.spark_sink.targets.iceberg.maintenance import Maintenance
 from shardmerge.spark_sink.targets.iceberg.target import IcebergTarget
 from shardmerge.spark_sink.targets.interface import JournalEntry
-from shardmerge.spark_sink.targets.mysql.session import (
-    MySqlAddress,
-    MySqlSession,
-)
+from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 from tests.strategies import table
 
 from . import iceberg_values, values

@@ -11,10 +11,7 @@ import pytest
 
 from shardmerge.local.servers.stack import LocalStack
 from shardmerge.schemas.model.errors import TargetError
-from shardmerge.spark_sink.planning.ranges import (
-    RangeTask,
-    Segment,
-)
+from shardmerge.spark_sink.planning.ranges import RangeTask, Segment
 from shardmerge.spark_sink.targets.mysql.control import ControlStore
 from shardmerge.spark_sink.targets.mysql.session import MySqlSession
 from shardmerge.spark_sink.targets.mysql.tasks.apply_ranges import apply_together

@@ -20,12 +20,7 @@ from shardmerge.schemas.records.decisions import Binding
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.offsets import OffsetReader
 from shardmerge.spark_sink.planning.ordered_partitions import PartitionClosure
-from shardmerge.spark_sink.planning.ranges import (
-    RangeResult,
-    RangeTask,
-    Segment,
-    ShardStream,
-)
+from shardmerge.spark_sink.planning.ranges import RangeResult, RangeTask, Segment, ShardStream
 from shardmerge.spark_sink.targets.mysql.tasks.connection import TaskConnection
 from shardmerge.spark_sink.targets.mysql.tasks.ordered_ranges import apply_ordered
 

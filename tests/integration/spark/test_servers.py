@@ -9,21 +9,12 @@ from dataclasses import replace
 import pytest
 
 from shardmerge.cli.servers import server_findings
-from shardmerge.local.servers.mysql import (
-    PASSWORD,
-    USER,
-)
+from shardmerge.local.servers.mysql import PASSWORD, USER
 from shardmerge.local.servers.stack import LocalStack
-from shardmerge.schemas.model.policies import (
-    Keyless,
-    RoutePolicies,
-)
+from shardmerge.schemas.model.policies import Keyless, RoutePolicies
 from shardmerge.schemas.pipeline.routing import RoutingRule
 from shardmerge.schemas.pipeline.settings import Connect, Kafka, Pipeline, Source, Target
-from shardmerge.spark_sink.targets.mysql.session import (
-    MySqlAddress,
-    MySqlSession,
-)
+from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 
 DATABASE = "check_me"
 

@@ -9,10 +9,7 @@ from contextlib import closing
 import pytest
 
 from shardmerge.local.servers.stack import LocalStack
-from shardmerge.schemas.model.errors import (
-    ContractError,
-    TargetError,
-)
+from shardmerge.schemas.model.errors import ContractError, TargetError
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.pipeline.routing import RoutingRule
 from shardmerge.spark_sink.driver.loop import Driver

@@ -11,17 +11,10 @@ import pytest
 
 from shardmerge.schemas.model.errors import TargetError
 from shardmerge.schemas.model.names import ShardId
-from shardmerge.schemas.target.row_statements import (
-    clearing,
-    copying,
-    deletion,
-)
+from shardmerge.schemas.target.row_statements import clearing, copying, deletion
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.row_topics import RowTopic
-from shardmerge.spark_sink.planning.ranges import (
-    RangeResult,
-    TaskFailure,
-)
+from shardmerge.spark_sink.planning.ranges import RangeResult, TaskFailure
 from shardmerge.spark_sink.targets.interface import JournalEntry
 
 from .contract import ORIGIN, TIDB, Contract, Kind

@@ -25,10 +25,7 @@ from shardmerge.connectors.debezium.source_config import connector_config
 from shardmerge.connectors.kafka.registry import RegistryAddress
 from shardmerge.connectors.kafka.topics_admin import create_topics
 from shardmerge.connectors.sources.signal_table import prepare_signal_table
-from shardmerge.local.servers.mysql import (
-    PASSWORD,
-    USER,
-)
+from shardmerge.local.servers.mysql import PASSWORD, USER
 from shardmerge.local.servers.stack import LocalStack
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.position import BEGINNING
@@ -37,10 +34,7 @@ from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.spark_sink.kafka.row_avro import row_format
 from shardmerge.spark_sink.rows.values.cells import UnfitValue
-from shardmerge.spark_sink.targets.mysql.session import (
-    MySqlAddress,
-    MySqlSession,
-)
+from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 from shardmerge.spark_sink.targets.mysql.tasks.connection import TaskConnection
 
 from .exactness import FAMILIES, Item, definitions, insert, rows, shown

@@ -4,14 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 from shardmerge.connectors.debezium.signals import Notice
-from shardmerge.connectors.kafka.observer import (
-    Facts,
-    SourceEvent,
-)
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-)
+from shardmerge.connectors.kafka.observer import Facts, SourceEvent
+from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.records.decisions import Decision, Fixup, FixupKind, Outcome, Release
 from shardmerge.schemas.records.schema_changes import ChangeId

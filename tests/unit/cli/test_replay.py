@@ -11,10 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from shardmerge.cli.bundles import (
-    everything,
-    without_passwords,
-)
+from shardmerge.cli.bundles import everything, without_passwords
 from shardmerge.cli.main import main
 from shardmerge.connectors.formats.stored_record import StoredRecord
 from shardmerge.schemas.pipeline import topics

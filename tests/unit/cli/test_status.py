@@ -8,10 +8,7 @@ import pytest
 
 from shardmerge.cli.status import lines
 from shardmerge.connectors.kafka.observer import Facts
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-)
+from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.records.decisions import Decision, JoinedSchema, Outcome
 from shardmerge.schemas.records.progress import FailureProgress, ShardProgress, SinkProgress

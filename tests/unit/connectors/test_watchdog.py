@@ -8,18 +8,12 @@ from typing import Any, cast
 
 import pytest
 
-from shardmerge.connectors.connect.connect_rest import (
-    ConnectorStatus,
-    ConnectRest,
-)
+from shardmerge.connectors.connect.connect_rest import ConnectorStatus, ConnectRest
 from shardmerge.connectors.repair.source_repair import SourceRepair
 from shardmerge.connectors.repair.statement_repair import Attended
 from shardmerge.connectors.watchdog import Watchdog
 from shardmerge.schemas.ddl.changes import TableName
-from shardmerge.schemas.model.errors import (
-    ContractError,
-    StackError,
-)
+from shardmerge.schemas.model.errors import ContractError, StackError
 from shardmerge.schemas.model.position import SourcePosition
 from tests.unit.connectors.connect.test_connect_rest import status
 from tests.unit.connectors.worker import Worker

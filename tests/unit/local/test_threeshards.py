@@ -2,11 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.local.threeshards import (
-    SHARDS,
-    STEPS,
-    Writer,
-)
+from shardmerge.local.threeshards import SHARDS, STEPS, Writer
 
 EMITTED = [
     "ALTER TABLE `merged`.`tbl` ADD COLUMN `Level` int unsigned NOT NULL DEFAULT 0",

@@ -2,10 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from shardmerge.local.union import (
-    Table,
-    compare,
-)
+from shardmerge.local.union import Table, compare
 
 
 def table(*rows: dict[str, Any], key: tuple[str, ...] = ("id",)) -> Table:

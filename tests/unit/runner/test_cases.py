@@ -4,18 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-)
-from shardmerge.schemas.model.policies import (
-    Mode,
-    RenamePolicy,
-)
-from shardmerge.schemas.pipeline.routing import (
-    route,
-    rule_of,
-)
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.policies import Mode, RenamePolicy
+from shardmerge.schemas.pipeline.routing import route, rule_of
 from tests.e2e.runner.cases import CASE_ROUTES, Result, case_name, load_later, with_policies
 from tests.e2e.runner.model import ScenarioError, load
 

@@ -6,10 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-)
+from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline.routing import route as route_to
 from tests.e2e.runner.cases import case_name, routes_of
 from tests.e2e.runner.model import ANY, ScenarioError, load_all, parse, pending, rename

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-)
+from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import Column
@@ -19,15 +16,8 @@ from shardmerge.schemas.records.decisions import (
     TargetStatement,
 )
 from shardmerge.schemas.records.schema_changes import ChangeId
-from shardmerge.spark_sink.barrier.applied import (
-    Applied,
-    RowProgress,
-    Watermarks,
-)
-from shardmerge.spark_sink.barrier.decisions import (
-    Decisions,
-    StatementKey,
-)
+from shardmerge.spark_sink.barrier.applied import Applied, RowProgress, Watermarks
+from shardmerge.spark_sink.barrier.decisions import Decisions, StatementKey
 from shardmerge.spark_sink.barrier.partitions import Partition
 
 TARGET = TargetTable("merged", "t")

@@ -24,21 +24,10 @@ from shardmerge.schemas.model.tables import (
 )
 from shardmerge.schemas.model.types import ColumnType
 
-from .defaults import (
-    NOW,
-    default_value,
-    now,
-)
+from .defaults import NOW, default_value, now
 from .engine_options import engine_option
-from .indexes import (
-    check_constraint,
-    references,
-)
-from .types import (
-    BINARY_ATTRIBUTE,
-    accept_compressed,
-    column_type,
-)
+from .indexes import check_constraint, references
+from .types import BINARY_ATTRIBUTE, accept_compressed, column_type
 
 _PRIMARY = "PRIMARY"
 

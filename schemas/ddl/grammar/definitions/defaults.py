@@ -6,25 +6,12 @@ Source: MySQL Reference Manual, "Data Type Default Values"; MariaDB's "CREATE TA
 from __future__ import annotations
 
 from shardmerge.schemas.ddl.changes import WrittenLiteral
-from shardmerge.schemas.ddl.grammar.expressions.expression import (
-    expression,
-    parenthesised,
-)
+from shardmerge.schemas.ddl.grammar.expressions.expression import expression, parenthesised
 from shardmerge.schemas.ddl.grammar.expressions.literal_text import number
-from shardmerge.schemas.ddl.grammar.tokens.lexer import (
-    BIT,
-    HEX,
-    NATIONAL,
-    NUMBER,
-    STRING,
-    Cursor,
-)
+from shardmerge.schemas.ddl.grammar.tokens.lexer import BIT, HEX, NATIONAL, NUMBER, STRING, Cursor
 from shardmerge.schemas.model.charsets import charset_name
 from shardmerge.schemas.model.mysql_facts import NULL_DEFAULT
-from shardmerge.schemas.model.tables import (
-    Default,
-    DefaultKind,
-)
+from shardmerge.schemas.model.tables import Default, DefaultKind
 
 NOW = frozenset({"CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP"})
 """Words for the current time."""

@@ -8,10 +8,7 @@ Source: MariaDB's documentation, "Engine-defined New Table/Field/Index Attribute
 
 from __future__ import annotations
 
-from shardmerge.schemas.ddl.grammar.tokens.lexer import (
-    NUMBER,
-    Cursor,
-)
+from shardmerge.schemas.ddl.grammar.tokens.lexer import NUMBER, Cursor
 
 _SWITCHES = ("DEFAULT", "YES", "NO", "ON", "OFF")
 

@@ -13,16 +13,8 @@ import re
 from dataclasses import replace
 
 from shardmerge.schemas.ddl.grammar.expressions.literal_text import binary_literal
-from shardmerge.schemas.ddl.grammar.tokens.charset_words import (
-    accept_charset,
-    charset_word,
-)
-from shardmerge.schemas.ddl.grammar.tokens.lexer import (
-    BIT,
-    HEX,
-    NUMBER,
-    Cursor,
-)
+from shardmerge.schemas.ddl.grammar.tokens.charset_words import accept_charset, charset_word
+from shardmerge.schemas.ddl.grammar.tokens.lexer import BIT, HEX, NUMBER, Cursor
 from shardmerge.schemas.model.types import ColumnType
 
 BINARY_ATTRIBUTE = "_bin"

@@ -10,17 +10,9 @@ from typing import TypeAlias
 
 from shardmerge.schemas.ddl.grammar.tokens.lexer import Cursor
 
-from .functions import (
-    ABOVE_COMPARISON,
-    UNARY,
-    arguments,
-)
+from .functions import ABOVE_COMPARISON, UNARY, arguments
 from .logic import negated
-from .notes import (
-    Notes,
-    Read,
-    truth,
-)
+from .notes import Notes, Read, truth
 
 _OPERAND = UNARY + 1
 _OPPOSITES = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}

@@ -13,40 +13,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from shardmerge.schemas.ddl.grammar.tokens.charset_words import collation_word
-from shardmerge.schemas.ddl.grammar.tokens.lexer import (
-    BIT,
-    HEX,
-    NATIONAL,
-    NUMBER,
-    STRING,
-    Cursor,
-)
+from shardmerge.schemas.ddl.grammar.tokens.lexer import BIT, HEX, NATIONAL, NUMBER, STRING, Cursor
 from shardmerge.schemas.model.charsets import charset_name
 from shardmerge.schemas.model.names import quote_identifier
 
 from .comparisons import comparison
-from .functions import (
-    NILADIC,
-    RESERVED_FUNCTIONS,
-    UNARY,
-    call,
-    interval,
-)
-from .literal_text import (
-    binary_literal,
-    decoded,
-    number,
-    quote_string,
-)
-from .logic import (
-    chain,
-    exclusive,
-    negated,
-)
-from .notes import (
-    Notes,
-    truth,
-)
+from .functions import NILADIC, RESERVED_FUNCTIONS, UNARY, call, interval
+from .literal_text import binary_literal, decoded, number, quote_string
+from .logic import chain, exclusive, negated
+from .notes import Notes, truth
 from .sequences import sequence_value
 
 _OR, _XOR, _AND, _NOT, _COMPARE = 1, 2, 3, 4, 6

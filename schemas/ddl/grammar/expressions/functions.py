@@ -5,23 +5,13 @@ Source: MySQL Reference Manual, "Functions and Operators"; sql_yacc.yy, ``functi
 
 from __future__ import annotations
 
-from shardmerge.schemas.ddl.grammar.tokens.charset_words import (
-    charset_word,
-)
-from shardmerge.schemas.ddl.grammar.tokens.lexer import (
-    NAME,
-    STRING,
-    Cursor,
-)
+from shardmerge.schemas.ddl.grammar.tokens.charset_words import charset_word
+from shardmerge.schemas.ddl.grammar.tokens.lexer import NAME, STRING, Cursor
 from shardmerge.schemas.ddl.grammar.tokens.words import words
 
 from .casts import cast, cast_type
 from .literal_text import quote_string
-from .notes import (
-    Notes,
-    Read,
-    truth,
-)
+from .notes import Notes, Read, truth
 from .sequences import sequence_function
 
 ABOVE_COMPARISON = 7

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from shardmerge.schemas.ddl.grammar.tokens.lexer import (
-    BIT,
-    NUMBER,
-    Cursor,
-)
+from shardmerge.schemas.ddl.grammar.tokens.lexer import BIT, NUMBER, Cursor
 
 _WIDE = {
     "ucs2": (2, "utf-16-be"), "utf16": (2, "utf-16-be"), "utf16le": (2, "utf-16-le"),

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from shardmerge.schemas.ddl.grammar.tokens.lexer import Cursor
 
-from .notes import (
-    Notes,
-    truth,
-)
+from .notes import Notes, truth
 
 
 def negated(cursor: Cursor, text: str, notes: Notes) -> str:

@@ -29,42 +29,20 @@ from shardmerge.schemas.ddl.changes import (
     RenameTableTo,
     SetTableOption,
 )
-from shardmerge.schemas.ddl.grammar.definitions.columns import (
-    Definition,
-    column_definition,
-)
+from shardmerge.schemas.ddl.grammar.definitions.columns import Definition, column_definition
 from shardmerge.schemas.ddl.grammar.definitions.defaults import default_value
 from shardmerge.schemas.ddl.grammar.definitions.indexes import (
     begins_constraint,
     constraint,
     lock_wait,
 )
-from shardmerge.schemas.ddl.grammar.tokens.charset_words import (
-    accept_charset,
-    collation_word,
-)
-from shardmerge.schemas.ddl.grammar.tokens.lexer import (
-    END,
-    Cursor,
-)
-from shardmerge.schemas.ddl.grammar.tokens.qualified import (
-    field_name,
-    table_name,
-)
-from shardmerge.schemas.model.tables import (
-    Check,
-    Index,
-)
+from shardmerge.schemas.ddl.grammar.tokens.charset_words import accept_charset, collation_word
+from shardmerge.schemas.ddl.grammar.tokens.lexer import END, Cursor
+from shardmerge.schemas.ddl.grammar.tokens.qualified import field_name, table_name
+from shardmerge.schemas.model.tables import Check, Index
 
-from .options import (
-    charset_value,
-    table_option,
-)
-from .partitions import (
-    partition_action,
-    partition_list,
-    spaced,
-)
+from .options import charset_value, table_option
+from .partitions import partition_action, partition_list, spaced
 
 
 def alter_table(cursor: Cursor) -> AlterTable:

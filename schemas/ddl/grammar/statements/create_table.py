@@ -16,37 +16,17 @@ from shardmerge.schemas.ddl.changes import (
     Statement,
     WrittenForeignKey,
 )
-from shardmerge.schemas.ddl.grammar.definitions.columns import (
-    Definition,
-    column_definition,
-)
-from shardmerge.schemas.ddl.grammar.definitions.indexes import (
-    begins_constraint,
-    constraint,
-)
-from shardmerge.schemas.ddl.grammar.tokens.lexer import (
-    END,
-    Cursor,
-)
+from shardmerge.schemas.ddl.grammar.definitions.columns import Definition, column_definition
+from shardmerge.schemas.ddl.grammar.definitions.indexes import begins_constraint, constraint
+from shardmerge.schemas.ddl.grammar.tokens.lexer import END, Cursor
 from shardmerge.schemas.ddl.grammar.tokens.qualified import table_name
 from shardmerge.schemas.model.charsets import charset_of
 from shardmerge.schemas.model.server_context import ServerContext
-from shardmerge.schemas.model.tables import (
-    Check,
-    ForeignKey,
-    Index,
-    TableSchema,
-)
+from shardmerge.schemas.model.tables import Check, ForeignKey, Index, TableSchema
 
-from .options import (
-    Option,
-    table_option,
-)
+from .options import Option, table_option
 from .partitions import partitioning
-from .query import (
-    in_parentheses,
-    query_columns,
-)
+from .query import in_parentheses, query_columns
 
 _NOT_SCHEMA = frozenset({"AUTO_INCREMENT", "START TRANSACTION", "COMMENT"})
 

@@ -6,13 +6,7 @@ Source: MySQL Reference Manual, "SQL Statements"; MariaDB's for sequences and pa
 from __future__ import annotations
 
 from shardmerge.schemas.ddl.changes import Irrelevant
-from shardmerge.schemas.ddl.grammar.tokens.lexer import (
-    END,
-    NAME,
-    NUMBER,
-    STRING,
-    Cursor,
-)
+from shardmerge.schemas.ddl.grammar.tokens.lexer import END, NAME, NUMBER, STRING, Cursor
 from shardmerge.schemas.ddl.grammar.tokens.words import words
 
 _FIRST_WORDS = words(

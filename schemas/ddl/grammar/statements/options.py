@@ -5,20 +5,14 @@ Source: MySQL and MariaDB reference manuals, "CREATE TABLE", table options.
 
 from __future__ import annotations
 
-from shardmerge.schemas.ddl.changes import (
-    SetDefaultCharset,
-    SetTableOption,
-)
+from shardmerge.schemas.ddl.changes import SetDefaultCharset, SetTableOption
 from shardmerge.schemas.ddl.grammar.definitions.engine_options import engine_option
 from shardmerge.schemas.ddl.grammar.tokens.charset_words import (
     accept_charset,
     charset_word,
     collation_word,
 )
-from shardmerge.schemas.ddl.grammar.tokens.lexer import (
-    NUMBER,
-    Cursor,
-)
+from shardmerge.schemas.ddl.grammar.tokens.lexer import NUMBER, Cursor
 from shardmerge.schemas.ddl.grammar.tokens.qualified import table_name
 from shardmerge.schemas.ddl.grammar.tokens.words import words
 

@@ -23,10 +23,7 @@ from shardmerge.schemas.ddl.grammar.definitions.indexes import (
     index_body,
     lock_wait,
 )
-from shardmerge.schemas.ddl.grammar.tokens.lexer import (
-    END,
-    Cursor,
-)
+from shardmerge.schemas.ddl.grammar.tokens.lexer import END, Cursor
 from shardmerge.schemas.ddl.grammar.tokens.qualified import table_name
 from shardmerge.schemas.model.tables import IndexKind
 

@@ -9,21 +9,10 @@ Operations"; MariaDB's for SYSTEM_TIME.
 
 from __future__ import annotations
 
-from shardmerge.schemas.ddl.changes import (
-    MovePartition,
-    NoEffect,
-    TableMove,
-    TableName,
-)
+from shardmerge.schemas.ddl.changes import MovePartition, NoEffect, TableMove, TableName
 from shardmerge.schemas.ddl.grammar.definitions.engine_options import engine_option
 from shardmerge.schemas.ddl.grammar.expressions.expression import expression
-from shardmerge.schemas.ddl.grammar.tokens.lexer import (
-    END,
-    NAME,
-    NUMBER,
-    STRING,
-    Cursor,
-)
+from shardmerge.schemas.ddl.grammar.tokens.lexer import END, NAME, NUMBER, STRING, Cursor
 from shardmerge.schemas.ddl.grammar.tokens.qualified import table_name
 from shardmerge.schemas.ddl.grammar.tokens.reserved import RESERVED
 from shardmerge.schemas.ddl.grammar.tokens.words import words

@@ -10,10 +10,7 @@ import sqlglot
 from sqlglot import expressions
 from sqlglot.errors import SqlglotError
 
-from shardmerge.schemas.ddl.grammar.tokens.lexer import (
-    END,
-    Cursor,
-)
+from shardmerge.schemas.ddl.grammar.tokens.lexer import END, Cursor
 
 _FIRST_WORDS = ("SELECT", "WITH", "TABLE", "VALUES")
 

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from shardmerge.schemas.ddl.changes import TableName
-from shardmerge.schemas.ddl.grammar.tokens.lexer import (
-    END,
-    Cursor,
-)
+from shardmerge.schemas.ddl.grammar.tokens.lexer import END, Cursor
 from shardmerge.schemas.ddl.grammar.tokens.qualified import table_name
 from shardmerge.schemas.model.errors import UnparsableDDL
 

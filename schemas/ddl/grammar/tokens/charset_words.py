@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from shardmerge.schemas.model.charsets import (
-    charset_name,
-    collation_name,
-)
+from shardmerge.schemas.model.charsets import charset_name, collation_name
 
 from .lexer import Cursor
 

@@ -20,18 +20,10 @@ from shardmerge.schemas.model.actions import (
     TypeChange,
 )
 from shardmerge.schemas.model.errors import UnsupportedDDL
-from shardmerge.schemas.model.tables import (
-    Column,
-    TableSchema,
-)
+from shardmerge.schemas.model.tables import Column, TableSchema
 from shardmerge.schemas.target.dialects.spark_types import can_widen, spark_type
 
-from .layout import (
-    Field,
-    Layout,
-    iceberg_type,
-    misfit,
-)
+from .layout import Field, Layout, iceberg_type, misfit
 
 
 def created(actions: Sequence[Action]) -> TableSchema | None:

@@ -15,10 +15,7 @@ from typing import TypeAlias
 from msgspec.json import Encoder as JsonEncoder
 
 from shardmerge.schemas.model.shard_columns import ShardColumn
-from shardmerge.spark_sink.planning.ranges import (
-    Segment,
-    ShardStream,
-)
+from shardmerge.spark_sink.planning.ranges import Segment, ShardStream
 from shardmerge.spark_sink.rows.folding.row_batches import Batch
 from shardmerge.spark_sink.rows.folding.row_blocks import Block
 from shardmerge.spark_sink.rows.values.cells import Cells

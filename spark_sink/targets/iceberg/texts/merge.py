@@ -13,12 +13,7 @@ from collections.abc import Iterable, Sequence
 
 from shardmerge.schemas.model.names import quote_identifier
 
-from .lines import (
-    CELLS_FROM,
-    MARK_OF_LINES,
-    Columns,
-    values_sql,
-)
+from .lines import CELLS_FROM, MARK_OF_LINES, Columns, values_sql
 
 SOURCE = "value"
 """The only column of the view that the lines are read from."""

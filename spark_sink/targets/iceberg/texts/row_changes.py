@@ -8,13 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from shardmerge.schemas.model.actions import (
-    Action,
-    ColumnText,
-    RowFill,
-    RowRemoval,
-    ValueMove,
-)
+from shardmerge.schemas.model.actions import Action, ColumnText, RowFill, RowRemoval, ValueMove
 from shardmerge.schemas.model.errors import UnsupportedDDL
 from shardmerge.schemas.model.names import quote_identifier
 from shardmerge.schemas.target.dialects.spark_rows import string_literal

@@ -10,20 +10,11 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from shardmerge.schemas.model.errors import (
-    ContractError,
-    WriterReplaced,
-)
+from shardmerge.schemas.model.errors import ContractError, WriterReplaced
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.spark_sink.barrier.partitions import Partition
-from shardmerge.spark_sink.planning.ranges import (
-    Advance,
-    RangeResult,
-)
-from shardmerge.spark_sink.targets.interface import (
-    JournalEntry,
-    taken_over,
-)
+from shardmerge.spark_sink.planning.ranges import Advance, RangeResult
+from shardmerge.spark_sink.targets.interface import JournalEntry, taken_over
 
 _FORMAT, _SHARED_FORMAT = 1, 2
 """The second has offsets of parts of shared topics too: who does not know them must stop."""

@@ -14,10 +14,7 @@ from shardmerge.schemas.model.actions import Action
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.records import plain
 from shardmerge.schemas.records.earlier_statements import actions_of
-from shardmerge.spark_sink.targets.interface import (
-    JournalEntry,
-    StatementPlace,
-)
+from shardmerge.spark_sink.targets.interface import JournalEntry, StatementPlace
 from shardmerge.spark_sink.targets.mysql.session import MySqlSession
 
 Place: TypeAlias = tuple[str, str, str, int, int]

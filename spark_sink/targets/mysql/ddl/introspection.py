@@ -9,14 +9,8 @@ from dataclasses import replace
 from shardmerge.schemas.ddl.apply.actions import schema_after
 from shardmerge.schemas.ddl.apply.statements import apply_create
 from shardmerge.schemas.ddl.changes import CreateTable
-from shardmerge.schemas.ddl.grammar import (
-    ServerContext,
-    parse,
-)
-from shardmerge.schemas.lattice.join import (
-    compare_tables,
-    join_tables,
-)
+from shardmerge.schemas.ddl.grammar import ServerContext, parse
+from shardmerge.schemas.lattice.join import compare_tables, join_tables
 from shardmerge.schemas.lattice.joined import Conflict
 from shardmerge.schemas.model.actions import (
     Action,
@@ -25,23 +19,10 @@ from shardmerge.schemas.model.actions import (
     ColumnRemoval,
     IndexRemoval,
 )
-from shardmerge.schemas.model.charsets import (
-    charset_name,
-    collation_name,
-)
-from shardmerge.schemas.model.mysql_text import (
-    check_clause,
-    column_definition,
-    index_clause,
-)
-from shardmerge.schemas.model.names import (
-    TargetTable,
-    quote_identifier,
-)
-from shardmerge.schemas.model.tables import (
-    Column,
-    TableSchema,
-)
+from shardmerge.schemas.model.charsets import charset_name, collation_name
+from shardmerge.schemas.model.mysql_text import check_clause, column_definition, index_clause
+from shardmerge.schemas.model.names import TargetTable, quote_identifier
+from shardmerge.schemas.model.tables import Column, TableSchema
 from shardmerge.spark_sink.targets.mysql.session import MySqlSession
 
 _UNKNOWN_TABLE, _UNKNOWN_DATABASE = 1146, 1049

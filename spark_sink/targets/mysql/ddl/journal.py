@@ -33,10 +33,7 @@ from dataclasses import dataclass
 
 from shardmerge.schemas.ddl.apply.actions import schema_after
 from shardmerge.schemas.model.actions import TableCreation
-from shardmerge.schemas.model.errors import (
-    SourceError,
-    TargetError,
-)
+from shardmerge.schemas.model.errors import SourceError, TargetError, TargetLost
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.server_context import ServerContext
 from shardmerge.schemas.model.tables import TableSchema
@@ -47,11 +44,7 @@ from shardmerge.spark_sink.targets.mysql.control import ControlStore
 from shardmerge.spark_sink.targets.mysql.server_errors import LOCK_WAIT_TIMEOUT
 from shardmerge.spark_sink.targets.mysql.session import MySqlSession
 
-from .entries import (
-    Entries,
-    Place,
-    Told,
-)
+from .entries import Entries, Place, Told
 from .introspection import (
     difference,
     is_same,
@@ -225,7 +218,7 @@ class Journal:
         try:
             self.change_rows(target, statement)
         except TargetError as error:
-            if error.retryable or not error.statement:
+            if error.retryable or isinstance(error, TargetLost):
                 raise
             return JournalEntry("refused", error.message)
         return JournalEntry("done")

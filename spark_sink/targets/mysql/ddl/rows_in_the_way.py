@@ -8,21 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from shardmerge.schemas.model.actions import (
-    Action,
-    ColumnChange,
-    IndexAddition,
-)
+from shardmerge.schemas.model.actions import Action, ColumnChange, IndexAddition
 from shardmerge.schemas.model.errors import TargetError
-from shardmerge.schemas.model.names import (
-    TargetTable,
-    quote_identifier,
-)
-from shardmerge.schemas.model.tables import (
-    Index,
-    IndexKind,
-    TableSchema,
-)
+from shardmerge.schemas.model.names import TargetTable, quote_identifier
+from shardmerge.schemas.model.tables import Index, IndexKind, TableSchema
 from shardmerge.spark_sink.targets.mysql.session import MySqlSession
 
 _DUPLICATE = frozenset({1062, 1586})

@@ -43,33 +43,16 @@ from contextlib import suppress
 from shardmerge.schemas.model.errors import TargetError
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.range_records import chunks
-from shardmerge.spark_sink.kafka.shard_demux import (
-    Cursor,
-    open_ranges,
-)
-from shardmerge.spark_sink.planning.ranges import (
-    RangeResult,
-    RangeTask,
-)
+from shardmerge.spark_sink.kafka.shard_demux import Cursor, open_ranges
+from shardmerge.spark_sink.planning.ranges import RangeResult, RangeTask
 from shardmerge.spark_sink.rows.folding.row_blocks import RefusedRow
 from shardmerge.spark_sink.rows.folding.row_fold import RowFold
 
 from .bulk import lines_for
-from .connection import (
-    ApplyConfig,
-    TaskConnection,
-    kept_connection,
-)
+from .connection import ApplyConfig, TaskConnection, kept_connection
 from .ordered_ranges import apply_ordered
 from .refused_rows import find_refused
-from .rounds import (
-    Lane,
-    NotTogether,
-    RefusedRound,
-    Round,
-    collector_resting,
-    commit,
-)
+from .rounds import Lane, NotTogether, RefusedRound, Round, collector_resting, commit
 from .undo_ranges import take_back
 
 

@@ -8,10 +8,7 @@ from functools import partial
 
 from py4j.protocol import Py4JJavaError
 
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-)
+from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.spark_sink.kafka.range_reader import LARGE_FETCH_WAIT_MS
 from shardmerge.spark_sink.planning.ranges import (
     RangeResult,
@@ -22,15 +19,9 @@ from shardmerge.spark_sink.planning.ranges import (
 )
 from shardmerge.spark_sink.process.python_workers import in_worker
 from shardmerge.spark_sink.process.settings import SinkSettings
-from shardmerge.spark_sink.process.spark_session import (
-    SparkStart,
-    start_spark,
-)
+from shardmerge.spark_sink.process.spark_session import SparkStart, start_spark
 
-from .connection import (
-    ApplyConfig,
-    close_connections,
-)
+from .connection import ApplyConfig, close_connections
 from .task_runs import run_tasks
 
 _SLICES_PER_CORE = 4

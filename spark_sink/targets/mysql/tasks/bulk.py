@@ -7,19 +7,10 @@ from dataclasses import dataclass
 from typing import cast
 
 from shardmerge.schemas.model.errors import TargetError
-from shardmerge.schemas.model.names import (
-    TargetTable,
-    quote_identifier,
-)
+from shardmerge.schemas.model.names import TargetTable, quote_identifier
 from shardmerge.spark_sink.rows.folding.keyless import KeylessBatch
-from shardmerge.spark_sink.rows.folding.row_batches import (
-    LINES_FROM_ROWS,
-    Batch,
-)
-from shardmerge.spark_sink.rows.folding.row_blocks import (
-    Block,
-    LinesOf,
-)
+from shardmerge.spark_sink.rows.folding.row_batches import LINES_FROM_ROWS, Batch
+from shardmerge.spark_sink.rows.folding.row_blocks import Block, LinesOf
 from shardmerge.spark_sink.rows.values.cells import Cells
 from shardmerge.spark_sink.rows.values.columns import Form
 from shardmerge.spark_sink.rows.values.json_numbers import read_exactly

@@ -9,26 +9,15 @@ from threading import Lock
 
 from shardmerge.connectors.kafka.registry import RegistryAddress
 from shardmerge.schemas.model.names import TargetTable
-from shardmerge.spark_sink.kafka.range_reader import (
-    SMALL_FETCH_WAIT_MS,
-    RowReader,
-)
+from shardmerge.spark_sink.kafka.range_reader import SMALL_FETCH_WAIT_MS, RowReader
 from shardmerge.spark_sink.kafka.row_avro import row_format
 from shardmerge.spark_sink.rows.folding.keyless import KeylessBatch
 from shardmerge.spark_sink.rows.folding.row_batches import Batch
 from shardmerge.spark_sink.targets.mysql import tidb_loads
 from shardmerge.spark_sink.targets.mysql.control import ControlStore
-from shardmerge.spark_sink.targets.mysql.session import (
-    MySqlAddress,
-    MySqlSession,
-)
+from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 
-from .bulk import (
-    TableShape,
-    read_shape,
-    write_batch,
-    write_keyless,
-)
+from .bulk import TableShape, read_shape, write_batch, write_keyless
 
 ROUND_RECORDS = 200_000
 """Most records of one round: bounds the memory of a worker whatever the backlog."""

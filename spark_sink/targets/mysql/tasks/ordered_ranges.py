@@ -22,29 +22,15 @@ from shardmerge.schemas.model.names import ShardId
 from shardmerge.spark_sink.kafka.range_reader import OffsetRange
 from shardmerge.spark_sink.kafka.range_records import chunks
 from shardmerge.spark_sink.kafka.shard_demux import open_ranges
-from shardmerge.spark_sink.planning.ranges import (
-    RangeResult,
-    RangeTask,
-)
-from shardmerge.spark_sink.rows.folding.ordered_fold import (
-    LaneFold,
-    LaneRecords,
-    ShardLanes,
-)
+from shardmerge.spark_sink.planning.ranges import RangeResult, RangeTask
+from shardmerge.spark_sink.rows.folding.ordered_fold import LaneFold, LaneRecords, ShardLanes
 from shardmerge.spark_sink.rows.folding.row_blocks import RefusedRow
 from shardmerge.spark_sink.rows.folding.row_fold import RowFold
 
 from .bulk import lines_for
 from .connection import TaskConnection
 from .refused_rows import find_refused_ordered
-from .rounds import (
-    Lane,
-    NotTogether,
-    RefusedRound,
-    Round,
-    collector_resting,
-    commit,
-)
+from .rounds import Lane, NotTogether, RefusedRound, Round, collector_resting, commit
 
 
 def apply_ordered(tasks: Sequence[RangeTask], connection: TaskConnection) -> list[RangeResult]:

@@ -6,19 +6,13 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from shardmerge.schemas.model.errors import (
-    StackError,
-    TargetError,
-)
+from shardmerge.schemas.model.errors import StackError, TargetError
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.range_reader import OffsetRange
 from shardmerge.spark_sink.kafka.range_records import records_in
 from shardmerge.spark_sink.planning.ranges import RangeTask
-from shardmerge.spark_sink.rows.decoding.row_envelope import (
-    DELETE,
-    UndecodableRow,
-)
+from shardmerge.spark_sink.rows.decoding.row_envelope import DELETE, UndecodableRow
 from shardmerge.spark_sink.rows.folding.row_blocks import RefusedRow
 from shardmerge.spark_sink.rows.folding.row_fold import RowFold
 from shardmerge.spark_sink.rows.folding.segment_plan import Refusal

@@ -8,27 +8,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from shardmerge.schemas.model.errors import (
-    TargetError,
-    TargetLost,
-)
+from shardmerge.schemas.model.errors import TargetError, TargetLost
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.range_reader import OffsetRange
-from shardmerge.spark_sink.planning.ranges import (
-    Advance,
-    RangeResult,
-    RangeTask,
-)
+from shardmerge.spark_sink.planning.ranges import Advance, RangeResult, RangeTask
 from shardmerge.spark_sink.process.failpoints import reach
 from shardmerge.spark_sink.rows.folding.key_collisions import ShardWrites
 from shardmerge.spark_sink.rows.folding.row_fold import RowFold
 from shardmerge.spark_sink.rows.folding.segment_plan import Refusal
-from shardmerge.spark_sink.targets.mysql.server_errors import (
-    CONFLICTS,
-    LOST,
-    TRANSACTION_TOO_LARGE,
-)
+from shardmerge.spark_sink.targets.mysql.server_errors import CONFLICTS, LOST, TRANSACTION_TOO_LARGE
 
 from .connection import TaskConnection
 

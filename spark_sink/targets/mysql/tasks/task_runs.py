@@ -5,16 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from shardmerge.schemas.model.errors import (
-    ContractError,
-    ShardMergeError,
-)
+from shardmerge.schemas.model.errors import ContractError, ShardMergeError
 from shardmerge.spark_sink.barrier.partitions import Partition
-from shardmerge.spark_sink.planning.ranges import (
-    RangeResult,
-    RangeTask,
-    TaskFailure,
-)
+from shardmerge.spark_sink.planning.ranges import RangeResult, RangeTask, TaskFailure
 
 from .apply_ranges import apply_tasks
 from .connection import ApplyConfig

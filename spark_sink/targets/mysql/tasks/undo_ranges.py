@@ -15,25 +15,13 @@ from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.spark_sink.kafka.range_reader import OffsetRange
 from shardmerge.spark_sink.kafka.range_records import chunks
 from shardmerge.spark_sink.kafka.shard_demux import open_ranges
-from shardmerge.spark_sink.planning.ranges import (
-    RangeResult,
-    RangeTask,
-    RowHold,
-)
+from shardmerge.spark_sink.planning.ranges import RangeResult, RangeTask, RowHold
 from shardmerge.spark_sink.rows.folding.row_blocks import RefusedRow
-from shardmerge.spark_sink.rows.folding.row_fold import (
-    RowFold,
-    Stop,
-)
+from shardmerge.spark_sink.rows.folding.row_fold import RowFold, Stop
 
 from .bulk import load_lines
 from .connection import TaskConnection
-from .rounds import (
-    Lane,
-    RefusedRound,
-    Round,
-    commit,
-)
+from .rounds import Lane, RefusedRound, Round, commit
 
 
 def take_back(tasks: Sequence[RangeTask], connection: TaskConnection) -> list[RangeResult]:

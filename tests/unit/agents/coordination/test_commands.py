@@ -5,10 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shardmerge.agents.coordination import coordinator
-from shardmerge.schemas.model.policies import (
-    Mode,
-    RenamePolicy,
-)
+from shardmerge.schemas.model.policies import Mode, RenamePolicy
 from shardmerge.schemas.records.decisions import FixupKind, Outcome, Release, StatementKind
 from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
 from shardmerge.schemas.records.schema_changes import ChangeId

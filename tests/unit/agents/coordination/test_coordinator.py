@@ -4,10 +4,7 @@ from dataclasses import replace
 
 from shardmerge.agents.coordination import coordinator
 from shardmerge.agents.coordination.state.target_state import TargetState
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-)
+from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.model.shard_columns import Lineage
 from shardmerge.schemas.model.tables import (

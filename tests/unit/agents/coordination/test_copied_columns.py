@@ -4,16 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.schemas.model.origin import (
-    NO_ORIGIN,
-    Origin,
-    OriginColumn,
-    OriginPart,
-)
-from shardmerge.schemas.model.policies import (
-    Mode,
-    RenamePolicy,
-)
+from shardmerge.schemas.model.origin import NO_ORIGIN, Origin, OriginColumn, OriginPart
+from shardmerge.schemas.model.policies import Mode, RenamePolicy
 from shardmerge.schemas.records.decisions import Decision, FixupKind, Outcome, StatementKind
 from shardmerge.schemas.records.operator_commands import CommandKind
 from tests.unit.agents.sql_line import SHARD_COLUMN, SqlLine, shard_of, sql

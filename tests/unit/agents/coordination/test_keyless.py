@@ -6,11 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from shardmerge.schemas.model.policies import (
-    Keyless,
-    Mode,
-    RoutePolicies,
-)
+from shardmerge.schemas.model.policies import Keyless, Mode, RoutePolicies
 from shardmerge.schemas.records.decisions import Outcome
 from shardmerge.schemas.records.operator_commands import CommandKind
 from tests.unit.agents.sql_line import SqlLine, shard_of

@@ -3,19 +3,9 @@
 from __future__ import annotations
 
 from shardmerge.agents.coordination import coordinator
-from shardmerge.agents.coordination.state.state_rows import (
-    changed_rows,
-    header_key,
-    stored_state,
-)
-from shardmerge.schemas.ddl.apply.statements import (
-    apply_alter,
-    apply_create,
-)
-from shardmerge.schemas.ddl.changes import (
-    AlterTable,
-    CreateTable,
-)
+from shardmerge.agents.coordination.state.state_rows import changed_rows, header_key, stored_state
+from shardmerge.schemas.ddl.apply.statements import apply_alter, apply_create
+from shardmerge.schemas.ddl.changes import AlterTable, CreateTable
 from shardmerge.schemas.ddl.grammar import parse
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.records.decisions import Decision

@@ -8,17 +8,8 @@ import pytest
 
 from shardmerge.agents.coordination import coordinator
 from shardmerge.schemas.model.names import ShardId
-from shardmerge.schemas.model.origin import (
-    NO_ORIGIN,
-    Origin,
-    OriginColumn,
-    OriginPart,
-)
-from shardmerge.schemas.model.policies import (
-    EARLIEST_POLICIES,
-    Mode,
-    RowsPolicy,
-)
+from shardmerge.schemas.model.origin import NO_ORIGIN, Origin, OriginColumn, OriginPart
+from shardmerge.schemas.model.policies import EARLIEST_POLICIES, Mode, RowsPolicy
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.model.shard_columns import Lineage
 from shardmerge.schemas.model.tables import TableSchema

@@ -4,14 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.schemas.ddl.apply.statements import (
-    apply_alter,
-    apply_create,
-)
-from shardmerge.schemas.ddl.changes import (
-    AlterTable,
-    CreateTable,
-)
+from shardmerge.schemas.ddl.apply.statements import apply_alter, apply_create
+from shardmerge.schemas.ddl.changes import AlterTable, CreateTable
 from shardmerge.schemas.ddl.grammar import parse
 from shardmerge.schemas.model.policies import Mode
 from shardmerge.schemas.records.decisions import Decision, Outcome, Release

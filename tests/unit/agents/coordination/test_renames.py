@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from shardmerge.schemas.model.policies import (
-    Mode,
-    RenamePolicy,
-)
+from shardmerge.schemas.model.policies import Mode, RenamePolicy
 from shardmerge.schemas.records.decisions import Outcome
 from shardmerge.schemas.records.operator_commands import CommandKind
 from tests.unit.agents.sql_line import SqlLine, sql

@@ -5,10 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shardmerge.schemas.ddl.grammar import ServerContext
-from shardmerge.schemas.model.policies import (
-    Mode,
-    TypePolicy,
-)
+from shardmerge.schemas.model.policies import Mode, TypePolicy
 from shardmerge.schemas.records.decisions import Outcome
 from shardmerge.schemas.records.operator_commands import CommandKind
 from tests.golden.test_diff import Rollout

@@ -5,25 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardmerge.agents.handling import effects
-from shardmerge.agents.handling.effects import (
-    Arrival,
-    Effects,
-    JournalEntry,
-    Send,
-)
+from shardmerge.agents.handling.effects import Arrival, Effects, JournalEntry, Send
 from shardmerge.agents.tracking import tracked
-from shardmerge.agents.tracking.tracked import (
-    DatabaseDefaults,
-    TableCopy,
-    Unknown,
-)
+from shardmerge.agents.tracking.tracked import DatabaseDefaults, TableCopy, Unknown
 from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.shard_columns import Lineage
-from shardmerge.schemas.model.tables import (
-    Column,
-    TableSchema,
-)
+from shardmerge.schemas.model.tables import Column, TableSchema
 from shardmerge.schemas.model.types import ColumnType
 
 sends = st.builds(

@@ -7,10 +7,7 @@ import pytest
 
 from shardmerge.agents.coordination import coordinator
 from shardmerge.agents.handling.effects import SourceRecord
-from shardmerge.agents.handling.handlers import (
-    CoordinatorHandler,
-    TrackerHandler,
-)
+from shardmerge.agents.handling.handlers import CoordinatorHandler, TrackerHandler
 from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.records import codec

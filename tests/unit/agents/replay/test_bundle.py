@@ -8,14 +8,8 @@ from io import BytesIO
 
 import pytest
 
-from shardmerge.agents.replay.bundle import (
-    Bundle,
-    write_bundle,
-)
-from shardmerge.connectors.formats.stored_record import (
-    Extent,
-    StoredRecord,
-)
+from shardmerge.agents.replay.bundle import Bundle, write_bundle
+from shardmerge.connectors.formats.stored_record import Extent, StoredRecord
 from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.pipeline import topics
 from tests.recorded import Recorded

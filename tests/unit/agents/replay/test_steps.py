@@ -7,19 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from shardmerge.agents.replay.facts import (
-    iso_time,
-    step_facts,
-)
-from shardmerge.agents.replay.log import (
-    OnePartition,
-    in_time,
-)
-from shardmerge.agents.replay.steps import (
-    Step,
-    Stepper,
-    Wanted,
-)
+from shardmerge.agents.replay.facts import iso_time, step_facts
+from shardmerge.agents.replay.log import OnePartition, in_time
+from shardmerge.agents.replay.steps import Step, Stepper, Wanted
 from shardmerge.agents.replay.text import step_text
 from shardmerge.connectors.formats.stored_record import StoredRecord
 from shardmerge.schemas.model.errors import ContractError

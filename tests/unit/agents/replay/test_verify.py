@@ -6,10 +6,7 @@ import pytest
 
 from shardmerge.agents.replay.comparing import Difference
 from shardmerge.agents.replay.facts import verification_facts
-from shardmerge.agents.replay.verify import (
-    Verification,
-    verify,
-)
+from shardmerge.agents.replay.verify import Verification, verify
 from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.records import codec
 from shardmerge.schemas.records.decisions import Decision

@@ -12,17 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardmerge.agents.handling import effects as journal
-from shardmerge.agents.handling.effects import (
-    Effects,
-    JournalEntry,
-    Rows,
-    Send,
-    SourceRecord,
-)
-from shardmerge.agents.runtime.delivery import (
-    Carrier,
-    SkippedRecords,
-)
+from shardmerge.agents.handling.effects import Effects, JournalEntry, Rows, Send, SourceRecord
+from shardmerge.agents.runtime.delivery import Carrier, SkippedRecords
 
 Change = tuple[bytes, bytes | None]
 NEVER = 10**6

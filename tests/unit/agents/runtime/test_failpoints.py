@@ -5,10 +5,7 @@ import sys
 
 import pytest
 
-from shardmerge.agents.runtime.failpoints import (
-    PLACES,
-    agent_failpoint,
-)
+from shardmerge.agents.runtime.failpoints import PLACES, agent_failpoint
 from shardmerge.schemas.model.errors import ConfigError
 
 

@@ -5,15 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from shardmerge.agents.app import (
-    _parser,
-    _settings,
-)
+from shardmerge.agents.app import _parser, _settings
 from shardmerge.agents.runtime.logs import FactsFormatter
-from shardmerge.agents.runtime.settings import (
-    AgentSettings,
-    from_env,
-)
+from shardmerge.agents.runtime.settings import AgentSettings, from_env
 from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.schemas.pipeline.settings import Source
 from shardmerge.schemas.pipeline.source_server import server_context

@@ -3,12 +3,7 @@ from __future__ import annotations
 import pytest
 from aiokafka.conn import AIOKafkaConnection
 
-from shardmerge.agents.runtime.standstill import (
-    EXIT_CODE,
-    Standstill,
-    guard_requests,
-    limit,
-)
+from shardmerge.agents.runtime.standstill import EXIT_CODE, Standstill, guard_requests, limit
 
 
 @pytest.mark.parametrize(("stood", "ended"), [(0.0, []), (3.8, []), (3.9, [EXIT_CODE])])

@@ -11,16 +11,9 @@ from dataclasses import replace
 import fastavro
 import pytest
 
-from shardmerge.agents.handling.effects import (
-    Send,
-    SourceRecord,
-)
+from shardmerge.agents.handling.effects import Send, SourceRecord
 from shardmerge.agents.runtime import wire_formats
-from shardmerge.agents.runtime.wire_formats import (
-    canonical,
-    translation,
-    wire,
-)
+from shardmerge.agents.runtime.wire_formats import canonical, translation, wire
 from shardmerge.cli import bundles
 from shardmerge.connectors.formats.avro_wire import (
     OWN_JSON,

@@ -7,16 +7,10 @@ import pytest
 
 from shardmerge.agents.status import pages
 from shardmerge.agents.status.view import StatusView
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-)
+from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.model.shard_columns import ShardColumn
-from shardmerge.schemas.model.tables import (
-    Column,
-    TableSchema,
-)
+from shardmerge.schemas.model.tables import Column, TableSchema
 from shardmerge.schemas.model.types import ColumnType
 from shardmerge.schemas.records.decisions import (
     Decision,

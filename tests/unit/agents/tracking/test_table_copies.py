@@ -9,10 +9,7 @@ import pytest
 from shardmerge.schemas.effects.row_effects import arrival_effects
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.shard_columns import ShardColumn
-from shardmerge.schemas.pipeline.routing import (
-    RoutingRule,
-    route,
-)
+from shardmerge.schemas.pipeline.routing import RoutingRule, route
 from shardmerge.schemas.records.schema_changes import SchemaChange
 from tests.unit.agents.tracking.test_tracker import Source, names
 

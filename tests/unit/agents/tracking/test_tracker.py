@@ -4,28 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from shardmerge.agents.tracking.tracked import (
-    LastStatement,
-    Tracked,
-    Unknown,
-)
+from shardmerge.agents.tracking.tracked import LastStatement, Tracked, Unknown
 from shardmerge.agents.tracking.tracker import (
     TrackResult,
     command_with_schema,
     command_without_left_out_columns,
     track,
 )
-from shardmerge.connectors.debezium.envelope import (
-    ColumnImage,
-    SchemaChangeEvent,
-    TableChange,
-)
+from shardmerge.connectors.debezium.envelope import ColumnImage, SchemaChangeEvent, TableChange
 from shardmerge.schemas.ddl.grammar import ServerContext
 from shardmerge.schemas.effects.row_effects import moved_rows
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-)
+from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.model.tables import TableSchema
 from shardmerge.schemas.pipeline.routing import RoutingRule

@@ -9,10 +9,7 @@ from shardmerge.agents.status.view import StatusView
 from shardmerge.agents.web.consumer import ViewReader
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.shard_columns import ShardColumn
-from shardmerge.schemas.model.tables import (
-    Column,
-    TableSchema,
-)
+from shardmerge.schemas.model.tables import Column, TableSchema
 from shardmerge.schemas.model.types import ColumnType
 from shardmerge.schemas.records import codec
 from shardmerge.schemas.records.decisions import JoinedSchema

@@ -6,16 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from shardmerge.cli.checks.forecast import (
-    ShardTable,
-    forecast_findings,
-)
+from shardmerge.cli.checks.forecast import ShardTable, forecast_findings
 from shardmerge.schemas.model.names import ShardId
-from shardmerge.schemas.model.policies import (
-    Mode,
-    RoutePolicies,
-    TypePolicy,
-)
+from shardmerge.schemas.model.policies import Mode, RoutePolicies, TypePolicy
 from shardmerge.schemas.pipeline.routing import RoutingRule
 from shardmerge.schemas.pipeline.settings import Connect, Kafka, Pipeline, Source, Target
 

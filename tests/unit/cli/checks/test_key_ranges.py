@@ -7,17 +7,9 @@ from decimal import Decimal
 
 import pytest
 
-from shardmerge.cli.checks.key_ranges import (
-    KeyRange,
-    key_range,
-    overlap_findings,
-)
+from shardmerge.cli.checks.key_ranges import KeyRange, key_range, overlap_findings
 from shardmerge.schemas.model.names import ShardId
-from shardmerge.schemas.model.origin import (
-    Origin,
-    OriginColumn,
-    OriginPart,
-)
+from shardmerge.schemas.model.origin import Origin, OriginColumn, OriginPart
 from shardmerge.schemas.model.policies import RoutePolicies
 from shardmerge.schemas.pipeline.routing import RoutingRule
 

@@ -18,10 +18,7 @@ from shardmerge.cli.checks.server_rules import (
 from shardmerge.cli.checks.value_rules import year_findings
 from shardmerge.cli.servers import server_findings
 from shardmerge.schemas.model.names import TargetTable
-from shardmerge.schemas.model.policies import (
-    Keyless,
-    RoutePolicies,
-)
+from shardmerge.schemas.model.policies import Keyless, RoutePolicies
 from shardmerge.schemas.pipeline.routing import RoutingRule
 from shardmerge.schemas.pipeline.settings import Connect, Kafka, Pipeline, Source, Target
 from shardmerge.schemas.pipeline.spark_catalog import SparkCatalog

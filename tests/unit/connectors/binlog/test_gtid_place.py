@@ -19,10 +19,7 @@ from shardmerge.connectors.binlog.gtid_place import (
     offset_by_place,
     place_at,
 )
-from shardmerge.connectors.binlog.gtids import (
-    MySqlGtids,
-    gtids_of,
-)
+from shardmerge.connectors.binlog.gtids import MySqlGtids, gtids_of
 from shardmerge.connectors.binlog.source_offset import SourceOffset
 from tests.unit.connectors.binlog.test_binlog_events import ANONYMOUS, FILE, GTID, UUID, lines
 

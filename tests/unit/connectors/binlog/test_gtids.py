@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.connectors.binlog.gtids import (
-    MariaDbGtids,
-    MySqlGtids,
-    gtids_of,
-    precedes,
-)
+from shardmerge.connectors.binlog.gtids import MariaDbGtids, MySqlGtids, gtids_of, precedes
 
 A = "84ffc6e9-e7f5-11f1-b328-02fc00000001"
 B = "a12b3f1c-e7f7-11f1-b0cd-02fc00000001"

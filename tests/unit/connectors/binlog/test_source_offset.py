@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.connectors.binlog.gtids import (
-    MySqlGtids,
-    gtids_of,
-)
+from shardmerge.connectors.binlog.gtids import MySqlGtids, gtids_of
 from shardmerge.connectors.binlog.source_offset import SourceOffset
 from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.model.position import SourcePosition

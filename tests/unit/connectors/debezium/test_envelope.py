@@ -4,10 +4,7 @@ import json
 
 import pytest
 
-from shardmerge.connectors.debezium.envelope import (
-    schema_change_event,
-    whole_statement,
-)
+from shardmerge.connectors.debezium.envelope import schema_change_event, whole_statement
 from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.position import SourcePosition

@@ -6,16 +6,8 @@ import json
 
 import pytest
 
-from shardmerge.connectors.debezium.open_requests import (
-    OpenRequests,
-    Remedy,
-    Request,
-    request_of,
-)
-from shardmerge.connectors.debezium.signals import (
-    Notice,
-    snapshot_signal,
-)
+from shardmerge.connectors.debezium.open_requests import OpenRequests, Remedy, Request, request_of
+from shardmerge.connectors.debezium.signals import Notice, snapshot_signal
 from shardmerge.schemas.model.names import ShardId
 
 

@@ -16,10 +16,7 @@ from shardmerge.connectors.debezium.signals import (
     signal_table_ddl,
     snapshot_signal,
 )
-from shardmerge.schemas.model.errors import (
-    ConfigError,
-    ContractError,
-)
+from shardmerge.schemas.model.errors import ConfigError, ContractError
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.file import parse_pipeline

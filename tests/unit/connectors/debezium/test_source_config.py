@@ -12,10 +12,7 @@ import pytest
 
 from shardmerge.connectors.debezium.connector_names import connector_name
 from shardmerge.connectors.debezium.signals import signal_database
-from shardmerge.connectors.debezium.source_config import (
-    connector_config,
-    schema_history_topic,
-)
+from shardmerge.connectors.debezium.source_config import connector_config, schema_history_topic
 from shardmerge.connectors.formats.avro_names import avro_name
 from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.schemas.model.names import ShardId

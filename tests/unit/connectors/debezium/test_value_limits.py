@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from shardmerge.connectors.debezium.value_limits import (
-    LIMITS,
-    limits_of,
-)
+from shardmerge.connectors.debezium.value_limits import LIMITS, limits_of
 from shardmerge.schemas.model.types import ColumnType
 
 ROOT = Path(__file__).resolve().parents[4]

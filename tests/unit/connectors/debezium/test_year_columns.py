@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.connectors.debezium.year_columns import (
-    is_misread,
-    may_misread,
-)
+from shardmerge.connectors.debezium.year_columns import is_misread, may_misread
 
 INT, YEAR = "int", "year"
 

@@ -10,10 +10,7 @@ from confluent_kafka import KafkaError
 from shardmerge.connectors.kafka import observer
 from shardmerge.connectors.kafka.observer import Observer
 from shardmerge.schemas.model.errors import StackError
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-)
+from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.pipeline.routing import RoutingRule
 from shardmerge.schemas.pipeline.settings import Connect, Kafka, Pipeline, Source, Target

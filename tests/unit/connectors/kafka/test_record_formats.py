@@ -8,10 +8,7 @@ import pytest
 
 from shardmerge.connectors.formats.avro_wire import RegistryUnreachable
 from shardmerge.connectors.kafka import record_formats
-from shardmerge.connectors.kafka.record_formats import (
-    awaited_record_format,
-    record_format,
-)
+from shardmerge.connectors.kafka.record_formats import awaited_record_format, record_format
 from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.schemas.records import codec
 from shardmerge.schemas.records.record_format import RecordFormat

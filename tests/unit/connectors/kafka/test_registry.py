@@ -10,15 +10,8 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from shardmerge.connectors.formats.avro_wire import (
-    RegistryUnreachable,
-    UnknownSchema,
-)
-from shardmerge.connectors.kafka.registry import (
-    RegistryAddress,
-    RegistryRefuses,
-    SchemaRegistry,
-)
+from shardmerge.connectors.formats.avro_wire import RegistryUnreachable, UnknownSchema
+from shardmerge.connectors.kafka.registry import RegistryAddress, RegistryRefuses, SchemaRegistry
 
 SCHEMA = '{"type": "string"}'
 

@@ -13,10 +13,7 @@ from shardmerge.connectors.binlog.binlog_events import BinlogEvent
 from shardmerge.connectors.binlog.gtid_place import NO_GTIDS
 from shardmerge.connectors.binlog.gtids import MySqlGtids
 from shardmerge.connectors.binlog.source_offset import SourceOffset
-from shardmerge.connectors.repair.gtid_switch import (
-    Fitted,
-    GtidSwitch,
-)
+from shardmerge.connectors.repair.gtid_switch import Fitted, GtidSwitch
 from shardmerge.connectors.repair.schema_history.history import (
     HistoryRecord,
     corrections,

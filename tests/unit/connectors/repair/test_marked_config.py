@@ -8,10 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from shardmerge.connectors.connect.connect_rest import ConnectRest
-from shardmerge.connectors.repair.marked_config import (
-    MARK,
-    MarkedConfig,
-)
+from shardmerge.connectors.repair.marked_config import MARK, MarkedConfig
 from tests.unit.connectors.worker import Worker, running_worker
 
 CONFIG = {"name": "c", "max.queue.size": "8192", "tasks.max": "1"}

@@ -5,10 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 
 from shardmerge.connectors.connect.connect_rest import ConnectRest
-from shardmerge.connectors.debezium.connector_names import (
-    connector_name,
-    reading_name,
-)
+from shardmerge.connectors.debezium.connector_names import connector_name, reading_name
 from shardmerge.connectors.repair.source_repair import SourceRepair
 from shardmerge.connectors.repair.statement_repair import Attended
 from tests.unit.connectors.connect.test_connect_rest import status

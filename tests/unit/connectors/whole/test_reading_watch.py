@@ -9,35 +9,20 @@ from typing import Any, ClassVar, cast
 import pytest
 
 from shardmerge.connectors.connect.connect_rest import ConnectRest
-from shardmerge.connectors.formats.stored_record import (
-    Extent,
-    StoredRecord,
-)
+from shardmerge.connectors.formats.stored_record import Extent, StoredRecord
 from shardmerge.connectors.whole import reading_watch
 from shardmerge.connectors.whole.reading_watch import ReadingWatch
 from shardmerge.connectors.whole.readings.open_readings import Wanted
-from shardmerge.connectors.whole.table_reading import (
-    GivenUp,
-    Read,
-)
+from shardmerge.connectors.whole.table_reading import GivenUp, Read
 from shardmerge.schemas.model.errors import StackError
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-)
-from shardmerge.schemas.model.position import (
-    BEGINNING,
-    SourcePosition,
-)
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.position import BEGINNING, SourcePosition
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.settings import Pipeline, Source
 from shardmerge.schemas.records.codec import encode
 from shardmerge.schemas.records.decisions import Decision, Fixup, FixupKind, Outcome
 from shardmerge.schemas.records.operator_commands import OperatorCommand
-from shardmerge.schemas.records.reloads import (
-    Reload,
-    reloads_in,
-)
+from shardmerge.schemas.records.reloads import Reload, reloads_in
 from shardmerge.schemas.records.schema_changes import ChangeId
 from tests.unit.connectors.debezium.test_source_config import PIPELINE
 

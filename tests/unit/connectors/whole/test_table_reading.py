@@ -9,25 +9,15 @@ from typing import Any, cast
 import pytest
 
 from shardmerge.connectors.binlog.source_offset import SourceOffset
-from shardmerge.connectors.connect.connect_rest import (
-    ConnectorStatus,
-    ConnectRest,
-    TaskStatus,
-)
+from shardmerge.connectors.connect.connect_rest import ConnectorStatus, ConnectRest, TaskStatus
 from shardmerge.connectors.debezium.connector_names import connector_name
 from shardmerge.connectors.repair.source_repair import SourceRepair
 from shardmerge.connectors.whole import table_reading
 from shardmerge.connectors.whole.readings.open_readings import Wanted
 from shardmerge.connectors.whole.readings.reading_config import wanted_of
-from shardmerge.connectors.whole.table_reading import (
-    GivenUp,
-    TableReading,
-)
+from shardmerge.connectors.whole.table_reading import GivenUp, TableReading
 from shardmerge.schemas.model.errors import StackError
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-)
+from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline.settings import Pipeline, Source
 from tests.unit.connectors.debezium.test_source_config import PIPELINE
 

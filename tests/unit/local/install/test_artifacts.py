@@ -9,11 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from shardmerge.local.install.artifacts import (
-    find_java,
-    read_checksums,
-    verify_checksums,
-)
+from shardmerge.local.install.artifacts import find_java, read_checksums, verify_checksums
 from shardmerge.local.install.system_libraries import provide_libraries
 from shardmerge.schemas.model.errors import StackError
 

@@ -7,12 +7,7 @@ from pathlib import Path
 import pytest
 
 from shardmerge.local.install import debs
-from shardmerge.local.install.debs import (
-    Wanted,
-    loader_command,
-    source_lists,
-    unpack_package,
-)
+from shardmerge.local.install.debs import Wanted, loader_command, source_lists, unpack_package
 from shardmerge.local.servers.other_versions import running_server
 from shardmerge.schemas.model.errors import StackError
 

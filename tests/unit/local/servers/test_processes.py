@@ -13,10 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from shardmerge.local.install.files import (
-    exclusive_lock,
-    tail,
-)
+from shardmerge.local.install.files import exclusive_lock, tail
 from shardmerge.local.servers.processes import (
     ProcessSpec,
     Supervisor,

@@ -10,11 +10,7 @@ import pytest
 
 from shardmerge.local.install.artifacts import Artifacts
 from shardmerge.local.servers import stack as module
-from shardmerge.local.servers.stack import (
-    LocalStack,
-    Ports,
-    main,
-)
+from shardmerge.local.servers.stack import LocalStack, Ports, main
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.pipeline.file import parse_pipeline
 

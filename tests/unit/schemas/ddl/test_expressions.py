@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from shardmerge.schemas.ddl.expressions import (
-    canonical,
-    column_names,
-)
+from shardmerge.schemas.ddl.expressions import canonical, column_names
 from tests.strategies import SERVER
 
 

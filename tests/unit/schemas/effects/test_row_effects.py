@@ -22,10 +22,7 @@ from shardmerge.schemas.effects.row_effects import (
 )
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import TableSchema
-from shardmerge.schemas.target.dialects.dialect import (
-    FittedColumn,
-    Place,
-)
+from shardmerge.schemas.target.dialects.dialect import FittedColumn, Place
 from shardmerge.schemas.target.dialects.dialects import dialect_of
 from tests.strategies import SERVER, table
 

@@ -4,22 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.schemas.ddl.apply.statements import (
-    apply_alter,
-    apply_create,
-)
-from shardmerge.schemas.ddl.changes import (
-    AlterTable,
-    CreateTable,
-)
-from shardmerge.schemas.ddl.grammar import (
-    ServerContext,
-    parse,
-)
-from shardmerge.schemas.lattice.change_effect import (
-    ChangeEffect,
-    change_effect,
-)
+from shardmerge.schemas.ddl.apply.statements import apply_alter, apply_create
+from shardmerge.schemas.ddl.changes import AlterTable, CreateTable
+from shardmerge.schemas.ddl.grammar import ServerContext, parse
+from shardmerge.schemas.lattice.change_effect import ChangeEffect, change_effect
 from shardmerge.schemas.lattice.joined import ShardSchema
 from shardmerge.schemas.model.tables import TableSchema
 

@@ -11,10 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from shardmerge.schemas.lattice.join import (
-    compare_tables,
-    join_tables,
-)
+from shardmerge.schemas.lattice.join import compare_tables, join_tables
 from shardmerge.schemas.lattice.joined import Conflict
 from shardmerge.schemas.lattice.type_join import PUBLISHED
 from shardmerge.schemas.model.errors import UnparsableDDL

@@ -5,17 +5,9 @@ from __future__ import annotations
 import pytest
 
 from shardmerge.schemas.lattice.joined import ShardSchema
-from shardmerge.schemas.lattice.origin_columns import (
-    of_shard,
-    own_schema,
-    with_origin,
-)
+from shardmerge.schemas.lattice.origin_columns import of_shard, own_schema, with_origin
 from shardmerge.schemas.model.names import ShardId
-from shardmerge.schemas.model.origin import (
-    Origin,
-    OriginColumn,
-    OriginPart,
-)
+from shardmerge.schemas.model.origin import Origin, OriginColumn, OriginPart
 from tests.strategies import table
 
 SHARD, PLACE = OriginColumn(OriginPart.SHARD, "_S"), OriginColumn(OriginPart.POSITION, "_P")

@@ -4,20 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.schemas.model.mysql_facts import (
-    VALUE_BYTES,
-    size_index,
-    zero_value,
-)
-from shardmerge.schemas.model.tables import (
-    Default,
-    DefaultKind,
-)
-from shardmerge.schemas.model.types import (
-    BLOB_NAMES,
-    TEXT_NAMES,
-    ColumnType,
-)
+from shardmerge.schemas.model.mysql_facts import VALUE_BYTES, size_index, zero_value
+from shardmerge.schemas.model.tables import Default, DefaultKind
+from shardmerge.schemas.model.types import BLOB_NAMES, TEXT_NAMES, ColumnType
 
 
 def test_a_value_of_a_text_type_has_as_many_bytes_as_one_of_its_blob_type() -> None:

@@ -13,44 +13,18 @@ import pytest
 
 from shardmerge.agents.coordination import coordinator
 from shardmerge.agents.handling.store import TargetStates
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-)
-from shardmerge.schemas.model.origin import (
-    Origin,
-    OriginColumn,
-    OriginPart,
-)
-from shardmerge.schemas.model.policies import (
-    CHOICES,
-    SETTABLE,
-    RoutePolicies,
-)
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.origin import Origin, OriginColumn, OriginPart
+from shardmerge.schemas.model.policies import CHOICES, SETTABLE, RoutePolicies
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.pipeline.routing import RoutingRule
-from shardmerge.schemas.pipeline.settings import (
-    Connect,
-    Kafka,
-    Pipeline,
-    Source,
-    Target,
-)
+from shardmerge.schemas.pipeline.settings import Connect, Kafka, Pipeline, Source, Target
 from shardmerge.schemas.pipeline.text import pipeline_text
-from shardmerge.schemas.records.codec import (
-    decode,
-    encode,
-)
+from shardmerge.schemas.records.codec import decode, encode
 from shardmerge.schemas.records.decisions import Outcome
-from shardmerge.schemas.records.operator_commands import (
-    CommandKind,
-    OperatorCommand,
-)
-from shardmerge.schemas.records.schema_changes import (
-    ChangeId,
-    SchemaChange,
-)
+from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
+from shardmerge.schemas.records.schema_changes import ChangeId, SchemaChange
 from tests.unit.agents.coordination.test_coordinator import table
 
 SHARD, TARGET = ShardId("s1", "app", "t"), TargetTable("merged", "t")

@@ -6,15 +6,8 @@ import pytest
 
 from shardmerge.schemas.ddl.apply.statements import apply_create
 from shardmerge.schemas.ddl.changes import CreateTable
-from shardmerge.schemas.ddl.grammar import (
-    ServerContext,
-    parse,
-)
-from shardmerge.schemas.model.server_facts import (
-    ServerFacts,
-    kind_and_version,
-    server_facts,
-)
+from shardmerge.schemas.ddl.grammar import ServerContext, parse
+from shardmerge.schemas.model.server_facts import ServerFacts, kind_and_version, server_facts
 from shardmerge.schemas.model.tables import TableSchema
 
 TIDB = "8.0.11-TiDB-v8.4.0-this-is-a-placeholder"

@@ -5,22 +5,9 @@ import re
 import pytest
 
 from shardmerge.schemas.model.errors import ConfigError
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-)
-from shardmerge.schemas.model.origin import (
-    Origin,
-    OriginColumn,
-    OriginPart,
-)
-from shardmerge.schemas.model.policies import (
-    ExistingRows,
-    Keyless,
-    Mode,
-    RenamePolicy,
-    RowsPolicy,
-)
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.origin import Origin, OriginColumn, OriginPart
+from shardmerge.schemas.model.policies import ExistingRows, Keyless, Mode, RenamePolicy, RowsPolicy
 from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.pipeline.routing import route
 from shardmerge.schemas.pipeline.spark_catalog import SparkCatalog

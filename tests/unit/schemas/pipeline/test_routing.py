@@ -3,19 +3,9 @@
 import pytest
 
 from shardmerge.schemas.model.errors import ConfigError
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-    quote_identifier,
-)
-from shardmerge.schemas.model.position import (
-    BEGINNING,
-    SourcePosition,
-)
-from shardmerge.schemas.pipeline.routing import (
-    RoutingRule,
-    route,
-)
+from shardmerge.schemas.model.names import ShardId, TargetTable, quote_identifier
+from shardmerge.schemas.model.position import BEGINNING, SourcePosition
+from shardmerge.schemas.pipeline.routing import RoutingRule, route
 
 
 def test_quoting_doubles_backticks() -> None:

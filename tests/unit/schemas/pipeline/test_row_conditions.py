@@ -7,10 +7,7 @@ from typing import Any
 
 import pytest
 
-from shardmerge.schemas.model.errors import (
-    ConfigError,
-    UnsupportedDDL,
-)
+from shardmerge.schemas.model.errors import ConfigError, UnsupportedDDL
 from shardmerge.schemas.model.types import ColumnType
 from shardmerge.schemas.pipeline.row_conditions import (
     ConditionColumn,

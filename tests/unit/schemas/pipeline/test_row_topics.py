@@ -8,10 +8,7 @@ import pytest
 
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.pipeline.routing import RoutingRule
-from shardmerge.schemas.pipeline.topics import (
-    RowTopics,
-    shared_pattern,
-)
+from shardmerge.schemas.pipeline.topics import RowTopics, shared_pattern
 
 RULE = RoutingRule("s.", "app_(?P<n>.)", r"t_\d+", "m", "t", row_topic="m.t")
 OTHER = RoutingRule(".*", "o", "t", "m", "o")

@@ -1,16 +1,7 @@
 from __future__ import annotations
 
-from shardmerge.schemas.model.origin import (
-    Origin,
-    OriginColumn,
-    OriginPart,
-)
-from shardmerge.schemas.model.policies import (
-    Keyless,
-    RoutePolicies,
-    RowsPolicy,
-    TypePolicy,
-)
+from shardmerge.schemas.model.origin import Origin, OriginColumn, OriginPart
+from shardmerge.schemas.model.policies import Keyless, RoutePolicies, RowsPolicy, TypePolicy
 from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.pipeline.routing import RoutingRule
 from shardmerge.schemas.pipeline.settings import Connect, Kafka, Pipeline, Sink, Source, Target

@@ -5,10 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-)
+from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.position import BEGINNING
 from shardmerge.schemas.records.awaited_readings import AwaitedReadings
 from shardmerge.schemas.records.decisions import Decision, Fixup, FixupKind, Outcome

@@ -13,22 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmerge.schemas.model.actions import (
-    ColumnRemoval,
-    IndexRemoval,
-    NullPermission,
-)
-from shardmerge.schemas.model.errors import (
-    ContractError,
-    UnknownSchemaVersion,
-)
+from shardmerge.schemas.model.actions import ColumnRemoval, IndexRemoval, NullPermission
+from shardmerge.schemas.model.errors import ContractError, UnknownSchemaVersion
 from shardmerge.schemas.records import codec, plain
-from shardmerge.schemas.records.codec import (
-    RECORDS,
-    Record,
-    decode,
-    encode,
-)
+from shardmerge.schemas.records.codec import RECORDS, Record, decode, encode
 from shardmerge.schemas.records.decisions import StatementKind, TargetStatement
 from shardmerge.schemas.records.schema_changes import SchemaChange
 from tests.golden.test_avro import NAMES, contract, written_by_avro

@@ -32,19 +32,9 @@ from shardmerge.schemas.model.actions import (
     TypeChange,
     ValueMove,
 )
-from shardmerge.schemas.model.errors import (
-    ContractError,
-    UnknownSchemaVersion,
-)
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-)
-from shardmerge.schemas.model.origin import (
-    Origin,
-    OriginColumn,
-    OriginPart,
-)
+from shardmerge.schemas.model.errors import ContractError, UnknownSchemaVersion
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.origin import Origin, OriginColumn, OriginPart
 from shardmerge.schemas.model.policies import (
     ExistingRows,
     Keyless,
@@ -53,10 +43,7 @@ from shardmerge.schemas.model.policies import (
     TypePolicy,
 )
 from shardmerge.schemas.model.position import SourcePosition
-from shardmerge.schemas.model.shard_columns import (
-    Lineage,
-    ShardColumn,
-)
+from shardmerge.schemas.model.shard_columns import Lineage, ShardColumn
 from shardmerge.schemas.model.tables import (
     Check,
     Column,
@@ -71,12 +58,7 @@ from shardmerge.schemas.model.tables import (
 )
 from shardmerge.schemas.model.types import ColumnType
 from shardmerge.schemas.records import plain
-from shardmerge.schemas.records.codec import (
-    RECORDS,
-    Record,
-    decode,
-    encode,
-)
+from shardmerge.schemas.records.codec import RECORDS, Record, decode, encode
 from shardmerge.schemas.records.decisions import (
     Binding,
     Decision,

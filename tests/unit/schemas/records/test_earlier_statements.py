@@ -21,15 +21,9 @@ from shardmerge.schemas.model.actions import (
     TypeChange,
     ValueMove,
 )
-from shardmerge.schemas.model.tables import (
-    Default,
-    DefaultKind,
-)
+from shardmerge.schemas.model.tables import Default, DefaultKind
 from shardmerge.schemas.model.types import ColumnType
-from shardmerge.schemas.records.earlier_statements import (
-    actions_of,
-    with_actions,
-)
+from shardmerge.schemas.records.earlier_statements import actions_of, with_actions
 from tests.unit.schemas.records.test_codec_plain import CHANGE, EMITTED, STATEMENT
 
 

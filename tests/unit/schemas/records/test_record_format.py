@@ -6,15 +6,9 @@ import json
 
 import pytest
 
-from shardmerge.schemas.model.errors import (
-    ContractError,
-    UnknownSchemaVersion,
-)
+from shardmerge.schemas.model.errors import ContractError, UnknownSchemaVersion
 from shardmerge.schemas.records import codec
-from shardmerge.schemas.records.record_format import (
-    AVRO,
-    RecordFormat,
-)
+from shardmerge.schemas.records.record_format import AVRO, RecordFormat
 from tests.unit.schemas.records.test_codec_plain import RECORDED
 
 IDS = {header: number for number, (_, header, _) in enumerate(codec.contracts(), 7)}

@@ -5,11 +5,7 @@ import pytest
 from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.position import SourcePosition
-from shardmerge.schemas.records.reloads import (
-    Reload,
-    reloads_in,
-    reloads_text,
-)
+from shardmerge.schemas.records.reloads import Reload, reloads_in, reloads_text
 
 FIRST = Reload(ShardId("s1", "app", "t"), SourcePosition(0, "binlog.000003", 157, 0), 5)
 SECOND = Reload(ShardId("s2", "app", "t_ä"), SourcePosition(1, "binlog.000001", 4, 0), 6)

@@ -6,14 +6,8 @@ from shardmerge.schemas.lattice.copied_columns import NO_MOVES
 from shardmerge.schemas.lattice.type_join import WIDE
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.records.decisions import StatementKind
-from shardmerge.schemas.target.column_moves import (
-    column_moves,
-    needs_no_index,
-)
-from shardmerge.schemas.target.dialects.dialect import (
-    CannotRender,
-    Dialect,
-)
+from shardmerge.schemas.target.column_moves import column_moves, needs_no_index
+from shardmerge.schemas.target.dialects.dialect import CannotRender, Dialect
 from shardmerge.schemas.target.dialects.mysql_dialect import MYSQL_8
 from shardmerge.schemas.target.dialects.tidb import TiDbDialect
 from shardmerge.schemas.target.diff_columns import ColumnMove

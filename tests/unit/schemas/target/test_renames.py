@@ -5,16 +5,10 @@ from __future__ import annotations
 from shardmerge.schemas.lattice.copied_columns import NO_MOVES
 from shardmerge.schemas.lattice.type_join import WIDE
 from shardmerge.schemas.model.shard_columns import ShardColumn
-from shardmerge.schemas.model.tables import (
-    Column,
-    TableSchema,
-)
+from shardmerge.schemas.model.tables import Column, TableSchema
 from shardmerge.schemas.model.types import ColumnType
 from shardmerge.schemas.target.dialects.mysql_dialect import MYSQL_8
-from shardmerge.schemas.target.renames import (
-    Rename,
-    renames,
-)
+from shardmerge.schemas.target.renames import Rename, renames
 from shardmerge.schemas.target.target_change import TargetChange
 from shardmerge.schemas.target.target_table import TargetSchema
 

@@ -13,14 +13,8 @@ from shardmerge.schemas.records.decisions import StatementKind, TargetStatement
 from shardmerge.schemas.target.dialects.dialect import Dialect
 from shardmerge.schemas.target.dialects.dialects import dialect_of
 from shardmerge.schemas.target.dialects.spark import SparkDialect
-from shardmerge.schemas.target.diff import (
-    CannotRender,
-    diff,
-)
-from shardmerge.schemas.target.target_table import (
-    TargetSchema,
-    target_schema,
-)
+from shardmerge.schemas.target.diff import CannotRender, diff
+from shardmerge.schemas.target.target_table import TargetSchema, target_schema
 from tests.strategies import table
 from tests.target_moves import TARGET
 

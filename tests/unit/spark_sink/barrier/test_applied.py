@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-)
+from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline.routing import RoutingRule
 from shardmerge.schemas.pipeline.topics import RowTopics
 from shardmerge.spark_sink.barrier.applied import (
@@ -19,10 +16,7 @@ from shardmerge.spark_sink.barrier.applied import (
     unapplied_before,
 )
 from shardmerge.spark_sink.barrier.decisions import Decisions
-from shardmerge.spark_sink.barrier.partitions import (
-    Partition,
-    Stream,
-)
+from shardmerge.spark_sink.barrier.partitions import Partition, Stream
 from tests.unit.spark_sink.decided import TARGET, A, B, at, decision
 
 SHARED = RowTopics([RoutingRule(".*", "app", "[ab]", "merged", "t", row_topic="merged.t")])

@@ -2,14 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.schemas.model.errors import (
-    BarrierRegressed,
-    ContractError,
-)
-from shardmerge.spark_sink.barrier.barrier import (
-    Barrier,
-    Barriers,
-)
+from shardmerge.schemas.model.errors import BarrierRegressed, ContractError
+from shardmerge.spark_sink.barrier.barrier import Barrier, Barriers
 from shardmerge.spark_sink.barrier.decisions import Decisions
 from shardmerge.spark_sink.barrier.partitions import Partition
 from tests.unit.spark_sink.decided import A_ROWS, A, decision, folded, ignored

@@ -7,10 +7,7 @@ import pytest
 from shardmerge.schemas.model.tables import Column
 from shardmerge.schemas.model.types import ColumnType
 from shardmerge.spark_sink.barrier.applied import Applied
-from shardmerge.spark_sink.barrier.gates import (
-    first_stop,
-    key_stop,
-)
+from shardmerge.spark_sink.barrier.gates import first_stop, key_stop
 from shardmerge.spark_sink.barrier.partitions import Partition
 from tests.unit.spark_sink.decided import TARGET, A, B, at, column, decision, folded, rows
 

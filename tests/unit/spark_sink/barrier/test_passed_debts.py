@@ -8,16 +8,8 @@ import pytest
 
 from shardmerge.schemas.records.decisions import Binding, StatementKind, TargetStatement
 from shardmerge.schemas.records.earlier_statements import actions_of
-from shardmerge.spark_sink.barrier.passed_debts import (
-    carried_debts,
-    forbids_null,
-    without_not_null,
-)
-from shardmerge.spark_sink.barrier.statements import (
-    Refused,
-    StatementState,
-    open_statements,
-)
+from shardmerge.spark_sink.barrier.passed_debts import carried_debts, forbids_null, without_not_null
+from shardmerge.spark_sink.barrier.statements import Refused, StatementState, open_statements
 from tests.target_statements import rewritten
 from tests.unit.spark_sink.decided import (
     CONTRACTING,

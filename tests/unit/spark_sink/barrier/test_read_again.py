@@ -15,22 +15,10 @@ from shardmerge.schemas.records.decisions import (
     FixupKind,
     TargetStatement,
 )
-from shardmerge.spark_sink.barrier.applied import (
-    Applied,
-    Reached,
-    RowProgress,
-    is_applied_up_to,
-)
+from shardmerge.spark_sink.barrier.applied import Applied, Reached, RowProgress, is_applied_up_to
 from shardmerge.spark_sink.barrier.decisions import StatementKey
-from shardmerge.spark_sink.barrier.read_again import (
-    awaited_rereads,
-    takes_fewer_values,
-)
-from shardmerge.spark_sink.barrier.statements import (
-    Refused,
-    StatementState,
-    open_statements,
-)
+from shardmerge.spark_sink.barrier.read_again import awaited_rereads, takes_fewer_values
+from shardmerge.spark_sink.barrier.statements import Refused, StatementState, open_statements
 from tests.target_statements import rewritten
 from tests.unit.spark_sink.decided import (
     A_ROWS,

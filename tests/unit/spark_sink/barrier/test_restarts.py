@@ -10,20 +10,9 @@ import pytest
 
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.records.decisions import Decision
-from shardmerge.spark_sink.barrier.applied import (
-    Applied,
-    RowProgress,
-)
-from shardmerge.spark_sink.barrier.decisions import (
-    Decisions,
-    StatementKey,
-)
-from shardmerge.spark_sink.barrier.restarts import (
-    BEGUN,
-    UNDONE,
-    VOID,
-    Stage,
-)
+from shardmerge.spark_sink.barrier.applied import Applied, RowProgress
+from shardmerge.spark_sink.barrier.decisions import Decisions, StatementKey
+from shardmerge.spark_sink.barrier.restarts import BEGUN, UNDONE, VOID, Stage
 from shardmerge.spark_sink.planning.plan import plan
 from shardmerge.spark_sink.planning.ranges import ShardStream
 from shardmerge.spark_sink.planning.sink_state import SinkState

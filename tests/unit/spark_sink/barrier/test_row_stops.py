@@ -8,13 +8,8 @@ import pytest
 
 from shardmerge.schemas.records.decisions import Fixup, FixupKind
 from shardmerge.spark_sink.barrier.row_stops import fixup_stops, rows_stops
-from shardmerge.spark_sink.barrier.statement_limits import (
-    rows_gate,
-)
-from shardmerge.spark_sink.barrier.statements import (
-    frontier,
-    open_statements,
-)
+from shardmerge.spark_sink.barrier.statement_limits import rows_gate
+from shardmerge.spark_sink.barrier.statements import frontier, open_statements
 from tests.unit.spark_sink.decided import (
     CONTRACTING,
     EXPANDING,

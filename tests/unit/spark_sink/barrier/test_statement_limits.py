@@ -3,15 +3,8 @@
 from __future__ import annotations
 
 from shardmerge.spark_sink.barrier.applied import Applied
-from shardmerge.spark_sink.barrier.statement_limits import (
-    debt_limit_of,
-    is_waited_for,
-    limit_of,
-)
-from shardmerge.spark_sink.barrier.statements import (
-    StatementState,
-    open_statements,
-)
+from shardmerge.spark_sink.barrier.statement_limits import debt_limit_of, is_waited_for, limit_of
+from shardmerge.spark_sink.barrier.statements import StatementState, open_statements
 from tests.unit.spark_sink.decided import (
     A_ROWS,
     CONTRACTING,

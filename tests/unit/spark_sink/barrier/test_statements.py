@@ -6,9 +6,7 @@ from shardmerge.schemas.records.decisions import Binding
 from shardmerge.spark_sink.barrier.applied import Applied
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.barrier.row_stops import rows_stops
-from shardmerge.spark_sink.barrier.statement_limits import (
-    limit_of,
-)
+from shardmerge.spark_sink.barrier.statement_limits import limit_of
 from shardmerge.spark_sink.barrier.statements import (
     Refused,
     StatementState,

@@ -7,14 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from shardmerge.schemas.model.errors import (
-    ContractError,
-    StackError,
-)
-from shardmerge.spark_sink.driver.row_topic_check import (
-    GONE_S,
-    RowTopicCheck,
-)
+from shardmerge.schemas.model.errors import ContractError, StackError
+from shardmerge.spark_sink.driver.row_topic_check import GONE_S, RowTopicCheck
 from shardmerge.spark_sink.kafka.row_topics import RowTopic
 from tests.unit.spark_sink.decided import A, decision, folded
 

@@ -7,11 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from shardmerge.schemas.model.errors import (
-    TargetError,
-    TargetLost,
-    WriterReplaced,
-)
+from shardmerge.schemas.model.errors import TargetError, TargetLost, WriterReplaced
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.barrier.truncations import Truncation
 from shardmerge.spark_sink.driver.shard_holds import ShardHolds

@@ -6,24 +6,11 @@ from typing import Any, cast
 
 import pytest
 
-from shardmerge.schemas.model.errors import (
-    TargetError,
-    WriterReplaced,
-)
-from shardmerge.spark_sink.barrier.statements import (
-    OpenStatement,
-    Refused,
-    StatementState,
-)
-from shardmerge.spark_sink.driver.statement_outcomes import (
-    FAILURE_PAUSE_S,
-    StatementOutcomes,
-)
+from shardmerge.schemas.model.errors import TargetError, WriterReplaced
+from shardmerge.spark_sink.barrier.statements import OpenStatement, Refused, StatementState
+from shardmerge.spark_sink.driver.statement_outcomes import FAILURE_PAUSE_S, StatementOutcomes
 from shardmerge.spark_sink.driver.statement_runs import StatementResult
-from shardmerge.spark_sink.targets.interface import (
-    JournalEntry,
-    taken_over,
-)
+from shardmerge.spark_sink.targets.interface import JournalEntry, taken_over
 from tests.unit.spark_sink.decided import EXPANDING, TARGET, key, statement
 
 DONE, REFUSED = JournalEntry("done"), JournalEntry("refused", "Duplicate column")

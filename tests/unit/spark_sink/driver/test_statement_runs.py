@@ -9,18 +9,9 @@ from typing import cast
 from shardmerge.schemas.model.errors import TargetError
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.records.decisions import TargetStatement
-from shardmerge.spark_sink.barrier.statements import (
-    OpenStatement,
-    StatementState,
-)
-from shardmerge.spark_sink.driver.statement_runs import (
-    StatementResult,
-    StatementRunner,
-)
-from shardmerge.spark_sink.targets.interface import (
-    JournalEntry,
-    StatementJournal,
-)
+from shardmerge.spark_sink.barrier.statements import OpenStatement, StatementState
+from shardmerge.spark_sink.driver.statement_runs import StatementResult, StatementRunner
+from shardmerge.spark_sink.targets.interface import JournalEntry, StatementJournal
 from tests.unit.spark_sink.decided import EXPANDING, TARGET, key, statement
 
 OTHER = TargetTable("merged", "u")

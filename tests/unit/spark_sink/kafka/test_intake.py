@@ -15,14 +15,8 @@ from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.pipeline.routing import RoutingRule
 from shardmerge.schemas.pipeline.settings import Connect, Kafka, Pipeline, Source, Target
 from shardmerge.schemas.records.decisions import Decision
-from shardmerge.spark_sink.barrier.partitions import (
-    Partition,
-    Stream,
-)
-from shardmerge.spark_sink.kafka.intake import (
-    Intake,
-    tailed,
-)
+from shardmerge.spark_sink.barrier.partitions import Partition, Stream
+from shardmerge.spark_sink.kafka.intake import Intake, tailed
 from shardmerge.spark_sink.kafka.offsets import TailRecord
 from shardmerge.spark_sink.kafka.row_topics import RowTopic
 from shardmerge.spark_sink.planning.ordered_partitions import Closure

@@ -14,31 +14,15 @@ from msgspec import DecodeError
 from msgspec.structs import astuple
 
 from shardmerge.connectors.formats import avro_wire
-from shardmerge.connectors.formats.avro_wire import (
-    RegistryUnreachable,
-    UnknownSchema,
-)
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-)
-from shardmerge.schemas.model.position import (
-    BEGINNING,
-    SourcePosition,
-)
+from shardmerge.connectors.formats.avro_wire import RegistryUnreachable, UnknownSchema
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.position import BEGINNING, SourcePosition
 from shardmerge.schemas.model.shard_columns import ShardColumn
-from shardmerge.schemas.model.tables import (
-    Column,
-    Default,
-    DefaultKind,
-)
+from shardmerge.schemas.model.tables import Column, Default, DefaultKind
 from shardmerge.schemas.model.types import ColumnType
 from shardmerge.schemas.records.decisions import Binding
 from shardmerge.spark_sink.kafka.row_avro import AvroRows
-from shardmerge.spark_sink.planning.ranges import (
-    Segment,
-    ShardStream,
-)
+from shardmerge.spark_sink.planning.ranges import Segment, ShardStream
 from shardmerge.spark_sink.rows.decoding.row_envelope import UndecodableRow
 from shardmerge.spark_sink.rows.folding.row_batches import Batch
 from shardmerge.spark_sink.rows.folding.row_fold import RowFold

@@ -5,13 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shardmerge.schemas.model.errors import ContractError
-from shardmerge.spark_sink.kafka.row_topics import (
-    RowTopic,
-    changed,
-    gone,
-    gone_error,
-    live_topics,
-)
+from shardmerge.spark_sink.kafka.row_topics import RowTopic, changed, gone, gone_error, live_topics
 from tests.unit.spark_sink.decided import A, B, C, decision, folded
 
 KNOWN = {"t": RowTopic("one", 2)}

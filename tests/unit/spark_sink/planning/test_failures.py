@@ -7,14 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from shardmerge.schemas.model.errors import (
-    ContractError,
-    TargetError,
-)
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-)
+from shardmerge.schemas.model.errors import ContractError, TargetError
+from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.position import BEGINNING
 from shardmerge.schemas.records.progress import FailureProgress, SinkProgress
 from shardmerge.spark_sink.barrier.partitions import Partition

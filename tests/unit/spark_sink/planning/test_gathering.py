@@ -2,10 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.spark_sink.planning.gathering import (
-    MANY,
-    gathering_s,
-)
+from shardmerge.spark_sink.planning.gathering import MANY, gathering_s
 
 
 @pytest.mark.parametrize(

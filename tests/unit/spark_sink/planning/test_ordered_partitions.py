@@ -3,15 +3,8 @@
 from __future__ import annotations
 
 from shardmerge.spark_sink.barrier.applied import Watermarks
-from shardmerge.spark_sink.barrier.partitions import (
-    Partition,
-    Stream,
-)
-from shardmerge.spark_sink.planning.ordered_partitions import (
-    Closure,
-    Closures,
-    closed_ranges,
-)
+from shardmerge.spark_sink.barrier.partitions import Partition, Stream
+from shardmerge.spark_sink.planning.ordered_partitions import Closure, Closures, closed_ranges
 from tests.unit.spark_sink.decided import A, B
 
 TOPIC = "s1.app.a"

@@ -5,46 +5,23 @@ from dataclasses import replace
 import pytest
 
 from shardmerge.schemas.model.errors import ContractError
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-)
+from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.policies import RowsPolicy
 from shardmerge.schemas.model.position import BEGINNING
 from shardmerge.schemas.model.shard_columns import ShardColumn
-from shardmerge.schemas.model.tables import (
-    Column,
-    Default,
-    DefaultKind,
-)
+from shardmerge.schemas.model.tables import Column, Default, DefaultKind
 from shardmerge.schemas.model.types import ColumnType
 from shardmerge.schemas.pipeline.routing import RoutingRule
 from shardmerge.schemas.pipeline.topics import RowTopics
 from shardmerge.schemas.records.decisions import Binding, Fixup, FixupKind
-from shardmerge.spark_sink.barrier.applied import (
-    Applied,
-    RowProgress,
-    Watermarks,
-)
+from shardmerge.spark_sink.barrier.applied import Applied, RowProgress, Watermarks
 from shardmerge.spark_sink.barrier.decisions import Decisions
-from shardmerge.spark_sink.barrier.partitions import (
-    Partition,
-    Stream,
-)
-from shardmerge.spark_sink.barrier.statements import (
-    Refused,
-    StatementState,
-)
+from shardmerge.spark_sink.barrier.partitions import Partition, Stream
+from shardmerge.spark_sink.barrier.statements import Refused, StatementState
 from shardmerge.spark_sink.barrier.truncations import Truncation
-from shardmerge.spark_sink.planning.ordered_partitions import (
-    Closure,
-    PartitionClosure,
-)
+from shardmerge.spark_sink.planning.ordered_partitions import Closure, PartitionClosure
 from shardmerge.spark_sink.planning.plan import plan
-from shardmerge.spark_sink.planning.readings import (
-    NEAR,
-    share_fairly,
-)
+from shardmerge.spark_sink.planning.readings import NEAR, share_fairly
 from shardmerge.spark_sink.planning.sink_state import SinkState
 from tests.unit.spark_sink.decided import (
     A_ROWS,

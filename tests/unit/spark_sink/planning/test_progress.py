@@ -4,28 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-)
+from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline.routing import RoutingRule
 from shardmerge.schemas.pipeline.topics import RowTopics
 from shardmerge.schemas.records.progress import FailureProgress, SinkProgress
-from shardmerge.spark_sink.barrier.applied import (
-    Applied,
-    RowProgress,
-    Watermarks,
-)
+from shardmerge.spark_sink.barrier.applied import Applied, RowProgress, Watermarks
 from shardmerge.spark_sink.barrier.decisions import Decisions
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.barrier.statements import Refused
 from shardmerge.spark_sink.barrier.truncations import Truncation
 from shardmerge.spark_sink.planning.plan import plan
-from shardmerge.spark_sink.planning.progress import (
-    Standing,
-    progress_of,
-    since,
-)
+from shardmerge.spark_sink.planning.progress import Standing, progress_of, since
 from shardmerge.spark_sink.planning.ranges import RowHold
 from shardmerge.spark_sink.planning.sink_state import SinkState
 from tests.unit.spark_sink.decided import (

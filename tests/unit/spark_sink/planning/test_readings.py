@@ -6,16 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardmerge.schemas.model.names import ShardId
-from shardmerge.spark_sink.barrier.partitions import (
-    Partition,
-    Stream,
-)
-from shardmerge.spark_sink.planning.readings import (
-    NEAR,
-    OrderedReading,
-    ordered_readings,
-    readings,
-)
+from shardmerge.spark_sink.barrier.partitions import Partition, Stream
+from shardmerge.spark_sink.planning.readings import NEAR, OrderedReading, ordered_readings, readings
 
 OWN, WHOLE = Partition("own", 0), Partition("all", 0)
 

@@ -6,15 +6,8 @@ from pathlib import Path
 
 from shardmerge.schemas.pipeline.settings import Connect, Kafka, Pipeline, Sink, Target
 from shardmerge.schemas.pipeline.spark_catalog import SparkCatalog
-from shardmerge.spark_sink.process.settings import (
-    SinkSettings,
-    settings_from,
-)
-from shardmerge.spark_sink.targets.iceberg.target import (
-    IcebergTarget,
-    runtime_of,
-    spark_conf,
-)
+from shardmerge.spark_sink.process.settings import SinkSettings, settings_from
+from shardmerge.spark_sink.targets.iceberg.target import IcebergTarget, runtime_of, spark_conf
 from shardmerge.spark_sink.targets.kinds import open_target
 from shardmerge.spark_sink.targets.mysql.target import MySqlTarget
 

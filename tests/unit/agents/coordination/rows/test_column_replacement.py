@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.schemas.model.policies import (
-    ExistingRows,
-    Mode,
-    RenamePolicy,
-)
+from shardmerge.schemas.model.policies import ExistingRows, Mode, RenamePolicy
 from shardmerge.schemas.records.decisions import Decision, FixupKind, Outcome, StatementKind
 from tests.unit.agents.sql_line import SqlLine, shard_of, sql
 

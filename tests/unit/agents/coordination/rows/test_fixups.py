@@ -6,19 +6,10 @@ import json
 
 import pytest
 
-from shardmerge.agents.handling.handlers import (
-    CoordinatorHandler,
-    TrackerHandler,
-)
+from shardmerge.agents.handling.handlers import CoordinatorHandler, TrackerHandler
 from shardmerge.schemas.model.names import ShardId
-from shardmerge.schemas.model.origin import (
-    NO_ORIGIN,
-    Origin,
-)
-from shardmerge.schemas.model.policies import (
-    ExistingRows,
-    Mode,
-)
+from shardmerge.schemas.model.origin import NO_ORIGIN, Origin
+from shardmerge.schemas.model.policies import ExistingRows, Mode
 from shardmerge.schemas.records import codec
 from shardmerge.schemas.records.decisions import Decision, FixupKind, Outcome, StatementKind
 from shardmerge.schemas.records.operator_commands import CommandKind

@@ -7,10 +7,7 @@ from dataclasses import replace
 import pytest
 
 from shardmerge.agents.coordination.rows.new_keys import HINT
-from shardmerge.schemas.model.policies import (
-    ExistingRows,
-    Mode,
-)
+from shardmerge.schemas.model.policies import ExistingRows, Mode
 from shardmerge.schemas.records.decisions import Decision, FixupKind, Outcome, StatementKind
 from shardmerge.schemas.records.operator_commands import CommandKind
 from tests.unit.agents.sql_line import SHARD_COLUMN, SqlLine, sql

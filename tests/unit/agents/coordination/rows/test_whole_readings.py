@@ -4,18 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from shardmerge.schemas.model.policies import (
-    ExistingRows,
-    Mode,
-    RowsPolicy,
-)
+from shardmerge.schemas.model.policies import ExistingRows, Mode, RowsPolicy
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.records.decisions import Decision, FixupKind, Outcome
 from shardmerge.schemas.records.operator_commands import CommandKind
-from shardmerge.schemas.records.reloads import (
-    Reload,
-    reloads_text,
-)
+from shardmerge.schemas.records.reloads import Reload, reloads_text
 from tests.unit.agents.sql_line import SHARD_COLUMN, SqlLine, shard_of
 
 MADE = "ADD COLUMN c DATETIME DEFAULT CURRENT_TIMESTAMP"

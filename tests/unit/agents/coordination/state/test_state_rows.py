@@ -12,10 +12,7 @@ from shardmerge.agents.coordination.state import state_rows
 from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.agents.handling.store import TargetStates
 from shardmerge.schemas.model.errors import ContractError
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-)
+from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.policies import Mode
 from tests.unit.agents.coordination.test_coordinator import TARGET, Line, column, table
 from tests.unit.agents.sql_line import SqlLine

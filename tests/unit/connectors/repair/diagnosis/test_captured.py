@@ -4,15 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.connectors.binlog.binlog_events import (
-    RowsEvent,
-    Statement,
-)
+from shardmerge.connectors.binlog.binlog_events import RowsEvent, Statement
 from shardmerge.connectors.repair.diagnosis.captured import Captured
-from shardmerge.connectors.repair.schema_history.left_out import (
-    LeftOut,
-    leaving_out,
-)
+from shardmerge.connectors.repair.schema_history.left_out import LeftOut, leaving_out
 from shardmerge.schemas.ddl.changes import TableName
 from shardmerge.schemas.ddl.grammar import ServerContext
 

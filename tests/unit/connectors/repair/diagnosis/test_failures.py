@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.connectors.repair.diagnosis.failures import (
-    FailedAt,
-    Failure,
-    failure_of,
-)
+from shardmerge.connectors.repair.diagnosis.failures import FailedAt, Failure, failure_of
 
 HEAD = """\
 org.apache.kafka.connect.errors.ConnectException: An exception occurred in the change event \

@@ -7,11 +7,7 @@ from typing import Any
 
 import pytest
 
-from shardmerge.connectors.binlog.binlog_events import (
-    Logged,
-    RowsEvent,
-    Statement,
-)
+from shardmerge.connectors.binlog.binlog_events import Logged, RowsEvent, Statement
 from shardmerge.connectors.binlog.source_offset import SourceOffset
 from shardmerge.connectors.repair.diagnosis.statement_plan import (
     TableDescription,
@@ -25,16 +21,10 @@ from shardmerge.connectors.repair.diagnosis.statement_plan import (
     told_table,
     touched_later,
 )
-from shardmerge.connectors.repair.schema_history.history import (
-    HistoryRecord,
-    table_id,
-)
+from shardmerge.connectors.repair.schema_history.history import HistoryRecord, table_id
 from shardmerge.schemas.ddl.changes import TableName
 from shardmerge.schemas.ddl.grammar import ServerContext
-from shardmerge.schemas.model.errors import (
-    SourceError,
-    UnsupportedDDL,
-)
+from shardmerge.schemas.model.errors import SourceError, UnsupportedDDL
 from shardmerge.schemas.model.tables import TableSchema
 from tests.strategies import table
 

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.connectors.binlog.binlog_events import (
-    Logged,
-    RowsEvent,
-    Statement,
-)
+from shardmerge.connectors.binlog.binlog_events import Logged, RowsEvent, Statement
 from shardmerge.connectors.binlog.source_offset import SourceOffset
 from shardmerge.connectors.repair.diagnosis.undelivered import (
     Delivered,

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.connectors.binlog.binlog_events import (
-    Logged,
-    RowsEvent,
-    Statement,
-)
+from shardmerge.connectors.binlog.binlog_events import Logged, RowsEvent, Statement
 from shardmerge.connectors.whole.readings.concerned import first_concerning
 from shardmerge.schemas.ddl.changes import TableName
 from shardmerge.schemas.ddl.grammar import ServerContext

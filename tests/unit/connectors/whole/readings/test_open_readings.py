@@ -5,14 +5,8 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from shardmerge.connectors.whole.readings.open_readings import (
-    OpenReadings,
-    Wanted,
-)
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-)
+from shardmerge.connectors.whole.readings.open_readings import OpenReadings, Wanted
+from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.position import BEGINNING
 from shardmerge.schemas.records.decisions import Decision, Fixup, FixupKind, Outcome
 from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand

@@ -7,10 +7,7 @@ import re
 
 import pytest
 
-from shardmerge.connectors.debezium.connector_names import (
-    reading_name,
-    readings_among,
-)
+from shardmerge.connectors.debezium.connector_names import reading_name, readings_among
 from shardmerge.connectors.debezium.source_config import connector_config
 from shardmerge.connectors.whole.readings.open_readings import Wanted
 from shardmerge.connectors.whole.readings.reading_config import (
@@ -24,10 +21,7 @@ from shardmerge.connectors.whole.readings.reading_config import (
 )
 from shardmerge.schemas.ddl.changes import TableName
 from shardmerge.schemas.model.errors import ContractError
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-)
+from shardmerge.schemas.model.names import ShardId, TargetTable
 from tests.unit.connectors.debezium.test_source_config import PIPELINE, source
 
 OWN = f"{PIPELINE.name}.{source().name}"

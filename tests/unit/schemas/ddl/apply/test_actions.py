@@ -22,11 +22,7 @@ from shardmerge.schemas.model.actions import (
 )
 from shardmerge.schemas.model.errors import UnsupportedDDL
 from shardmerge.schemas.model.names import TargetTable
-from shardmerge.schemas.model.tables import (
-    Default,
-    DefaultKind,
-    TableSchema,
-)
+from shardmerge.schemas.model.tables import Default, DefaultKind, TableSchema
 from shardmerge.schemas.model.types import ColumnType
 from tests.strategies import SERVER, table
 

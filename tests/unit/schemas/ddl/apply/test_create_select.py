@@ -6,14 +6,8 @@ import pytest
 
 from shardmerge.schemas.ddl.apply.statements import apply_create
 from shardmerge.schemas.ddl.changes import CreateTable
-from shardmerge.schemas.ddl.grammar import (
-    ServerContext,
-    parse,
-)
-from shardmerge.schemas.model.errors import (
-    UnparsableDDL,
-    UnsupportedDDL,
-)
+from shardmerge.schemas.ddl.grammar import ServerContext, parse
+from shardmerge.schemas.model.errors import UnparsableDDL, UnsupportedDDL
 
 MYSQL = ServerContext()
 

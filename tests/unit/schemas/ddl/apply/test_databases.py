@@ -10,14 +10,8 @@ from shardmerge.schemas.ddl.apply.databases import (
     in_database,
     server_defaults,
 )
-from shardmerge.schemas.ddl.changes import (
-    AlterDatabase,
-    CreateDatabase,
-)
-from shardmerge.schemas.ddl.grammar import (
-    ServerContext,
-    parse,
-)
+from shardmerge.schemas.ddl.changes import AlterDatabase, CreateDatabase
+from shardmerge.schemas.ddl.grammar import ServerContext, parse
 
 SERVER = ServerContext(charset="latin1", collation="latin1_bin", default_database="d")
 

@@ -5,10 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shardmerge.schemas.ddl.apply.server_tables import Catalog
-from shardmerge.schemas.ddl.grammar import (
-    ServerContext,
-    parse,
-)
+from shardmerge.schemas.ddl.grammar import ServerContext, parse
 from shardmerge.schemas.model.errors import UnsupportedDDL
 
 SERVER = ServerContext(default_database="d")

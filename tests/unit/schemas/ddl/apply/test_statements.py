@@ -11,16 +11,8 @@ from shardmerge.schemas.ddl.apply.statements import (
     apply_rename,
 )
 from shardmerge.schemas.ddl.canonical.normalize import normalize
-from shardmerge.schemas.ddl.changes import (
-    AlterTable,
-    CreateTable,
-    CreateTableLike,
-    TableName,
-)
-from shardmerge.schemas.ddl.grammar import (
-    ServerContext,
-    parse,
-)
+from shardmerge.schemas.ddl.changes import AlterTable, CreateTable, CreateTableLike, TableName
+from shardmerge.schemas.ddl.grammar import ServerContext, parse
 from shardmerge.schemas.model.errors import UnsupportedDDL
 from shardmerge.schemas.model.shard_columns import Lineage
 from shardmerge.schemas.model.tables import TableSchema

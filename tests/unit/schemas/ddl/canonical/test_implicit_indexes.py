@@ -4,28 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.schemas.ddl.apply.statements import (
-    apply_alter,
-    apply_create,
-)
-from shardmerge.schemas.ddl.changes import (
-    AlterTable,
-    CreateTable,
-    CreateTableLike,
-)
-from shardmerge.schemas.ddl.grammar import (
-    ServerContext,
-    parse,
-)
+from shardmerge.schemas.ddl.apply.statements import apply_alter, apply_create
+from shardmerge.schemas.ddl.changes import AlterTable, CreateTable, CreateTableLike
+from shardmerge.schemas.ddl.grammar import ServerContext, parse
 from shardmerge.schemas.model.errors import UnsupportedDDL
-from shardmerge.schemas.model.tables import (
-    IndexKind,
-    TableSchema,
-)
-from shardmerge.schemas.records.plain import (
-    dump,
-    load,
-)
+from shardmerge.schemas.model.tables import IndexKind, TableSchema
+from shardmerge.schemas.records.plain import dump, load
 
 MYSQL = ServerContext(version=(8, 0, 15))
 MARIADB = ServerContext("mariadb", (10, 11, 18))

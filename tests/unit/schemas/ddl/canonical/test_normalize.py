@@ -9,16 +9,8 @@ from shardmerge.schemas.ddl.apply.statements import apply_create
 from shardmerge.schemas.ddl.canonical.normalize import normalize
 from shardmerge.schemas.ddl.changes import CreateTable
 from shardmerge.schemas.ddl.describe import column_text
-from shardmerge.schemas.ddl.grammar import (
-    ServerContext,
-    parse,
-)
-from shardmerge.schemas.model.tables import (
-    Column,
-    Default,
-    DefaultKind,
-    TableSchema,
-)
+from shardmerge.schemas.ddl.grammar import ServerContext, parse
+from shardmerge.schemas.model.tables import Column, Default, DefaultKind, TableSchema
 
 MYSQL = ServerContext(version=(8, 0, 36))
 MARIADB = ServerContext("mariadb", (10, 11))

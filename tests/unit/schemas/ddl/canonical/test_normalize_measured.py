@@ -4,20 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.schemas.ddl.apply.statements import (
-    apply_alter,
-    apply_create,
-)
+from shardmerge.schemas.ddl.apply.statements import apply_alter, apply_create
 from shardmerge.schemas.ddl.canonical.normalize import normalize
-from shardmerge.schemas.ddl.changes import (
-    AlterTable,
-    CreateTable,
-)
+from shardmerge.schemas.ddl.changes import AlterTable, CreateTable
 from shardmerge.schemas.ddl.expressions import canonical
-from shardmerge.schemas.ddl.grammar import (
-    ServerContext,
-    parse,
-)
+from shardmerge.schemas.ddl.grammar import ServerContext, parse
 from shardmerge.schemas.model.errors import UnparsableDDL
 from shardmerge.schemas.model.tables import (
     Column,

@@ -7,10 +7,7 @@ from pathlib import Path
 import pytest
 
 from shardmerge.schemas.ddl.changes import Irrelevant
-from shardmerge.schemas.ddl.grammar import (
-    ServerContext,
-    parse,
-)
+from shardmerge.schemas.ddl.grammar import ServerContext, parse
 from shardmerge.schemas.model.errors import UnparsableDDL
 from tests.ddl_files import corpus, read
 

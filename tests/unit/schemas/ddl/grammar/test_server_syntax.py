@@ -11,14 +11,8 @@ from shardmerge.schemas.ddl.changes import (
     CreateTable,
     Irrelevant,
 )
-from shardmerge.schemas.ddl.expressions import (
-    canonical,
-    column_names,
-)
-from shardmerge.schemas.ddl.grammar import (
-    ServerContext,
-    parse,
-)
+from shardmerge.schemas.ddl.expressions import canonical, column_names
+from shardmerge.schemas.ddl.grammar import ServerContext, parse
 from shardmerge.schemas.model.errors import UnparsableDDL
 from shardmerge.schemas.model.tables import IndexKind
 from shardmerge.schemas.model.types import ColumnType

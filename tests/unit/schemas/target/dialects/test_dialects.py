@@ -6,10 +6,7 @@ import pytest
 
 from shardmerge.schemas.ddl.apply.statements import apply_create
 from shardmerge.schemas.ddl.changes import CreateTable
-from shardmerge.schemas.ddl.grammar import (
-    ServerContext,
-    parse,
-)
+from shardmerge.schemas.ddl.grammar import ServerContext, parse
 from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.tables import (
@@ -22,12 +19,7 @@ from shardmerge.schemas.model.tables import (
 )
 from shardmerge.schemas.pipeline.file import TARGETS
 from shardmerge.schemas.target.dialects.collations import fit_collation
-from shardmerge.schemas.target.dialects.dialect import (
-    CannotRender,
-    FittedColumn,
-    LeftOut,
-    Place,
-)
+from shardmerge.schemas.target.dialects.dialect import CannotRender, FittedColumn, LeftOut, Place
 from shardmerge.schemas.target.dialects.dialects import dialect_of
 from shardmerge.schemas.target.dialects.features import missing_function
 from shardmerge.schemas.target.dialects.mysql_dialect import MySqlDialect

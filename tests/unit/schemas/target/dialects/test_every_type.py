@@ -8,24 +8,11 @@ from itertools import product
 import pytest
 
 from shardmerge.schemas.ddl.apply.statements import apply_create
-from shardmerge.schemas.ddl.changes import (
-    AlterTable,
-    CreateTable,
-)
-from shardmerge.schemas.ddl.grammar import (
-    ServerContext,
-    parse,
-)
+from shardmerge.schemas.ddl.changes import AlterTable, CreateTable
+from shardmerge.schemas.ddl.grammar import ServerContext, parse
 from shardmerge.schemas.model.mysql_facts import NULL_DEFAULT
 from shardmerge.schemas.model.names import TargetTable
-from shardmerge.schemas.model.tables import (
-    Check,
-    Column,
-    Index,
-    IndexKind,
-    IndexPart,
-    TableSchema,
-)
+from shardmerge.schemas.model.tables import Check, Column, Index, IndexKind, IndexPart, TableSchema
 from shardmerge.schemas.model.types import (
     BLOB_NAMES,
     INTEGER_NAMES,

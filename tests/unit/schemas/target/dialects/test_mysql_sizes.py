@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.schemas.target.dialects.mysql_sizes import (
-    key_bytes,
-    row_bytes,
-)
+from shardmerge.schemas.target.dialects.mysql_sizes import key_bytes, row_bytes
 from tests.golden.test_diff import Rollout
 from tests.strategies import table
 

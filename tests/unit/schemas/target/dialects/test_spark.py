@@ -6,27 +6,13 @@ import re
 
 import pytest
 
-from shardmerge.schemas.lattice.type_join import (
-    WIDE,
-    joined_type,
-)
+from shardmerge.schemas.lattice.type_join import WIDE, joined_type
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.tables import Column
-from shardmerge.schemas.model.types import (
-    INTEGER_NAMES,
-    ColumnType,
-)
-from shardmerge.schemas.target.dialects.dialect import (
-    CannotRender,
-    LeftOut,
-    Place,
-)
+from shardmerge.schemas.model.types import INTEGER_NAMES, ColumnType
+from shardmerge.schemas.target.dialects.dialect import CannotRender, LeftOut, Place
 from shardmerge.schemas.target.dialects.spark import SparkDialect
-from shardmerge.schemas.target.dialects.spark_types import (
-    can_widen,
-    spark_type,
-    type_notes,
-)
+from shardmerge.schemas.target.dialects.spark_types import can_widen, spark_type, type_notes
 from tests.strategies import ALL_TYPES, table
 
 SPARK = SparkDialect()

@@ -8,11 +8,7 @@ import pytest
 
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.records.decisions import Fixup, FixupKind
-from shardmerge.spark_sink.barrier.applied import (
-    Reached,
-    RowProgress,
-    Watermarks,
-)
+from shardmerge.spark_sink.barrier.applied import Reached, RowProgress, Watermarks
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.planning.plan import plan
 from shardmerge.spark_sink.planning.sink_state import SinkState

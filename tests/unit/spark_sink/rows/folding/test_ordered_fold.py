@@ -8,25 +8,14 @@ import pytest
 
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.model.names import TargetTable
-from shardmerge.schemas.model.position import (
-    BEGINNING,
-    SourcePosition,
-)
+from shardmerge.schemas.model.position import BEGINNING, SourcePosition
 from shardmerge.schemas.model.types import ColumnType
 from shardmerge.schemas.records.decisions import Binding
 from shardmerge.spark_sink.planning.ordered_partitions import PartitionClosure
 from shardmerge.spark_sink.planning.ranges import ShardStream
 from shardmerge.spark_sink.rows.decoding.row_envelope import RowRecord
-from shardmerge.spark_sink.rows.decoding.row_format import (
-    JSON_ROWS,
-    JsonRows,
-    RowFormat,
-)
-from shardmerge.spark_sink.rows.folding.ordered_fold import (
-    LaneFold,
-    LaneRecords,
-    ShardLanes,
-)
+from shardmerge.spark_sink.rows.decoding.row_format import JSON_ROWS, JsonRows, RowFormat
+from shardmerge.spark_sink.rows.folding.ordered_fold import LaneFold, LaneRecords, ShardLanes
 from shardmerge.spark_sink.rows.folding.row_fold import RowFold
 from shardmerge.spark_sink.rows.folding.segment_plan import Refusal
 from tests.unit.spark_sink.row_events import SHARD, at, marked, row, segment

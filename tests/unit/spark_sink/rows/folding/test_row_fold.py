@@ -9,18 +9,12 @@ from typing import Any
 import pytest
 
 from shardmerge.schemas.model.names import TargetTable
-from shardmerge.schemas.model.position import (
-    BEGINNING,
-    SourcePosition,
-)
+from shardmerge.schemas.model.position import BEGINNING, SourcePosition
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import Column
 from shardmerge.schemas.model.types import ColumnType
 from shardmerge.schemas.records.decisions import Binding
-from shardmerge.spark_sink.planning.ranges import (
-    Segment,
-    ShardStream,
-)
+from shardmerge.spark_sink.planning.ranges import Segment, ShardStream
 from shardmerge.spark_sink.rows.folding.row_blocks import RefusedRow
 from shardmerge.spark_sink.rows.folding.row_fold import RowFold
 from shardmerge.spark_sink.rows.folding.segment_plan import Refusal

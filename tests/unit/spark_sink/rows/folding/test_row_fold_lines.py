@@ -9,14 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardmerge.spark_sink.rows.folding import row_batches, row_fold
-from shardmerge.spark_sink.rows.folding.row_batches import (
-    LINES_FROM_ROWS,
-    SETTLED_ROWS,
-)
-from shardmerge.spark_sink.rows.folding.row_blocks import (
-    Block,
-    RefusedRow,
-)
+from shardmerge.spark_sink.rows.folding.row_batches import LINES_FROM_ROWS, SETTLED_ROWS
+from shardmerge.spark_sink.rows.folding.row_blocks import Block, RefusedRow
 from shardmerge.spark_sink.rows.folding.row_fold import RowFold
 from shardmerge.spark_sink.rows.values.cells import Cells
 from shardmerge.spark_sink.rows.values.columns import Form

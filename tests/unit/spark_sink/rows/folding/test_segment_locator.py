@@ -9,10 +9,7 @@ from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.spark_sink.planning.ranges import ShardStream
 from shardmerge.spark_sink.rows.decoding.row_envelope import RowRecord
 from shardmerge.spark_sink.rows.decoding.row_format import JSON_ROWS
-from shardmerge.spark_sink.rows.folding.segment_locator import (
-    Found,
-    SegmentLocator,
-)
+from shardmerge.spark_sink.rows.folding.segment_locator import Found, SegmentLocator
 from tests.unit.spark_sink.row_events import INT, SHARD, at, row, segment
 
 STREAM = ShardStream(

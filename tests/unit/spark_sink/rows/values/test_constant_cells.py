@@ -5,18 +5,10 @@ from __future__ import annotations
 import pytest
 
 from shardmerge.schemas.model.shard_columns import ShardColumn
-from shardmerge.schemas.model.tables import (
-    Column,
-    Default,
-    DefaultKind,
-    Generated,
-)
+from shardmerge.schemas.model.tables import Column, Default, DefaultKind, Generated
 from shardmerge.schemas.model.types import ColumnType
 from shardmerge.spark_sink.rows.values.columns import Form
-from shardmerge.spark_sink.rows.values.constant_cells import (
-    ConstantCell,
-    added_cell,
-)
+from shardmerge.spark_sink.rows.values.constant_cells import ConstantCell, added_cell
 
 
 def _literal(text: str) -> Default:

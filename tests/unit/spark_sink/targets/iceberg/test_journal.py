@@ -9,10 +9,7 @@ from typing import Any, cast
 import pytest
 
 from shardmerge.schemas.model.errors import TargetError
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-)
+from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.records.decisions import StatementKind
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.row_topics import RowTopic
@@ -20,11 +17,7 @@ from shardmerge.spark_sink.planning.ranges import Advance
 from shardmerge.spark_sink.targets.iceberg import journal as module
 from shardmerge.spark_sink.targets.iceberg.journal import IcebergJournal
 from shardmerge.spark_sink.targets.iceberg.store import IcebergStore
-from shardmerge.spark_sink.targets.iceberg.tables import (
-    Missing,
-    Moved,
-    Uncertain,
-)
+from shardmerge.spark_sink.targets.iceberg.tables import Missing, Moved, Uncertain
 from shardmerge.spark_sink.targets.iceberg.texts.layout import Layout
 from shardmerge.spark_sink.targets.interface import JournalEntry
 from tests.target_statements import written

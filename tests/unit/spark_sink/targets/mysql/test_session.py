@@ -9,18 +9,9 @@ import pytest
 
 from shardmerge.schemas.model.errors import TargetError
 from shardmerge.spark_sink.targets.mysql import tidb_loads
-from shardmerge.spark_sink.targets.mysql.server_errors import (
-    CONFLICTS,
-    LOST,
-)
-from shardmerge.spark_sink.targets.mysql.server_notes import (
-    ServerNote,
-    decisive,
-)
-from shardmerge.spark_sink.targets.mysql.session import (
-    MySqlAddress,
-    MySqlSession,
-)
+from shardmerge.spark_sink.targets.mysql.server_errors import CONFLICTS, LOST
+from shardmerge.spark_sink.targets.mysql.server_notes import ServerNote, decisive
+from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 
 PACKET = 1 << 16
 

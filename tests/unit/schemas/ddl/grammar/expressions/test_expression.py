@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.schemas.ddl.expressions import (
-    canonical,
-    column_names,
-    rename_columns,
-)
+from shardmerge.schemas.ddl.expressions import canonical, column_names, rename_columns
 from shardmerge.schemas.ddl.grammar import ServerContext
 from shardmerge.schemas.model.errors import UnparsableDDL
 

@@ -26,17 +26,9 @@ from shardmerge.schemas.ddl.changes import (
     TableName,
     TruncateTable,
 )
-from shardmerge.schemas.ddl.grammar import (
-    ServerContext,
-    concerned_tables,
-    parse,
-)
+from shardmerge.schemas.ddl.grammar import ServerContext, concerned_tables, parse
 from shardmerge.schemas.model.errors import UnparsableDDL
-from shardmerge.schemas.model.tables import (
-    Column,
-    IndexKind,
-    IndexPart,
-)
+from shardmerge.schemas.model.tables import Column, IndexKind, IndexPart
 from shardmerge.schemas.model.types import ColumnType
 
 MYSQL = ServerContext()

@@ -8,10 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from shardmerge.schemas.ddl.grammar import (
-    ServerContext,
-    parse,
-)
+from shardmerge.schemas.ddl.grammar import ServerContext, parse
 from shardmerge.schemas.ddl.grammar.tokens.comments import execute_version_comments
 from shardmerge.schemas.ddl.grammar.tokens.lexer import Cursor
 from shardmerge.schemas.model.errors import UnparsableDDL

@@ -10,26 +10,14 @@ from hypothesis import strategies as st
 
 from shardmerge.schemas.lattice.join import join_all
 from shardmerge.schemas.lattice.joined import JoinedTable
-from shardmerge.schemas.model.actions import (
-    Action,
-    ColumnRename,
-)
-from shardmerge.schemas.model.errors import (
-    SourceError,
-    UnsupportedDDL,
-)
+from shardmerge.schemas.model.actions import Action, ColumnRename
+from shardmerge.schemas.model.errors import SourceError, UnsupportedDDL
 from shardmerge.schemas.model.names import TargetTable
-from shardmerge.schemas.model.tables import (
-    Column,
-    TableSchema,
-)
+from shardmerge.schemas.model.tables import Column, TableSchema
 from shardmerge.schemas.records.earlier_statements import actions_of
 from shardmerge.schemas.target.dialects.dialect import Rendered
 from shardmerge.schemas.target.dialects.spark import SparkDialect
-from shardmerge.schemas.target.dialects.spark_types import (
-    can_widen,
-    spark_type,
-)
+from shardmerge.schemas.target.dialects.spark_types import can_widen, spark_type
 from shardmerge.schemas.target.target_table import target_schema
 from shardmerge.spark_sink.targets.iceberg.texts.layout import (
     Field,

@@ -7,18 +7,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-)
+from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.position import BEGINNING
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import Column
 from shardmerge.schemas.model.types import ColumnType
-from shardmerge.spark_sink.planning.ranges import (
-    Segment,
-    ShardStream,
-)
+from shardmerge.spark_sink.planning.ranges import Segment, ShardStream
 from shardmerge.spark_sink.rows.folding.row_batches import Batch
 from shardmerge.spark_sink.rows.folding.row_blocks import Block
 from shardmerge.spark_sink.rows.values.cells import Cells
@@ -30,10 +24,7 @@ from shardmerge.spark_sink.targets.iceberg.texts.lines import (
     lines_of,
     values_sql,
 )
-from shardmerge.spark_sink.targets.iceberg.texts.merge import (
-    changes_sql,
-    merge_sql,
-)
+from shardmerge.spark_sink.targets.iceberg.texts.merge import changes_sql, merge_sql
 
 COLUMNS = (Field(1, "id", "int", required=True), Field(2, "V", "string"))
 

@@ -10,32 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardmerge.schemas.effects.added_column_values import fill_text
-from shardmerge.schemas.model.actions import (
-    ColumnRemoval,
-    DefaultFill,
-)
+from shardmerge.schemas.model.actions import ColumnRemoval, DefaultFill
 from shardmerge.schemas.model.errors import UnsupportedDDL
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-    quote_identifier,
-)
-from shardmerge.schemas.model.origin import (
-    Origin,
-    OriginColumn,
-    OriginPart,
-)
+from shardmerge.schemas.model.names import ShardId, TargetTable, quote_identifier
+from shardmerge.schemas.model.origin import Origin, OriginColumn, OriginPart
 from shardmerge.schemas.model.tables import Column
 from shardmerge.schemas.records.decisions import TargetStatement
 from shardmerge.schemas.records.earlier_statements import actions_of
 from shardmerge.schemas.target.dialects.spark import SparkDialect
-from shardmerge.schemas.target.row_statements import (
-    clearing,
-    copying,
-    deletion,
-    filling,
-    removal,
-)
+from shardmerge.schemas.target.row_statements import clearing, copying, deletion, filling, removal
 from shardmerge.spark_sink.targets.iceberg.texts.row_changes import merge_sql
 from tests.strategies import ALL_TYPES, table
 

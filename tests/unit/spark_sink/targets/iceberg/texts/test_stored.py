@@ -6,19 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmerge.schemas.model.errors import (
-    ContractError,
-    TargetError,
-)
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-)
+from shardmerge.schemas.model.errors import ContractError, TargetError
+from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.spark_sink.barrier.partitions import Partition
-from shardmerge.spark_sink.planning.ranges import (
-    Advance,
-    RangeResult,
-)
+from shardmerge.spark_sink.planning.ranges import Advance, RangeResult
 from shardmerge.spark_sink.targets.iceberg.texts.stored import (
     StoredState,
     from_json,

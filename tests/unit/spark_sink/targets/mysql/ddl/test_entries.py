@@ -5,17 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
-from shardmerge.schemas.model.actions import (
-    ColumnRemoval,
-    NullPermission,
-)
+from shardmerge.schemas.model.actions import ColumnRemoval, NullPermission
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.spark_sink.targets.interface import JournalEntry
-from shardmerge.spark_sink.targets.mysql.ddl.entries import (
-    Begun,
-    Entries,
-    Told,
-)
+from shardmerge.spark_sink.targets.mysql.ddl.entries import Begun, Entries, Told
 from shardmerge.spark_sink.targets.mysql.session import MySqlSession
 
 TARGET = TargetTable("m", "t")

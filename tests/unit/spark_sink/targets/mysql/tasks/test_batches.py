@@ -9,10 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-)
+from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.position import BEGINNING
 from shardmerge.spark_sink.planning.ordered_partitions import PartitionClosure
 from shardmerge.spark_sink.planning.ranges import (

@@ -10,15 +10,8 @@ from shardmerge.spark_sink.rows.folding.row_batches import Batch
 from shardmerge.spark_sink.rows.folding.row_blocks import Block
 from shardmerge.spark_sink.rows.values.cells import Cells
 from shardmerge.spark_sink.rows.values.columns import Form
-from shardmerge.spark_sink.targets.mysql.session import (
-    MySqlAddress,
-    MySqlSession,
-)
-from shardmerge.spark_sink.targets.mysql.tasks.bulk import (
-    TableShape,
-    write_batch,
-    write_keyless,
-)
+from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
+from shardmerge.spark_sink.targets.mysql.tasks.bulk import TableShape, write_batch, write_keyless
 
 TABLE = TargetTable("d", "t")
 SHAPE = TableShape(("id", "v"), ("id",), other_unique=False)

@@ -13,15 +13,9 @@ from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.types import ColumnType
 from shardmerge.schemas.records.decisions import Binding
 from shardmerge.spark_sink.barrier.partitions import Partition
-from shardmerge.spark_sink.kafka.range_reader import (
-    OffsetRange,
-    Records,
-)
+from shardmerge.spark_sink.kafka.range_reader import OffsetRange, Records
 from shardmerge.spark_sink.planning.ordered_partitions import PartitionClosure
-from shardmerge.spark_sink.planning.ranges import (
-    RangeTask,
-    ShardStream,
-)
+from shardmerge.spark_sink.planning.ranges import RangeTask, ShardStream
 from shardmerge.spark_sink.rows.decoding.row_format import JSON_ROWS
 from shardmerge.spark_sink.targets.mysql.tasks.ordered_ranges import apply_ordered
 from tests.unit.spark_sink.row_events import SHARD, at, row, segment

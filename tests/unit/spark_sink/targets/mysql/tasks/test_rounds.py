@@ -11,21 +11,11 @@ from typing import Any, cast
 import pytest
 
 from shardmerge.schemas.model.errors import TargetError
-from shardmerge.schemas.model.names import (
-    ShardId,
-    TargetTable,
-)
+from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress
 from shardmerge.spark_sink.targets.mysql.tasks import rounds
-from shardmerge.spark_sink.targets.mysql.tasks.connection import (
-    ApplyConfig,
-    TaskConnection,
-)
-from shardmerge.spark_sink.targets.mysql.tasks.rounds import (
-    RefusedRound,
-    Round,
-    commit,
-)
+from shardmerge.spark_sink.targets.mysql.tasks.connection import ApplyConfig, TaskConnection
+from shardmerge.spark_sink.targets.mysql.tasks.rounds import RefusedRound, Round, commit
 
 CONFIG = ApplyConfig("", MySqlAddress("db", 4000, "", ""), "control", "demo", round_records=1_000)
 
