@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -70,13 +71,13 @@ class _ToyCursor:
     def __init__(self, place: Place, rows: Iterable[tuple[int, Row]]) -> None:
         self._place, self._rows = place, list(rows)
 
-    def read(self) -> list[Records]:
+    def read(self, most: int) -> list[Records]:
         self.is_open = False
-        return [
-            Records(self._place, [o for o, _ in self._rows], cast(Any, [r for _, r in self._rows]))
-        ]
+        values = [pickle.dumps(row) for _, row in self._rows]
+        return [Records(self._place, [offset for offset, _ in self._rows], values)]
 
 
 class _ToyFormat:
-    def decode(self, row: Row) -> SimpleNamespace:
+    def decode(self, value: bytes) -> SimpleNamespace:
+        row: Row = pickle.loads(value)
         return SimpleNamespace(position=row.position, is_incremental=row.reread)
