@@ -76,7 +76,7 @@ SPARKS := $(patsubst tests/sparks/%.txt,spark-%,$(sort $(wildcard tests/sparks/*
 
 .PHONY: test check types links unit wheel integration e2e scenarios
 test: $(ARTIFACTS) | java ## Every level, the real stack included; closes with 'N passed, N failed'
-	@PYTHONPATH=. $(PY) -m tests.levels check docs wheel agents connect integration e2e scenarios $(SPARKS)
+	@PYTHONPATH=. $(PY) -m tests.levels check docs wheel agents connect laws integration e2e scenarios $(SPARKS)
 
 check: $(READY) links ## Lint, format, types, import direction, text files
 	$(VENV)/bin/ruff check .

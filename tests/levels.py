@@ -61,7 +61,7 @@ def docs() -> Result:
 
 
 def wheel() -> Result:
-    """The unit levels against the wheel, installed in a clean environment."""
+    """Unit and golden tests against the wheel, in a clean environment; measures their coverage."""
     place = ROOT / "build" / "wheel"
     shutil.rmtree(place, ignore_errors=True)
     python = place / "venv" / "bin" / "python"
@@ -86,13 +86,12 @@ def wheel() -> Result:
     if found.failed == 0 and run(floor, minutes=2, log=REPORTS / "coverage.txt", more=MEASURED):
         broken = f"coverage is below the floor of pyproject.toml: {REPORTS / 'coverage.txt'}"
         found = replace(found, broken=found.broken or broken)
-    laws = pytest("laws", ["tests/properties"], minutes=10, python=python)
-    return Result(
-        found.passed + laws.passed,
-        found.failed + laws.failed,
-        "; ".join(filter(None, (found.broken, laws.broken))),
-        found.failures + laws.failures,
-    )
+    return found
+
+
+def laws() -> Result:
+    """The laws and the state machines: long histories, of which each takes one processor."""
+    return pytest("laws", ["tests/properties"], minutes=20)
 
 
 def agents() -> Result:
@@ -160,8 +159,8 @@ def older_spark(version: str) -> Result:
 _STARTING_SPARK = ("driver", "target_contract", "chaos")
 
 LEVELS: dict[str, Callable[[], Result]] = {
-    "check": check, "docs": docs, "wheel": wheel, "agents": agents, "connect": connect,
-    "integration": integration, "e2e": e2e, "scenarios": scenarios,
+    "check": check, "docs": docs, "laws": laws, "wheel": wheel, "agents": agents,
+    "connect": connect, "integration": integration, "e2e": e2e, "scenarios": scenarios,
 } | {
     f"spark-{lock.stem}": partial(older_spark, lock.stem)
     for lock in sorted((ROOT / "tests" / "sparks").glob("*.txt"))
@@ -170,6 +169,7 @@ LEVELS: dict[str, Callable[[], Result]] = {
 BESIDE = (
     "check",
     "docs",
+    "laws",
     "agents",
     "connect",
     *[name for name in LEVELS if name.startswith("spark-")],
