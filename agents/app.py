@@ -1,7 +1,8 @@
 """The agents' worker: ``python -m shardmerge.agents.app --pipeline FILE``.
 
-Runs until it is told to stop (SIGTERM) or until something breaks; then it ends with a non-zero exit
-code and is meant to be started again: state and place are in Kafka, a restart goes on from there.
+The worker runs until SIGTERM or until something breaks. When something breaks it ends with a
+non-zero exit code and should be started again: state and offsets are in Kafka, so a restart
+continues where it stopped.
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ def build_app(
 
 
 def viewed_topics(pipeline: Pipeline) -> tuple[TopicSpec, ...]:
-    """What the status pages are made of."""
+    """The topics from which the status pages are made."""
     return (topics.joined_schemas(pipeline), topics.ddl(pipeline), topics.sink_progress(pipeline))
 
 

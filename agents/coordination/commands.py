@@ -1,11 +1,10 @@
-"""What operators say: each command is checked against the state, carried out, and answered. Pure.
+"""Operator commands: each is checked against the target's state, carried out and answered. Pure.
 
-A command is a record of the schema-log like a schema change, and gets one decision like it: what it
-does can be replayed. A refused one changes nothing.
+Like a schema change, a command is a record of the schema-log and gets exactly one decision. So its
+effects can be replayed. A refused command changes nothing but the version.
 
-Skipping and replacing do not touch the shard: its rows come as its server has them. What changes is
-with which schema the shard counts in the join, and which columns' values are left out of its rows
-(``skips``).
+Skipping and replacing do not change the shard or its rows. They change the schema with which the
+shard counts in the join, and which columns are left out of its rows (``skips``).
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ from .target_moves import (
 
 
 def described(state: TargetState, command: OperatorCommand) -> SchemaChange | Refusal:
-    """``set-schema`` as the change that describes the shard anew, at its last gate."""
+    """The command ``set-schema`` as a change that describes the shard anew, at its last gate."""
     known = _live(state, command)
     if isinstance(known, Refusal):
         return known
@@ -78,8 +77,8 @@ def obey(
     """Carry out any command but ``set-schema``.
 
     Args:
-        state: Its version is that of the answer.
-        command: What an operator said.
+        state: The target's state; its version is already the answer's version.
+        command: The operator's command.
         dialect: The target's kind and version.
         context: How the server of ``command.shard`` reads a statement.
     """
@@ -108,7 +107,7 @@ def obey(
 def _about_held(
     state: TargetState, command: OperatorCommand, dialect: Dialect, context: ServerContext | None
 ) -> Settled | Refusal:
-    """What a command about the change of a held shard comes to."""
+    """Carry out a command about the change that holds a shard."""
     known = _live(state, command)
     if isinstance(known, Refusal):
         return known

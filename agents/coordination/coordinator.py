@@ -2,10 +2,10 @@
 
 Pure: no clock, no randomness, no I/O; equal input gives equal decisions.
 
-A change that was decided before (its identity is not beyond ``seen``) decides nothing. The columns
-after a change get their identities (``identities``); then the target's mode says what becomes of it
-(``optimistic``, ``pessimistic``). What operators say comes in the same log (``commands``). What a
-change did to rows that its shard had already is worked into the answer (``fixups``).
+A repeated change (its id is not beyond ``seen``) gives no decision. Otherwise each column after the
+change gets an identity (``identities``). Then the target's mode decides about the change
+(``optimistic``, ``pessimistic``). Operator commands come in the same log (``commands``). Where a
+change altered existing rows without row events, the decision gets fix-ups (``fixups``).
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def decide(state: TargetState, change: SchemaChange, dialect: Dialect = MYSQL_8)
     counted = counted.following(policies)
     comes_back = bool(change.before and change.after) and change.shard not in counted.shards
     if comes_back:
-        # An operator had taken it out: it comes as on its first day.
+        # An operator had taken the shard out, so it arrives like a new shard.
         change = replace(change, before=None, lineage=())
     step = with_fixups(counted, change, _fold(counted, change, dialect), dialect)
     step = _warned(_settled(step), change)
@@ -101,7 +101,7 @@ def obey(
 
 
 def no_target(command: OperatorCommand) -> Decision:
-    """The answer to a command about a target that there is not."""
+    """The answer to a command about a target that does not exist."""
     return Decision(
         id=command.id,
         target=None,
@@ -117,7 +117,7 @@ def no_target(command: OperatorCommand) -> Decision:
 
 
 def _with_next_version(state: TargetState, change: ChangeId) -> TargetState | None:
-    """The state with one more decision; None when this one was made before."""
+    """The state with the next version; None when this change was decided before."""
     place = (change.offset, change.ordinal)
     if place <= state.seen.get(change.source, (-1, -1)):
         return None
@@ -143,12 +143,12 @@ def _fold(state: TargetState, change: SchemaChange, dialect: Dialect) -> Step:
 
 
 def _settled(step: Step) -> Step:
-    """The step whose state remembers what is still of use."""
+    """The step, whose state forgets copies of columns that nobody has any more."""
     return replace(step, state=step.state.with_known_copies())
 
 
 def _warned(step: Step, change: SchemaChange) -> Step:
-    """The step with what there is to say of the route's origin columns, and of new columns."""
+    """The step with warnings about the route's origin columns and the values of new columns."""
     if step.decision is None:
         return step
     warnings = _value_warnings(change)
@@ -164,7 +164,7 @@ def _warned(step: Step, change: SchemaChange) -> Step:
 
 
 def _value_warnings(change: SchemaChange) -> list[str]:
-    """What does not arrive as it is, of columns that the change makes or gives another type."""
+    """Warnings about values that arrive changed, for columns that the change adds or retypes."""
     before = {c.name: c.type for c in change.before.columns} if change.before else {}
     made = [c for c in change.after.columns if before.get(c.name) != c.type] if change.after else []
     return [

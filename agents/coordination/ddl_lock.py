@@ -1,7 +1,7 @@
-"""Which shards made the change that others wait with at a target's DDL lock. Pure.
+"""Counts the shards that made a change which waits for a target's DDL lock. Pure.
 
-Changes are the same when their statements are (in canonical form), or when what came of them is: so
-it matters neither how a change is written, nor from which schema a shard came to it.
+Two changes are the same when their canonical statements are equal, or when their effects on the
+schema are equal. So neither the wording of a statement nor the schema before it matters.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from shardmerge.schemas.lattice.joined import ShardSchema
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """One change with which held shards begin to wait.
+    """A change that is the first one in the queues of held shards.
 
     Attributes:
-        ways: How they made it; the first one is what people are told.
-        shards: How many wait with it.
+        ways: The different ways in which shards made it; messages show the first one.
+        shards: How many held shards have it first in their queue.
     """
 
     ways: tuple[Made, ...]
@@ -32,25 +32,26 @@ class Head:
 
 
 def heads(state: TargetState) -> tuple[Head, ...]:
-    """The different changes with which shards begin to wait, those of most shards first."""
+    """The different first changes in the held shards' queues, those of most shards first."""
     return tuple(_grouped(state.heads))
 
 
 def head_of(state: TargetState, made: Made) -> Head:
-    """The one of them that a held shard waits with."""
+    """The head that includes ``made``, the first change in a held shard's queue."""
     return next(head for head in heads(state) if made in head.ways)
 
 
 def complete(state: TargetState) -> Head | None:
-    """A change that every shard has made; None when each is waited for."""
+    """A head that every shard has made; None when each head still lacks a shard."""
     return next((h for h in heads(state) if having_made(state, h) == state.effective.shards), None)
 
 
 def having_made(state: TargetState, head: Head) -> int:
-    """How many shards have made a change: those that wait with it, and those that have it already.
+    """How many shards have made a change: those that wait with it, and those that already have it.
 
-    That is one whose change an operator executed, or that came with it. The cost is a look at each
-    different schema; only where all other shards wait with other changes, one at each of those.
+    A shard already has it when an operator executed its change, or when it arrived with the change.
+    The cost is one look at each different schema. Only if shards that wait with other changes could
+    complete the count, each of those is looked at too.
     """
     standing = sum(n for schema, n in state.standing.items() if head.is_in(schema))
     others = sum(state.heads.values()) - head.shards

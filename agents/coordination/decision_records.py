@@ -47,7 +47,10 @@ def emit(
     releases: Iterable[Release] = (),
     warnings: tuple[str, ...] = (),
 ) -> Step:
-    """The target moves, or already is where it moves to, or stays as an operator said.
+    """Answer a change that is not held: EMIT with statements for the target, NOOP without.
+
+    There are no statements when the target already has the joined schema, or when an operator
+    disabled propagation.
 
     Args:
         state: With the shards as they count from now on.
@@ -72,7 +75,7 @@ def obeyed(
     resumes: tuple[ShardId, ...] = (),
     leaves: tuple[ShardId, ...] = (),
 ) -> Step:
-    """A command is carried out.
+    """Answer a command that is carried out.
 
     Args:
         state: Before it; ``settled`` has the one after.
@@ -88,7 +91,7 @@ def obeyed(
 
 
 def refuse(state: TargetState, command: OperatorCommand, why: Refusal) -> Step:
-    """A command cannot be carried out; nothing changes but the count of decisions."""
+    """Answer a command that cannot be carried out; nothing changes but the version."""
     decision = replace(
         _answer(state, command), outcome=Outcome.REFUSED, reason=why.reason, hint=why.hint
     )
@@ -144,7 +147,7 @@ def hold(
     like: ShardState | None = None,
     conflict: bool = True,
 ) -> Step:
-    """The shard stands at its gate; the target stays as it is.
+    """Hold the shard at the gate of its change; the target stays as it is.
 
     Args:
         state: With the shard as it was.
@@ -153,7 +156,7 @@ def hold(
         names: Identity → name in the target.
         why: What people are told.
         queue: See ``Hold``.
-        like: Another shard, as which this one counts from now on; None: it counts as before.
+        like: Another shard; this one counts with its schema from now on. None: it counts as before.
         conflict: Whether the shards contradict each other; else the shard waits for the others.
     """
     known = state.shards.get(change.shard)
@@ -182,12 +185,12 @@ def hold(
 
 
 def leave(state: TargetState, change: SchemaChange, settled: Settled) -> Step:
-    """The shard is gone, and the target moves to where the others bring it.
+    """Answer the change by which a shard leaves; the target moves to the join of the others.
 
     Args:
         state: With the shard.
         change: What is answered.
-        settled: Where the target moves to, and what opens of the others.
+        settled: Where the target moves to, and which gates of the others open.
     """
     releases = [Release(shard, through) for shard, through in settled.releases.items()]
     warnings = []
@@ -222,31 +225,31 @@ def with_statement(step: Step, statement: TargetStatement) -> Step:
 
 
 def with_warning(step: Step, warning: str) -> Step:
-    """The same step, with what the operator must know first."""
+    """The same step, with this warning before the others."""
     assert step.decision is not None
     decision = replace(step.decision, warnings=(warning, *step.decision.warnings))
     return replace(step, decision=decision)
 
 
 def _with_left_out(state: TargetState, release: Release) -> Release:
-    """The release of a shard's gates, with what the rows behind them are without."""
+    """The release of a shard's gates, with the columns left out of the rows behind them."""
     known = state.shards.get(release.shard)
     return replace(release, left_out=tuple(sorted(known.left_out))) if known else release
 
 
 def _without(columns: tuple[ShardColumn, ...], left_out: Container[str]) -> tuple[ShardColumn, ...]:
-    """A shard's columns, of which some have no identity in the target."""
+    """A shard's columns; those that are left out have no identity in the target."""
     return tuple(ShardColumn("", c.column) if c.id in left_out else c for c in columns)
 
 
 def _outside_target(
     state: TargetState, columns: Iterable[ShardColumn], names: Mapping[str, str]
 ) -> dict[str, str]:
-    """The names of the columns that shards have and the target, with ``columns``, has not."""
+    """Identity → name of each column that a shard has and the target (``columns``) lacks."""
     ids = {*state.effective.ids, *state.final.ids}
     if state.heads or state.skipping:
-        # A column can come with one change that waits for the DDL lock and go with a later one, or
-        # come with a change that does not count.
+        # One change that waits for the DDL lock can add a column and a later one drop it. A change
+        # that was skipped can have added a column, too.
         ids.update(*(schema.ids for schema in state.pool.counts()))
     ids.difference_update(c.id for c in columns)
     return {column_id: names[column_id] for column_id in sorted(ids)}

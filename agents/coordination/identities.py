@@ -5,12 +5,13 @@ takes the identity of the target's column of that name if there is one, else a n
 next generation of its name, so that a value of a dropped column never comes back under a
 re-added name. Origin columns, which no shard has, have identities of their own (``origin``).
 
-A shard that renames a column to the name of one that others have already, and it has not, has that
-one from then on; its rows are read again for it. It is behind the others, or will stay.
+A shard can rename a column to a name under which other shards already have a column, while it has
+none. The renamed column then takes the identity of the others' column, and the shard's rows are
+read again for it. Such a shard is behind the others, for now or for good.
 
-Under ``RenamePolicy.COPY`` a rename that other shards have not made brings a new identity, and a
-``Copy`` that leads from the old one to it (``copied_columns``); the renames of the others, and
-those back, follow the copies that there are.
+Under ``RenamePolicy.COPY`` the first shard's rename gives its column a new identity, and a ``Copy``
+leads from the old identity to the new one (``copied_columns``). The same rename on the other
+shards, and renames back, follow the copies that exist.
 """
 
 from __future__ import annotations
@@ -62,8 +63,8 @@ def assign(state: TargetState, change: SchemaChange) -> Assigned:
 
     A rename is mapped: the target's column is renamed with the first shard that renames it;
     shards that have not renamed yet keep writing into it under their own name. A rename that
-    contradicts another shard's is not followed, which loses nothing, and is warned of. A rename
-    by copying gives the shard's column another identity.
+    contradicts another shard's rename is not followed: this loses nothing, and a warning tells it.
+    A rename by copying gives the shard's column another identity.
 
     Two identities with one target name are possible here; such schemas have no join.
     """
@@ -109,10 +110,11 @@ def _lineage(change: SchemaChange, before: Mapping[str, str]) -> tuple[Lineage, 
 
 
 def _is_called_anew(state: TargetState, book: _NameBook, column_id: str, lineage: Lineage) -> bool:
-    """Whether a column that a shard had has a new name, or one that may be another's by now.
+    """Whether a shard renamed a column, now or earlier to a name that the target did not take.
 
-    That is one that the shard gave it earlier and the target did not take: what others call so can
-    have got a type that fits. A column under its name at birth was not renamed by this shard.
+    An earlier rename is tried again: the column that others have under the name may fit by its type
+    now. A column under its name at birth was not renamed by this shard. Under
+    ``RenamePolicy.COPY`` only a rename by this change counts.
     """
     old, new = lineage.before.lower(), lineage.name.lower()
     if state.policies.renames is RenamePolicy.COPY or old != new:
@@ -122,10 +124,11 @@ def _is_called_anew(state: TargetState, book: _NameBook, column_id: str, lineage
 
 
 def _called(state: TargetState, name: str) -> str | None:
-    """The one identity whose column some shard calls so, though the target does not; else None.
+    """The one identity that shards, but not the target, call by this name; None if not just one.
 
-    Such a shard has renamed it and waits, or has not renamed it yet as others have. Asked only of
-    a name that is new in the target; looks at every different schema when columns were renamed.
+    Such a shard has renamed the column and waits, or has not followed the others' rename yet. Only
+    called for a name that is new in the target. Looks at every different schema if columns were
+    renamed.
     """
     folded = name.lower()
     born = any(name_at_birth(column_id).lower() == folded for column_id in state.final.ids)
@@ -156,11 +159,11 @@ class _Copies:
 
     @property
     def all(self) -> tuple[Copy, ...]:
-        """Those of before and those that the change begins."""
+        """The copies known before the change, and those that it begins."""
         return tuple(sorted(self._found))
 
     def renamed(self, column_id: str, name: str) -> str:
-        """The identity that the shard's column has under its new name; often the same one."""
+        """The identity of the shard's column under its new name; often it stays the same."""
         for known, called in self._book.names.items():
             if called.lower() != name.lower() or known == column_id or known in self._had:
                 continue
@@ -178,7 +181,7 @@ class _Copies:
         return born
 
     def _joins_others(self, there: str, name: str) -> bool:
-        """Whether a column that is renamed is from now on the one of others that has its name."""
+        """Whether a renamed column takes identity ``there``, which others have under that name."""
         if there in self._had or origin_part(there) or self.gave_up(there, self._had):
             return False
         if self._policy:
@@ -188,7 +191,7 @@ class _Copies:
         if state.policies.renames is RenamePolicy.MAP and not is_read_again(
             state.policies.existing_rows, self._change.shard, after
         ):
-            return False  # under its former name the target has its values at least
+            return False  # the target at least keeps the values under the former name
         column = after.column(name)
         others = [c.column for c in state.columns if c.id == there] or [
             # Only held shards have it yet.
@@ -202,7 +205,7 @@ class _Copies:
         )
 
     def gave_up(self, column_id: str, has: Iterable[str]) -> bool:
-        """Whether a shard with these columns has renamed that one, which others still have."""
+        """Whether a shard with these columns (``has``) renamed that one, which others still have."""
         return not set(later_names(self._found, column_id)).isdisjoint(has)
 
     def _is_copied(self, column_id: str) -> bool:

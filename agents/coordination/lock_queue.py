@@ -16,7 +16,7 @@ from shardmerge.schemas.records.schema_changes import SchemaChange
 _OPTION = re.compile(r"[A-Z_]+( [A-Z_]+)* = .*|FORCE|(EN|DIS)ABLE KEYS", re.DOTALL)
 """Texts of actions (``schemas.ddl.describe``) that change no column, key or check."""
 _ORIGIN = re.compile(r"CREATE TABLE|RENAME (FROM|TO) .*", re.DOTALL)
-"""Texts of actions that tell where a table came from, and not what became of its schema."""
+"""Texts of actions that tell where a table came from, but not what changed in its schema."""
 
 
 def with_queues(state: TargetState) -> TargetState:
@@ -32,7 +32,7 @@ def with_queues(state: TargetState) -> TargetState:
 
 
 def queue_of_unknown(state: TargetState, change: SchemaChange) -> tuple[Pending, ...]:
-    """The shard's queue after a change whose effect could not be told; empty without a lock."""
+    """The shard's queue after a change whose effect is unknown; empty where there is no lock."""
     known = state.shards.get(change.shard)
     if known is None or known.effective is None:
         return ()
@@ -64,7 +64,7 @@ def pending_change(
     effect = None
     if change.before is not None and known.real is not None:
         effect = change_effect(known.real.schema, post.schema, change.lineage)
-    # How a server is to execute a statement, and its table's options, make no other change of it.
+    # Table options, and clauses on how to execute a statement, do not make changes different.
     actions = tuple(a for a in change.actions if not _OPTION.fullmatch(a)) or change.actions
     if not actions or any(map(_ORIGIN.fullmatch, actions)):
         actions = effect.texts if effect else (f"described anew: {change.id}",)
@@ -72,7 +72,7 @@ def pending_change(
 
 
 def is_same_table(one: ShardSchema, other: ShardSchema) -> bool:
-    """Whether two schemas have the same place in a join, and the same names for their columns."""
+    """Whether two schemas are the same in a join, and call their columns by the same names."""
     return _folded(one) == _folded(other) and have_one_value(one, other)
 
 

@@ -116,10 +116,11 @@ def settle(
 def _called_alike(
     state: TargetState, names: Mapping[str, str], tracked: ShardSchema | None = None
 ) -> Mapping[str, str] | Refusal:
-    """The columns' names when all is released: those that all shards agree on.
+    """The columns' names when all shards are released: the names that all shards agree on.
 
-    Under ``hold`` they must. Else the target's names stay where they do not, and all need to be
-    asked only where a change did not count at once, or a shard came with a name of its own.
+    Under ``RenamePolicy.HOLD`` a disagreement is a refusal. Under the other policies the target's
+    name stays where shards disagree. There the shards' schemas are compared only if a shard is
+    held, or if the changed shard has a name of its own for a column.
 
     Args:
         state: With the shards as they would be.
@@ -144,7 +145,7 @@ def _called_alike(
 
 
 def _renamed(tracked: ShardSchema, names: Mapping[str, str]) -> Refusal | None:
-    """Why a shard waits that renamed a column which the target calls as before."""
+    """Why a shard waits that renamed a column before the target did; None if it renamed none."""
     for item in tracked.columns:
         known = names[item.id]
         if known.lower() != item.column.name.lower():

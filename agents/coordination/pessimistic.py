@@ -7,14 +7,15 @@ Theory of operation, for a change that brings one shard from one schema to anoth
 2. Otherwise it is appended to the shard's queue, and the shard is held at the gate of its first
    change there. A change that brings the shard back to a schema that it had in the queue takes
    everything after that out again: whoever undoes a change leaves the lock.
-3. When the first changes of all shards are the same (``ddl_lock``), the lock is complete: they
-   are executed once, and their gates open; later ones of a queue stay. A shard that has such a
-   change already, because an operator executed it or because it came with it, has made it too.
-4. When all shards' final schemas are equal, it does not matter how they came there: everything is
-   executed at once. So shards that made the same changes in another order, or cut into statements
-   otherwise, are not stuck; until then the difference is reported as a conflict.
+3. When the first changes of all shards are the same (``ddl_lock``), the lock is complete: the
+   change is executed once on the target, and its gates open; later changes of a queue stay. A
+   shard that already has the change, because an operator executed it or because the shard arrived
+   with it, has made it too.
+4. When all shards' final schemas are equal, it does not matter how they got there: everything is
+   executed at once. So shards that made the same changes in another order, or split into other
+   statements, are not stuck; until then the difference is reported as a conflict.
 
-Holding is only about rows: a shard's later changes are seen while it is held. A shard that comes
+A hold stops rows only: a shard's later changes are seen while it is held. A shard that arrives
 while the lock is open and already has the schema after some of the waiting changes counts as
 having made them. A shard that leaves is not waited for.
 """
@@ -139,7 +140,7 @@ def _arrive(state: TargetState, change: SchemaChange, assigned: Assigned, dialec
         return hold(state, change, tracked, names, why, queue=queue, like=other, conflict=conflict)
     moved = state.with_shard(state.after(change.shard, change.position, tracked))
     if state.heads:
-        # What the others wait with may be complete, or all shards alike, with this one.
+        # With this shard the lock may be complete, or all final schemas may be equal.
         own = comments_between(state, moved, [change.shard])
         renewed = renewals(state, change, tracked)
         done = _furthest(moved, names, dialect, tracked, renewed, comments=own)
@@ -158,7 +159,7 @@ def _arrive(state: TargetState, change: SchemaChange, assigned: Assigned, dialec
 def _executed(
     known: ShardState | None, change: SchemaChange, assigned: Assigned, done: Settled
 ) -> Step:
-    """The answer to a change of a shard, as it was before, that is not held from now on."""
+    """The answer to a change after which its shard, before it ``known``, is not held."""
     opened = [
         Release(shard, through) for shard, through in done.releases.items() if shard != change.shard
     ]
@@ -175,9 +176,9 @@ def _executed(
 
 
 def _ahead(state: TargetState, shard: ShardId, tracked: ShardSchema) -> ShardState | None:
-    """A shard that waits for the lock and had this schema while it waited; None without one.
+    """Another shard that waits for the lock and has this schema in its queue; None without one.
 
-    None too when some shard counts with this schema: then it is the one before the changes.
+    None too when another shard counts with this schema: then it is the schema before the changes.
     """
     if not state.heads:
         return None
@@ -203,7 +204,7 @@ def _furthest(
     *,
     comments: Mapping[str, str] = NO_COMMENTS,
 ) -> Settled | Refusal | None:
-    """The furthest state that the lock lets the target come to.
+    """The furthest state to which the lock lets the target move.
 
     Args:
         state: With the shards as they are before anything that waits is executed.
@@ -260,7 +261,7 @@ def _candidates(state: TargetState) -> Iterator[tuple[TargetState, dict[ShardId,
 def _admitted(
     state: TargetState, releases: dict[ShardId, int], version: int
 ) -> tuple[TargetState, dict[ShardId, int]]:
-    """The state with those shards counting that came in conflict and fit now."""
+    """The state in which shards that arrived in conflict count if they fit now."""
     for shard in state.opened():
         if shard.effective is None:
             with_it = state.with_shard(shard.released)

@@ -1,4 +1,4 @@
-"""What becomes of the target's rows of a shard that left. Pure.
+"""What happens to a shard's rows in the target when the shard leaves. Pure.
 
 They stay, unless the route says that they are deleted, which needs origin columns that tell them
 from the rows of other shards.
@@ -21,7 +21,7 @@ _RENAME_TO = "RENAME TO "
 
 
 def with_removal(state: TargetState, change: SchemaChange, step: Step) -> Step:
-    """The answer to a shard's leave, with what becomes of its rows.
+    """The answer to the change by which a shard leaves, with what happens to its rows.
 
     Args:
         state: With the shard.
@@ -37,9 +37,10 @@ def with_removal(state: TargetState, change: SchemaChange, step: Step) -> Step:
 
 
 def without_leaving(state: TargetState, change: SchemaChange) -> TargetState:
-    """The state without a shard that leaves, which knows whether rows of it stay.
+    """The state without a shard that leaves; ``departed_rows`` tells whether its rows stay.
 
-    Those of one that an online schema change tool swaps are its own again when it is back.
+    When an online schema change tool swaps a shard's table, its rows do not count as departed: they
+    are the shard's again when it is back.
 
     Args:
         state: With the shard.
@@ -61,7 +62,7 @@ def _deletes(state: TargetState, change: SchemaChange) -> bool:
 def _is_swap(change: SchemaChange) -> bool:
     """Whether an online schema change tool put another table in the place of the shard's.
 
-    The one that it puts there holds the same rows.
+    The new table holds the same rows.
     """
     names = [a.removeprefix(_RENAME_TO) for a in change.actions if a.startswith(_RENAME_TO)]
     return any(re.fullmatch(TOOLS_TABLES, name.rpartition(".")[2]) for name in names)

@@ -1,4 +1,4 @@
-"""Where a target moves to in its mode, with its shards as they are, and what opens then. Pure."""
+"""Where a target moves to without a schema change, and which gates open then. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def settle(
     dialect: Dialect,
     comments: Mapping[str, str] = NO_COMMENTS,
 ) -> Settled | Refusal:
-    """The move of the target, whose schemas may have changed otherwise than by a schema change.
+    """The target's move by its mode, after something else than a schema change changed its state.
 
     Args:
         state: With the shards as they are.
@@ -32,7 +32,7 @@ def settle(
 
 
 def settle_or_stay(state: TargetState, dialect: Dialect) -> Settled:
-    """The same, where no schema counts that did not count before: so the target may stay."""
+    """Like ``settle``, where no new schema counts: without a join the target stays."""
     names = known_names(state)
     found = settle(state, names, dialect)
     return Settled(state, unmoved(state, names), {}) if isinstance(found, Refusal) else found

@@ -1,12 +1,12 @@
-"""Commands about the change that holds a shard: it does not count, or counts as another one. Pure.
+"""Commands about the change that holds a shard: skip it, or replace it by another one. Pure.
 
-The shard's rows come as its server has them. It counts with a schema that takes them: a column
-whose values would be none of the target's column is left out of its rows, until a DDL of the shard
-changes that column (``effective_schema``). So the rows behind the gate pass; what the command costs
-is told by its decision.
+The shard's rows come as its server has them. So the shard must count with a schema that accepts
+them. A column whose values do not fit the target's column is left out of the rows, until a DDL of
+the shard changes that column (``effective_schema``). So the rows behind the gate pass, and the
+decision tells what the command costs.
 
-A shard that arrived in conflict has no schema before its change. Skipped, it counts with as many of
-its columns as can be joined, taken in their order, the key first.
+A shard that arrived in conflict has no schema before its change. When its change is skipped, it
+counts with as many of its columns as can be joined: the key first, the others in their order.
 """
 
 from __future__ import annotations
@@ -82,9 +82,10 @@ def replaced(
     dialect: Dialect,
     context: ServerContext,
 ) -> Settled | Refusal:
-    """The held change counts as the ALTER TABLE of the command would.
+    """The held change counts as if it were the ALTER TABLE of the command.
 
-    That is run on the shard's schema before the change, or on the one that it arrived with.
+    The ALTER TABLE is applied to the shard's schema before the change. A shard that arrived in
+    conflict has none: there it is applied to the schema with which the shard arrived.
     """
     has = _first(known)
     assert has is not None
@@ -112,7 +113,7 @@ def replaced(
 
 
 def unlock_execute(state: TargetState, known: ShardState, dialect: Dialect) -> Settled | Refusal:
-    """What waits first for the DDL lock on the shard is executed on all that made it."""
+    """The shard's first waiting change is executed, for all shards that wait with the same one."""
     if known.head is None:
         return _no_lock(known)
     popped = [shard.popped for shard in _with_head_of(state, known.head)]
@@ -122,7 +123,7 @@ def unlock_execute(state: TargetState, known: ShardState, dialect: Dialect) -> S
 
 
 def unlock_discard(state: TargetState, known: ShardState, dialect: Dialect) -> Settled | Refusal:
-    """What waits first for the DDL lock on the shard is skipped on all that made it."""
+    """The shard's first waiting change is skipped, for all shards that wait with the same one."""
     if known.head is None:
         return _no_lock(known)
     waiting = _with_head_of(state, known.head)
@@ -147,7 +148,7 @@ def with_opened(settled: Settled, opens: Mapping[ShardId, int]) -> Settled:
 
 
 def with_left_out(step: Step) -> Step:
-    """The step, with what its released shards' rows are without, for people."""
+    """The step, with warnings about the columns left out of its released shards' rows."""
     decision = step.decision
     assert decision is not None
     for release in reversed(decision.releases):
@@ -173,16 +174,16 @@ def _first(shard: ShardState) -> ShardSchema | None:
 
 
 def _counting(known: ShardState, counts: ShardSchema, has: ShardSchema) -> ShardState:
-    """The shard when it counts so, and is done with the first change that it waits with."""
+    """The shard when it counts with ``counts``, and its first waiting change is done."""
     actual = None if counts == has else has
     return replace(known, effective=counts, actual=actual, hold=known.rest)
 
 
 def _skipped(shard: ShardState, others: TargetState) -> ShardState | Refusal:
-    """The shard when the first change that it waits with does not count.
+    """The shard when its first waiting change does not count.
 
-    A column that it added counts as the other shards have it, where that takes its values: only
-    the default, say, is another one.
+    A column that the change added counts with the other shards' definition, if that accepts the
+    shard's values: if only the default differs, for example.
 
     Args:
         shard: A held one.
@@ -200,7 +201,7 @@ def _skipped(shard: ShardState, others: TargetState) -> ShardState | Refusal:
 
 
 def _with_fitting(counts: ShardSchema, has: ShardSchema, others: TargetState) -> ShardSchema:
-    """A schema with those columns of the others' that take what the shard has and it lacks."""
+    """``counts``, plus the others' columns that it lacks and that accept the shard's values."""
     effective, names_there = others.effective, known_names(others)
     joined = effective.join(names_there, types=others.type_rules) if effective.shards else None
     if joined is None or isinstance(joined, Conflict):
@@ -253,7 +254,7 @@ def _admitted(state: TargetState, known: ShardState, dialect: Dialect) -> ShardS
 
 
 def _with_head_of(state: TargetState, head: Made) -> list[ShardState]:
-    """The shards that wait for the lock with the same change as the one that waits with this."""
+    """The shards whose first waiting change is the same as ``head``."""
     ways = head_of(state, head).ways
     held = (state.shards[name] for name in sorted(state.held))
     return [shard for shard in held if shard.head in ways]
@@ -286,7 +287,7 @@ def _opened(
 def _settled_or_still(
     before: TargetState, dialect: Dialect, moved: TargetState, comments: Mapping[str, str]
 ) -> Settled | Refusal:
-    """The target may stay as it is where every shard counts as before."""
+    """Like ``settle``; without a join the target stays if every held shard counts as before."""
     names = known_names(moved)
     found = settle(moved, names, dialect, comments)
     same = all(

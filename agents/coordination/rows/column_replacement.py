@@ -1,10 +1,12 @@
-"""Columns that shards added anew while the target has values of their former ones. Pure.
+"""Columns that shards dropped and added again while the target has the old values. Pure.
 
-When every shard has dropped a column and added one of its name again, or has come with another one,
-the values in the target are none of theirs, and need not be such as can be converted: the target's
-column is made anew as well. So it is with a column that a shard converted while its rows waited
-already: what the shard converted the target has not got. A shard that just converted its column is
-read again then; where it cannot be, the target converts.
+A shard can drop a column and add one of the same name, or arrive with a column of that name. When
+every shard has done so, no shard has the target's values any more, and they may not be convertible.
+Then the target drops its column and adds it again, too.
+
+The same is done for a column that a shard converted while its rows waited at a gate: the shard
+also converted values of rows that the target does not have yet. A shard that only converted its
+column is read again then; if it cannot be read again, the target converts its column instead.
 """
 
 from __future__ import annotations
@@ -31,11 +33,11 @@ from .rereads import is_read_again
 
 @dataclass(frozen=True, slots=True)
 class Renewals:
-    """What is known of it when a target moves.
+    """Which columns of which shards are anew when a target moves.
 
     Attributes:
-        before: The shards before the change that moves it, whose holds tell what they did.
-        now: Of the shard that changes, the identities of columns that are anew with this change.
+        before: The shards before the change; the hold of a shard tells what its changes did.
+        now: The shard that changes → identities of the columns that are anew with this change.
         held: Those of ``before`` that were held.
     """
 
@@ -44,7 +46,7 @@ class Renewals:
     held: Collection[ShardId] = ()
 
     def all_of(self, column_id: str, state: TargetState, index: JoinIndex) -> bool:
-        """Whether the values in the target's column are none of its shards' any more.
+        """Whether no shard has the values of the target's column any more.
 
         Args:
             column_id: Its identity.
@@ -57,8 +59,8 @@ class Renewals:
             if schema is None:
                 continue
             if column_id not in schema.ids:
-                # Its rows may have values of before it gave the column up, which no server of
-                # the target would convert.
+                # Its rows in the target may hold values from before it gave the column up, which
+                # the target's server may refuse to convert.
                 anew |= column_id not in state.fills
                 continue
             if self._is_anew(column_id, shard, schema is shard.final):
@@ -100,7 +102,7 @@ def renewals(state: TargetState, change: SchemaChange, tracked: ShardSchema) -> 
 
 
 def made_anew(decision: Decision, columns: Sequence[ShardColumn]) -> set[str]:
-    """The columns whose values a decision drops, to add them again.
+    """The target's columns that a decision drops and adds again.
 
     Args:
         decision: With its statements.
@@ -119,9 +121,9 @@ def made_anew(decision: Decision, columns: Sequence[ShardColumn]) -> set[str]:
 def kept_values(
     new: TargetState, known: Mapping[ShardId, tuple[RowEffect, ...]], renewed: Set[str]
 ) -> dict[ShardId, tuple[RowEffect, ...]]:
-    """The effects on shards that have values in a column that the target makes anew.
+    """The effects on shards that still have values in a column that the target makes anew.
 
-    A held shard's rows lose them as well; they come again when it is released.
+    The rows of a held shard lose these values too; they are read again when it is released.
 
     Args:
         new: After the decision.
@@ -142,10 +144,10 @@ def kept_values(
 
 
 def is_late(known: ShardState | None, existing_rows: ExistingRows, change: SchemaChange) -> bool:
-    """Whether values that a shard converts with a change are none that the target could convert.
+    """Whether a change converts values that the target cannot convert itself.
 
-    That is so when the shard was held before: rows that the target lacks can hold them. It must be
-    possible to read the shard again.
+    That is so when the shard was held before the change: the values can be in rows that the target
+    does not have yet. It must also be possible to read the shard again.
     """
     held = known is not None and known.hold is not None
     return held and is_read_again(existing_rows, change.shard, change.after)
@@ -154,7 +156,7 @@ def is_late(known: ShardState | None, existing_rows: ExistingRows, change: Schem
 def with_converted(
     effects: Iterable[RowEffect], before: Sequence[ShardColumn], after: Sequence[ShardColumn]
 ) -> list[RowEffect]:
-    """The effects of a late change (``is_late``), with the columns that it converts as anew.
+    """The effects of a late change (``is_late``), with the converted columns marked as anew.
 
     Args:
         effects: Of the change.
@@ -166,7 +168,7 @@ def with_converted(
 
 
 def _converted(before: Sequence[ShardColumn], after: Sequence[ShardColumn]) -> set[str]:
-    """Columns that became ones that cannot hold everything that they held."""
+    """Columns that after the change cannot hold every value that they could hold before."""
     known = {item.id: item.column for item in before}
     return {item.id for item in after if item.id in known and _loses(known[item.id], item.column)}
 
@@ -176,7 +178,7 @@ def _loses(before: Column, after: Column) -> bool:
 
 
 def renewed_behind_gate(known: ShardState | None, now: Iterable[RowEffect]) -> tuple[str, ...]:
-    """The columns of a held shard in which the rows that wait have values of no use any more.
+    """The columns of a held shard whose values in the waiting rows are obsolete.
 
     Args:
         known: The shard before a change; None when it is new.

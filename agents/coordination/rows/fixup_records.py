@@ -35,11 +35,11 @@ _OUTCOMES = {
 
 
 def fixup_of(new: TargetState, name: ShardId, found: Sequence[RowEffect], *, mended: bool) -> Fixup:
-    """What is done about effects that the target does not show.
+    """The fix-up for effects on a shard's rows that the target's rows lack.
 
     Args:
         new: The state after the change.
-        name: Whose rows.
+        name: The shard whose rows differ.
         found: The effects.
         mended: Whether statements of the decision give all of the rows their values.
     """
@@ -72,11 +72,11 @@ def filling_statement(
     dialect: Dialect,
     copied: Container[str],
 ) -> TargetStatement | None:
-    """The statement that brings the target's rows of a shard to what the shard's rows hold.
+    """The statement that gives the target's rows of a shard the values of the shard's rows.
 
-    None without effects, where the target does not tell the rows from others, where one of the
-    values is not known, and where a column is one of two whose values are brought together
-    (``copied``), or rows that the shard wrote behind the change may be there.
+    None in these cases: there are no effects; propagation is disabled; origin columns do not tell
+    the shard's rows from others; a value is not known; a column takes part in a rename by copying
+    (``copied``); the target may have rows that the shard wrote after the change.
     """
     if not found or any(effect.id in copied or effect.passed for effect in found):
         return None
@@ -115,7 +115,7 @@ def fixup_warning(fixup: Fixup) -> str:
 
 
 def held_warnings(new: TargetState, lost: Iterable[ShardId], renewed: Container[str]) -> list[str]:
-    """What is said of held shards whose values go with columns that are made anew."""
+    """Warnings about held shards that lose values with columns that are made anew."""
     found = []
     for name in sorted(lost):
         if new.shards[name].hold:

@@ -1,12 +1,13 @@
 """Which rows of which shards have to be read again after a decision. Pure.
 
-Schema changes alter rows without row events (``row_effects``). What a change did to its
-shard's rows is compared with what the target holds for them when the decision is made that lets
-the changed rows in: at once, or for a held shard when it is released; its hold carries the effects
-of its changes until then. Where they may differ, and the target's origin columns tell the shard's
-rows from those of others, the decision gives them the values that the change put into all of them,
-if they are known. Otherwise it does what the shard's route says: asks for a snapshot of that table
-(or, where none can help, says so), accepts the difference, or pauses the shard.
+A schema change can alter its shard's rows without row events (``row_effects``). The decision that
+lets the changed rows in compares these effects with what the target holds. For a held shard, this
+is the decision that releases it; until then its hold carries the effects.
+
+Where the rows may differ, the decision updates them itself, if origin columns tell the shard's rows
+from others, and if the values that the change put into all of them are known. Otherwise it does
+what the shard's route says: it asks for a snapshot of the table (or says that none can help),
+accepts the difference, or pauses the shard.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ from .whole_readings import with_awaited, with_mates
 def with_fixups(
     old: TargetState, change: SchemaChange | None, step: Step, dialect: Dialect
 ) -> Step:
-    """The step with what its change did to existing rows worked in.
+    """The step, with fix-ups for the existing rows that its change altered.
 
     Args:
         old: The state before the change.
@@ -80,13 +81,13 @@ def with_fixups(
     had = [column for column in old.columns if column.id not in renewed]
     given_up = _given_up(old, new, moved)
     fills = next_fills(old.fills, had, new.columns, given_up)
-    # Their values stand now in the one, now in the other.
+    # Of two copied columns now the one, now the other holds the values.
     fills = {column_id: fill for column_id, fill in fills.items() if column_id not in copied}
     if fills != old.fills:
         new = replace(new, fills=fills)
     fixups = [*decision.fixups]  # an operator's
     reloaded = {reload.shard for reload in decision.reloads}
-    # What was read as a whole has come already.
+    # A table that was read as a whole (``began_ms``) has come already.
     asked = (reload.shard for reload in decision.reloads if not reload.began_ms)
     fixups += [reloading_fixup(new.shards[name]) for name in asked]
     left = left_over(old, new, given_up, decision.statements)
@@ -133,10 +134,10 @@ def _hold_effects(old: TargetState, name: ShardId) -> tuple[RowEffect, ...]:
 def _effects(
     old: TargetState, change: SchemaChange, new: TargetState
 ) -> tuple[tuple[RowEffect, ...], Sequence[RowEffect]]:
-    """What the shard's changes that the target has not followed did to its rows, this one too.
+    """The effects on a shard's rows of all changes that the target has not followed yet.
 
     Returns:
-        All of it, and what this change did.
+        All effects, and those of this change alone.
     """
     known, shard = old.shards.get(change.shard), new.shards.get(change.shard)
     earlier = _hold_effects(old, change.shard)
@@ -166,9 +167,9 @@ def _moved(
     after: Sequence[ShardColumn],
     change: SchemaChange,
 ) -> dict[str, str]:
-    """Columns that got another identity by a rename, whose values the target moves or has moved.
+    """Old → new identity of renamed columns whose values the target moves or has moved.
 
-    What only held changes knew, no row of the target has: it can become anything of its kin.
+    No row of the target has a column that only held changes had, so it may become any of its kin.
     """
     by_name = {item.column.name.lower(): item for item in before}
     there = {item.id for item in old.columns}
@@ -188,9 +189,9 @@ def _moved(
 def _late_columns(
     old: TargetState, new: TargetState, effects: Mapping[ShardId, tuple[RowEffect, ...]]
 ) -> dict[ShardId, tuple[RowEffect, ...]]:
-    """Shards that had a column before the target got it: an operator kept it from following.
+    """The effects on shards that had a column before the target, which an operator kept back.
 
-    With what they have done otherwise: ``effects``, or what a held shard carries.
+    Each result includes the shard's earlier effects, from ``effects`` or from its hold.
     """
     had = {item.id for item in old.columns}
     late = {c.id for c in new.columns if c.id not in had and c.column.generated is None}
@@ -213,7 +214,7 @@ def _late_columns(
 def _counting_again(
     old: TargetState, new: TargetState, effects: Mapping[ShardId, Sequence[RowEffect]]
 ) -> dict[ShardId, tuple[RowEffect, ...]]:
-    """The effects on shards of whose columns a command left the values out until now."""
+    """The effects on shards with columns that a command left out until now."""
     found = {}
     for name, known in effects.items():
         before, after = old.shards.get(name), new.shards.get(name)
@@ -234,8 +235,8 @@ def _behind_a_passed_gate(
 ) -> dict[ShardId, tuple[RowEffect, ...]]:
     """The effects on shards that a decision lets past one gate, while a later change holds them.
 
-    What is done about their rows waits for the decision that releases them altogether. By then the
-    rows between the two gates are in the target, with values of their own.
+    Their fix-ups wait for the decision that releases them altogether. By then the target has the
+    rows between the two gates, with values of their own.
     """
     return {
         name: tuple(replace(effect, passed=True) for effect in effects[name])
@@ -245,7 +246,7 @@ def _behind_a_passed_gate(
 
 
 def _that_count(shard: ShardState) -> tuple[ShardColumn, ...]:
-    """The columns of a shard that is not held whose values its rows bring."""
+    """The columns of a shard that is not held, without those that are left out of its rows."""
     return tuple(item for item in columns_of(shard.real) if item.id not in shard.left_out)
 
 
@@ -259,9 +260,9 @@ def _carried(state: TargetState, effects: dict[ShardId, tuple[RowEffect, ...]]) 
 
 
 def _given_up(old: TargetState, new: TargetState, moved: Iterable[ShardId]) -> set[str]:
-    """Columns that a shard has no longer, or that are left out, whose values its rows keep there.
+    """Columns that shards no longer have or that are left out; the target's rows keep the values.
 
-    A shard that was held may have given it up while it was held, and had it until then.
+    For a shard that was held, these include columns that it had at any time while it was held.
     """
     found: set[str] = set()
     for name in moved:

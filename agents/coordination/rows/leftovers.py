@@ -1,10 +1,10 @@
 """Values that shards left behind in the target, in columns that become narrower. Pure.
 
-A shard that gives a column up (drops it, or renames it to one that others have) leaves its values
-in its rows there. No schema counts them, and nobody minds, until the target's column takes fewer
-values than it did: then the target refuses that for values that no shard has. So the rows of every
-shard that lacks the column get what rows without it have, like other rows that differ
-(``fixups``), and the statement that makes the column narrower waits for them.
+A shard can give a column up: drop it, or rename it to one that others have. Its rows in the target
+keep their values in that column. These values do no harm until the target's column becomes
+narrower; then the target's server refuses the statement for values that no shard has any more. So
+the rows of every shard that lacks the column get the value of rows without it, like other rows that
+differ (``fixups``), and the statement that makes the column narrower waits for that.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ def left_over(
     given_up: Container[str],
     statements: Sequence[TargetStatement],
 ) -> dict[ShardId, list[RowEffect]]:
-    """The shards without a column that becomes narrower, where their rows may have values in it.
+    """The shards that lack a column which becomes narrower, but whose rows may have values in it.
 
-    A shard that is held is left out: its rows behind the gate are as it will be released with.
+    A held shard is not among them: the rows behind its gate have the schema of its release.
 
     Args:
         old: The state before a decision.
         new: The state after it.
         given_up: Columns that a shard gave up with it.
-        statements: Of the decision. Where the target's values are converted, what cannot be is a
-            matter of ``column_replacement``.
+        statements: Of the decision. Columns whose values the target converts are left to
+            ``column_replacement``.
 
     Returns:
         Shard → an effect for each such column, with the target's name of it.
@@ -48,7 +48,7 @@ def left_over(
         item
         for item in new.columns
         if item.id in before
-        # What is known is what ADD COLUMN put in, which fits.
+        # A column in ``fills`` holds the known value of ADD COLUMN, which fits.
         and (item.id not in old.fills or item.id in given_up)
         and f"column:{item.column.name.lower()}" in debts
         and item.column.generated is None
@@ -65,10 +65,10 @@ def left_over(
 
 
 def with_cleared(step: Step, statement: TargetStatement, effects: Iterable[RowEffect]) -> Step:
-    """The step with a statement that takes left values out, before the columns become narrower.
+    """The step with a statement that clears leftover values, before the columns become narrower.
 
-    Rows of before the shard gave the column up can still be on the way. So it waits as those debts
-    do, for the rows of all shards, and no row waits for it.
+    Rows from before the shard gave the column up can still be on the way. So the statement waits
+    for the rows of all shards, like the debts behind it, and no row waits for it.
 
     Args:
         step: Whose decision makes the columns narrower.

@@ -1,15 +1,17 @@
-"""Primary keys by which the target cannot tell the rows that it has. Pure.
+"""Primary keys by which the target cannot tell its existing rows apart. Pure.
 
-A shard can make a key of a column whose values its existing rows get by the same DDL:
-AUTO_INCREMENT numbers them, a default makes them up, or the column is dropped and added again. No
-row event tells the values, and reading the table again does not help by itself: its rows come under
-other keys, and those of before stay, or are all the same row by the new key, which no server takes.
+A shard can make a key of a column whose values existing rows got by the same DDL: AUTO_INCREMENT
+numbers the rows, a default fills them, or the column was dropped and added again. No row event
+carries these values. Reading the table again does not help by itself: its rows come under other
+keys while the old rows stay, or all old rows have one value of the new key, which no server takes.
 
-So the rows of such a shard are taken out of the target before it gets the new key, and then its
+So the rows of such a shard are taken out of the target before it gets the new key, and then the
 table is read again: the shard is *reloaded* (``Decision.reloads``). Where its route says that rows
-which DDL changed are not read again, the change is held, until it is undone or the difference is
-accepted, which is for a target that was emptied. Nothing of it is needed where the rows hold one
-value that the target's hold as well, and the key only grows.
+changed by DDL are not read again, the change is held. The hold ends when the change is undone, or
+when the difference is accepted, which is meant for a target that was emptied.
+
+None of this is needed when every row has the same value in the column, the target has that value
+too, and the new key contains the old one.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ HINT = (
 
 @dataclass(frozen=True, slots=True)
 class UnknownKey:
-    """A key by which the target cannot tell the rows that it has.
+    """A key by which the target cannot tell its existing rows apart.
 
     Attributes:
         reason: Why, for people.
@@ -50,10 +52,10 @@ class UnknownKey:
     shards: tuple[ShardId, ...]
 
     def reloads(self, state: TargetState) -> bool:
-        """Whether the rows of all of them may and can be read again.
+        """Whether the rows of all these shards may be read again, and can be.
 
-        Rows of shards that left cannot: nobody knows them by the new key. Nor those of a target
-        that does not follow its shards: it would get them under the key that it keeps.
+        Rows of shards that left cannot be: nobody has their values of the new key. A target that
+        does not follow its shards is not reloaded either: it would get the rows under its old key.
         """
         follows = state.propagates and state.policies.existing_rows is ExistingRows.REREAD
         if not follows or state.departed_rows:
@@ -71,14 +73,14 @@ def unknown_key(
     *,
     renewals: Renewals,
 ) -> UnknownKey | None:
-    """Why the target's rows cannot be told apart by a key; None when they can, or shall be.
+    """Why the target's rows cannot be told apart by a key; None if they can, or if it is accepted.
 
     Args:
         state: With the shards as they will be, and the target as it is.
         index: Of the schemas that are joined.
         key: Identities of the columns of the key that the target will have.
-        before: The target's columns as it is, with the identities that they have then.
-        after: Its columns then.
+        before: The target's present columns, with their identities after the move.
+        after: The target's columns after the move.
         renewals: What is known of the shards' rows. Looks at all shards when a column of the key
             is new in the target.
     """
@@ -114,7 +116,7 @@ def unknown_key(
     old = state.schema.primary_key
     had = {name.lower() for name in old.columns} if old else set[str]()
     lost = [c.column.name for c in before if c.column.name.lower() in had and c.id not in parts]
-    # Of those that are new in the target, also the rows of shards that have left have one value.
+    # In a column that is new in the target, rows of shards that have left have one value too.
     fresh |= new
     shards = tuple(shard.shard for shard, _ in known)
     if fresh and old is None and fresh == parts.keys():
@@ -144,7 +146,10 @@ def _known(state: TargetState, renewals: Renewals, *, of_all: bool) -> Iterable[
 def _fill(
     column_id: str, shard: ShardState, schema: ShardSchema | None, renewals: Renewals
 ) -> str | None:
-    """What a shard's rows got in a column by DDL, as ``fill_text``; None: nothing that is known."""
+    """What DDL put into a column of a shard's rows, as ``fill_text``; None if it put nothing there.
+
+    ``UNKNOWN`` when the value is not known, or not the same in all rows.
+    """
     known = renewals.before.get(shard.shard)
     hold = known.hold if known and schema is shard.final else None
     earlier = [effect for effect in hold.effects if effect.id == column_id] if hold else []

@@ -17,7 +17,7 @@ READ_AGAIN = (FixupKind.SNAPSHOT, FixupKind.RELOAD, FixupKind.WHOLE)
 
 
 def is_read_again(policy: ExistingRows, shard: ShardId, schema: TableSchema | None) -> bool:
-    """Whether rows of the shard that the target cannot have otherwise come by a snapshot."""
+    """Whether a snapshot brings the shard's rows again when the target has no other way to them."""
     return policy is ExistingRows.REREAD and not why_not_read_again(shard, schema)
 
 
@@ -41,7 +41,7 @@ def is_read_as_whole(shard: ShardId, schema: TableSchema | None) -> bool:
 
 
 def lost_by_reading(fixup: Fixup, columns: Iterable[ShardColumn]) -> list[str]:
-    """Values of a shard that are right in the target, and that reading its table again damages."""
+    """Warnings about values that are right in the target and that reading again damages."""
     if fixup.kind not in READ_AGAIN:
         return []
     return [

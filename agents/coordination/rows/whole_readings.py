@@ -1,12 +1,12 @@
-"""Tables without a primary key that are read again as a whole: who is asked, and what comes. Pure.
+"""Tables without a primary key, read again as a whole: the request and the answer. Pure.
 
-No incremental snapshot can read such a table. So the shard's rows wait, the watchdog has the table
-read at one place of its binlog, and says so by the command ``reloaded``; the decision that answers
-it lets the rows of before go (``Decision.reloads``).
+No incremental snapshot can read such a table. So the shard's rows wait. The watchdog has the table
+read at one position of its binlog, and reports that by the command ``reloaded``. The decision that
+answers it removes the old rows (``Decision.reloads``).
 
-Where origin columns do not tell a shard's rows from those of others, nobody can take them out by
-themselves: equal rows of two shards cannot be told apart. Then all shards of the target are read
-again, and it is emptied for them.
+Where origin columns do not tell a shard's rows from others, nobody can remove them alone: equal
+rows of two shards look the same. Then all shards of the target are read again, and the target is
+emptied for them.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _AGAIN = "nothing is to be done: the watchdog reads the tables again while their
 
 
 def with_mates(state: TargetState, fixups: Sequence[Fixup]) -> list[Fixup]:
-    """The fix-ups, sorted, with one for each shard that has to be read as a whole with another.
+    """The fix-ups, sorted, with one more for each shard that must be read along with another.
 
-    Where one of these cannot be read, none is: the difference stays, with the reason.
+    If one of them cannot be read as a whole, none is: the difference stays, with the reason.
 
     Args:
         state: After the decision.
@@ -67,7 +67,7 @@ def with_awaited(
     Args:
         state: After the decision.
         fixups: Of the decision.
-        reloaded: Shards whose rows go with it, and come again.
+        reloaded: Shards that the decision reloads.
     """
     asked = {fixup.shard for fixup in fixups if fixup.kind is FixupKind.WHOLE}
     if not asked and not state.awaited:
@@ -78,7 +78,7 @@ def with_awaited(
 
 
 def reloaded(state: TargetState, command: OperatorCommand) -> Step:
-    """Take what the watchdog has had read, unless it is out of date."""
+    """Accept the tables that the watchdog has had read, unless a reading is out of date."""
     try:
         reloads = reloads_in(command.argument)
     except ContractError as error:
