@@ -205,7 +205,7 @@ class _Copies:
         )
 
     def gave_up(self, column_id: str, has: Iterable[str]) -> bool:
-        """Whether a shard with these columns (``has``) renamed that one, which others still have."""
+        """Whether a shard with these columns (``has``) renamed one that others still have."""
         return not set(later_names(self._found, column_id)).isdisjoint(has)
 
     def _is_copied(self, column_id: str) -> bool:

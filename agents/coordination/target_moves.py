@@ -24,7 +24,7 @@ from shardmerge.schemas.target.diff import CannotRender, diff
 from shardmerge.schemas.target.target_table import changed_comments, target_schema
 
 NO_COMMENTS: Mapping[str, str] = {}
-"""Of columns that a change sets none of."""
+"""The column comments of a change that sets none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,8 @@ class Joined:
     """Where a target moves to, and the statements that bring it there.
 
     Attributes:
-        told: What the target has otherwise than the join, or does without, as sentences.
-        notes: Those of them that are new and that no statement's reason tells.
+        told: Sentences on where the target differs from the join, or what it does without.
+        notes: The sentences of ``told`` that are new and that no statement's reason tells.
         reloads: Shards whose rows go before the primary key changes, and are read again, sorted.
     """
 
@@ -97,7 +97,7 @@ def join_target(
     for column in state.policies.origin.columns:
         found = joined.column(column.part.column_id)
         lacks = found is None or found.partial
-        # With a key of its own a shard has no use for the place of its rows.
+        # A shard with a primary key does not need the position of its rows.
         if lacks and not (column.part is OriginPart.POSITION and joined.key):
             return Refusal(
                 f"a shard has a column {column.name!r}, which is the target's origin column",
@@ -138,7 +138,7 @@ def join_target(
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What the shards' schemas let through, as they are.
+    """Where a target moves to with its shards' schemas as they are, and which gates open.
 
     Attributes:
         state: With the shards as they count then; its target is still the one before.
@@ -154,9 +154,10 @@ class Settled:
 def comments_between(
     before: TargetState, after: TargetState, shards: Iterable[ShardId]
 ) -> dict[str, str]:
-    """Comments of columns that these shards' changes set, when they count as after them.
+    """Identity → the comment that these shards' changes set on a column when they begin to count.
 
-    What waits (for the DDL lock, or in a conflict) sets its comments when it is let through.
+    A change that waits (for the DDL lock, or in a conflict) sets its comments when it is let
+    through.
     """
     found: dict[str, str] = {}
 
@@ -164,7 +165,7 @@ def comments_between(
         held = before.shards.get(name)
         return (held.hold.version if held and held.hold else before.version, name)
 
-    # Who came last says last.
+    # Of two comments on one column, that of the shard that was held last counts.
     for name in sorted(shards, key=waits_since):
         old, new = before.shards.get(name), after.shards.get(name)
         if new is not None and new.effective is not None:
@@ -174,16 +175,16 @@ def comments_between(
 
 
 def unmoved(state: TargetState, names: Mapping[str, str]) -> Joined:
-    """The target stays as it is, and accepts what it accepted.
+    """The move of a target that stays as it is, and accepts what it accepted.
 
-    For shards that were joined together with one that left: their join exists, so the reason is
-    that the target itself cannot be brought there.
+    After a shard left, the others still have a join. The target stays then because it cannot be
+    brought to that join by statements.
     """
     return Joined(state.schema, state.columns, (), state.joined, names, state.told)
 
 
 def _cannot_copy(state: TargetState, index: JoinIndex, names: Mapping[str, str]) -> Refusal | None:
-    """Why the renames by copying leave no way; looks at all shards where some are held."""
+    """Why the renames by copying contradict each other; looks at all shards if some are held."""
     schemas = list(state.finals) if index is state.final else effective_schemas(state)
     there = [column.id for column in state.columns]
     why = contradiction(state.copies, index.ids.keys(), there, schemas, names)
@@ -191,7 +192,7 @@ def _cannot_copy(state: TargetState, index: JoinIndex, names: Mapping[str, str])
 
 
 def _keyless(state: TargetState, joined: JoinedTable) -> Refusal | None:
-    """Why the target gets no rows without a primary key; one that has such rows keeps them."""
+    """Why a table without a primary key is refused; None if the target already has no key."""
     if state.policies.keyless is Keyless.COUNT or joined.key:
         return None
     if state.schema is not None and state.schema.primary_key is None:
@@ -204,10 +205,10 @@ def _keyless(state: TargetState, joined: JoinedTable) -> Refusal | None:
 
 
 def _types_between(state: TargetState) -> TypeRules:
-    """Which types a column of the target passes on its way.
+    """The rules for the types through which a column of the target passes.
 
-    When a lock opens, all shards have changed alike: the target's column is changed once, to what
-    they have, and need not hold the values of before and after at a time.
+    When a lock opens, all shards have changed alike. So the target's column is changed once, to
+    their type, and need not hold values from before and from after the change at the same time.
     """
     return PUBLISHED if state.policies.mode is Mode.PESSIMISTIC else state.type_rules
 
@@ -217,10 +218,10 @@ def _default_charset(joined: JoinedTable) -> tuple[str, str]:
 
 
 def _as_shards_call_them(state: TargetState, names: Mapping[str, str]) -> dict[str, str]:
-    """``names``, but for columns that no shard calls by the name that the target has for them.
+    """``names``, with a shard's name for each column whose target name no shard uses any more.
 
-    The shard whose name the target kept has left, or calls the column otherwise by now. Looks at
-    all shards; needed only where two columns would have one name.
+    The shard that used the target's name has left, or has renamed the column. Looks at all shards;
+    needed only where two columns would have one name.
     """
     called = names_on(state.finals)
     return {
@@ -232,7 +233,7 @@ def _as_shards_call_them(state: TargetState, names: Mapping[str, str]) -> dict[s
 
 
 def as_all_call_them(schemas: Iterable[ShardSchema], names: Mapping[str, str]) -> Mapping[str, str]:
-    """``names``, but for columns that all shards call by one other name."""
+    """``names``, with the shards' name for each column that they all call alike."""
     found = dict(names)
     for column_id, on_shards in names_on(schemas).items():
         if len({name.lower() for name in on_shards}) == 1:
@@ -243,9 +244,9 @@ def as_all_call_them(schemas: Iterable[ShardSchema], names: Mapping[str, str]) -
 def as_renamed_meanwhile(
     schemas: Iterable[ShardSchema], names: Mapping[str, str]
 ) -> Mapping[str, str]:
-    """``names``, but for columns that are called as another one: as a shard that renamed them does.
+    """``names``, with a shard's new name for each column that shares its name with another one.
 
-    For a target that did not follow the rename, and a shard that used the old name again.
+    That happens when the target did not follow a rename, and a shard used the old name again.
     """
     taken = Counter(name.lower() for name in names.values())
     called, found = names_on(schemas), dict(names)

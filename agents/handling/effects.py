@@ -45,10 +45,10 @@ class Effects:
 
 @dataclass(frozen=True, slots=True)
 class JournalEntry:
-    """A record that was folded, and what is to be done for it.
+    """A record that was folded, and its effects.
 
-    Stored for a partition of the table, with the effects, as the record at hand; and for a source
-    partition, without them, as its journal.
+    It is stored twice: with the effects, as the record at hand of the table's partition; without
+    them, as the journal of the record's source partition.
 
     Attributes:
         offset: Of that record.
@@ -109,7 +109,7 @@ def classify(journal: JournalEntry | None, offset: int) -> Arrival:
 
 
 def at_hand(journal: bytes, offset: int, effects: Effects) -> JournalEntry:
-    """A folded record as the one at hand; its journal is put with its other rows.
+    """A folded record as the record at hand; its rows include the journal's.
 
     Args:
         journal: The row key of its source partition's journal.

@@ -68,7 +68,7 @@ class TrackerHandler:
         return Effects(puts, tuple(sends))
 
     def _forward(self, rows: Rows, record: SourceRecord) -> Effects:
-        """A command into the schema-log; ``set-schema`` also tells the tracker."""
+        """Forward a command to the schema-log; ``set-schema`` also changes the tracked table."""
         command = codec.decode(record.value or b"")
         if not isinstance(command, OperatorCommand):
             raise ContractError(
@@ -133,7 +133,7 @@ class CoordinatorHandler:
         if step.decision is None:
             return Effects()
         touched = {*step.decision.released, *step.decision.pauses}
-        # One that is taken out is no more in the state after it.
+        # A shard that was taken out is in the state before the command only.
         if command.shard is not None and command.shard in state.shards:
             touched.add(command.shard)
         return self._effects(state, step, touched, command.id.source)
@@ -147,7 +147,7 @@ class CoordinatorHandler:
             step.decision.outcome is not Outcome.HOLD
             or step.state.policies.mode is not state.policies.mode
         ):
-            # Others that are held can wait otherwise now, or have to be read again when released.
+            # Other held shards may have another queue now, or carry effects for their release.
             after = step.state.shards
             touched |= {name for name in state.held if after.get(name) is not state.shards[name]}
         return Effects(
@@ -161,10 +161,10 @@ class CoordinatorHandler:
 
 
 def decide(state: TargetState, change: SchemaChange, dialect: Dialect) -> Step:
-    """Decide; a defect of our own holds the one shard whose change brought it to light.
+    """Decide; a defect in our own code holds only the shard whose change brought it to light.
 
-    The worker would otherwise stop at this record for ever, and with it every other target. Nothing
-    is hidden: the decision says what broke and where, and the shard stands.
+    Otherwise the worker would stop at this record for ever, and every other target with it. Nothing
+    is hidden: the decision says what broke and where, and the shard is held.
     """
     try:
         return coordinator.decide(state, change, dialect)

@@ -112,7 +112,7 @@ class TargetStates:
         self._defaults = defaults
         self._decoded: _Decoded[TargetState] = _Decoded()
         self._listed: dict[TargetTable, tuple[bytes, list[bytes]]] = {}
-        """Header, and keys of the other rows, of targets whose state was not read since."""
+        """Target → its header and the keys of its other rows, until its state is read."""
 
     def get(self, rows: Rows, target: TargetTable) -> TargetState:
         """The state of a target; the initial one if it has none."""
@@ -155,7 +155,7 @@ class TargetStates:
                 if parsed is not None:
                     found.setdefault(parsed[0], []).append(key)
             for other, keys in found.items():
-                # None: in another partition than the record at hand, so not to be read now.
+                # None: the target is in another partition than the record at hand.
                 now = rows.get(state_rows.header_key(other))
                 if now is not None:
                     self._listed[other] = (now, keys)

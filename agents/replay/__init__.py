@@ -1,4 +1,4 @@
-"""What happened, told again from the records: bundles, steps, verification, and their texts.
+"""Replays what happened from the records: bundles, steps, verification, and their texts.
 
 Pure, on the agents' own folds: equal records give equal bytes.
 """

@@ -5,7 +5,7 @@ A ZIP archive, readable with plain tools:
 ================================  =================================================================
 ``manifest.json``                 ``Manifest``: format, pipeline, and per partition its offsets
 ``pipeline.toml``                 a pipeline file without passwords
-``records/<topic>/<n>.jsonl``     a record of partition n a line; keys, values and headers in Base64
+``records/<topic>/<n>.jsonl``     partition n, one record a line; keys, values and headers in Base64
 ================================  =================================================================
 
 Equal content gives equal bytes. The manifest is written last and the archive's directory stands at
@@ -44,7 +44,7 @@ class Part:
 
     Attributes:
         begin, end, high_watermark: See ``Extent``.
-        records: How many there are; commit markers and compaction make it less than the offsets.
+        records: Their number; commit markers and compaction make it less than ``end - begin``.
         file: Its entry in the archive.
     """
 

@@ -1,8 +1,8 @@
-"""What a topic must hold, against what it holds.
+"""Compares what a topic must hold with what it holds.
 
 A record that was written again with equal bytes is right (delivery is at least once), and so is one
-that a tombstone removed. Everything else is a ``Difference``. Of what is written only digests are
-kept; the few records that differ are found by a second reading.
+that a tombstone removed. Everything else is a ``Difference``. Only digests of the written records
+are kept in memory; the few records that differ are found by reading the topic again.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from shardmerge.schemas.records.schema_changes import ChangeId, SchemaChange
 from .details import details, key_text
 
 Identity: TypeAlias = str
-"""What a record is the only one of, in words: a decision's key, a change's id with its target."""
+"""What identifies a record, in words: a decision's key, a change's id with its target."""
 Reader: TypeAlias = Callable[[str], Iterable[StoredRecord]]
 """All records of a topic, partition by partition, each in order of its offsets."""
 
 COUNTED = ("expected", "equal", "altered", "missing", "extra", "unreadable", "out of order",
            "repeated", "removed", "not compared")  # fmt: skip
-"""What is counted: ``repeated`` is written again, equal; ``removed`` is by a tombstone."""
+"""What is counted: ``repeated`` is written again with equal bytes; ``removed`` by a tombstone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One thing that is not as the folds give it.
+    """One record that is not as the folds give it.
 
     Attributes:
         kind: ``altered``, ``missing``, ``extra``, ``unreadable`` or ``out of order``.
-        place: Where it stands; of what is missing, which record brings it about.
+        place: Where it stands; for a missing record, the record that should have caused it.
         details: What differs.
     """
 
@@ -118,7 +118,7 @@ class Keyed(Expecting):
         self._altered: dict[str, tuple[Identity, Send]] = {}
         self._missing: list[tuple[Identity, Send, StoredRecord]] = []
         self._furthest: dict[tuple[str, int], int] = {}
-        """Per partition of the causes, the highest offset whose record is in the topic."""
+        """Partition of the causes → the highest offset of a cause whose record is in the topic."""
         for record in reader(topic):
             try:
                 name = identity(record)
@@ -184,7 +184,7 @@ class Decisions(Keyed):
         Args:
             topic: Its name.
             reader: Reads it.
-            without: Sources of which the decisions about statements that concern no routed shard
+            without: Sources whose ``ignored`` decisions (the statement concerns no routed shard)
                 are not compared.
         """
         left_out = tuple(f"ignored/{source}@".encode() for source in without)
@@ -201,12 +201,12 @@ class Decisions(Keyed):
 
 
 class Changes(Keyed):
-    """The schema-log. What comes from one source, or from the commands, is in its order there.
+    """The schema-log. The records of one source, and those of the commands, keep their order there.
 
     Attributes:
-        told_after: By a command's offset in its topic: the offset in the topic of its shard's
-            source up to which the tracker had come, when it took the command into the log; -1
-            before the first. Only the log tells, since the two are read side by side.
+        told_after: A command's offset in its topic → the offset in its shard's source topic that
+            the tracker had reached when it forwarded the command; -1 before the first. Only the log
+            tells this, since the tracker reads the two topics side by side.
     """
 
     def __init__(self, topic: str, reader: Reader) -> None:
@@ -251,7 +251,7 @@ class Changes(Keyed):
 
 
 class Latest(Expecting):
-    """A topic of which the last record per key counts; the older ones counted once."""
+    """A topic in which the last record per key counts; each older one counted at its time."""
 
     def __init__(self, topic: str, reader: Reader) -> None:
         """Read the topic."""
@@ -299,7 +299,7 @@ class Latest(Expecting):
 
 
 class Requests(Expecting):
-    """A topic in which all that is asked for must be; others may ask for more."""
+    """A topic that must hold every expected request; it may hold requests by others, too."""
 
     def __init__(self, topic: str, reader: Reader) -> None:
         """Read the topic."""

@@ -110,7 +110,7 @@ def create_table(state: TargetState) -> str | None:
 
 
 def target_extras(state: TargetState) -> dict[str, Any]:
-    """What else there is to a target's state: every compared field that is not told otherwise."""
+    """The rest of a target's state: compared fields without a place of their own in the facts."""
     return {**_extras(state, _TARGET_TOLD), **_extras(state.policies, frozenset())}
 
 

@@ -101,9 +101,9 @@ class Refold:
 
 
 class OnePartition:
-    """Sees that every key of the schema-log stays in one partition.
+    """Checks that every key of the schema-log stays in one partition.
 
-    The order of a target's changes is that of its partition: in two of them it has none.
+    A target's changes have the order of its partition; across two partitions they have no order.
     """
 
     def __init__(self) -> None:

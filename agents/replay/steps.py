@@ -82,9 +82,9 @@ class Wanted:
     to_version: int | None = None
 
     def may_include(self, number: int, record: StoredRecord) -> bool:
-        """Whether the step of this record may be one, as far as can be told without reading it.
+        """Whether the step of this record may be wanted, judged without decoding the record.
 
-        Reading a record costs as much as folding it.
+        Decoding a record costs as much as folding it.
         """
         if self.number is not None and number != self.number:
             return False
@@ -132,11 +132,11 @@ class Stepper:
         self._tracker = Refold(TrackerHandler(pipeline))
         self._partitions = OnePartition()
         self._states: dict[str, TargetState] = {}
-        """By target's name, where it was read since its last change."""
+        """Target's name → its state, if that was read since its last change."""
         self.folded = 0
         """How many records of the schema-log were folded."""
         self.targets: set[str] = set()
-        """The targets that they are of."""
+        """The targets of these records."""
 
     def steps(self, records: Iterable[StoredRecord]) -> Iterator[Step]:
         """The wanted steps.

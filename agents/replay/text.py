@@ -25,7 +25,7 @@ from .verify import Verification
 _WIDTH = 11
 _MOST_NAMES = 8
 _ALWAYS_COUNTED = 5
-"""So many of the counts are told even when they are 0."""
+"""How many of the counts, from the first, are shown even when they are 0."""
 
 
 class SchemaText(StrEnum):
@@ -160,7 +160,7 @@ _DECISION_TOLD = frozenset(
      "conflict", "columns", "key", "live", "releases", "pauses", "resumes", "warnings",
      "fixups", "reloads", "snapshot", "ddl", "ts_ms")
 )  # fmt: skip
-"""Fields that are told in words, and those that what came or the state tells."""
+"""Fields that are shown in words, and those that the record or the state already shows."""
 
 
 def _target(
@@ -176,7 +176,7 @@ def _target(
 
 
 def _standing(state: TargetState, decision: Decision | None) -> Iterator[tuple[str, str]]:
-    """Every shard that does not just flow, and why; not again what was just decided."""
+    """Every shard that is held, paused or has skipped changes; no reason that was just told."""
     for name in sorted(state.shards):
         shard = state.shards[name]
         if (hold := shard.hold) is not None:
@@ -204,7 +204,7 @@ def _standing(state: TargetState, decision: Decision | None) -> Iterator[tuple[s
 
 
 def _more(before: TargetState, after: TargetState) -> Iterator[tuple[str, str]]:
-    """What else there is to the target's state."""
+    """The rest of the target's state."""
     was, now = target_extras(before), target_extras(after)
     for name in dict.fromkeys((*was, *now)):
         one, other = was.get(name, "as usual"), now.get(name, "as usual")

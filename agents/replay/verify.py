@@ -59,7 +59,8 @@ def verify(
         log: The schema-log in the order of ``log.in_time``.
         reader: Reads the other topics.
         from_sources: Whether the tracker is folded as well, over the sources' schema changes and
-            the commands. Only it tells the decisions about statements that concern no routed shard.
+            the commands. Only the tracker gives ``ignored`` decisions, about statements that
+            concern no routed shard.
 
     Raises:
         ContractError: A record that is folded is not ours.
@@ -125,7 +126,7 @@ def _as_tracked(
 
 
 def _source_of_command(record: StoredRecord) -> str:
-    """Of the shard that a command is about; "" without one, and for what the fold will refuse."""
+    """The source of a command's shard; "" without a shard, and for what the fold will refuse."""
     try:
         command = codec.decode(record.value or b"")
     except ContractError:

@@ -1,10 +1,10 @@
-"""Every source record's effects exactly once in effect, on top of Faust's at-least-once delivery.
+"""Performs each source record's effects exactly once, on top of Faust's at-least-once delivery.
 
 Theory of operation, for one record of a source partition (``Carrier.handle``):
 
 1. If the table has a record at hand, that one was interrupted: its stored effects are performed,
-   byte for byte, before anything else is looked at (steps 4 and 5). Whatever comes first after a
-   restart, it is folded onto complete rows, and no later record's rows are overwritten.
+   byte for byte, before anything else is looked at (steps 4 and 5). So whichever record comes
+   first after a restart, it is folded onto complete rows, and no later rows are overwritten.
 2. The source partition's journal row tells which of its records was folded last. That one and older
    ones are skipped; a record after a gap is folded only if the gap holds no record (``GapCheck``),
    else the worker stops before the acknowledgement, and the restart reads from the committed
@@ -13,15 +13,15 @@ Theory of operation, for one record of a source partition (``Carrier.handle``):
    journal's row among them, are put as one row, the record at hand, and this row's changelog record
    is awaited: from now on the effects are decided, whichever worker performs them.
 4. The effects' rows are put and the effects' records are sent; all are acknowledged by the broker.
-   What asks others to act on a record (``later``) is sent when that one is acknowledged.
+   Requests to act on a record (topics in ``later``) are sent after that record is acknowledged.
 5. The row of the record at hand is deleted. Nobody waits for that: where the deletion is lost, the
    same effects are performed once more, with equal bytes.
 6. The record is acknowledged. Faust commits its offset some time later.
 
-Since step 3 is awaited, no copy of the table, neither the local one nor the changelog, has rows of
-a record that is not at hand in the changelog; and only one record is at hand at a time. All records
-of a table partition come through one agent, one after the other, also where they are of several
-topics. Readers of the sends recognise a repeated record by its identity.
+Step 3 waits for the changelog. So neither the local table nor the changelog gets rows of a record
+before the changelog has it as the record at hand; and only one record is at hand at a time. One
+agent handles all records of a table partition one after the other, even if they are of several
+topics. Readers of the sent records recognise a repeated one by its identity.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ class SkippedRecords(InternalError):
 class GapCheck:
     """Tells whether offsets between two records hold records, by reading them again.
 
-    Transactions leave commit markers, so a gap in the offsets is usual. Consumers of its own, one
-    per partition and outside of Faust's, read along: the first record from the gap's start on must
-    be the one at hand.
+    Transactions leave commit markers, so a gap in the offsets is usual. The check has its own
+    consumers, one per partition and apart from Faust's. The first record that they read from the
+    gap's start must be the record that just came.
     """
 
     def __init__(self, bootstrap_servers: str) -> None:
@@ -128,11 +128,11 @@ class Carrier:
     """Carries one agent's records through its fold: the numbered steps above.
 
     Args:
-        translate: Makes what the fold reads of a record; it waits for what it needs.
+        translate: Turns a record into what the fold reads; it may wait for the schema registry.
         wire: The bytes in which a record is sent.
         check: Called before each write; it does not return when this worker may not write.
-        later: Topics whose records are sent when those of the others are acknowledged: who reads
-            them acts at once, and what comes of it must find the others there.
+        later: Topics whose records are sent after those of the other topics are acknowledged:
+            readers act on them at once, and must find the other records by then.
 
     Attributes:
         passed: Called at each place of ``runtime.failpoints.PLACES``.
@@ -243,7 +243,7 @@ class Carrier:
 def carry(app: Any, name: str, source: Any, carrier: Carrier) -> Any:
     """Make the Faust agent that gives the records of ``source`` to ``carrier``, one at a time.
 
-    ``noack`` with the acknowledgement last, and a supervisor that crashes the app: with Faust's
+    The agent uses ``noack`` and acknowledges last, and its supervisor crashes the app. With Faust's
     defaults an exception acknowledges the record that caused it, and the record is lost.
     """
 

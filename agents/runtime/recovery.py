@@ -1,4 +1,4 @@
-"""Faust's transport and table recovery, with the defects mended that lose records.
+"""Faust's transport and table recovery, without the defects that lose records.
 
 The one place that reaches into Faust's and aiokafka's internals. Measured with faust-streaming
 0.15.3 and aiokafka 0.14.0; ``tests/integration/agents`` forces the races.
@@ -38,12 +38,12 @@ IN_FLIGHT_POLL_S = 1.2
 """A poll of the fetcher ends after 1 s at most (``getmany(timeout=1.0)``), plus scheduling."""
 
 FETCH_MAX_WAIT_MS = 50
-"""How long a fetch waits for data. A partition that is being consumed is not part of the fetch that
-is under way at its broker; the next one starts only when that has ended."""
+"""How long a fetch waits for data. A fetch leaves out a partition whose records are just
+being consumed; the next fetch, which includes it, starts only when this one has ended."""
 
 SEGMENT_BYTES = 2 * MAX_RECORD_BYTES
-"""Of a changelog. A broker compacts closed segments only, and by itself closes one at 1 GiB: a lost
-table was recovered from everything that was ever put, each change's record at hand included."""
+"""Segment size of a changelog. A broker compacts closed segments only, and by default closes one at
+1 GiB. With that, recovering a lost table read every put ever made, each record at hand included."""
 
 
 class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]

@@ -30,7 +30,7 @@ class Standstill:
 
     Args:
         limit_s: How long it may; see ``limit``.
-        clock: Seconds that go on while the process does not.
+        clock: Gives seconds, and goes on while the process stands still.
         end: Ends the process.
     """
 
@@ -81,6 +81,7 @@ def guard_requests(check: Callable[[str], object]) -> None:
 def limit(session_timeout_s: float, heartbeat_interval_s: float) -> float:
     """How long a worker may stand still and be sure that it is still in its group.
 
-    Its last heartbeat can have been an interval before that, and the last look at the clock a tick.
+    When it stops, its last heartbeat can be one interval old, and the last look at the clock one
+    tick.
     """
     return session_timeout_s - heartbeat_interval_s - TICK_S

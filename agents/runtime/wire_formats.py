@@ -1,7 +1,8 @@
-"""Between Kafka's bytes and the folds': schema changes are JSON, our own records ``codec``'s.
+"""Turns Kafka's bytes into what folds read: schema changes as JSON, our records as ``codec`` does.
 
-The folds stay pure, and bundles hold what they read. While the registry does not answer, the record
-waits, and with it every later one of the tracker; nothing is skipped, and no other agent waits.
+So the folds stay pure, and bundles hold what the folds read. While the registry does not answer,
+the record waits, and with it every later one of the tracker. Nothing is skipped, and no other agent
+waits.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ PAUSE_S = 2.0
 
 
 def wire(pipeline: Pipeline, format_: RecordFormat) -> Wire:
-    """What puts a sent record into its format."""
+    """The function that encodes a sent record for Kafka."""
     ours = topics.own_records(pipeline)
 
     def to_kafka(send: Send) -> bytes:
@@ -36,7 +37,7 @@ def wire(pipeline: Pipeline, format_: RecordFormat) -> Wire:
 
 
 def canonical(format_: RecordFormat) -> Translate:
-    """What puts our own records into the form that folds read."""
+    """The function that turns our own records into the form that folds read."""
 
     async def to_canonical(record: SourceRecord) -> SourceRecord:
         return replace(record, value=format_.to_canonical(record.value or b""))
@@ -45,7 +46,7 @@ def canonical(format_: RecordFormat) -> Translate:
 
 
 def translation(pipeline: Pipeline, format_: RecordFormat) -> Translate:
-    """What the tracker's fold reads of its records, by the pipeline's formats."""
+    """The function that turns the tracker's records into what its fold reads, by their formats."""
     translate = json_of_connectors(pipeline.kafka)
     command = canonical(format_)
     ours = topics.commands(pipeline).name

@@ -24,7 +24,7 @@ def add_tracker(
     failing: str = "",
     check: Passed = nowhere,
 ) -> None:
-    """Every source's schema-change topic, and commands → schema-log; ddl for what is ignored.
+    """Add the tracker: schema changes and commands → schema-log; ignored statements → ddl.
 
     These topics have one partition each, and so has the table: they share one worker.
 
@@ -65,7 +65,7 @@ def add_coordinator(
     failing: str = "",
     check: Passed = nowhere,
 ) -> None:
-    """The schema-log → ddl, joined-schemas and signals; one partition is one worker's.
+    """Add the coordinator: schema-log → ddl, joined-schemas, signals. A partition has one worker.
 
     Args:
         app: Faust's.

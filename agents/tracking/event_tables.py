@@ -47,14 +47,14 @@ class EventTables:
         self.effects: dict[ShardId, Effect] = {}
 
     def shard(self, name: TableName) -> ShardId:
-        """The table of a name; one without a database is in the event's."""
+        """The table of a name; a name without a database is in the event's database."""
         return ShardId(self.event.source, name.database or self.event.database, name.table)
 
     def origins(self, name: TableName, beside: TableName) -> list[ShardId]:
-        """Which tables a name can mean that stands beside the name of the changed table.
+        """The tables that another name in a statement can mean; ``beside`` is the changed table's.
 
-        The event tells the changed table's database, not the session's: if only the changed table
-        is written with its database, that of the other name is told nowhere. Never empty.
+        The event tells the changed table's database, not the session's. So if only the changed
+        table is written with its database, nothing tells the other name's database. Never empty.
         """
         if name.database or not beside.database:
             return [self.shard(name)]
@@ -164,7 +164,7 @@ class EventTables:
                 self.puts[shard] = after
 
     def charset_of_new(self, shard: ShardId) -> str:
-        """The charset that Debezium gives a table which the event makes; "" when it tells none."""
+        """Debezium's charset for a table that the event creates; "" when it tells none."""
         for change in self.event.tables:
             if (
                 change.type == "CREATE"

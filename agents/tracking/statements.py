@@ -54,7 +54,7 @@ class Tracking:
         event: The event.
         context: How its server reads a statement.
         given: Names that earlier records of the same statement gave to tables.
-        left: Tables whose names an earlier statement gave to nobody after all.
+        left: Tables that an earlier statement renamed, and whose old names it gave to no table.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class Tracking:
                 for old, new in statement.pairs:
                     self._rename(self.tables.origins(old, new), self.tables.shard(new))
             case TruncateTable():
-                # Its rows end with a row event of their own.
+                # The truncation has a row event of its own.
                 self.reason = "TRUNCATE TABLE changes no schema"
             case CreateDatabase():
                 self._create_database(statement)
@@ -153,7 +153,7 @@ class Tracking:
             self.tables.lose(shard, message(error), error.hint or DESCRIBE_ANEW)
             return
         self.tables.put(shard, schema, "CREATE TABLE")
-        # What a snapshot describes was made, and perhaps altered, before.
+        # A table that a snapshot describes was created, and perhaps altered, unseen before.
         seen = table_copies.is_copy(shard.table) and not self.event.snapshot
         self.tables.keep_copy(shard, table_copies.created(schema) if seen else None)
 
@@ -279,8 +279,8 @@ class Tracking:
     def _context_of(self, shard: ShardId, told: str = "") -> ServerContext:
         """The context of a statement on the table, with what it inherits from its database.
 
-        A snapshot describes the databases that have tables then. Of any other that is not made
-        later, ``told`` is the best word for its charset; without one it has the server's.
+        A snapshot describes only the databases that have tables at that time. For another database
+        whose CREATE was not seen, ``told`` (a charset) is the best guess, else the server's.
         """
         defaults = self.tables.defaults_of(shard.database)
         if defaults is None and told not in ("", self.context.charset):
@@ -308,10 +308,10 @@ class Tracking:
     def _cross_check(self) -> None:
         """Compare the columns with those that Debezium's own parser sees.
 
-        Where it makes more or fewer of a table that the statement changes, the text counts: the
-        connector stops at the first row that has another number of values than it knows columns,
-        so that no row is read with the wrong ones, and is brought on with the right ones
-        (``connectors.repair``). Were it ours that are wrong, the rows would tell.
+        If Debezium sees another number of columns in a changed table, our reading of the text
+        counts. The connector then stops at the first row whose number of values is not its number
+        of columns, so it reads no row with wrong columns, and ``connectors.repair`` gives it the
+        right ones. If our columns were the wrong ones, the rows would show it.
         """
         for change in self.event.tables:
             if change.type == "DROP" or not change.columns:

@@ -1,8 +1,8 @@
 """The copies that online schema change tools make of a table: whose values their columns hold.
 
 Pure. gh-ost and pt-online-schema-change make an empty copy of a table, alter it, fill it with the
-table's rows, and give it the table's name. To the shard that is one change, but not always the one
-that the ALTER would have been on the table itself, for the tools copy by the columns' names:
+table's rows, and give it the table's name. For the shard that is one change. It can differ from
+the same ALTER on the table itself, because the tools copy values by the columns' names:
 
 * Both find renames by looking for CHANGE in the ALTER's text: the new column gets the old one's
   values. Neither knows RENAME COLUMN: the old column's values are lost, the new one has its
@@ -36,7 +36,7 @@ def is_copy(table: str) -> bool:
 
 
 def created(schema: TableSchema) -> TableCopy:
-    """A copy that was made with this schema: columns are the table's own by name."""
+    """A new copy with this schema: each column gets the values of the table's of the same name."""
     return TableCopy(tuple(Lineage(c.name, c.name) for c in schema.columns))
 
 
@@ -52,7 +52,7 @@ def altered(copy: TableCopy, table: str, alter: AlterTable, after: TableSchema) 
     held = {line.name.lower(): line.before for line in copy.columns}
     changes = [a for a in alter.actions if isinstance(a, ChangeColumn)]
     origins = {a.column.name.lower(): a.name.lower() for a in changes}
-    others = set(origins.values())  # their values go where CHANGE says, or stay with it
+    others = set(origins.values())  # their values go to the new name in CHANGE
     if _GH_OST.fullmatch(table):
         others.update(a.name.lower() for a in alter.actions if isinstance(a, DropColumn))
     found = []

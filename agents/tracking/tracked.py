@@ -45,7 +45,7 @@ class TableCopy:
 
 @dataclass(frozen=True, slots=True)
 class Parted:
-    """A table that a statement renamed, whose name the statement gives to another one."""
+    """A table that a statement renamed, and whose old name it gives to another table."""
 
     shard: ShardId
     schema: TableSchema

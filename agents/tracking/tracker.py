@@ -4,7 +4,7 @@ Pure: no clock, no randomness, no I/O; equal input gives equal output.
 
 Theory of operation, for one event:
 
-1. A snapshot describes: only its CREATE statements count, nothing of it is executed.
+1. A snapshot only describes: its CREATE statements count, its other statements are not executed.
 2. The statement is parsed and applied to the tracked tables. All tables of the source are tracked,
    routed or not, since a RENAME can bring any of them under a shard's name.
 3. Columns that Debezium's own parser sees must be those that we see; if not, one of the two is
@@ -15,13 +15,14 @@ Theory of operation, for one event:
    and these before leaving ones, so that a renamed shard's columns are never dropped in between.
    An event that gives none gives an ``ignored`` decision with the reason.
 
-A RENAME of several tables comes in a record for each, which all name the tables that there are
-after it (measured). A table whose name another one gets by a later record (gh-ost and
-pt-online-schema-change end so) does not leave: that record changes it.
+Debezium splits a RENAME of several tables into one record per table; each record names all tables
+that exist after the statement (measured). gh-ost and pt-online-schema-change end with such a
+RENAME. A table whose old name a later record gives to another table does not leave: the later
+record changes it.
 
 A connector that is restarted right behind a statement reads the statement's transaction again if
-the server has GTIDs, and gives its records again (measured, Debezium 3.6.1). They are known by
-the statement's place, and ignored: a column would be added twice.
+the server has GTIDs, and gives its records again (measured, Debezium 3.6.1). They are
+recognised by the statement's GTID or position, and ignored; else a column would be added twice.
 """
 
 from __future__ import annotations
@@ -129,7 +130,7 @@ def _with(last: LastStatement | None, event: SchemaChangeEvent) -> LastStatement
 def _with_parted(
     schemas: Mapping[ShardId, Tracked], parted: Sequence[Parted]
 ) -> Mapping[ShardId, Tracked]:
-    """The tables with those that only seem to be gone."""
+    """The tables, with those whose old names a later record may give to others."""
     if not parted:
         return schemas
     there: dict[ShardId, Tracked] = {p.shard: p.schema for p in parted}
@@ -241,7 +242,7 @@ def _kept(change: SchemaChange, leave_out: str) -> SchemaChange:
     try:
         before = change.before and without_columns(change.before, leave_out)
     except UnsupportedDDL:
-        before = None  # the shard stands since it came by that schema
+        before = None  # the shard has been held since it got that schema
     try:
         after = change.after and without_columns(change.after, leave_out)
         lineage = kept_lineage(change.lineage, before, after)

@@ -24,7 +24,7 @@ RETRY_S = 2.0
 class ViewReader(Service):  # type: ignore[misc]
     """Follows the topics from their beginning; outside of Faust's consumer and its group.
 
-    A broker that does not answer makes the pages stale, not the worker stop; a record that cannot
+    If a broker does not answer, the pages become stale and the worker goes on. A record that cannot
     be read is logged and left out of the pages.
     """
 
@@ -81,8 +81,8 @@ class ViewReader(Service):  # type: ignore[misc]
     async def take(self, records: Iterable[Any]) -> None:
         """Bring consecutive records of one partition into the view; of each key the last counts.
 
-        The agents share this event loop, and a worker that starts reads the whole history here:
-        they get their turn after every record.
+        The agents share this event loop, and a worker that starts reads the whole history here. So
+        the agents get their turn after every record.
         """
         for record in {record.key: record for record in records}.values():
             self._apply(record)

@@ -1,12 +1,12 @@
-"""A shard's schema with changes left out that an operator said do not count. Pure.
+"""The schema with which a shard counts after an operator skipped some of its changes. Pure.
 
-A shard has one schema, and counts with another one in the join. What differs between the two is
-what was skipped: columns by identity, indexes and checks by name. It stays skipped as long as the
-shard's definition stays the one that was skipped; the first change of it counts again.
+A shard has one schema, and counts with another one in the join. The two differ in what was skipped:
+columns by identity, indexes and checks by name. A part stays skipped as long as the shard's
+definition of it stays the one that was skipped. The first change of the definition counts again.
 
-The target accepts what the counted schemas accept, so a shard's row must be one of the schema with
-which it counts (``as_rows_fit``): a column whose values that schema does not take is *left out* of
-the rows, and one that rows lack may be left out by them.
+The target accepts the rows that the counted schemas accept. So a shard's row must fit the schema
+with which the shard counts (``as_rows_fit``). A column whose values do not fit that schema is
+*left out* of the rows. A column that a row does not have is not written.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _KEY = ("index", "primary")
 
 
 def effective_when(schema: ShardSchema, actual: ShardSchema, counts: ShardSchema) -> ShardSchema:
-    """With which schema a shard counts after a change.
+    """The schema with which a shard counts after a change.
 
     Args:
         schema: The shard's schema after the change.
@@ -50,16 +50,17 @@ def effective_when(schema: ShardSchema, actual: ShardSchema, counts: ShardSchema
 def _with_its_key(
     schema: ShardSchema, actual: ShardSchema, counts: ShardSchema, parts: dict[Hashable, Part]
 ) -> ShardSchema:
-    """With which schema a shard counts whose rows are told apart by a key, or by all their values.
+    """The schema with which a shard counts, changed where its key needs skipped columns.
 
-    A new key may name a column that was skipped, or be none at all: then what was skipped of that,
-    or of all columns, counts again.
+    Rows are told apart by the primary key, or without one by the values of all columns. If a new
+    key names a column that was skipped, that column counts again. If the key was dropped, all that
+    was skipped counts again.
 
     Args:
         schema: The shard's schema after a change.
         actual: Its schema before.
-        counts: With which it counts without regard to its key.
-        parts: What that was made of.
+        counts: The schema that would count without regard to the key.
+        parts: The parts of ``counts``.
     """
     key, without = _key(schema), left_out(schema, counts)
     ids = {column_id for column_id, _ in key.parts}
@@ -74,7 +75,7 @@ def _with_its_key(
 
 
 def left_out(actual: ShardSchema, counts: ShardSchema) -> frozenset[str]:
-    """The columns whose values in a shard's rows the target does not get, by identity.
+    """The identities of the columns whose values the target does not get from a shard's rows.
 
     Args:
         actual: The shard's schema.
@@ -89,9 +90,9 @@ def left_out(actual: ShardSchema, counts: ShardSchema) -> frozenset[str]:
 
 
 def values_fit(own: Column, counts: Column) -> bool:
-    """Whether every value of a shard's column is one of the column as which it counts.
+    """Whether every value of a shard's column fits the column as which it counts.
 
-    That is so or not, whatever the route says of types.
+    The route's policy for types does not matter here.
     """
     joined = joined_type((own.type, counts.type), WIDE)
     return (
@@ -105,13 +106,13 @@ def values_fit(own: Column, counts: Column) -> bool:
 def as_rows_fit(
     counts: ShardSchema, actual: ShardSchema, elsewhere: Container[str], types: TypeRules
 ) -> ShardSchema | str:
-    """A schema with which a shard is to count, changed so that its rows are rows of it.
+    """The schema with which a shard is to count, changed so that the shard's rows fit it.
 
-    * A column takes what the shard's column holds, if one type holds both.
-    * Else its values do not count, and nor do those of a column that the rows lack. Where other
-      shards have it the target keeps it anyway, and the shard counts without it: so it does not
-      stand in the way of the others when they follow. Where no other has it it stays, and rows may
-      be without it.
+    * A column is widened to accept the shard's values, if one type holds both.
+    * A column that cannot be widened so, or that the shard's rows lack, is given up. If other
+      shards have it, the shard counts without it: then it does not stand in the way of the others
+      when they follow, and the target keeps the column anyway. If no other shard has it, it stays
+      in the schema, and rows may be without it.
     * Unique keys, checks and foreign keys that the shard does not keep do not count.
 
     Args:
@@ -121,7 +122,7 @@ def as_rows_fit(
         types: Which types of one column go together.
 
     Returns:
-        Why no row of the shard could be applied, where that is so.
+        The schema, or the reason why no row of the shard could be applied.
     """
     own = dict(zip(actual.ids, actual.schema.columns, strict=True))
     given_up: set[str] = set()
@@ -150,7 +151,7 @@ def as_rows_fit(
 
 
 def _wide_enough(counts: Column, own: Column, types: TypeRules) -> Column | None:
-    """The column that takes its own values and those of the shard's; None when there is none."""
+    """``counts``, widened to accept the values of ``own`` too; None when no type holds both."""
     if values_fit(own, counts):
         return counts
     kind = joined_type((own.type, counts.type), types)
@@ -164,7 +165,7 @@ def _wide_enough(counts: Column, own: Column, types: TypeRules) -> Column | None
 
 
 def _constraints(shard: ShardSchema) -> dict[Hashable, Index | Check | ForeignKey]:
-    """What refuses rows, but for the primary key."""
+    """The parts that can refuse a row, except the primary key."""
     return {
         key: part
         for key, part in _parts(shard).items()
@@ -174,7 +175,7 @@ def _constraints(shard: ShardSchema) -> dict[Hashable, Index | Check | ForeignKe
 
 
 def with_columns(shard: ShardSchema, columns: Mapping[str, Column]) -> ShardSchema:
-    """A schema with only these of its columns, by identity, and what does not name the others."""
+    """A schema with only these columns, by identity, and without parts that name other columns."""
     parts: dict[Hashable, Part] = {("column", i): columns[i] for i in shard.ids if i in columns}
     parts |= {key: part for key, part in _parts(shard).items() if not isinstance(part, Column)}
     return _schema(shard.schema, _possible(parts))
@@ -197,7 +198,7 @@ def _key(shard: ShardSchema) -> PrimaryKey:
 
 
 def _possible(parts: dict[Hashable, Part]) -> dict[Hashable, Part]:
-    """Without what names a column that does not count: an index that was added over it, say."""
+    """The parts, without those that name a column that does not count, such as an index over it."""
     while True:
         names = {part.name.lower() for part in parts.values() if isinstance(part, Column)}
         kept = {key: part for key, part in parts.items() if columns_named(part) <= names}

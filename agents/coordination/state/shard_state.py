@@ -21,7 +21,7 @@ class Made:
 
     Attributes:
         actions: What the shard did, as canonical texts; people are told these.
-        effect: What came of it; None when that is not known.
+        effect: What it changed in the schema; None when that is not known.
     """
 
     actions: tuple[str, ...]
@@ -80,8 +80,8 @@ class ShardState:
         effective: The schema that counts in the join: before the conflicting change while the
             shard is held. None when it has none yet (it arrived in conflict or unreadable).
         position: Gate of its last change; ``version``: of that change's decision.
-        actual: The schema that it has where it is not held, or had before it was held; None when
-            that is the effective one. They differ after a change that was skipped.
+        actual: The shard's own schema; while the shard is held, its own schema before the hold.
+            None when it equals ``effective``; they differ after a change that was skipped.
         paused: Whether its rows wait because an operator, or its route, said so.
     """
 
@@ -107,12 +107,12 @@ class ShardState:
 
     @property
     def final(self) -> ShardSchema | None:
-        """With what it counts after all its changes; the effective one while that is unknown."""
+        """The schema with which it counts after all its changes; while unknown, the effective."""
         post = self.hold.post if self.hold else None
         return self.effective if post is None else self.effective_when(post)
 
     def effective_when(self, schema: ShardSchema) -> ShardSchema:
-        """With what it counts when it has this schema."""
+        """The schema with which it counts when it has this one."""
         if self.actual is None or self.effective is None:
             return schema
         return effective_when(schema, self.actual, self.effective)
@@ -125,7 +125,7 @@ class ShardState:
 
     @property
     def left_out(self) -> frozenset[str]:
-        """Columns whose values in its rows do not count, as those before its hold were decided."""
+        """Columns that are left out of its rows; for a held shard, of the rows before its gate."""
         if self.actual is None or self.effective is None:
             return frozenset()
         return left_out(self.actual, self.effective)
@@ -135,7 +135,7 @@ class ShardState:
         """The schemas that it refers to."""
         found = [self.effective, self.actual]
         if self.hold:
-            # The last pending change has the hold's.
+            # The schema of the last pending change is the hold's.
             found += [pending.post for pending in self.hold.queue[:-1]]
             found.append(self.hold.post)
         return tuple(schema for schema in found if schema is not None)
@@ -147,7 +147,7 @@ class ShardState:
 
     @property
     def rest(self) -> Hold | None:
-        """Its hold when the first change that it waits with is done with; None when it was all."""
+        """Its hold when its first waiting change is done; None when nothing else waits."""
         hold = self.hold
         if hold is None or len(hold.queue) < 2:
             return None

@@ -48,26 +48,25 @@ class TargetState:
             ``row_effects.next_fills``.
         seen: Per source the (offset, ordinal) of the latest schema change decided.
         held: The held shards, as the keys of a mapping.
-        effective, final: Of the shards' effective and final schemas; the same value when no shard
-            is held with a schema of its own.
-        heads: How many held shards have which first change that waits for the DDL lock.
-        finals: How many shards have which final schema.
-        standing: How many shards that do not wait for the lock count with which schema.
-        skipping: How many shards count with another schema than they have.
+        effective, final: The join indexes of the shards' effective and final schemas; one object
+            when no shard is held with a schema of its own.
+        heads: First change that waits for the DDL lock → how many held shards wait with it.
+        finals: Final schema → how many shards have it.
+        standing: Effective schema → how many shards that do not wait for the lock count with it.
+        skipping: How many shards count with a schema that is not their own.
         pool: The schemas that the shards refer to.
-        policies: Those that count: of the route of the latest schema change, apart from those that
-            an operator set. The origin columns are those of the target's first schema change.
+        policies: The policies that count: those of the latest schema change's route, replaced where
+            an operator set one. The origin columns are those of the target's first schema change.
         mode_is_set: Whether an operator set the mode.
         set_policies: What an operator set instead of the routes' policies: name → value, see
             ``policies.SETTABLE``.
         propagates: Whether the target's schema follows the join.
-        awaited: Shards whose tables are to be read as a whole, which was not told yet, sorted.
+        awaited: Shards whose tables are to be read as a whole and are not reported as read, sorted.
         departed_rows: Whether rows of shards that left stay in the target.
-        told: What the target does without, as its decisions told, see ``TargetSchema.sentences``.
-        defaults: What utf8mb4 is collated by where nothing is written, on the sources' servers; it
-            is not stored.
-        joined: The join whose schema the target has, to see that nothing changed; None when it is
-            not known, as after a restart.
+        told: What the target does without, as its decisions told it; ``TargetSchema.sentences``.
+        defaults: The default collations of utf8mb4 on the sources' servers; not stored.
+        joined: The join from which the target's schema was made, to see that nothing changed; None
+            when it is not known, as after a restart.
     """
 
     target: TargetTable
@@ -104,7 +103,7 @@ class TargetState:
         return TypeRules(self.policies.types, self.defaults)
 
     def policies_of_route(self, route: RoutePolicies) -> RoutePolicies:
-        """A route's policies, apart from those that an operator set for the target."""
+        """A route's policies, replaced where an operator set one for the target."""
         chosen: dict[str, Any] = {n: SETTABLE[n](value) for n, value in self.set_policies.items()}
         if self.mode_is_set:
             chosen["mode"] = self.policies.mode
@@ -144,7 +143,7 @@ class TargetState:
         return self._with(shard, None)
 
     def opened(self) -> list[ShardState]:
-        """The held shards with a schema of their own, which the end of the conflict releases."""
+        """The held shards whose schema is known: the end of the conflict releases them."""
         held = (self.shards[shard] for shard in sorted(self.held))
         return [shard for shard in held if shard.hold and shard.hold.post]
 
