@@ -49,8 +49,8 @@ def deploy_connectors(
         config = leaving_out(connector_config(pipeline, source), left_out)
         check_worker(rest, config)
         if names[-1] not in known:
-            # Its snapshot must find the signal table: made while one is taken, it could stand
-            # before the snapshot's position and yet not be among the tables that it reads.
+            # The connector's first snapshot must find the signal table. A table that is made while
+            # the snapshot begins can be before its position, and yet not be read by it.
             prepare_signal_table(pipeline, source)
         before = rest.status(names[-1])
         if rest.create_or_update(names[-1], config):
@@ -62,7 +62,7 @@ def deploy_connectors(
         check_connector(rest, name)
     for name, source in zip(names, pipeline.sources, strict=True):
         if name in known:
-            # One that was made without a signal table takes no snapshot again, and ignored the
-            # table's database until now: it must see the CREATE TABLE in the binlog.
+            # A connector that was made without a signal table takes no second snapshot, and ignored
+            # the table's database until now. So it must see the CREATE TABLE in the binlog.
             prepare_signal_table(pipeline, source)
     return tuple(names)

@@ -1,10 +1,10 @@
-"""Performs each source record's effects exactly once, on top of Faust's at-least-once delivery.
+"""Each source record takes effect exactly once, on top of Faust's at-least-once delivery.
 
 Theory of operation, for one record of a source partition (``Carrier.handle``):
 
 1. If the table has a record at hand, that one was interrupted: its stored effects are performed,
    byte for byte, before anything else is looked at (steps 4 and 5). So whichever record comes
-   first after a restart, it is folded onto complete rows, and no later rows are overwritten.
+   first after a restart, it is folded onto complete rows, and no later record's rows are lost.
 2. The source partition's journal row tells which of its records was folded last. That one and older
    ones are skipped; a record after a gap is folded only if the gap holds no record (``GapCheck``),
    else the worker stops before the acknowledgement, and the restart reads from the committed

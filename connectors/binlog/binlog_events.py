@@ -50,7 +50,7 @@ class Statement:
         in_transaction: Whether rows of the same transaction can follow, as behind MySQL's
             ``CREATE TABLE … START TRANSACTION``.
         server_id: Of the server that executed it.
-        begin: Where its transaction begins for Debezium; -1 where it is none: on MySQL, mostly.
+        begin: Where its transaction begins for Debezium; -1 outside of one, as mostly on MySQL.
     """
 
     file: str
@@ -81,7 +81,7 @@ class RowsEvent:
     Attributes:
         file, pos, end: The event.
         transaction_pos: Where the event with BEGIN stands.
-        index: How many events of the transaction a connector gets before it, that one included.
+        index: How many events of the transaction, BEGIN included, a connector gets before it.
         gtid: Of its transaction; "" without.
         table: ``database.table`` as the server writes it, without quotes; "" when not told.
     """
@@ -104,7 +104,7 @@ def written_name(table: TableName) -> str:
 
 
 def table_name(text: str) -> TableName:
-    """The table that ``database.table`` means. A database with a point in its name is not told."""
+    """The table of ``database.table``; wrong where the database's name has a point."""
     database, _, table = text.partition(".")
     return TableName(database, table)
 
@@ -124,7 +124,7 @@ def logged(events: Iterable[BinlogEvent], gtid: str = "") -> Iterator[Logged]:
         if (told := _gtid(event)) is not None:
             gtid, opens = told
             begin, index = (event.pos, 1) if opens else (-1, 0)
-            # For Debezium MariaDB's GTID begins a transaction, also that of one statement.
+            # For Debezium, MariaDB's GTID event begins a transaction, even of one statement.
             only = event.pos if _GTID_MARIADB.match(event.info) else -1
             continue
         if event.kind == "Query":
@@ -166,7 +166,7 @@ def logged(events: Iterable[BinlogEvent], gtid: str = "") -> Iterator[Logged]:
 def transaction_begun(event: BinlogEvent) -> str | None:
     """The GTID of the transaction that an event begins; "" without one, None where it begins none.
 
-    Only of MySQL since 5.7: it says so before each transaction that has no GTID, too.
+    Only for MySQL since 5.7, which writes such an event before transactions without a GTID, too.
     """
     told = _gtid(event)
     return None if told is None else told[0]

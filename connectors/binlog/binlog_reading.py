@@ -1,4 +1,4 @@
-"""Whether a silent connector is busy: it reads on towards a place of its source's binlog. Pure."""
+"""Whether a silent connector is busy reading towards a position of its source's binlog. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TIME = "ts_sec"
 
 
 class BinlogReading:
-    """How a connector reads up to where the binlog ended when something of it became due.
+    """Watches a connector read up to where the binlog ended when an answer of it became due.
 
     Args:
         end: Where the binlog ended then.
@@ -29,8 +29,8 @@ class BinlogReading:
     def goes_on(self, offset: SourceOffset) -> bool:
         """Look again: whether the connector still reads towards the end, or reads a table.
 
-        A connector that has passed the end would have answered. One whose offset is the same at
-        several looks stands.
+        A connector that has passed the end would have answered. One whose offset
+        stays the same for several looks is stuck.
 
         Args:
             offset: The connector's, now.

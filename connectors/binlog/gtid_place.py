@@ -1,7 +1,8 @@
-"""Which transactions a connector has read that goes by its place in the binlog. Pure.
+"""Which transactions a connector has read that reads the binlog by file and position. Pure.
 
 Debezium reads by GTID where MySQL's ``gtid_mode`` is ON when its task starts, else by file and
-position; then its offset keeps the GTIDs of before. What it has read since, only the binlog tells.
+position. In that case its offset keeps the GTIDs of before, and only the binlog tells what it has
+read since.
 
 Source: MySQL Reference Manual, "Replication Mode Concepts"; Debezium 3.6,
 ``BinlogStreamingChangeEventSource``; measured, tests/integration/connect/test_gtid_mode.py.
@@ -18,9 +19,9 @@ from .source_offset import SourceOffset
 
 _BETWEEN_TRANSACTIONS = ("Rotate", "Stop")
 REFUSED_WITHOUT_GTID = "Cannot replicate anonymous transaction"
-"""A server's, to a client that goes by GTID, and to every client while ``gtid_mode`` is ON."""
+"""A server's error to a client that reads by GTID; while ``gtid_mode`` is ON, to every client."""
 REFUSED_WITH_GTID = "Cannot replicate GTID-transaction"
-"""A server's, while ``gtid_mode`` is OFF."""
+"""A server's error while ``gtid_mode`` is OFF."""
 NO_GTIDS = MySqlGtids({})
 
 
@@ -29,8 +30,8 @@ class Place:
     """What the binlog tells of a place in it.
 
     Attributes:
-        read: The transactions with a GTID that are over there.
-        is_within_anonymous: Whether it is within a transaction that has none.
+        read: The transactions with a GTID that have ended before it.
+        is_within_anonymous: Whether it is within a transaction without a GTID.
     """
 
     read: MySqlGtids
@@ -71,21 +72,21 @@ def first_anonymous(events: Iterable[BinlogEvent]) -> BinlogEvent | None:
 
 
 def offset_by_gtid(offset: SourceOffset, place: Place) -> SourceOffset:
-    """The offset with which a connector goes on by GTID where it stands."""
+    """The offset with which a connector goes on by GTID from where it stands."""
     return offset.with_gtids(_all_read(offset, place))
 
 
 def offset_by_place(offset: SourceOffset, place: Place, executed: MySqlGtids) -> SourceOffset:
-    """The offset with which a connector goes on by its place where it stands.
+    """The offset with which a connector goes on by file and position from where it stands.
 
-    Debezium starts at no offset whose GTIDs lack some that the server has purged, even where it
-    does not go by them. So what was read by place meanwhile is among them.
+    Debezium refuses an offset whose GTIDs lack transactions that the server has purged, even when
+    it does not read by them. So the GTIDs include what was read by position meanwhile.
 
     Args:
         offset: The connector's.
         place: What the binlog tells of it.
         executed: The server's ``gtid_executed``. While that is empty there is nothing to mark, and
-            Debezium would start at no offset with a GTID.
+            Debezium would refuse an offset with a GTID.
     """
     if not executed.intervals:
         return offset
@@ -94,10 +95,10 @@ def offset_by_place(offset: SourceOffset, place: Place, executed: MySqlGtids) ->
 
 
 def is_behind_its_place(offset: SourceOffset, place: Place) -> bool:
-    """Whether a connector that moved without a new GTID in its offset goes by its place.
+    """Whether a connector that moved without a new GTID in its offset reads by position.
 
-    By GTID it does so only within a transaction, and right behind a DDL: its place is then behind
-    one transaction at most that its GTIDs lack.
+    A connector that reads by GTID moves like that only within a transaction, and right behind a
+    DDL. Then its position is behind at most one transaction that its GTIDs lack.
     """
     return _all_read(offset, place).count > _own(offset).count + 1
 

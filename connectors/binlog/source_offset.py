@@ -26,14 +26,14 @@ class SourceOffset:
         values: As Debezium wrote them. ``file`` and ``pos`` name the transaction that is read
             next, ``event`` and ``row`` how many of its events, and of the next event's rows, are
             delivered; ``gtids`` the transactions before it. Keys of incremental snapshots too.
-        by_gtid: Whether the server gives GTIDs now: then Debezium goes by those of the offset,
-            else by its place, and GTIDs from before they were switched off mean nothing.
+        by_gtid: Whether the server gives GTIDs now. If it does, Debezium reads by the offset's
+            GTIDs. If not, it reads by file and position, and the GTIDs from before mean nothing.
 
-    A connector that goes by its place passes the text of its GTIDs on as it is, into its offsets
-    and its schema history. So the repair marks them as those of before, by an interval that ends
-    before it begins (``gtid_switch``). Debezium takes that for empty. A server refuses it in a
-    request by GTID (1773): whoever restarts such a connector when GTIDs are on again makes it fail,
-    and nothing is read twice or passed over.
+    A connector that reads by position copies the text of its GTIDs unchanged into its offsets and
+    its schema history. So the repair marks these GTIDs as old, with an interval that ends before it
+    begins (``gtid_switch``). Debezium takes that interval for empty. A server refuses it in a
+    request by GTID (error 1773). So a restart of such a connector when GTIDs are on again fails,
+    and nothing is read twice or skipped.
     """
 
     values: Mapping[str, Any]
@@ -73,12 +73,12 @@ class SourceOffset:
 
     @property
     def is_by_place(self) -> bool:
-        """Whether its GTIDs are marked as those of before a connector went by its place."""
+        """Whether its GTIDs are marked as those from before the connector read by position."""
         return _BY_PLACE in str(self.values.get("gtids") or "")
 
     @property
     def read_gtids(self) -> Gtids | None:
-        """The transactions that the server leaves out; None where it goes by the place."""
+        """The transactions that the server leaves out; None where Debezium reads by position."""
         return self.gtids if self.by_gtid and not self.is_by_place else None
 
     @property
@@ -106,8 +106,8 @@ class SourceOffset:
 
         Args:
             gtids: All of them.
-            marked_for: They are marked, see ``is_by_place``; where there are none, by a mark for
-                this server's UUID. "" for GTIDs by which it goes.
+            marked_for: A server's UUID, to mark the GTIDs, see ``is_by_place``; without GTIDs the
+                mark has this UUID. "" for GTIDs by which the connector reads.
         """
         text = str(gtids)
         if marked_for:

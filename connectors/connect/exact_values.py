@@ -1,8 +1,9 @@
 """Checks that a Connect cluster has the converter of exact values (``connectors/java``).
 
-Kafka Connect lists its plugins, but knows nothing of Debezium's converters: the jar has a predicate
-too, which says that it is there. Without it a connector that is told to use it would fail. A
-worker that has the jar without Debezium's beside it does not list the predicate either.
+Kafka Connect lists its plugins, but does not know Debezium's converters. So the jar has a predicate
+too, which Connect lists where the jar is. A connector that is told to use the converter fails on a
+worker without the jar. A worker that has the jar, but not Debezium's jars beside it, does not list
+the predicate either.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ nobody would notice. What is checked:
    when the connector cannot do it.
 2. The connector: its configuration in force requires it, with transactions per poll or finer.
 
-With ``required`` a worker also refuses to start the connector's tasks when it is off, so that
-the check cannot be outlived by a later change of the worker.
+With ``required``, a worker also refuses to start the connector's tasks while its own support is
+off. So a later change of the worker cannot make the result of the check wrong.
 
 Source: KIP-618; measured, tests/integration/connect.
 """

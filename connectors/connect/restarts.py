@@ -28,7 +28,7 @@ class Restarts:
         self.fruitless = 0
 
     def runs(self, now_s: float) -> None:
-        """It runs: calm again once it has done so for a whole pause after the restart."""
+        """It runs: the pause is reset once it has run for a whole pause after the restart."""
         if self._pause.is_over(now_s):
             self._pause.reset()
 
@@ -41,7 +41,7 @@ class Restarts:
 
         Args:
             reason: Why it failed.
-            offset: The connector's, where it failed: what moves gets better.
+            offset: The connector's, where it failed. If it has moved, restarts count anew.
         """
         failure = (reason, offset)
         if failure != self._failure:
@@ -49,7 +49,7 @@ class Restarts:
         return self.fruitless < _FRUITLESS
 
     def gives_up(self) -> bool:
-        """Whether that is to be said: once."""
+        """Whether to say that restarts are given up: True once for each failure."""
         said, self._given_up = self._given_up, True
         return not said
 
@@ -59,5 +59,5 @@ class Restarts:
         self._pause.begin(now_s)
 
     def not_restarted(self) -> None:
-        """It was looked at and not restarted: that counts for the pause alone."""
+        """It was not restarted after all: the attempt counts for the pause, not as fruitless."""
         self.fruitless -= 1

@@ -159,7 +159,7 @@ def _read(offset: int, document: Mapping[str, Any]) -> SchemaChangeEvent:
         ddl=whole_statement(_text(document, "ddl")),
         position=source_position(source, epoch_of(document)),
         # After a restart behind an incremental snapshot Debezium marks what it reads from the
-        # binlog as a snapshot's (measured, 3.6.1); what a snapshot reads comes from no server.
+        # binlog as a snapshot's (measured, 3.6.1). A real snapshot's record has no server_id.
         snapshot=source.get("snapshot") not in _NOT_A_SNAPSHOT and not source.get("server_id"),
         table=_text(source, "table", optional=True),
         tables=tuple(_table_change(_record(c, "table change")) for c in changes),
@@ -172,10 +172,10 @@ def _read(offset: int, document: Mapping[str, Any]) -> SchemaChangeEvent:
 def whole_statement(ddl: str) -> str:
     """A statement's text with the word that Debezium cut off its beginning.
 
-    Of CREATE UNIQUE INDEX on a table without a primary key, Debezium's MySQL connector gives the
-    part of its grammar's rule ``createIndex``, which begins behind CREATE. No statement of any
-    server begins with UNIQUE, so that the cut is certain. Of all other statements on tables it
-    gives the whole; MariaDB's connector does so here too.
+    For CREATE UNIQUE INDEX on a table without a primary key, Debezium's MySQL connector gives only
+    the text of its grammar's rule ``createIndex``, which begins behind CREATE. No statement of any
+    server begins with UNIQUE, so a text that does is certainly cut. It gives all other statements
+    on tables whole; MariaDB's connector gives this one whole, too.
 
     Source: Debezium 3.6.1, ``CreateUniqueIndexParserListener`` and the grammars; measured.
     """

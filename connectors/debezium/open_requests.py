@@ -99,7 +99,7 @@ class SourceRequests:
     def due(self, now_s: float) -> Remedy | None:
         """The remedy that is due now, if any.
 
-        An idle connector has lost the request; one amid a snapshot stands. When the one remedy
+        An idle connector has lost the request; one within a snapshot is stuck. If the one remedy
         brought nothing, the other is tried. A snapshot that an operator paused is left alone.
         """
         if not self.open or self.last == "PAUSED" or now_s - self.heard_s < self.pause_s:

@@ -94,13 +94,13 @@ def signal_config(pipeline: Pipeline, source: Source) -> dict[str, str]:
         "signal.data.collection": f"{signal_database(pipeline, source)}.{SIGNAL_TABLE}",
         "signal.kafka.topic": topics.signals(pipeline).name,
         "signal.kafka.bootstrap.servers": pipeline.kafka.bootstrap_servers,
-        # One group for each connector: in a common one, one's place would be taken for another's.
+        # One group for each connector: in a common group they would use each other's offsets.
         "signal.kafka.groupId": f"{pipeline.name}.{source.name}.signals",
         "signal.poll.interval.ms": "500",
         "notification.enabled.channels": "sink",
         "notification.sink.topic.name": topics.notifications(pipeline).name,
-        # Reads the table's columns from the server first, and waits until the binlog has come to
-        # them; and again after each DDL. Without it a chunk's columns can be ahead of the stream.
+        # Debezium then reads the table's columns from the server first, and after each DDL, and
+        # waits until the binlog has reached them. Else a chunk's columns could be ahead of it.
         "incremental.snapshot.allow.schema.changes": "true",
         "incremental.snapshot.chunk.size": "2048",
         # The second mark deletes the first, so that the table stays empty.

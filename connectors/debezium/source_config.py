@@ -49,8 +49,8 @@ _SNAPSHOT_MODES = frozenset(
     )
 )
 _KEYS: Mapping[str, str] = {
-    # In every format: a key's bytes choose its partition, so that they must not change with its
-    # schema. An embedded schema does, and so does a schema's id in Avro.
+    # The same in every format: a key's bytes choose its partition, so they must not change with its
+    # schema. An embedded schema would change them, and so would a schema's id in Avro.
     "key.converter": "org.apache.kafka.connect.json.JsonConverter",
     "key.converter.schemas.enable": "false",
     "key.converter.decimal.format": "NUMERIC",
@@ -65,14 +65,14 @@ _JSON: Mapping[str, str] = {
 }
 _APICURIO: Mapping[str, str] = {
     "value.converter": "io.apicurio.registry.utils.converter.AvroConverter",
-    # What is there already is taken, by default: 2 and 3 have different words for it, and 3 fails
-    # at that of 2.
+    # By default a schema that is there already is taken. That is not set here: versions 2 and 3
+    # have different words for it, and 3 fails at that of 2.
     "value.converter.apicurio.registry.auto-register": "true",
-    # What a schema is never changes: a registry that is away for a moment must not stop the task
-    # that asks for it once more (by default every 30 s; measured: the heartbeat stopped it).
+    # A schema never changes, so it need not be asked for again, by default every 30 s: a registry
+    # that is away for a moment would stop the task (measured: the heartbeat stopped it).
     "value.converter.apicurio.registry.check-period-ms": "86400000",
     "value.converter.apicurio.registry.fault-tolerant-refresh": "true",
-    # Confluent's framing, with the id that its interface knows: 2's default has 8 bytes.
+    # Confluent's framing, with the id of Confluent's interface: version 2's default has 8 bytes.
     "value.converter.apicurio.registry.headers.enabled": "false",
     "value.converter.apicurio.registry.as-confluent": "true",
     "value.converter.apicurio.registry.use-id": "contentId",
@@ -108,7 +108,7 @@ _EXACT_VALUES: Mapping[str, str] = {
 NO_ROW_TWICE = "shardmerge.connect.NoRowTwice"
 """Of ``connectors/java``, the first of the transformations: it must see each row."""
 EXACT_VALUES_PLUGIN = "shardmerge.connect.ExactValuesPresent"
-"""What Connect lists among its plugins where that converter is."""
+"""The plugin that Connect lists where that converter is."""
 _NOTHING_IS_SKIPPED: Mapping[str, str] = {
     # The default drops TRUNCATE.
     "skipped.operations": "none",
@@ -122,7 +122,7 @@ _NOTHING_IS_SKIPPED: Mapping[str, str] = {
     "inconsistent.schema.handling.mode": "fail",
     "schema.history.internal.skip.unparseable.ddl": "false",
     "errors.tolerance": "none",
-    # DDL of other databases is nothing to us; of other tables it is: they may be renamed to ours.
+    # DDL of other databases does not matter. DDL of other tables does: they may be renamed to ours.
     "schema.history.internal.store.only.captured.databases.ddl": "true",
     "schema.history.internal.store.only.captured.tables.ddl": "false",
     # Moves the stored position while only other tables change, so that it never stands in a
@@ -136,9 +136,9 @@ _EXACTLY_ONCE: Mapping[str, str] = {
     # unable to finish writing records before its producer transaction expired" (measured: a worker
     # that stood for 25 s, with 10 s here). The watchdog restarts it; a first snapshot begins again.
     # Connect's producer itself waits for a broker without end. So this is longer than a broker or a
-    # worker was ever seen to stand (24 s under load), and waiting costs little: whoever takes the
-    # task over ends the transaction that a dead worker left at once, by the same transactional id,
-    # and no worker waits for it (``topics.connector_offsets``). Only where nobody does, rows of
+    # worker was ever seen to stand (24 s under load). It costs little: the worker that takes the
+    # task over has the same transactional id, so it ends a dead worker's transaction at once, and
+    # no worker waits for it (``topics.connector_offsets``). Only if no worker takes over, rows of
     # other sources behind it in a shared topic wait this long.
     "producer.override.transaction.timeout.ms": "120000",
 }
@@ -205,8 +205,8 @@ def connector_config(pipeline: Pipeline, source: Source) -> dict[str, str]:
         "database.password": source.password,
         "database.server.id": str(source.server_id),
         "database.include.list": ",".join(
-            # Debezium matches each with the whole name; the signal table's database has no name
-            # that is an expression.
+            # Debezium matches each expression with the whole name. The name of the signal table's
+            # database has no character that is special in an expression.
             (_expression(source, "databases", source.databases), signal_database(pipeline, source))
         ),
         "offsets.storage.topic": connector_offsets(pipeline, source.name).name,
@@ -287,9 +287,9 @@ def _shared_topics(pipeline: Pipeline, source: Source) -> dict[str, dict[str, st
             "type": "io.debezium.transforms.ByLogicalTableRouter",
             "topic.regex": f"(?!{re.escape(signals)}$){pattern}",
             "topic.replacement": rule.row_topic,
-            # Two shards' rows of one key are two keys: nobody's compaction makes one of them.
+            # Rows of two shards with one key get different keys, so no compaction merges them.
             "key.enforce.uniqueness": "true",
-            # By default it makes the schemas of all but 16 tables anew for every record.
+            # By default it keeps the schemas of 16 tables, and makes others anew for every record.
             "logical.table.cache.size": "4096",
         }
     return found
@@ -322,8 +322,8 @@ def _format_config(kafka: Kafka) -> Mapping[str, str]:
         root = kafka.schema_registry.partition(CCOMPAT)[0]
         address = {"value.converter.apicurio.registry.url": f"{root}/apis/registry/v2"}
         if user:
-            # 2.6 calls them apicurio.auth., 3 apicurio.registry.auth.; what one does not know it
-            # passes over. Debezium's image of 3.6 brings 3.2, Maven's repository has 2.6.
+            # 2.6 calls them apicurio.auth., 3 apicurio.registry.auth.; each ignores the other's
+            # names. Debezium's image of 3.6 brings 3.2, Maven's repository has 2.6.
             for names in ("apicurio.auth", "apicurio.registry.auth"):
                 address |= {
                     f"value.converter.{names}.username": user,

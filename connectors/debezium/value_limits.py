@@ -1,7 +1,7 @@
-"""What does not arrive as it is, because Debezium does not read it so: one table. Pure.
+"""The values that arrive changed, because Debezium does not read them exactly: one table. Pure.
 
-The page docs/reference/values.md, what ``shardmerge check`` says of a source's columns, and the
-warnings of the decisions that make such columns are made from it. Each entry was measured
+The page docs/reference/values.md is made from it, and so are what ``shardmerge check`` says of a
+source's columns, and the warnings of decisions that make such columns. Each entry was measured
 (Debezium 3.6.1 with the converter of ``connectors/java``, MySQL 8.0.15):
 tests/integration/spark/test_every_value.py plays every type's boundary values through every way
 and compares what differs with this table.
@@ -16,7 +16,7 @@ from enum import StrEnum
 from shardmerge.schemas.model.types import ColumnType
 
 UNREADABLE_CHARSETS = frozenset({"armscii8", "dec8", "hp8", "keybcs2"})
-"""Debezium reads them as cp1252 or cp852, with characters among them that they have as well."""
+"""Debezium reads them as cp1252 or cp852. Some characters that it gets are in them too."""
 WITHOUT_LOSS = frozenset(
     {
         *("", "binary", "utf8mb4", "utf8mb3", "ucs2", "utf16", "utf16le", "utf32"),

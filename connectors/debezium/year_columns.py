@@ -1,10 +1,11 @@
 """Tables whose rows stop Debezium by itself on MySQL 8.0 from before 8.0.29. Pure.
 
-Before the rows of a table its binlog tells one bit for each numeric column, whether it is
-unsigned. Debezium's reader counts YEAR as numeric, as newer servers do. Where that makes it expect
-more bytes than an old server wrote, it stops at the table, captured or not, and no setting of
-Debezium or the server lets it pass. Where a Connect worker has the jar of ``connectors/java``, the
-reader leaves those bits out, and all tables are read (``NoTableMetadata.java``).
+Before the rows of a table, such a server's binlog has one bit for each numeric column, which tells
+whether the column is unsigned. Debezium's reader counts YEAR as numeric, as newer servers do. Where
+that makes it expect more bytes than an old server wrote, it stops at the table, captured or not,
+and no setting of Debezium or the server lets it pass. Where a Connect worker has the jar of
+``connectors/java``, the reader leaves those bits out, and all tables are read
+(``NoTableMetadata.java``).
 
 Source: measured on 8.0.15, which does not count YEAR, with Debezium 3.6.1;
 issue 108 of mysql-binlog-connector-java reports 8.0.29 as a server that counts it. Between these

@@ -1,7 +1,7 @@
 """Records in Avro with Confluent's framing: a zero byte, the schema's id, the value. Pure.
 
-What Connect's converters write, whichever registry is behind them. Logical types are left aside
-but for one: whole numbers that Connect writes as decimals (BIGINT UNSIGNED) become numbers.
+Connect's converters write this form, whichever registry is behind them. Logical types are ignored
+except one: whole numbers that Connect writes as decimals (BIGINT UNSIGNED) become numbers.
 
 Source: Confluent's documentation, "Wire format"; Avro 1.12 specification; measured,
 tests/integration/connect.
@@ -26,8 +26,8 @@ from shardmerge.schemas.model.errors import ContractError, StackError
 HEAD_BYTES = 5
 """The zero byte and the id."""
 OWN_JSON = b'{"source": {"version": "shardmerge"'
-"""How a statement begins that Debezium cannot read, and a repair has written: in JSON, whatever the
-connectors write (``repair.source_topics``)."""
+"""How a record begins that a repair has written, for a statement that Debezium cannot read. It is
+JSON, whatever the connectors write (``repair.source_topics``)."""
 SchemaText = Callable[[int], str]
 """A schema's id → its JSON text. Raises ``RegistryUnreachable`` or ``UnknownSchema``."""
 INTEGER = "shardmerge-integer"

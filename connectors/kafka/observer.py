@@ -1,4 +1,4 @@
-"""What the line has said so far: follows its topics, keeps decisions, changes and progress.
+"""Follows a pipeline's topics, and keeps its decisions, schema changes and progress.
 
 Used by the demo, ``status`` and the tests: everything that the system decides is a record, so
 whoever wants to know reads the topics.
@@ -194,10 +194,10 @@ class Observer:
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """What it follows, of one partition each.
+        """The topics that it follows; each has one partition.
 
-        In this order their ends are read for a consistent picture: what tells of a decision comes
-        before the decisions.
+        Their ends are read in this order for a consistent picture: records that refer to a decision
+        are read before the decisions.
         """
         return (
             self._progress, self._joined, self._notifications, self._ddl, *self._sources,
@@ -206,7 +206,7 @@ class Observer:
     def read_to(self, ends: Mapping[str, int], seconds: float) -> Facts:
         """What the topics hold below these ends, and nothing of what came later.
 
-        Must be called before the observer is entered, which it then is until it has read them.
+        Call it on an observer that is not entered: it enters the observer itself until all is read.
 
         Args:
             ends: Topic → end offset of what is readable (exclusive).

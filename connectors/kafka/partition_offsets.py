@@ -45,7 +45,7 @@ def partition_offsets(
             for p, f in answers.items()
         }
     except KafkaException:
-        # Whatever this meets too, the first refusal is what the caller is to hear.
+        # The caller gets the first refusal, even if this fails too.
         with suppress(KafkaException):
             admin.list_topics(timeout=timeout_s)
         raise
@@ -55,6 +55,6 @@ def _told(topic: str, partition: int, offset: int) -> int:
     try:
         return answered(offset, topic, partition)
     except StackError as error:
-        # It passes, like the errors of a leader that moves: who asks again knows it by that code.
+        # It passes, like the errors of a leader that moves. Who asks again looks for that code.
         refusal = KafkaError(KafkaError.LEADER_NOT_AVAILABLE, error.message)
         raise KafkaException(refusal) from error

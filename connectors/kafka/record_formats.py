@@ -27,7 +27,7 @@ def unchanged(value: bytes | None) -> bytes | None:
 
 
 def json_of_connectors(kafka: Kafka) -> Callable[[bytes | None], bytes | None]:
-    """What makes JSON of schema changes and notifications, see ``JsonOfAvro``."""
+    """The function that turns schema changes and notifications into JSON, see ``JsonOfAvro``."""
     address = RegistryAddress.of(kafka)
     return unchanged if address is None else JsonOfAvro(SchemaRegistry(address).schema_text)
 
@@ -36,7 +36,7 @@ def awaited_record_format(kafka: Kafka, stopped: Callable[[], bool] = bool) -> R
     """As ``record_format``, but a registry that does not answer is awaited until ``stopped``.
 
     Raises:
-        RegistryRefuses: The registry takes a contract not.
+        RegistryRefuses: The registry does not take a contract.
         RegistryUnreachable: It was stopped while it waited.
     """
     while True:
@@ -56,7 +56,7 @@ def record_format(kafka: Kafka) -> RecordFormat:
     first; once, when a process starts: no record waits for the registry later.
 
     Raises:
-        RegistryRefuses: The registry takes a contract not.
+        RegistryRefuses: The registry does not take a contract.
         RegistryUnreachable: It does not answer.
     """
     address = RegistryAddress.of_own(kafka)

@@ -105,10 +105,10 @@ class SchemaRegistry:
     def registered(self, subject: str, text: str) -> int:
         """The id of a schema, which is registered under a subject if it is not there yet.
 
-        Who may only read finds what others have registered.
+        A user who may only read gets the id of a schema that others have registered.
 
         Raises:
-            RegistryRefuses: It takes the schema not: the subject has others that do not agree.
+            RegistryRefuses: It does not take the schema: the subject has others that do not agree.
             RegistryUnreachable: It does not answer, refuses the user, or fails.
         """
         path = f"/subjects/{quote(subject, safe='')}"
