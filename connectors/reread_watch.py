@@ -1,8 +1,8 @@
 """Brings on the snapshots of single tables that a connector leaves unanswered.
 
-Reads what was asked and what connectors said about it, and restarts a connector or sends its
-requests again when it is silent for long: see ``open_requests``. A connector that is busy is left
-alone: it answers when it comes to the request.
+The watch reads the requests, and the connectors' notices about them. When a connector is silent for
+long, the watch restarts it or sends its requests again: see ``open_requests``. A busy connector is
+left alone: it answers when it comes to the request.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class RereadWatch:
     Args:
         pipeline: Whose topics and connectors.
         rest: The Connect cluster.
-        repairs: By connector, who restarts it where that is safe.
+        repairs: Connector's name → its repair, which restarts it where that is safe.
         shortest_s: The silence after which an unanswered request is brought on.
     """
 
@@ -89,7 +89,7 @@ class RereadWatch:
         for source, remedy, requests in tuple(self._requests.due(now_s)):
             connector = self._connectors.get(source)
             status = connector and self._rest.status(connector)
-            # A failed one is the watchdog's; one that was paused or deleted answers later.
+            # The watchdog looks after a failed connector; a paused or deleted one answers later.
             if not connector or not status or not status.is_running:
                 continue
             repair = self._repairs[connector]
@@ -107,10 +107,10 @@ class RereadWatch:
         return tuple(applied)
 
     def _open_again(self) -> None:
-        """Send what was asked of a connector again that was stopped for a reading of whole tables.
+        """Send a connector's requests again after it was stopped for a reading of whole tables.
 
-        A request that it had read right before it was stopped is lost, and other requests would
-        hide for long that nobody answers this one.
+        A request that it had read right before the stop is lost. Other requests, which it answers,
+        would hide this for long.
         """
         for source, connector in self._connectors.items():
             repair = self._repairs.get(connector)
@@ -123,7 +123,7 @@ class RereadWatch:
             self._taken_back[connector] = repair.times_taken_back
 
     def _is_busy(self, source: str, repair: SourceRepair) -> bool:
-        """Whether the connector has not yet read what its source had when a remedy was due."""
+        """Whether the connector is still reading what its binlog had when a remedy became due."""
         offset = repair.offset()
         reading = self._reading.get(source)
         if reading is None:
@@ -136,7 +136,7 @@ class RereadWatch:
         self.close()
 
     def _new_records(self) -> Iterator[StoredRecord]:
-        """Both topics' new records, as far as their times can tell in the order of writing."""
+        """The new records of both topics, in the order of their timestamps."""
         new: list[list[StoredRecord]] = []
         for extent in self._reader.extents((self._signals, self._notifications)):
             begin = max(self._next.get(extent.topic, 0), extent.begin)

@@ -1,4 +1,4 @@
-"""The loop of a thread that looks after something beside the watchdog's own."""
+"""The loop of a thread that runs beside the watchdog's own loop."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LOG = logging.getLogger(__name__)
 def look_until(
     stop: threading.Event, look: Callable[[float], object], interval_s: float, failed: str
 ) -> None:
-    """Look again and again until ``stop`` is set; what does not answer is awaited.
+    """Call ``look`` again and again until ``stop`` is set, even if something does not answer.
 
     A defect of our own is logged with its traceback, and the loop goes on: without the thread a
     connector that it stopped would stay stopped.

@@ -1,11 +1,12 @@
-"""Brings failed connectors on: Connect itself never does. Brings unanswered rereads on, too.
+"""Restarts and repairs failed connectors, which Connect itself never does.
 
-Has tables without a primary key read as a whole where a decision asks for that (``whole``).
+It also brings unanswered requests for snapshots on (``reread_watch``), and has tables without a
+primary key read as a whole where a decision asks for that (``whole``).
 
 After a restart of a MySQL server a Debezium task stays FAILED whatever its retry settings are
-(measured), and the pipeline stands still without an error anywhere else. It stays so, too, where a
-restart alone does not help: at a statement that Debezium cannot read, and right behind a DDL. How
-these are repaired: ``repair.source_repair``.
+(measured), and the pipeline stands still without an error anywhere else. In two cases a restart
+alone does not help: at a statement that Debezium cannot read, and right behind a DDL. How these are
+repaired: ``repair.source_repair``.
 
 ::
 
@@ -45,11 +46,12 @@ from .reread_watch import RereadWatch
 _LOG = logging.getLogger(__name__)
 _TAKE_IN_PAUSE_S = 15.0
 _WITHOUT_A_PLACE = "Source offset 'file' parameter is missing"
-"""Debezium says that it begins a first snapshot before it has noted the binlog's position, and the
-offset of that record is stored. If it is interrupted right there the task fails at every start
-(measured, 3.6.1). No row of that snapshot has come: it is taken anew."""
+"""Debezium announces a first snapshot before it has noted the binlog's position, and the offset of
+that record, without a position, is stored. If the task is interrupted right there, it fails at
+every
+start (measured, 3.6.1). No row of the snapshot has come by then, so it is taken again."""
 _AWAY_S = 30.0
-"""Pause before a source is asked for its ``gtid_mode`` again that did not answer."""
+"""Pause before a source that did not answer is asked for its ``gtid_mode`` again."""
 
 
 class Watchdog:
@@ -59,7 +61,7 @@ class Watchdog:
         rest: The cluster.
         names: The connectors to watch; one that does not exist (yet) is passed over.
         interval_s: Pause between two looks, and the first pause before a repeated restart.
-        repairs: By connector, who brings it on when it failed; without, it is only restarted.
+        repairs: Connector's name → its repair. A failed connector without one is only restarted.
     """
 
     def __init__(
@@ -79,9 +81,9 @@ class Watchdog:
         self._asked_from = dict.fromkeys(self._names, float("-inf"))
 
     def look(self, now_s: float) -> tuple[str, ...]:
-        """Look at every connector once and bring on what failed.
+        """Look at every connector once, and restart or repair those that failed.
 
-        One that does not answer does not keep the others from being looked at.
+        If one does not answer, the others are looked at nevertheless.
 
         Args:
             now_s: A monotonic clock's time.
@@ -108,7 +110,7 @@ class Watchdog:
     def _look_at(self, name: str, now_s: float) -> bool:
         restarts, repair = self._restarts[name], self._repairs.get(name)
         if repair is not None and now_s >= self._asked_from[name]:
-            # What a source was while Connect was away, nobody can tell later.
+            # Asked before Connect is: which mode a source had meanwhile cannot be found out later.
             self._asked_from[name] = now_s + _AWAY_S
             repair.see_gtid_mode()
             self._asked_from[name] = now_s
@@ -132,7 +134,7 @@ class Watchdog:
             repair.begin_anew()
             outcome = Attended.BEGUN_ANEW
         else:
-            # A source that is away is awaited: no restart helps before it is back.
+            # Raises if the source is away: no restart helps before it is back.
             repair.source_end()
             if not restarts.helps(reason, self._rest.offset(name)):
                 if restarts.gives_up():
@@ -152,7 +154,7 @@ class Watchdog:
     def _look_at_unfailed(
         self, name: str, status: ConnectorStatus, repair: SourceRepair, now_s: float
     ) -> bool:
-        """Whether a connector that has not failed was restarted, for the sake of its GTIDs."""
+        """Look at a connector that has not failed; True if it was restarted for its GTIDs."""
         if status.state == "STOPPED" or name in self._unseen:
             self._unseen.discard(name)
             if repair.finish(status):

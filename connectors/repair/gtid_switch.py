@@ -1,15 +1,16 @@
 """Keeps a connector's offset in the form that its server's ``gtid_mode`` asks for.
 
-Where the mode is ON at a task's start, Debezium reads by the GTIDs of its offset, else by file and
-position. It never changes from one to the other by itself: what it reads by place leaves the GTIDs
-of the offset as they were, and by those a restart would read again what came meanwhile. So:
+If the mode is ON when a task starts, Debezium reads by the GTIDs of its offset, else by file and
+position. It never changes from one to the other by itself. While it reads by position, the GTIDs of
+the offset stay as they were, and a restart by these GTIDs would read again what came since. So:
 
-* While the mode is not ON, the offset's GTIDs are marked as those of before
-  (``SourceOffset.is_by_place``). With the mark a task fails that would go by them. On the way down
-  this waits for OFF_PERMISSIVE, or a failure.
-* When it is ON again, the transactions that are over at the offset's place are added to them.
-* Where neither can be right, because the server refuses what is still to be read, the connector is
-  stopped, so that nobody's restart passes anything over, and the log says once what goes on.
+* While the mode is not ON, the offset's GTIDs are marked as old (``SourceOffset.is_by_place``). A
+  task that would read by marked GTIDs fails. When the mode goes down, the mark waits for
+  OFF_PERMISSIVE, or for a failure.
+* When the mode is ON again, the transactions that ended before the offset's position are added to
+  the GTIDs.
+* If neither form can be right, because the server refuses what is still to be read, the connector
+  is stopped. So no restart skips anything, and the log says once what to do.
 """
 
 from __future__ import annotations
@@ -108,7 +109,7 @@ class GtidSwitch:
 
         Args:
             trace: The stack trace of the failed task; "" without one.
-            is_stale: Whether the offset lacks GTIDs of what it is behind, although no mark says so.
+            is_stale: Whether the offset lacks GTIDs of transactions before it, without a mark.
 
         Raises:
             StackError: Connect, Kafka or the source does not answer: call again later.
@@ -139,23 +140,23 @@ class GtidSwitch:
         """Whether a running connector's offset must be marked while the mode is not ON.
 
         Returns:
-            None while that is to be asked again in this mode.
+            None if it must be asked again while this mode lasts.
         """
         if offset.is_by_place:
             return False
         is_between = self._mode == _ON_PERMISSIVE
         if offset.gtids is not None:
-            # Who goes by GTID can still do so. Rows that come while it is stopped have GTIDs: the
-            # server would refuse them if it is OFF by then.
+            # A connector that reads by GTID can go on so. Rows that come while it is stopped have
+            # GTIDs: the server would refuse them if the mode is OFF by then.
             return None if is_between else True
         if self._connector.binlog.gtid_executed().intervals:
             return True
         return None if is_between else False
 
     def _is_stale(self, offset: SourceOffset) -> bool | None:
-        """Whether a running connector's offset lacks GTIDs that it is behind; None: not known yet.
+        """Whether a running connector's offset lacks GTIDs of what is before it; None: unknown.
 
-        While the mode is ON.
+        Only for mode ON.
         """
         seen, self._seen = self._seen, offset
         if offset.gtids is None or offset.is_by_place:
@@ -164,7 +165,7 @@ class GtidSwitch:
                 return None
             if self._unread_anonymous(offset, place) is None:
                 return True
-            # Perhaps they are on their way.
+            # The connector may still be reading them.
             return (seen is not None and seen.position == offset.position) or None
         if self._was_off:
             return True

@@ -9,7 +9,7 @@ from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.repair.schema_history.left_out import LeftOut, leaving_out, left_out_of
 
 MARK = "shardmerge.repair"
-"""Key of the configuration: what the repair changed there, with the values of before."""
+"""Key of the configuration; its value is what the repair changed there, with the old values."""
 
 
 class MarkedConfig:
@@ -49,10 +49,10 @@ class MarkedConfig:
             self._rest.set_config(self._name, wanted)
 
     def restore(self) -> None:
-        """Give the connector the configuration of before, without a mark; one without is left.
+        """Give the connector its old configuration, without the mark; do nothing without a mark.
 
-        Connect begins to stop a stopped connector once more when its configuration is put, and says
-        that it has failed when it is resumed meanwhile.
+        When a stopped connector's configuration is put, Connect begins to stop it once more, and
+        reports a failure if it is resumed meanwhile. So nothing is put without need.
         """
         config = dict(self._rest.config(self._name) or {})
         if MARK not in config:

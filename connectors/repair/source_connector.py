@@ -126,16 +126,16 @@ class SourceConnector:
     def ask_server(
         self, names: Sequence[TableName], later: Callable[[], Iterable[Logged]]
     ) -> dict[TableName, TableDescription | SourceError]:
-        """Tables as the server defines them now; or why that is not how they are at a place.
+        """Tables as the server defines them now, or why they may differ from that at a position.
 
         Args:
             names: The tables.
-            later: Reads what the binlog has behind the place.
+            later: Reads what the binlog has behind that position.
 
         Raises:
             StackError: Kafka, Connect or the source does not answer.
         """
-        # In this order: a statement that comes between the two is seen.
+        # In this order, a statement that comes between the two is seen.
         created = {name: self.binlog.create_table(name) for name in names}
         touched = touched_later(names, later(), self.context)
         told: dict[TableName, TableDescription | SourceError] = {}
@@ -150,7 +150,7 @@ class SourceConnector:
         return told
 
     def ask_server_now(self, names: Sequence[TableName]) -> list[TableDescription]:
-        """Those of some tables that are where the connector stands as the server defines them now.
+        """The tables, as the server defines them now, that are the same at the connector's offset.
 
         Raises:
             StackError: Kafka, Connect or the source does not answer.
@@ -163,7 +163,7 @@ class SourceConnector:
 
     def stop(self) -> None:
         """Stop the connector, and mark that it is us who did."""
-        # In this order: a change of its configuration would restart it where that is not safe.
+        # In this order, since a change of the configuration of a running connector restarts it.
         self.rest.stop(self.name)
         self.config.change({})
 
@@ -173,10 +173,10 @@ class SourceConnector:
         self.rest.resume(self.name)
 
     def correct(self) -> bool:
-        """Make what a restarted connector will know of its tables true.
+        """Correct what a restarted connector will know of its tables.
 
         Returns:
-            Whether it was not.
+            Whether anything had to be corrected.
 
         Raises:
             StackError: Kafka, Connect or the source does not answer.
@@ -199,12 +199,12 @@ class SourceConnector:
         also_before: Callable[[HistoryRecord], bool] = lambda _: False,
         applies: Callable[[HistoryRecord, SourceOffset], bool] | None = None,
     ) -> list[bytes]:
-        """The records that make what the connector will know at an offset true.
+        """The records that correct what the connector will know at an offset.
 
         Args:
             offset: Where it will start.
-            also_before: What counts as before the offset, too.
-            applies: What it will apply; by default what its schema history does.
+            also_before: Which other records count as before the offset.
+            applies: Which records it will apply; by default, those that its schema history applies.
         """
         return corrections(
             self.topics.history(),

@@ -3,13 +3,13 @@
 A failed connector is restarted, and before that:
 
 1. Its offset is fitted to its server's ``gtid_mode`` (``gtid_switch``), or it is held.
-2. What it will know of its tables is made true (``history``): at a restart right behind a DDL
+2. What it will know of its tables is corrected (``history``): at a restart right behind a DDL,
    Debezium applies statements twice, or too early.
 3. When it failed at a statement that it cannot read, it is brought past it (``statement_repair``).
-4. When it failed at a row of a table that it knows otherwise, because it misread a statement, that
-   table goes to the schema history as the statements' texts tell it. If the connector will read
-   the statement again, it is passed like one that cannot be read. A table that it never heard of
-   is made known (``unknown_table``).
+4. When it failed at a row because it misread a statement on the row's table, that table is written
+   to the schema history as the statements' texts tell it. If the connector will read the statement
+   again, it is brought past it as in step 3. A table that it has never heard of is made known
+   (``unknown_table``).
 
 While tables of the source are read as a whole (``whole``) its connector is stopped, and left alone.
 
@@ -118,7 +118,7 @@ class SourceRepair:
             return offset is not None and not offset.is_snapshot
 
     def take_back(self) -> None:
-        """Let the connector run that ``set_aside`` stopped; nothing where it does.
+        """Let the connector run that ``set_aside`` stopped; do nothing if it runs.
 
         Raises:
             StackError: Connect, Kafka or the source does not answer: call again later.
@@ -128,7 +128,7 @@ class SourceRepair:
             if status is None or status.state != "STOPPED" or self._connector.config.is_marked():
                 return
             if self._gtids.fit() is Fitted.HELD:
-                # With the repair's mark: ``finish`` looks after it.
+                # This sets the repair's mark, so ``finish`` looks after the connector.
                 self._connector.stop()
                 return
             self._connector.correct()
@@ -191,7 +191,7 @@ class SourceRepair:
                 return self._tell_again(failure, corrected=corrected)
             if failure.at is FailedAt.STATEMENT:
                 stand = self._statements.stand_before(failure)
-                # One that it has read before was only met again.
+                # A statement that it has read before failed only because it came a second time.
                 if stand is not None and not (corrected and stand.is_read_before):
                     return self._statements.bring_past(stand, failure)
             self._connector.rest.restart_failed(self._connector.name)
@@ -213,10 +213,10 @@ class SourceRepair:
             return take_in(self._connector)
 
     def begin_anew(self) -> None:
-        """Let a connector whose first snapshot has no place begin with that snapshot again.
+        """Let a connector whose first snapshot has no position begin with that snapshot again.
 
-        Its offset becomes that of a snapshot that was interrupted later. It cannot be deleted:
-        Connect 4.3.1 never answers that where a connector keeps its offsets in a topic of its own
+        Its offset becomes one of a snapshot that was interrupted later. The offset cannot be
+        deleted: Connect 4.3.1 never does so for a connector that has an offsets topic of its own
         ("Cannot add partition to transaction while in state READY", measured).
 
         Raises:
@@ -259,13 +259,13 @@ class SourceRepair:
                 connector.correct()
                 connector.go_on()
                 return True
-            # It comes to its statement again, and how it fails there tells which it is.
+            # It runs into its statement again, and the failure there tells which one it is.
             connector.correct()
             connector.config.restore()
             return True
 
     def _tell_again(self, failure: Failure, *, corrected: bool) -> Attended:
-        """Tell Debezium a table anew that it knows otherwise than its rows are."""
+        """Tell Debezium a table again whose rows do not fit what it knows of the table."""
         connector, offset = self._connector, self._connector.offset()
         if offset is not None:
             records = connector.topics.history()
@@ -284,7 +284,7 @@ class SourceRepair:
 
 
 def repairs_of(pipeline: Pipeline, rest: ConnectRest) -> dict[str, SourceRepair]:
-    """Who brings each connector of a pipeline on, by the connector's name; close each."""
+    """Connector's name → its repair, for each source of a pipeline; close each."""
     return {
         connector_name(pipeline, source): SourceRepair(pipeline, source, rest)
         for source in pipeline.sources

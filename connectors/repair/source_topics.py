@@ -64,7 +64,7 @@ class SourceTopics:
         self._reader.close()
 
     def history(self) -> tuple[HistoryRecord, ...]:
-        """The whole schema history. Only what is new is read from Kafka.
+        """The whole schema history; only new records are read from Kafka.
 
         Raises:
             StackError: Kafka does not answer.

@@ -1,15 +1,16 @@
 """Brings a connector past a statement that Debezium cannot read, or misreads.
 
-1. The statement's tables as they are behind it are found out (``history_tables``).
-2. What the connector has not delivered before it is: rows of these tables, or where the server
-   cannot be asked to leave out one transaction, all rows. The connector is let run up to the
-   statement again, with the smallest queue, until they are: a task that fails loses what it has
-   read and not sent.
+1. The statement's tables after it are worked out (``history_tables``).
+2. Rows before the statement that the connector has not delivered are found: rows of these tables,
+   or all rows if the server cannot be asked to leave out one transaction. The connector runs up to
+   the statement again, with the smallest queue, until all of them are delivered: a task that fails
+   loses what it has read and not sent.
 3. The statement goes to the source's schema-change topic, its tables to the schema history, and
    the connector's offset behind it.
 
-Where nobody can tell the tables, the statement says so to the tracker, which holds their shards,
-and the connector leaves them out (``left_out``) until the server can be asked (``taking_in``).
+If nobody can tell the tables after it, the statement's record says so. Then the tracker holds their
+shards, and the connector leaves the tables out (``left_out``) until the server can be asked
+(``taking_in``).
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ _LOG = logging.getLogger(__name__)
 _SMALLEST_QUEUE: Mapping[str, str] = {
     "max.queue.size": "2",
     "max.batch.size": "1",
-    # While a record of the connector's own is sent, the row behind it would be lost each time.
+    # Notifications and heartbeats: the row behind such a record would be lost each time.
     "notification.enabled.channels": "log",
     "heartbeat.interval.ms": "0",
 }
@@ -92,7 +93,7 @@ class StatementRepair:
     """Brings one connector past statements. One thread at a time uses it.
 
     Args:
-        connector: Whose failures.
+        connector: The connector that fails.
     """
 
     def __init__(self, connector: SourceConnector) -> None:
@@ -161,7 +162,7 @@ class StatementRepair:
             )  # fmt: skip
             again = self._deliver_more()
             if again is None or again.statement != statement:
-                # It got past it, or fails elsewhere now: the next look sees.
+                # It got past the statement, or fails elsewhere now: the next look sees to that.
                 self._connector.go_on()
                 return Attended.RESTARTED
             stand = again
@@ -193,7 +194,7 @@ class StatementRepair:
         try:
             refuse_truncate(statement, context)
         except SourceError as error:
-            # It changes no table: Debezium goes on to know them.
+            # A TRUNCATE changes no schema: Debezium still knows the table.
             return Behind(named_tables(statement, context), (), unread=str(error))
         try:
             refuse_unknown_tables(statement, names, context)
@@ -238,7 +239,7 @@ class StatementRepair:
         )
 
     def _is_open(self, gap: Gap, stand: Stand) -> bool:
-        """Whether something that must be delivered first is not."""
+        """Whether something is not delivered that must be delivered before the statement."""
         if gap.missing:
             return True
         if gap.partial is None:

@@ -19,7 +19,7 @@ def take_in(connector: SourceConnector) -> tuple[TableName, ...]:
         connector: Nobody else uses it meanwhile.
 
     Returns:
-        The tables that it reads from now on, if any of those that it left out can be told.
+        The tables that it reads from now on; empty if none that it left out can be told.
 
     Raises:
         StackError: Connect, Kafka or the source does not answer: call again later.
@@ -29,7 +29,7 @@ def take_in(connector: SourceConnector) -> tuple[TableName, ...]:
     if not left_out or not connector.ask_server_now(wanted):
         return ()
     connector.stop()
-    # Only where it has stopped its offset is certain.
+    # Its offset is certain only when it has stopped.
     told, offset = connector.ask_server_now(wanted), connector.offset()
     names = tuple(table.name for table in told)
     if told and offset is not None:

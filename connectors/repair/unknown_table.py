@@ -2,8 +2,9 @@
 
 Debezium lists a source's tables before it notes the place of its first snapshot. A table that is
 made between the two is in neither (measured, 3.6.1): the first row of it behind that place stops
-the connector, and its rows before never come. The server tells the table, the tracker gets it as a
-snapshot describes one, and its rows are asked for as those of a table that is read again.
+the connector, and its rows before never come. So the server is
+asked for the table, the tracker gets a description as from a snapshot, and the table's rows are
+requested like those of any table that is read again.
 """
 
 from __future__ import annotations
@@ -31,19 +32,19 @@ class UnknownTable:
     """The tables that one connector does not know. One thread at a time uses it.
 
     Args:
-        connector: Whose.
+        connector: The connector.
     """
 
     def __init__(self, connector: SourceConnector) -> None:
         self._connector = connector
 
     def make_known(self, failure: Failure) -> bool:
-        """Make the table known at whose row the connector failed, and let it run.
+        """Make the table known whose row stopped the connector, and let the connector run.
 
         Returns:
-            Whether that was done. Not where the connector knows the table; nor where the server
-            cannot tell it, since a later statement changes it; nor where its rows cannot be asked
-            for: it has no primary key, or a name that Debezium's signals cannot tell from others.
+            Whether that was done. It is not done when the connector knows the table; when the
+            server cannot tell it, since a later statement changes it; and when its rows cannot be
+            requested: it has no primary key, or Debezium's signals cannot handle its name.
 
         Raises:
             StackError: Connect, Kafka or the source does not answer: call again later.

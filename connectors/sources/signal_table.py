@@ -37,14 +37,14 @@ def prepare_signal_table(pipeline: Pipeline, source: Source, timeout_s: int = 10
                 raise
         cursor.execute(f"INSERT INTO {table} VALUES (%s, 'probe', NULL)", (_PROBE,))
         cursor.execute(f"DELETE FROM {table} WHERE id = %s", (_PROBE,))
-        # Never committed: nothing of it comes into the binlog.
+        # Never committed, so it is not in the binlog.
         connection.rollback()
 
 
 def move_binlog(pipeline: Pipeline, source: Source, timeout_s: int = 10) -> None:
-    """Write to a source's signal table, so that its binlog ends at a place that it never had.
+    """Write to a source's signal table, so that its binlog ends at a new position.
 
-    The table stays empty. To the connector it is a signal that asks for a line in its log.
+    The table stays empty. The connector reads the row as a signal that asks for a line in its log.
 
     Raises:
         StackError: The server cannot be reached or refuses; the hint says what to grant.

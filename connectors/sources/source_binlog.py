@@ -27,8 +27,8 @@ from shardmerge.schemas.pipeline.settings import Source
 
 # It warns of settings of the server that make no difference to the number of rows.
 logging.getLogger("pymysqlreplication").setLevel(logging.ERROR)
-# What a server tells of a table besides its columns' types: rows are counted without it, and the
-# library ends with IndexError where MySQL 8.0 before 8.0.29 does not count YEAR as a number.
+# Optional metadata of a table is not needed to count rows. The library fails on it with IndexError,
+# because MySQL 8.0 before 8.0.29 does not count YEAR as a number.
 TableMapEvent._get_optional_meta_data = lambda _: OptionalMetaData()
 _TIMEOUT_S = 10
 _READ_TIMEOUT_S = 60
@@ -129,7 +129,7 @@ class SourceBinlog:
         """
         name = f"{quote_identifier(table.database)}.{quote_identifier(table.table)}"
         with self._cursor() as cursor:
-            # ANSI_QUOTES, and names without quotes, are not for Debezium.
+            # Debezium does not read ANSI_QUOTES, nor names without quotes.
             cursor.execute("SET SESSION sql_mode = '', SESSION sql_quote_show_create = 1")
             try:
                 cursor.execute(f"SHOW CREATE TABLE {name}")
@@ -145,7 +145,7 @@ class SourceBinlog:
 
         Args:
             event: Of this server's binlog.
-            server_id: That no other replica of the server uses now.
+            server_id: An id that no other replica of the server uses now.
 
         Raises:
             StackError: The server does not answer, or gives no such event.
@@ -165,7 +165,7 @@ class SourceBinlog:
                 resume_stream=True,
                 blocking=False,
                 enable_logging=False,
-                # Text of any charset: a server does not tell which, by default.
+                # By default a server does not tell the charset of text.
                 ignore_decode_errors=True,
                 log_file=event.file,
                 log_pos=event.transaction_pos,

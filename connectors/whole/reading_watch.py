@@ -1,9 +1,9 @@
-"""Has tables read as a whole that decisions ask for, and tells the coordinator.
+"""Has tables read as a whole where decisions ask for it, and tells the coordinator.
 
 The tables of a source are read together (``table_reading``). When all open shards of a target are
-read, and everything is decided that precedes the readings, one command tells the coordinator of
-them. Its answer closes the request. Where it refuses, because a shard's table changed meanwhile,
-they are read again, after a pause that grows.
+read, and all schema changes before the readings are decided, one command tells the coordinator of
+them. The answer closes the request. If it refuses, because a shard's table changed meanwhile, the
+tables are read again, after a growing pause.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class ReadingWatch:
     Args:
         pipeline: Whose topics and connectors.
         rest: The Connect cluster.
-        repairs: By connector, who looks after it.
+        repairs: Connector's name → its repair.
         shortest_s: The first pause before a reading is repeated.
         passed: Called at ``table_reading.PLACES``, and at "told" behind a command.
     """
@@ -92,7 +92,7 @@ class ReadingWatch:
             lambda: GrowingPause(shortest_s, _LONGEST_PAUSE_S)
         )
         self._idle: set[str] = set()
-        """Sources of which Connect knows no reading, and nothing is asked: only we begin one."""
+        """Sources without a reading in Connect and without a request; only we begin readings."""
         self._since_s: dict[str, float] = {}
         self._reminded_s: dict[str, float] = {}
 
@@ -101,9 +101,9 @@ class ReadingWatch:
         self._reader.close()
 
     def look(self, now_s: float) -> None:
-        """Read what is new, bring every source's reading on, and tell of those that are done.
+        """Read what is new, advance every source's reading, and tell of those that are done.
 
-        A source that does not answer does not keep the others from being looked at.
+        If a source does not answer, the others are looked at nevertheless.
 
         Args:
             now_s: A monotonic clock's time.
@@ -164,7 +164,7 @@ class ReadingWatch:
             return
         self._pauses.pop(source, None)
         for done in end.wanted:
-            # Of one that was asked for anew meanwhile it tells too little.
+            # A shard that was asked for again meanwhile needs a newer reading.
             if done in wanted:
                 reload = Reload(done.shard, end.position, end.began_ms)
                 self._results[done] = _Result(reload, end.changes_to)
@@ -189,7 +189,7 @@ class ReadingWatch:
             )
             sent = send_command(self._pipeline, self._records(), said)
             self._passed("told")
-            # Known at once: nothing may be read before its answer.
+            # Taken at once: the target's shards must not be read before the answer.
             self._open.take_command(sent.offset, said)
             self._told[sent.offset] = target
             for shard in shards:

@@ -24,7 +24,7 @@ class SourceChanges:
         """Whether every record below an offset has all its decisions.
 
         Args:
-            end: Of the topic, read uncommitted: transactions leave offsets without a record.
+            end: An offset of the topic, from a high watermark: not every offset has a record.
             decisions: What the ddl topic holds.
             reader: Reads what is new.
 

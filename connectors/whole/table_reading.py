@@ -1,20 +1,20 @@
 """Reads tables of one source as a whole, exactly, at one place of its binlog.
 
-1. The binlog is moved, by a write to the signal table: no earlier reading has this one's place.
-2. A connector of its own is made, stopped (``reading_config``). From now on Connect knows that a
-   reading is under way, and the repair leaves the source's own connector alone.
-3. The source's own connector is stopped. So what the binlog has behind the reading comes behind it
-   in the row topics, too; and what it has before comes behind it with an earlier position.
+1. A write to the signal table moves the binlog's end, so no earlier reading has the same position.
+2. A separate connector is created in the stopped state (``reading_config``). From now on Connect
+   knows that a reading is under way, and the repair leaves the source's own connector alone.
+3. The source's own connector is stopped. So rows that the binlog has after the reading also come
+   after it in the row topics; older rows that come after it there have an earlier position.
 4. The reading's connector runs. It takes a snapshot of the tables alone: rows with ``op`` r, all
    at the snapshot's position.
-5. When its offset says that the snapshot is complete, two things are asked: whether one run has
-   read exactly these tables (its schema history tells), and whether the binlog has a statement
-   about them, from where the source's connector stopped up to now. Where it has, the reading does
-   not count: what it read may be of another schema than its position says.
-6. The source's own connector runs again; the reading's is deleted, and its topics.
+5. When its offset says that the snapshot is complete, two things are checked. One run must have
+   read exactly these tables (its schema history tells). And the binlog must have no statement about
+   them from where the source's connector stopped up to now. Else the reading does not count: it may
+   have read another schema than its position says.
+6. The source's own connector runs again. The reading's connector and its topics are deleted.
 
-What is done is seen in Connect alone, so that another process goes on at any step. A reading that
-does not count leaves rows in the row topics. They stand before the position of the one that does.
+All progress can be seen in Connect, so another process can go on at any step. A reading that does
+not count leaves rows in the row topics. Their position is before that of the reading that counts.
 
 Source: Debezium 3.6.1, ``RelationalSnapshotChangeEventSource``; Kafka Connect 4.3, KIP-980 (a
 connector that is made stopped); measured, tests/integration/connect/test_whole_reading.py.
@@ -69,8 +69,8 @@ class Read:
         wanted: The shards that were read.
         position: At which their rows stand.
         began_ms: Their rows were read from this time on, by the connector's clock.
-        changes_to: Up to this offset of the source's schema-change topic everything has to be
-            decided before anybody is told: what stands there is from before the reading.
+        changes_to: All records of the source's schema-change topic below this offset are from
+            before the reading. They must be decided before the coordinator is told of it.
     """
 
     wanted: tuple[Wanted, ...]
@@ -166,7 +166,7 @@ class TableReading:
         return ended
 
     def under_way(self) -> tuple[str, ...]:
-        """The connectors of readings that are not ended: one at most, but for somebody's hand.
+        """The connectors of unfinished readings: at most one, unless somebody made more by hand.
 
         Raises:
             StackError: Connect does not answer.
@@ -241,7 +241,7 @@ class TableReading:
 
     def _end(self, names: Sequence[str]) -> None:
         """Let the source's own connector run, and forget the readings."""
-        # In this order: as long as Connect knows a reading, the other one's stop is ours.
+        # In this order: while Connect has a reading's connector, we know that the stop is ours.
         self._repair.take_back()
         self._passed("taken back")
         for name in names:

@@ -32,7 +32,7 @@ class Captured:
         )
 
     def has(self, item: Logged) -> bool:
-        """Whether a record can come of an event; of one whose table is not told it can."""
+        """Whether an event can give a record; yes for an event whose table is not known."""
         if isinstance(item, RowsEvent):
             return not item.table or self._is_read(item.table)
         try:
@@ -44,7 +44,7 @@ class Captured:
         return self._is_read(written_name(qualified(parsed.name, item.database)))
 
     def _is_read(self, name: str) -> bool:
-        # A database with a point in its name is not told: what may be read counts.
+        # A database's name may hold points, so each possible split of the name is tried.
         parts = name.split(".")
         databases = [".".join(parts[:end]) for end in range(1, len(parts))]
         return (
@@ -55,5 +55,5 @@ class Captured:
 
 
 def _lets(patterns: Sequence[str], name: str) -> bool:
-    """Debezium: each expression of a list is tried on the whole name; without a list all pass."""
+    """Like Debezium: tries each expression on the whole name; without a list every name passes."""
     return not patterns or any(re.fullmatch(p, name, re.IGNORECASE) for p in patterns)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 _HANDLES_STATEMENT = ".handleQueryEvent("
-# The text is not escaped: a line of it can end with a quote. What follows it is ANTLR's.
+# The statement is not escaped: a line of it can end with a quote. ANTLR's message follows it.
 _TOLD_STATEMENT = re.compile(
     r"couldn't be parsed\..*? with the statement '(.*?)'\n"
     r"(?:mismatched input |no viable alternative at input |extraneous input |missing [^\n]+ at "

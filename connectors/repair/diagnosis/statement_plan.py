@@ -54,10 +54,10 @@ def told_table(name: TableName, table: SchemaOrError | None) -> TableDescription
 
     Args:
         name: The table.
-        table: What it is; None when there is none of that name.
+        table: Its schema, or why that is not known; None when there is no such table.
 
     Raises:
-        SourceError: It is not known what it is.
+        SourceError: The schema is not known.
     """
     if isinstance(table, SourceError):
         raise table
@@ -105,7 +105,7 @@ def tables_before(
 def misread_tables(
     records: Sequence[HistoryRecord], context: ServerContext
 ) -> list[TableDescription]:
-    """The tables whose columns Debezium describes otherwise than the statements' texts tell.
+    """The tables whose columns differ between Debezium's description and the statements' texts.
 
     Args:
         records: Of the schema history, all of which count.
@@ -129,7 +129,8 @@ def refuse_truncate(statement: Statement, context: ServerContext) -> None:
     """Refuse a TRUNCATE.
 
     Raises:
-        UnsupportedDDL: It is one: a record among the table's rows, which only Debezium can place.
+        UnsupportedDDL: It is one. Its record stands among the table's rows, and only Debezium can
+            put it there.
     """
     context = replace(context, default_database=statement.database)
     try:
@@ -150,7 +151,7 @@ def named_tables(statement: Statement, context: ServerContext) -> tuple[TableNam
 def refuse_unknown_tables(
     statement: Statement, names: Sequence[TableName], context: ServerContext
 ) -> None:
-    """Refuse a statement that does not parse and of which no table can be told.
+    """Refuse a statement that does not parse and whose tables cannot be told.
 
     Raises:
         UnparsableDDL: It is one.
@@ -177,8 +178,8 @@ def touched_later(
 def leaves_out_by_gtid(offset: SourceOffset, statement: Statement) -> bool:
     """Whether the server can be asked to leave out the statement alone.
 
-    MySQL sends the transactions that a set of GTIDs lacks, so that rows of before the statement
-    still come. MariaDB sends what is behind a place, as a server without GTIDs does.
+    MySQL sends the transactions that a set of GTIDs lacks. So rows of before the statement still
+    come. MariaDB sends what is behind a position, as a server without GTIDs does.
     """
     return bool(statement.gtid) and isinstance(offset.read_gtids, MySqlGtids)
 
@@ -186,11 +187,11 @@ def leaves_out_by_gtid(offset: SourceOffset, statement: Statement) -> bool:
 def offset_past(
     offset: SourceOffset, statement: Statement, passed: Sequence[Statement]
 ) -> SourceOffset:
-    """The offset with which a connector does not meet the statement.
+    """The offset with which a connector does not read the statement.
 
     Args:
         offset: The connector's.
-        statement: That it failed at.
+        statement: The one at which it failed.
         passed: Statements behind the offset whose records are delivered.
     """
     if not leaves_out_by_gtid(offset, statement):

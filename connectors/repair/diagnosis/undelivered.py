@@ -18,10 +18,10 @@ class Delivered:
     """The statements that Debezium has read, as far as its topics tell.
 
     Attributes:
-        gtids: Of those whose records are in the source's schema-change topic, with ``(file, pos)``.
-        positions: ``(file, pos)`` of all of these.
-        recorded: The places of those that are in the schema history, as ``Statement.recorded``:
-            Debezium has read them, but their records may be lost.
+        gtids: GTID → ``(file, pos)`` of each statement with a record in the schema-change topic.
+        positions: ``(file, pos)`` of all statements with a record there, with or without a GTID.
+        recorded: Places of the statements in the schema history, as ``Statement.recorded``.
+            Debezium has read these, but their records may be lost.
     """
 
     gtids: Mapping[str, tuple[str, int]] = field(default_factory=dict)
@@ -56,8 +56,8 @@ def is_failed_statement(statement: Statement, told: str, delivered: Delivered) -
 def first_unread(offset: SourceOffset, delivered: Delivered) -> tuple[str, int, str]:
     """Where to read the binlog from: file, pos, and the GTID of what stands there; "" for none.
 
-    With GTIDs the place in an offset is behind a statement whose record is delivered, but its
-    transaction is not among the GTIDs: it will be read again.
+    With GTIDs, the position in an offset can be behind a statement whose record is delivered, while
+    the statement's transaction is not among the GTIDs: it will be read again.
     """
     gtids = offset.read_gtids
     if gtids is None:
@@ -74,7 +74,7 @@ def first_unread(offset: SourceOffset, delivered: Delivered) -> tuple[str, int, 
 
 
 def not_read(items: Iterable[Logged], offset: SourceOffset) -> Iterator[Logged]:
-    """What stands behind a connector's offset, among what a binlog has from its place on."""
+    """The items of a binlog, read from the offset's place on, that the connector has not read."""
     gtids = offset.read_gtids
     for item in items:
         if item.gtid and gtids is not None:
@@ -89,9 +89,9 @@ class Gap:
     """What stands between a connector's offset and the statement that it failed at.
 
     Attributes:
-        missing: What is certainly not delivered, among what concerns the asked tables.
-        partial: The rows event of which ``SourceOffset.row`` rows are delivered, if it concerns
-            them: only its number of rows tells whether that is all of it.
+        missing: What certainly is not delivered and concerns the asked tables.
+        partial: The rows event, if it concerns these tables, of which ``SourceOffset.row`` rows are
+            delivered. Only its number of rows tells whether these are all.
         passed: Statements whose records are delivered, although the offset is before them.
     """
 
@@ -116,8 +116,8 @@ def gap_before(
         ahead: The binlog behind the offset, see ``not_read``.
         offset: The connector's.
         delivered: What is in the schema-change topic.
-        tables: ``database.table`` of the tables whose rows matter; None: all. Rows of a table
-            that is not told always do.
+        tables: ``database.table`` of the tables whose rows matter; None: all. Rows whose table is
+            not known always matter.
         comes: Whether the connector makes a record of an event at all.
     """
     missing: list[Logged] = []
@@ -135,7 +135,7 @@ def gap_before(
                     missing.append(item)
             elif item.recorded in delivered.recorded:
                 missing.append(item)
-            # Else Debezium tells nothing of it, as of GRANT: whatever it tells it records before.
+            # Else Debezium sends nothing for it, as for GRANT: what it sends it records first.
             continue
         if tables is not None and item.table and item.table not in tables:
             continue
@@ -152,21 +152,21 @@ def gap_before(
 
 
 def _begun_transaction(ahead: Sequence[Logged], offset: SourceOffset) -> int:
-    """Where the transaction begins of which the offset has delivered a part; -1: none."""
+    """Where the transaction begins that the offset has delivered in part; -1 without one."""
     if not offset.event and not offset.row:
         return -1
-    # On MariaDB a statement is one, too: it has no rows, and those behind it are of others.
+    # On MariaDB a statement is a transaction, too. It has no rows; rows behind it are of others.
     first = next((i for i in ahead if isinstance(i, RowsEvent) or not i.in_transaction), None)
     return first.transaction_pos if isinstance(first, RowsEvent) else -1
 
 
 def _is_row(statement: Statement) -> bool:
-    """Whether Debezium makes a record among a table's rows of it, and none of its history."""
+    """Whether Debezium sends it among the table's rows, and does not write it into its history."""
     return _TRUNCATE.match(statement.sql) is not None
 
 
 def _stands_behind(offset: SourceOffset, statement: Statement) -> bool:
-    """Whether an offset is that of a statement's own record, where it stays before its end."""
+    """Whether the offset is the one of the statement's own record, which is before its end."""
     return bool(offset.event) and (offset.file, offset.pos) == (statement.file, statement.begin)
 
 

@@ -1,9 +1,9 @@
 """A table in words that Debezium's parser understands. Pure.
 
-Debezium keeps of a table: its columns in order, their types, character sets, whether they may be
-NULL, their defaults, and its key. So only that is written, every name quoted and every literal
-plain. Indexes, checks, expressions and options, in which a word can be that Debezium does not
-know, are left out.
+Debezium keeps only this of a table: its columns in order, their types, character sets, whether they
+may be NULL, their defaults, and its key. So only this is written, with every name quoted and every
+literal plain. Indexes, checks, expressions and options are left out: they can hold a word that
+Debezium does not know.
 
 Source: Debezium 3.6, the listeners of ``MySqlAntlrDdlParser``; benchmarks/debezium_parsers.py.
 """

@@ -1,18 +1,17 @@
 """Debezium's schema history: what a restarted connector knows of its tables. Pure.
 
-Debezium writes a record for each statement and, when a connector starts, applies those "at or
-before" its offset, in the order of the topic. What it takes for that is not always what is before
-the offset:
+Debezium writes a record for each statement. When a connector starts, it applies the records "at or
+before" its offset, in the order of the topic. Its comparison is not always right:
 
 * with GTIDs, a statement that follows right behind the offset counts as before it, and is applied
   a second time when the binlog gives it again;
 * without GTIDs, every statement that was ever streamed counts, also those behind the offset;
-* when a source's GTIDs were switched off, none of those from before does.
+* when a source's GTIDs were switched off, no statement from before that counts.
 
 So before a connector is started, ``corrections`` compares what Debezium would know with what is
-true, and gives the records that, written behind the others, make it true. They are descriptions of
-whole tables, marked as a snapshot's: those apply always. A statement that comes again changes such
-a table for the first time, and adds its own record behind.
+true. It gives records that correct the difference when they are written behind the others. They
+describe whole tables and are marked as a snapshot's, so they always apply. A statement that comes
+again then changes such a table for the first time, and adds its own record behind.
 
 Source: Debezium 3.6, ``AbstractSchemaHistory.recover``, ``BinlogHistoryRecordComparator``,
 ``BinlogOffsetContext``; measured, tests/integration/connect/test_repair.py.
@@ -37,9 +36,9 @@ from shardmerge.schemas.model.position import SourcePosition
 _TABLE_ID = re.compile(r'"((?:[^"]|"")*)"\."((?:[^"]|"")*)"')
 _DROPS = re.compile(r"\bDROP\s", re.IGNORECASE)
 OWN = "shardmerge"
-"""Field of records of ours, which Debezium does not read: ``table``, the id of the one table that
-the record tells, and ``statement``, the place of the statement that it is written for. Also the
-value of ``snapshot`` in their position."""
+"""Field of our own records, which Debezium does not read. It has ``table``, the id of the table
+that the record tells, and ``statement``, the place of the statement for which it was written. The same
+word is the value of ``snapshot`` in the record's position."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +46,9 @@ class HistoryRecord:
     """A record of the schema history.
 
     Attributes:
-        offset: Of the connector when it wrote it; of a streamed statement: at its end, with the
-            GTIDs before it; of one that is in a transaction, as all are on MariaDB: where that
-            begins, with the number of its events before the statement.
+        offset: The connector's offset when it wrote the record. For a streamed statement: its end,
+            with the GTIDs before it. For a statement within a transaction, as all are on MariaDB:
+            where the transaction begins, with the number of its events before the statement.
         snapshot: Whether it describes a table as it stood, and comes from no statement.
         text: The statement; "" for none.
         changes: Debezium's description of each changed table; empty for none.
@@ -70,15 +69,15 @@ class HistoryRecord:
 
     @property
     def is_by_place(self) -> bool:
-        """Whether its statement was read by place, so that only ends in one binlog order it.
+        """Whether its statement was read by position, so that it has an order in one binlog only.
 
-        When a source reads by GTID again, what these tell is written anew, as a snapshot's: that
-        applies on another server's binlog, too.
+        When a source reads by GTID again, what such records tell is written anew, as a snapshot's:
+        that also applies on another server's binlog.
         """
         return not self.snapshot and (self.offset.gtids is None or self.offset.is_by_place)
 
     def is_of_before(self, file: str, pos: int) -> bool:
-        """Whether the record tells of what was before a statement that stands there."""
+        """Whether the record tells the tables before a statement that stands there."""
         there = SourcePosition(0, file, pos, 0)
         if self.is_own:
             at, _, number = self.statement.rpartition(":")
@@ -142,7 +141,7 @@ def is_before(record: HistoryRecord, offset: SourceOffset) -> bool:
 
 
 def _is_certainly_before(record: HistoryRecord, offset: SourceOffset) -> bool | None:
-    """``is_before``, as far as GTIDs say so, or there are none; None where they leave it open."""
+    """``is_before``, decided by GTIDs, or by position without them; None if GTIDs leave it open."""
     if record.snapshot:
         return True
     own, other = record.offset.gtids, offset.gtids
@@ -158,7 +157,7 @@ def debezium_applies(record: HistoryRecord, offset: SourceOffset) -> bool:
     if other is not None or offset.is_by_place:
         if own is None and not record.offset.is_by_place:
             return True
-        # To Debezium the mark is a part of the set, which every set of its server has.
+        # To Debezium the mark is a part of the set, and a part of every set of its server.
         if (str(own), record.offset.is_by_place) == (str(other), offset.is_by_place):
             if offset.is_snapshot and not record.snapshot:
                 return False
@@ -167,8 +166,8 @@ def debezium_applies(record: HistoryRecord, offset: SourceOffset) -> bool:
     if own is not None or record.offset.is_by_place:
         return False
     if record.offset.values.get("server_id"):
-        # A connector that has not read yet does not know the server's id: two servers, for
-        # Debezium, whose statements are compared by a time that neither of them has.
+        # A connector that has not read yet does not know the server's id. Debezium then takes the
+        # two for different servers, and compares their statements by a time that neither has.
         return True
     here, there = record.offset, offset
     if here.position != there.position:
@@ -181,8 +180,8 @@ def debezium_applies(record: HistoryRecord, offset: SourceOffset) -> bool:
 def true_order_applies(record: HistoryRecord, offset: SourceOffset) -> bool:
     """Whether the schema history of ours, ``TrueSchemaHistory``, applies a record.
 
-    It does not know whether the server gives GTIDs now, except by the mark of an offset that goes
-    by its place. But for that it is ``is_before``.
+    It is ``is_before``, except that it does not know whether the server gives GTIDs now. It knows
+    this only from the mark of an offset that was read by position.
     """
     certain = _is_certainly_before(record, offset)
     if certain is not None:
@@ -228,15 +227,15 @@ def corrections(
     applies: Callable[[HistoryRecord, SourceOffset], bool] = debezium_applies,
     also_before: Callable[[HistoryRecord], bool] = lambda _: False,
 ) -> list[bytes]:
-    """The records that make what Debezium knows at the offset true, in order.
+    """The records that correct what Debezium knows at the offset, in order.
 
     Args:
         records: The whole history.
         offset: Where the connector will start.
         source: The source's name.
         ts_ms: Now, ms since 1970.
-        applies: What a connector applies that starts at an offset.
-        also_before: What counts as before the offset, too.
+        applies: Which records a connector applies when it starts at an offset.
+        also_before: Which other records count as before the offset.
 
     Returns:
         Values of Kafka records; empty when there is nothing to correct.
@@ -263,7 +262,7 @@ def told_records(
 ) -> list[bytes]:
     """The records that tell a table by a text, in order; see ``own_record``.
 
-    Debezium passes over a CREATE TABLE of a table that it knows: that goes first.
+    Debezium ignores a CREATE TABLE of a table that it knows, so a DROP TABLE comes first.
 
     Args:
         source: The source's name.
@@ -296,7 +295,7 @@ def own_record(
     changes: Sequence[Mapping[str, Any]] = (),
     statement: str = "",
 ) -> bytes:
-    """A record of ours: it applies at every offset from this one on.
+    """Our own record, which applies at every offset from this one on.
 
     Args:
         source: The source's name.
@@ -347,5 +346,5 @@ def _dropped_database(text: str) -> str:
 
 
 def _description(change: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A change without what tells how the table came to be as it is."""
+    """A change without the fields that tell how the table became what it is."""
     return {k: v for k, v in change.items() if k not in ("type", "previousId")}

@@ -1,8 +1,8 @@
-"""What the statements of a schema history make of the tables, by our own grammar. Pure.
+"""The tables after the statements of a schema history, by our own grammar. Pure.
 
-Debezium's descriptions in the history are what its parser made of the same statements. Where it
-misreads one (``RENAME COLUMN a TO b, RENAME COLUMN b TO a`` loses a column, 3.6.1), or cannot read
-it, the tables are told anew from the statements' texts.
+Debezium's descriptions in the history are what its own parser made of the statements. Where that
+parser misreads a statement (``RENAME COLUMN a TO b, RENAME COLUMN b TO a`` loses a column, 3.6.1),
+or cannot read it, the tables are derived again from the statements' texts.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class HistoryTables:
     def take_history(self, records: Iterable[HistoryRecord]) -> None:
         """Take the statements of the records, in order.
 
-        A statement that Debezium read twice is taken once. What was written for a statement that
-        it could not read is taken; corrections of its own knowledge are not.
+        A statement that Debezium read twice is taken once. Our own records are taken if they were
+        written for a statement that Debezium could not read; other corrections are not taken.
         """
         taken: set[tuple[str, int, str]] = set()
         for record in records:
@@ -72,7 +72,7 @@ class HistoryTables:
         Args:
             sql: The text.
             database: Its default database.
-            charsets: By Debezium's table id, the default of a table whose CREATE names none.
+            charsets: Debezium's table id → default charset of a table whose CREATE names none.
         """
         context = replace(self._context, default_database=database)
         try:
@@ -171,5 +171,5 @@ class HistoryTables:
 
 
 def qualified(name: TableName, database: str) -> TableName:
-    """A name of a statement with its database, which is the default one where it says none."""
+    """A statement's name of a table with its database: the default one if it names none."""
     return name if name.database else TableName(database, name.table)

@@ -1,8 +1,8 @@
 """Tables that a connector leaves out, since nobody can tell Debezium what their rows hold. Pure.
 
-A statement that Debezium cannot read, and behind which the table is not known, must not stop the
-source's other tables. The table is left out of the connector's configuration, which keeps what was
-left out and since when, until the server's SHOW CREATE TABLE tells it again.
+If Debezium cannot read a statement, and its table is not known after it, the source's other tables
+must go on. So the connector's configuration leaves the table out, until the server's SHOW CREATE
+TABLE tells it again. The configuration also says which tables are left out, and since when.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class LeftOut:
 
     Attributes:
         name: The table.
-        statement: ``file:pos`` of the statement that nobody could tell.
+        statement: ``file:pos`` of the statement after which it was not known.
     """
 
     name: TableName
@@ -52,7 +52,7 @@ def leaving_out(config: Mapping[str, str], tables: tuple[LeftOut, ...]) -> dict[
     expression = "|".join(f"{literal(t.name.database)}[.]{literal(t.name.table)}" for t in tables)
     told = json.dumps([(t.name.database, t.name.table, t.statement) for t in tables])
     if included := plain.get(_INCLUDE):
-        # Debezium refuses a configuration with both lists; each expression meets the whole name.
+        # Debezium refuses a configuration with both lists, and matches expressions to whole names.
         narrowed = ",".join(f"(?!(?:{expression})$)(?:{one})" for one in included.split(","))
         return {**plain, _INCLUDE: narrowed, f"{LEFT_OUT}.of": included, LEFT_OUT: told}
     return {**plain, _EXCLUDE: f"(?:{expression})", LEFT_OUT: told}

@@ -34,7 +34,7 @@ def _may_concern(item: Statement, tables: Collection[TableName], context: Server
         parsed = parse(item.sql, context)
     except SourceError:
         names = concerned_tables(item.sql, context)
-        # Where it cannot be told, it may be any.
+        # If the tables cannot be told, the statement may concern any.
         return not names or _has(tables, (qualified(n, item.database) for n in names))
     if isinstance(parsed, DropDatabase):
         return any(_folded(t.database) == _folded(parsed.name) for t in tables)
@@ -44,7 +44,7 @@ def _may_concern(item: Statement, tables: Collection[TableName], context: Server
 
 
 def _has(tables: Collection[TableName], names: Iterable[TableName]) -> bool:
-    # Whether a server tells letters apart is its own affair: too much is no harm.
+    # A server may or may not tell upper and lower case apart: a match too many does no harm.
     known = {(_folded(t.database), _folded(t.table)) for t in tables}
     return any((_folded(n.database), _folded(n.table)) in known for n in names)
 

@@ -23,7 +23,7 @@ class Wanted:
     Attributes:
         target: Whose shard.
         shard: Which table.
-        version: Of the decision that asks for it: a reading of before another one asks is void.
+        version: Of the decision that asks for it. A later request makes earlier readings void.
     """
 
     target: TargetTable
@@ -62,8 +62,8 @@ class OpenReadings:
     def wanted(self) -> tuple[Wanted, ...]:
         """The shards that have to be read now; sorted.
 
-        While a command that tells of a target's shards is not answered, none of them: a reading
-        behind one that the answer takes would bring their rows twice.
+        While a command that tells of a target's readings is not answered, none of its shards: if
+        the answer accepts these readings, another one would bring the rows twice.
         """
         waiting = {t for offset, t in self._told.items() if offset not in self._answers}
         return tuple(

@@ -1,11 +1,11 @@
 """The connector that reads tables as a whole, once: its name, configuration and topics. Pure.
 
-It is made for one reading and deleted behind it. Its name ends with a token of its own: Connect
+It is made for one reading and deleted after it. Its name ends with a token of its own: Connect
 keeps each connector's offset in the worker's own topic, too, and a second connector of the same
 name would find there that the tables are read already.
 
-What it reads for is in its configuration, under a key that Connect and Debezium pass over. So
-another process finds all of it.
+Its configuration names the shards that are read, under a key that Connect and Debezium ignore. So
+another process finds everything there.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ READING = "shardmerge.reading"
 """Key of the configuration: the shards that are read, see ``Wanted``."""
 _HEARTBEATS = "__debezium-heartbeat."
 _OTHERS = ("signal.", "notification.", "incremental.snapshot.")
-"""Begin of settings of a connector that goes on reading."""
+"""Prefixes of settings that only the source's own, lasting connector needs."""
 _CLOCK_SLACK_MS = 3_600_000
 
 
@@ -93,8 +93,8 @@ def reading_config(
         "schema.history.internal.store.only.captured.tables.ddl": "true",
         "schema.history.internal.kafka.topic": reading_history(name),
         "offsets.storage.topic": reading_offsets(pipeline, source, name).name,
-        # Debezium sends one when a snapshot is complete. Only its offset says so: that of the last
-        # row does not, and of an empty table there is none.
+        # Debezium sends a heartbeat when a snapshot is complete. Only the heartbeat's offset says
+        # so: the last row's offset does not, and an empty table has no row.
         "topic.heartbeat.prefix": f"{_HEARTBEATS}{name}",
         # Names of MBeans have topic.prefix: while the source's connector has the same, Debezium
         # would try for a minute to register them.
@@ -137,8 +137,9 @@ class Runs:
     def is_one_of(self, shards: Iterable[ShardId]) -> bool:
         """Whether one run has read exactly these tables.
 
-        A task that begins again, on another worker say, reads all tables again, and rows of both
-        runs are in the row topics. A table that is gone, or another one, is not read as asked.
+        If the task began again, on another worker for example, it read all tables again, and the
+        row topics have rows of both runs. If a table is gone, or replaced, it was not read as
+        asked.
         """
         return dict(self.tables) == {TableName(s.database, s.table): 1 for s in shards}
 
@@ -146,8 +147,8 @@ class Runs:
     def rows_from_ms(self) -> int:
         """A time from which on the rows of the run were read, by the connector's clock.
 
-        The position alone tells them from all others: the binlog was moved before the reading. So
-        this is well before, in case that somebody sets the clock back meanwhile.
+        The position alone tells these rows from all others, since the binlog was moved before the
+        reading. So this time may be early: it leaves room for a clock that is set back meanwhile.
         """
         return max(1, self.began_ms - _CLOCK_SLACK_MS)
 
