@@ -1,4 +1,4 @@
-"""The ``shardmerge`` command: the whole line on one machine, the demo, checks of a pipeline file.
+"""The ``shardmerge`` command: a whole pipeline on one machine, the demo, checks of a pipeline file.
 
 May import everything; nothing imports it.
 """

@@ -20,14 +20,14 @@ from shardmerge.schemas.records.record_format import RecordFormat
 
 
 def everything(pipeline: Pipeline) -> tuple[str, ...]:
-    """What an export holds, outputs before what they are made from."""
+    """The topics of an export, each before the topics from which its records are made."""
     chain = replayed(pipeline, verify=True, from_sources=True)
     others = (spec.name for spec in topics.own_topics(pipeline) if spec.name not in chain)
     return (*others, *chain)
 
 
 def replayed(pipeline: Pipeline, *, verify: bool, from_sources: bool) -> tuple[str, ...]:
-    """What a replay needs, outputs before what they are made from."""
+    """The topics that a replay needs, each before the topics from which its records are made."""
     outputs = (
         topics.signals(pipeline).name,
         topics.joined_schemas(pipeline).name,
@@ -37,7 +37,7 @@ def replayed(pipeline: Pipeline, *, verify: bool, from_sources: bool) -> tuple[s
 
 
 def folded(pipeline: Pipeline, *, from_sources: bool) -> tuple[str, ...]:
-    """What the agents fold: the coordinator the schema-log, the tracker the rest."""
+    """The topics that the agents fold: the coordinator the schema-log, the tracker the rest."""
     sources = tuple(topics.schema_changes(pipeline, s.name).name for s in pipeline.sources)
     tracked = (topics.commands(pipeline).name, *sources)
     return (topics.schema_log(pipeline).name, *(tracked if from_sources else ()))
@@ -50,8 +50,8 @@ def write_from_kafka(
 
     Args:
         pipeline: Its passwords are left out.
-        names: The topics. Their ends are asked for in this order, so what is made from something
-            must come before it: then every record in the bundle has its causes there.
+        names: The topics. Their ends are asked for in this order, so a topic must come before those
+            from which its records are made. Then the bundle has the causes of each of its records.
         file: Open for writing.
         required: Those of them that must exist.
 
@@ -99,7 +99,7 @@ def _to_json(pipeline: Pipeline) -> Callable[[StoredRecord], StoredRecord]:
 
 
 def _to_canonical(format_: RecordFormat) -> Callable[[StoredRecord], StoredRecord]:
-    """Our own records as ``codec``'s bytes, which folding them again gives."""
+    """Our own records become ``codec``'s bytes, as a repeated fold gives them."""
 
     def canonical(record: StoredRecord) -> StoredRecord:
         value = record.value

@@ -1,4 +1,4 @@
-"""``shardmerge command``: what an operator tells a target, and the coordinator's answer to it."""
+"""``shardmerge command``: sends an operator's command, and prints the coordinator's answer."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ ARGUMENT may be @FILE. Every command is a record of the log and can be replayed.
 when the command is refused, or not answered in time (it stays in the log and is carried out).
 """
 _KINDS = [kind.value for kind in CommandKind if kind is not CommandKind.RELOADED]
-"""What the watchdog says nobody else can say."""
+"""The kinds for operators: only the watchdog may send ``RELOADED``."""
 _OF_TARGET = (CommandKind.DISABLE, CommandKind.ENABLE, CommandKind.SET_MODE, CommandKind.SET_POLICY)
 """The kinds that concern a whole target; all others concern one shard."""
 _WITH_ARGUMENT = (
@@ -64,7 +64,7 @@ class Given:
     """A command that is in the log.
 
     Attributes:
-        id: By which its answer is known.
+        id: The command's id; its answer has the same one.
         answer: None when none came in time.
     """
 

@@ -119,7 +119,7 @@ def check(
 
 
 def _check(written: Written, context: ServerContext, base: Catalog | None) -> str:
-    """Parse and perhaps apply one statement; what became of it."""
+    """Parse one statement, and apply it if there is a base; returns the outcome."""
     try:
         statement = parse(written.sql, context)
     except UnparsableDDL as error:

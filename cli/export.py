@@ -1,4 +1,4 @@
-"""``shardmerge export``: what happened, in one file."""
+"""``shardmerge export``: writes what a pipeline decided into one file."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def export(path: Path, output: Path) -> None:
 
 
 def _write(pipeline: Pipeline, output: Path) -> Manifest:
-    """Write under a name of its own until it is whole: half a bundle never has the asked name."""
+    """Write under a temporary name, so that an unfinished bundle never has the wanted name."""
     unfinished = output.with_name(f".{output.name}.unfinished")
     try:
         with unfinished.open("wb") as file:

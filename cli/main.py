@@ -170,7 +170,7 @@ def check(path: Path, offline: bool) -> None:
 
 
 def _connect_faults(pipeline: Pipeline) -> list[str]:
-    """What keeps Kafka Connect from delivering exactly once, and exact values."""
+    """What keeps Kafka Connect from exactly-once delivery, and from exact values."""
     rest = ConnectRest(pipeline.connect.url, patience_s=5.0)
     faults = []
     try:

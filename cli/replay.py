@@ -1,4 +1,4 @@
-"""``shardmerge replay``: what happened, step by step, and whether it is what must have happened."""
+"""``shardmerge replay``: shows what happened step by step, or verifies it."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def replay(
         with _opened(
             pipeline_path, bundle_path, verify=verify, from_sources=from_sources
         ) as bundle:
-            # What the tracker folds comes before what it brings about at the same time.
+            # At the same time, the tracker's input comes before the records that it causes.
             names = folded(bundle.pipeline, from_sources=from_sources)[::-1]
             _check_whole(bundle, names)
             if verify:
@@ -122,7 +122,7 @@ def replay(
                 _show(bundle, names, wanted, SchemaText(schema), as_json=as_json, pause=pause)
                 equal = True
     except BrokenPipeError:
-        raise  # whoever read the output has seen enough: click ends quietly
+        raise  # the reader of the output went away: click ends quietly
     except (ShardMergeError, OSError, UnicodeDecodeError) as error:
         raise click.UsageError(str(error)) from error
     raise SystemExit(0 if equal else 1)
@@ -149,7 +149,7 @@ def _check_call(
 def _opened(
     pipeline_path: Path | None, bundle_path: Path | None, *, verify: bool, from_sources: bool
 ) -> Iterator[Bundle]:
-    """The bundle; of a pipeline a temporary one, so that all replays take one way."""
+    """The bundle; for a pipeline a temporary one, so that every replay reads a bundle."""
     if bundle_path is not None:
         with bundle_path.open("rb") as file:
             yield Bundle(file, str(bundle_path))

@@ -1,4 +1,4 @@
-"""Asks sources and target what ``server_rules`` judges."""
+"""Asks the sources and the target for what ``server_rules`` judges."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def server_findings(pipeline: Pipeline) -> list[Finding]:
                 found += value_findings(source, mode, captured, routes)
                 if not pipeline.connect.exact_values:
                     found += year_findings(source, variables.get("version", ""), _types(cursor))
-                # Behind a table's lock somebody may wait for long.
+                # A query would wait as long as somebody else locks its table.
                 cursor.execute("SET SESSION lock_wait_timeout = %s", (_LOCK_WAIT_S,))
                 ranges |= _key_ranges(cursor, source, captured, routes)
                 definitions += _definitions(cursor, source, captured, routes)
@@ -82,7 +82,7 @@ def server_findings(pipeline: Pipeline) -> list[Finding]:
 
 
 def _targets(pipeline: Pipeline, tables: Mapping[str, Sequence[SourceTable]]) -> list[TargetTable]:
-    """The targets whose names the routes tell without a shard, and those of the shards found."""
+    """The targets whose names do not depend on the shard, and those of the shards found."""
     names = {(rule.target_database, rule.target_table) for rule in pipeline.routes}
     found = {TargetTable(*name) for name in names if "\\g<" not in "".join(name)}
     for source, captured in tables.items():
@@ -118,7 +118,7 @@ def _tables(cursor: Cursor, source: Source) -> list[SourceTable]:
 
 
 def _columns(cursor: Cursor) -> dict[tuple[str, str], list[SourceColumn]]:
-    """The columns of each table, as far as their values go."""
+    """The columns of each table, with what decides about their values."""
     cursor.execute(
         "SELECT table_schema, table_name, column_name, data_type, column_type, character_set_name,"
         " is_nullable FROM information_schema.columns WHERE table_schema NOT IN %s",
@@ -155,7 +155,7 @@ def _types(cursor: Cursor) -> dict[tuple[str, str], list[str]]:
 def _key_ranges(
     cursor: Cursor, source: Source, tables: Sequence[SourceTable], rules: Sequence[RoutingRule]
 ) -> dict[ShardId, KeyRange]:
-    """Least and greatest values of keys; the first and the last entry of the key's index each."""
+    """Least and greatest values of keys: reads the first and the last entry of each key's index."""
     cursor.execute(
         "SELECT s.table_schema, s.table_name, s.column_name FROM information_schema.statistics s"
         " JOIN information_schema.columns c ON c.table_schema = s.table_schema"
@@ -179,7 +179,7 @@ def _key_ranges(
 def _definitions(
     cursor: Cursor, source: Source, tables: Sequence[SourceTable], rules: Sequence[RoutingRule]
 ) -> Iterator[ShardTable]:
-    """What the server says of each shard's table; nothing of one that is locked now."""
+    """SHOW CREATE TABLE of each shard's table, without tables that are locked now."""
     for table in tables:
         shard = ShardId(source.name, table.database, table.table)
         if not route(rules, shard):
@@ -190,7 +190,7 @@ def _definitions(
 
 
 def _least_and_greatest(cursor: Cursor, table: SourceTable, column: str) -> tuple[object, object]:
-    """Of a key's first column; None of an empty table, and of one that is locked now."""
+    """The least and greatest value of a key's first column; None if empty, or locked now."""
     name = f"{quote_identifier(table.database)}.{quote_identifier(table.table)}"
     of = quote_identifier(column)
     for low, high in _unless_locked(cursor, f"SELECT MIN({of}), MAX({of}) FROM {name}"):

@@ -1,4 +1,4 @@
-"""What ``shardmerge status`` tells of the targets: one picture, and of when it is."""
+"""What ``shardmerge status`` tells of the targets: one consistent picture, and its time."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.offsets import OffsetReader
 
 READ_S = 120.0
-"""How long the topics may take to be read to the ends that they had."""
+"""Bound of the time to read the topics to the ends that they had, in seconds."""
 
 
 def read_facts(pipeline: Pipeline) -> tuple[Facts, datetime]:
     """What the pipeline's topics say now.
 
-    The ends are read one after another, progress before decisions, and everything below them is
-    read, and nothing else: so a decision that a progress counts as executed is in the picture.
+    The topics' ends are asked for one after another, progress before decisions. Then exactly the
+    records below these ends are read. So the picture has every decision that a progress record
+    counts as executed.
 
     Returns:
         The facts, and the time before which everything in them was written.

@@ -48,8 +48,7 @@ _TAKE_IN_PAUSE_S = 15.0
 _WITHOUT_A_PLACE = "Source offset 'file' parameter is missing"
 """Debezium announces a first snapshot before it has noted the binlog's position, and the offset of
 that record, without a position, is stored. If the task is interrupted right there, it fails at
-every
-start (measured, 3.6.1). No row of the snapshot has come by then, so it is taken again."""
+every start (measured, 3.6.1). No row of the snapshot has come by then, so it is taken again."""
 _AWAY_S = 30.0
 """Pause before a source that did not answer is asked for its ``gtid_mode`` again."""
 

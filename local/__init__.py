@@ -1,1 +1,1 @@
-"""The whole line on one machine, for development, tests and first steps."""
+"""A whole pipeline on one machine (the line), for development, tests and first steps."""

@@ -1,7 +1,7 @@
 """The demo: three shards go through six DDL statements, live, and the target follows.
 
-``play`` works on any running line, so the end-to-end tests play the same thing; with ``chaos`` it
-kills the agents' worker, the sink's driver and the Connect worker on the way.
+``play`` works on any running line, so the end-to-end tests use it too; with ``chaos`` it kills the
+agents' worker, the sink's driver and the Connect worker on the way.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ BURST = (60, 30, 10)
 LAST_BURST = 5_000
 """Rows inserted on each shard at the end, for the rate."""
 KILLED_AFTER = {1: "agents", 2: "connect", 3: "sink"}
-"""With chaos: what is killed right after the step of that index, before it is decided."""
+"""With chaos: index of a step → the part that is killed right after it, before it is decided."""
 BOUND_SECONDS = 60.0
 _NOT_MADE_YET = (1049, 1146)
 """MySQL's errors for an unknown database and an unknown table."""
@@ -45,7 +45,7 @@ class Report:
     Attributes:
         as_expected: Whether each step's statements on the target were the expected ones.
         comparison: Target against the union of the shards.
-        twice: Statements that the target was given more than once, from its own log.
+        twice: Statements that the target received more than once, by its own log.
     """
 
     as_expected: bool
@@ -83,7 +83,7 @@ class Demo:
         """Play the steps, print a line for each, compare at the end."""
         bound = CHAOS_BOUND_SECONDS if chaos else BOUND_SECONDS
         with self._line.connect_target() as target, target.cursor() as cursor:
-            # The target's own record of what it was given: proof that no statement came twice.
+            # The target's own log of statements proves that none came twice.
             cursor.execute("SET GLOBAL log_output = 'TABLE', GLOBAL general_log = 'ON'")
         started = time.monotonic()
         self._snapshot(bound)
@@ -103,7 +103,7 @@ class Demo:
     # --- steps
 
     def _snapshot(self, bound: float) -> None:
-        """Wait until the rows that were there before are in the target."""
+        """Wait until the rows from before replication are in the target."""
         begin = time.monotonic()
         wanted = EXISTING * len(SHARDS)
         while self._count_target() < wanted and time.monotonic() < begin + bound:

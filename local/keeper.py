@@ -1,7 +1,7 @@
-"""Keeps the line up: starts again what ended, and has Connect restart tasks that failed.
+"""Keeps the line up: restarts processes that ended, and has Connect restart tasks that failed.
 
-A process of its own, so that ``shardmerge up`` can return while the line stays. It ends when it is
-told to (SIGTERM); the processes it keeps are stopped by whoever stops the line, after it.
+The keeper is a process of its own, so ``shardmerge up`` can return while the line stays. It ends on
+SIGTERM. Whoever stops the line stops the keeper first, and then the processes that it keeps.
 
 Usage: ``python -m shardmerge.local.keeper --directory DIRECTORY``
 """
@@ -42,7 +42,7 @@ _LOOK_SECONDS = 0.5
 _PAUSE_SECONDS = (0.5, 10.0)
 """Shortest and longest pause before a process that ended is started again."""
 _STEADY_SECONDS = 30.0
-"""A process that ran this long was not failing at its start: its next pause is short again."""
+"""A process that ran this long did not fail at its start, so its next pause is the shortest."""
 
 
 def specs(directory: Path, web_port: int) -> tuple[ProcessSpec, ...]:
@@ -73,7 +73,7 @@ class Backoff:
     waits: bool = False
 
     def ended(self, now: float) -> bool:
-        """Told that the process does not run; whether to start it now."""
+        """Note that the process does not run; returns whether to start it now."""
         if not self.waits:
             if self.started is not None and now - self.started > _STEADY_SECONDS:
                 self.pause.reset()
@@ -82,13 +82,13 @@ class Backoff:
         return self.pause.is_over(now)
 
     def start(self, now: float) -> None:
-        """Told that it is started now."""
+        """Note that the process is started now."""
         self.started, self.waits = now, False
 
 
 @dataclass(slots=True)
 class Keeper:
-    """One look after the other at what must run."""
+    """Looks after the processes that must run."""
 
     stack: LocalStack
     pipeline: Pipeline
@@ -127,7 +127,7 @@ def start_keeper(supervisor: Supervisor, owner: int | None) -> None:
 
     Args:
         supervisor: Of that directory.
-        owner: Pid of the process with which the line ends, however that ends; None: it stays.
+        owner: Pid of a process; the line ends when that ends, in whatever way. None: it stays.
     """
     command = [sys.executable, "-m", "shardmerge.local.keeper"]
     command += ["--directory", str(supervisor.directory)]
@@ -149,7 +149,7 @@ def main(directory: Path, owner: int | None) -> None:
         signal.signal(number, lambda *_: stopping.set())
     names = [connector_name(keeper.pipeline, source) for source in keeper.pipeline.sources]
     url = keeper.pipeline.connect.url
-    # A stop or a start of a connector takes longer than an answer.
+    # Connect needs longer to stop or start a connector than to answer.
     repairs = repairs_of(keeper.pipeline, ConnectRest(url, patience_s=20.0))
     for watch in (
         Watchdog(ConnectRest(url, patience_s=2.0), names, repairs=repairs),

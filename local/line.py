@@ -1,7 +1,7 @@
-"""The whole line on one machine: servers, topics, connectors, agents' worker, sink.
+"""The line: a whole pipeline on one machine, with servers, topics, connectors, agents and sink.
 
-Used by the demo, by ``up`` and ``down``, and by the end-to-end tests. Everything runs as processes
-of the local stack's supervisor, and a keeper starts again what ends, so the line stays when the
+The demo, ``up`` and ``down``, and the end-to-end tests use it. Everything runs as processes of the
+local stack's supervisor, and a keeper restarts processes that end. So the line stays when the
 command that started it returns.
 """
 
@@ -39,18 +39,18 @@ from .line_connectors import LineConnectors
 from .line_servers import Connection, connected, sends_its_binlog
 
 SOURCES = {"s1": "source1", "s2": "source2"}
-"""Our sources and the stack's servers behind them."""
+"""Name of a source in the pipeline → name of its server in the stack."""
 READY_SECONDS = 180.0
 _LOOK_SECONDS = 1.0
 _LOG_TAIL_BYTES = 1024 * 1024
 _STEADY_POLLS = 3
-"""A line that was up this often in a row is up: one look may see a part that is about to end."""
+"""So many looks in a row must find the line up: one look may see a part that is about to end."""
 
 
 class Line:
     """The line of one directory.
 
-    ``start`` and ``stop`` bracket it; ``attach`` is for one that another process started. Every
+    ``start`` and ``stop`` bracket it; ``attach`` is for a line that another process started. Every
     path, log and pid file is under ``directory``.
 
     Args:
@@ -240,7 +240,7 @@ class Line:
         return found
 
     def recovering(self) -> bool:
-        """Whether a part was not up when it was looked last, which is at most a second ago."""
+        """Whether a part was not up at the last look, which is at most a second ago."""
         with self._lock:
             if time.monotonic() - self._looked > _LOOK_SECONDS:
                 self._found, self._looked = self.faults(), time.monotonic()
@@ -269,7 +269,7 @@ class Line:
             return sends_its_binlog(connection)
 
     def _sink_started(self) -> bool:
-        """Whether the sink that runs now has said that it works; its process is up long before."""
+        """Whether the present sink has logged that it works; its process runs long before that."""
         pid = self._stack.supervisor.pid(SINK)
         if pid is None or pid == self._started_sink:
             return pid is not None
@@ -370,7 +370,7 @@ def _started_at(pid: int) -> float:
 
 
 def end_on_sigterm() -> None:
-    """Make SIGTERM end this process as an exit does: what is started is stopped on the way."""
+    """Make SIGTERM end this process like an exit, so that what it started is stopped."""
 
     def end(number: int, frame: FrameType | None) -> None:
         sys.exit(128 + number)

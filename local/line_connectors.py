@@ -39,7 +39,7 @@ class LineConnectors:
         self._request("PUT", f"/connectors/{self._name(source)}/resume")
 
     def pause_all(self) -> None:
-        """Stop reading every source, until as many resumes as pauses were asked for."""
+        """Stop reading every source, until ``resume_all`` was called as often as this."""
         with self._lock:
             self._pauses += 1
             if self._pauses == 1:

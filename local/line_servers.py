@@ -1,4 +1,4 @@
-"""Connections to the MySQL servers of the local line, for what plays and compares them."""
+"""Connections to the MySQL servers of the local line, for the demo and the tests."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def connected(host: str, port: int, user: str, password: str, **options: Any) ->
 def sends_its_binlog(connection: Connection) -> bool:
     """Whether a server sends its binlog to somebody.
 
-    A connector's snapshot is over then. Before that nothing must change a schema: Debezium lists
-    the tables first and notes the binlog's position later, and a table made in between is in
-    neither.
+    A connector's snapshot is over then. Before that nobody may change a schema: Debezium lists the
+    tables first and notes the binlog's position later, so a table that is made in between is in
+    neither the snapshot nor the binlog that is read.
     """
     with connection.cursor() as cursor:
         return bool(

@@ -1,7 +1,7 @@
-"""The three-shard example as data: shards, DDL steps, and what each must become on the target.
+"""The three-shard example as data: shards, DDL steps, and the statement each gives on the target.
 
-Every shard has an id range of its own; every statement here is a pure function of its
-arguments, so that each run of the demo plays the same rows.
+Every shard has its own range of ids. Nothing here depends on time or chance, so each run of the
+demo plays the same rows.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Step:
 
     Attributes:
         shard: Index in ``SHARDS``.
-        action: What stands after ``ALTER TABLE``.
+        action: The text of the statement after ``ALTER TABLE`` and the table's name.
         emitted: Regular expression of the one statement expected on the target; "" for none.
     """
 
@@ -79,7 +79,7 @@ class Writer:
         return f"{self.shard.database}.{self.shard.table}"
 
     def altered(self, action: str) -> None:
-        """Follow a step's DDL: from now on rows have other columns."""
+        """Follow a step's DDL: from now on the rows have the columns after it."""
         if action == _LEVEL:
             self.columns = (*self.columns, "Level")
         else:

@@ -50,7 +50,7 @@ def read_table(connection: pymysql.Connection[Cursor], database: str, table: str
     """Read a table; None when it does not exist."""
     while True:
         found = _read_once(connection, database, table)
-        # Its schema is not read in the same moment as its rows.
+        # Schema and rows are read one after the other, so the schema may have changed in between.
         if found is None or not found.rows or {*found.columns, *found.key} <= found.rows[0].keys():
             return found
 
@@ -96,7 +96,8 @@ def compare(
         limit: How many differences are told.
         shard_column: Lower-case name of the target's origin column that holds a row's shard; ""
             without one. It must then hold the shard's name, also as part of the primary key.
-        position_column: The one that is the key of rows without a key; its values are not compared.
+        position_column: The origin column that is the key of rows without a primary key; its values
+            are not compared.
     """
     if position_column:
         target = _without(target, position_column)

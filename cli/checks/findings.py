@@ -1,4 +1,4 @@
-"""What the checks look at, and what they find."""
+"""What the checks look at, and their findings."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class SourceTable:
 
 @dataclass(frozen=True, slots=True)
 class TargetFacts:
-    """What is there under a target's name.
+    """The table that exists under a target's name.
 
     Attributes:
         engine: "" when there is no such table yet.

@@ -1,8 +1,9 @@
 """What the agents would make of the shards' tables as they are now: joined types, and holds. Pure.
 
-The tables are told to the agents' own folds, as a snapshot tells them, into targets that are not
-there yet. In which order the sources' snapshots bring them nobody knows, and a target that cannot
-alter a column to every type depends on it. So they are told in their order and in the reverse one.
+The agents' own folds get the tables as a snapshot would describe them, for targets that do not
+exist yet. The order in which the sources' snapshots bring them is not known, and it matters to a
+target that cannot change a column to every type. So the tables are folded in their order, and in
+the reverse order.
 """
 
 from __future__ import annotations
@@ -38,14 +39,14 @@ class ShardTable:
 
 
 def forecast_findings(pipeline: Pipeline, tables: Sequence[ShardTable]) -> list[Finding]:
-    """What becomes of the columns' types where shards differ, and which shards would be held.
+    """The joined types of columns where shards differ, and the shards that would be held.
 
     Args:
         pipeline: Its sources are those of the tables.
-        tables: All that the connectors capture, or some; those that no route takes do not count.
+        tables: Tables that the connectors capture, all or some; those without a route do not count.
 
     Returns:
-        Warnings; a fault where the agents could not begin with what the pipeline file says.
+        Warnings; a fault if the agents could not start with this pipeline file.
     """
     try:
         states, fixups = _told(pipeline, tables)
@@ -69,7 +70,7 @@ def forecast_findings(pipeline: Pipeline, tables: Sequence[ShardTable]) -> list[
 def _told(
     pipeline: Pipeline, tables: Iterable[ShardTable]
 ) -> tuple[dict[TargetTable, TargetState], list[Fixup]]:
-    """The targets when the tables have been told in this order, and what is to be read again."""
+    """The targets after the tables in this order, and the tables that would be read again."""
     contexts = {source.name: server_context(source) for source in pipeline.sources}
     dialect = dialect_of(pipeline.target.kind, pipeline.target.version)
     defaults = utf8mb4_defaults(pipeline.sources)
@@ -108,7 +109,7 @@ def _type_findings(target: TargetTable, state: TargetState) -> Iterator[Finding]
 
 
 def _counted(kinds: Mapping[ColumnType, Sequence[ShardId]]) -> str:
-    """The types, each with how many shards have it, and one of them."""
+    """The types, each with the number of shards that have it, and one of these shards."""
     parts: list[str] = []
     for text, shards in sorted((column_type(kind), shards) for kind, shards in kinds.items()):
         word = "" if parts else " shards" if len(shards) > 1 else " shard"

@@ -1,8 +1,9 @@
-"""Whether shards of one target may have the same keys, judged by the ranges of these. Pure.
+"""Whether shards of one target may have the same keys, judged by the ranges of the keys. Pure.
 
-The target has one row for a key. Nobody could tell that two shards write it without reading the
-target for every row, so it is looked for where it shows: in shards that number their rows each for
-itself. Ranges that overlap prove nothing: keys may be dealt out so that each is in one shard.
+The target has one row for a key. To see that two shards write the same key, one would have to read
+the target for every row. So this check looks where the fault shows: shards that each number their
+own rows have overlapping ranges. An overlap proves nothing, since the keys may be distributed so
+that each one is in one shard.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from .findings import Finding
 
 Bound: TypeAlias = int | Decimal | date | datetime
 _KINDS: Mapping[type, str] = {int: "number", Decimal: "number", date: "date", datetime: "datetime"}
-"""Values of one kind can be compared, and are in the order in which a server has them."""
+"""Values of one kind can be compared, and have the same order here as on a server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class KeyRange:
 
 
 def key_range(column: str, low: object, high: object) -> KeyRange | None:
-    """The range; None for an empty table, and for values of no kind, as a zero date is."""
+    """The range; None for an empty table, and for values of other types, such as a zero date."""
     if _is_bound(low) and _is_bound(high):
         return KeyRange(column, low, high)
     return None
@@ -49,12 +50,12 @@ def key_range(column: str, low: object, high: object) -> KeyRange | None:
 def overlap_findings(
     ranges: Mapping[ShardId, KeyRange], rules: Sequence[RoutingRule]
 ) -> list[Finding]:
-    """The targets whose shards' keys are not in ranges of their own: a warning for each.
+    """A warning for each target whose shards have keys in overlapping ranges.
 
     Args:
         ranges: Of the shards that have rows.
-        rules: The routing rules; where they put origin columns into the keys, shards that differ in
-            these may have the same values.
+        rules: The routing rules. If they put origin columns into the keys, shards that differ in
+            these columns may have the same values.
     """
     groups: dict[tuple[object, ...], list[tuple[ShardId, KeyRange]]] = {}
     for shard, found in sorted(ranges.items()):

@@ -1,7 +1,7 @@
-"""What a server must be like to be a source or a target, judged by what it says of itself. Pure.
+"""The settings that a server needs as a source or a target, judged by what it reports. Pure.
 
-A fault would lose rows, stop the pipeline or make it read DDL wrongly; a warning is what its
-operator should know.
+A fault would lose rows, stop the pipeline or make it read DDL wrongly. A warning is something that
+the operator should know.
 
 Source: Debezium's MySQL connector documentation, "Setting up MySQL"; MySQL Reference Manual,
 "Binary Logging Options and Variables".
@@ -28,7 +28,7 @@ _READING_MODES = ("ANSI_QUOTES", "NO_BACKSLASH_ESCAPES", "PIPES_AS_CONCAT", "IGN
 """SQL modes that change what a statement means."""
 _MIN_PACKET = 16 << 20
 _MIN_QUOTA = 512 << 20
-"""Some times what a transaction of the sink's largest round takes of TiDB's memory."""
+"""Several times the memory that a transaction of the sink's largest round takes in TiDB."""
 
 
 def source_findings(source: Source, variables: Mapping[str, str]) -> list[Finding]:
@@ -100,10 +100,10 @@ def source_findings(source: Source, variables: Mapping[str, str]) -> list[Findin
 def database_findings(
     source: Source, charsets: Mapping[str, str], tables: Sequence[SourceTable], server: str
 ) -> list[Finding]:
-    """Databases whose new tables nobody could tell the charset of.
+    """Databases whose new tables would get a wrong charset.
 
-    A snapshot describes the databases that have tables; of another one Debezium, and so everybody
-    behind it, takes the server's charset.
+    A snapshot describes only databases that have tables. For any other database Debezium, and so
+    everything behind it, assumes the server's charset.
 
     Args:
         source: Whose databases.
@@ -215,7 +215,7 @@ def target_findings(target: Target, variables: Mapping[str, str]) -> list[Findin
 
 
 def _tidb_findings(where: str, facts: ServerFacts) -> list[Finding]:
-    """What is to be known of a TiDB; nothing of others.
+    """Findings about a TiDB server; none about other servers.
 
     Its transaction mode and its default collation do not matter: the sink's sessions set theirs.
     """
@@ -232,7 +232,7 @@ def _tidb_findings(where: str, facts: ServerFacts) -> list[Finding]:
 
 
 def catalog_finding(catalog: SparkCatalog) -> Finding:
-    """What is to be known of a target that is no server."""
+    """A warning about a target that is no server."""
     kind = dict(catalog.properties).get("type", "of its own class")
     return Finding(
         "target",
@@ -243,7 +243,7 @@ def catalog_finding(catalog: SparkCatalog) -> Finding:
 
 
 def table_findings(facts: TargetFacts) -> list[Finding]:
-    """What is wrong with a table that is there under a target's name."""
+    """What is wrong with a table that exists under a target's name."""
     where = f"target {facts.table}"
     found = []
     if facts.engine and facts.engine.upper() != "INNODB":
@@ -297,7 +297,7 @@ def version_numbers(version: str) -> tuple[int, ...]:
 
 
 def _mode_findings(where: str, told: str, real: str) -> list[Finding]:
-    """SQL modes under which the server reads statements otherwise than the pipeline file says."""
+    """SQL modes that change what a statement means and differ from the pipeline file."""
     sets = [{mode.strip().upper() for mode in text.split(",")} for text in (told, real)]
     for modes in sets:
         if modes & {"ANSI", "ORACLE", "DB2", "MSSQL", "POSTGRESQL", "MAXDB"}:
@@ -314,7 +314,10 @@ def _mode_findings(where: str, told: str, real: str) -> list[Finding]:
 
 
 def _collation_findings(where: str, source: Source, facts: ServerFacts) -> list[Finding]:
-    """A default of utf8mb4 that was set: statements do not tell it, so its version's is taken."""
+    """A warning if the server's default collation of utf8mb4 was changed.
+
+    Statements do not tell it, so the default of the server's version is assumed.
+    """
     told = dict(facts.default_collations).get("utf8mb4")
     server = ServerContext(source.flavour, version_numbers(source.version))
     taken = server.default_collation("utf8mb4")
@@ -336,7 +339,7 @@ def _charset(name: str) -> str:
 
 
 def _binlog_kept_s(variables: Mapping[str, str]) -> float | None:
-    """For how long the server keeps its binlog; None: without end, or not told."""
+    """For how long the server keeps its binlog, in seconds; None: without end, or not reported."""
     seconds = float(variables.get("binlog_expire_logs_seconds") or 0)
     days = float(variables.get("expire_logs_days") or 0)
     return seconds or days * _DAY_S or None

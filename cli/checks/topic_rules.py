@@ -53,7 +53,7 @@ def _is_less(value: str, wanted: str) -> bool:
 
 
 def _compacted(pipeline: Pipeline, topics: Iterable[FoundTopic]) -> list[Finding]:
-    """Row topics that Kafka compacts: it refuses what has no key there."""
+    """Warnings about row topics that Kafka compacts, and where it refuses records without a key."""
     shared = {rule.row_topic for rule in pipeline.routes if rule.row_topic}
     prefixes = tuple(f"{source.name}." for source in pipeline.sources)
     text = (

@@ -1,6 +1,6 @@
-"""Which values of a source's tables do not arrive as they are, judged by their columns. Pure.
+"""Which values of a source's tables arrive changed, judged by their columns. Pure.
 
-The limits are those of ``connectors.debezium.value_limits``; here is who has them.
+The limits are in ``connectors.debezium.value_limits``; this module finds the shards that have them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def value_findings(
     """
     modes = {mode.strip().upper() for mode in sql_mode.split(",")}
     lacking = [mode for mode in _NO_ZERO_DATES if mode not in modes]
-    # Without a strict mode the others only warn.
+    # Without a strict mode, the other modes only warn.
     if not modes & _STRICT:
         lacking.append("STRICT_TRANS_TABLES")
     where = f"source {source.name}"
@@ -59,8 +59,8 @@ def _stopping(
 ) -> Iterator[Finding]:
     """Values that stop the connector.
 
-    Source: Debezium 3.6.1 with Connector/J 9.1. DECIMAL ZEROFILL is measured, it ends in
-    NegativeArraySizeException; invalid dates are read off the sources, DateTimeException.
+    Source: Debezium 3.6.1 with Connector/J 9.1. Measured for DECIMAL ZEROFILL, which ends in
+    NegativeArraySizeException. For invalid dates read in the source code: DateTimeException.
     """
     where = f"source {source.name}"
     padded = _shards(source, tables, rules, lambda c: c.type.name == "decimal" and c.type.zerofill)

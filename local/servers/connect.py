@@ -13,7 +13,7 @@ from .processes import ProcessSpec, http_answers
 _LEVELS = {
     "org.apache.kafka.connect.runtime": "INFO",
     "io.debezium": "INFO",
-    # Each poll of an unused configuration key and each plugin class is a warning otherwise.
+    # Otherwise there is a warning for each unused configuration key and each plugin class.
     "org.apache.kafka.clients.admin.AdminClientConfig": "ERROR",
     "org.apache.kafka.connect.runtime.isolation": "WARN",
     # One line per request otherwise.
@@ -55,7 +55,7 @@ def _properties(plugins: Sequence[Path], port: int, bootstrap_servers: str) -> d
         "listeners": f"http://127.0.0.1:{port}",
         "rest.advertised.host.name": "127.0.0.1",
         "plugin.path": ",".join(map(str, plugins)),
-        # Every plugin here carries a manifest: without the scan the worker starts sooner.
+        # Every plugin here has a manifest, so the worker can start sooner, without a scan.
         "plugin.discovery": "service_load",
         "key.converter": "org.apache.kafka.connect.json.JsonConverter",
         "value.converter": "org.apache.kafka.connect.json.JsonConverter",

@@ -21,7 +21,7 @@ LogLevels = Mapping[str, str]
 
 
 def write_properties(path: Path, properties: Mapping[str, str | int]) -> Path:
-    """Write a Java properties file; the values here need no escaping but for backslashes."""
+    """Write a Java properties file; only backslashes in the values are escaped."""
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = [f"{key}={value}".replace("\\", "\\\\") for key, value in properties.items()]
     path.write_text("\n".join(lines) + "\n")

@@ -33,10 +33,10 @@ _COMMON = (
     "--max-connections=500",
     "--max-allowed-packet=64M",
     "--innodb-log-file-size=64M",
-    # Survives a killed server, not a power cut: enough for a machine to try things on.
+    # Survives a killed server, not a power cut: that is enough for trying things out.
     "--innodb-flush-log-at-trx-commit=2",
     "--sync-binlog=0",
-    # As by default since MySQL 8.4: loaded pages would be hashed, and dropped, for nothing.
+    # The default since MySQL 8.4. With it, pages of a bulk load would be hashed in vain.
     "--innodb-adaptive-hash-index=OFF",
 )
 
@@ -150,7 +150,7 @@ def _initialise(artifacts: Artifacts, template: Path) -> None:
         )
     if result.returncode != 0:
         raise StackError(f"mysqld could not initialise a data directory, see {log}:\n{tail(log)}")
-    # Each server makes its own identity; two with one uuid would not replicate side by side.
+    # Each server makes its own UUID: two servers with one UUID would not replicate side by side.
     (partial / "auto.cnf").unlink(missing_ok=True)
     partial.rename(template)
 

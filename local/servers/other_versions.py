@@ -1,4 +1,4 @@
-"""Servers of other versions and flavours, beside the stack: what the tracker is held against.
+"""Servers of other versions and flavours, beside the stack, to compare the tracker with.
 
 ::
 
@@ -85,7 +85,7 @@ _MARIADB_SYSTEM_TABLES = (
     "mysql_performance_tables.sql",
     "mysql_system_tables_data.sql",
 )
-"""What mariadb-install-db feeds to a server that bootstraps; help and time zones left out."""
+"""The scripts that mariadb-install-db feeds to a bootstrapping server, but help and time zones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,7 @@ def running_server(
 
 
 def provide(name: str, cache: Path = DEFAULT_CACHE, say: Say = lambda _: None) -> Program:
-    """Make the program of a server present, other than the stack's own.
+    """Fetch the program of a server, except of the stack's own, if it is not there yet.
 
     Raises:
         StackError: It could not be had, a checksum differs, or it does not run here.
@@ -266,7 +266,7 @@ def server_spec(program: Program, directory: Path, data: Path, port: int) -> Pro
             # Relative to the data directory: a socket's whole path may not pass 107 bytes.
             "--socket=mysql.sock",
             "--pid-file=mysqld.pid",
-            # Again at each start: MariaDB's bootstrap knows no users yet.
+            # At each start, because MariaDB's bootstrap cannot create users yet.
             f"--init-file={directory / 'init.sql'}",
         ),
         ports=(port,),

@@ -148,7 +148,7 @@ class Supervisor:
     def names(self) -> tuple[str, ...]:
         """Every process that has a pid file, running or not."""
         for child in self._children.values():
-            child.poll()  # takes the exit code of what somebody else has stopped
+            child.poll()  # reaps a child that somebody else has stopped
         return tuple(sorted(path.stem for path in (self.directory / "run").glob("*.json")))
 
     def stop(self, name: str, timeout_s: float = 15.0) -> None:
@@ -190,8 +190,8 @@ class Supervisor:
         if record is None or self.pid(name) is not None:
             return
         if _start_time(record["pid"]) is not None:
-            # Another process leads that session now. A number is not given away while it still
-            # names a session, so ours has no member left.
+            # Another process has the pid now. The kernel does not reuse a number that still names
+            # a session, so our session has no member left.
             return
         for pid in _session_members(record["pid"], self.directory):
             _signal(pid, signal.SIGKILL)
@@ -210,7 +210,7 @@ class Supervisor:
 def require_free_port(port: int, name: str) -> None:
     """Raise ``StackError`` when something listens on a port of 127.0.0.1."""
     with socket.socket() as probe:
-        # With this option a bind fails on a listener, and not on connections that are closing.
+        # With this option, bind fails only because of a listener, not of connections in closing.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
@@ -231,12 +231,12 @@ def is_listening(port: int) -> bool:
 
 
 def http_answers(url: str) -> HealthCheck:
-    """The health check that something on this machine answers an HTTP question without an error."""
+    """A health check: something on this machine answers an HTTP request without an error."""
 
     def check() -> str | None:
         try:
             with requests.Session() as session:
-                session.trust_env = False  # no proxy stands between this machine and itself
+                session.trust_env = False  # no proxy for this machine's own address
                 answer = session.get(url, timeout=5)
         except requests.RequestException as error:
             return f"it does not answer: {error}"
@@ -257,7 +257,7 @@ def _stat(pid: int) -> list[str] | None:
     except (FileNotFoundError, ProcessLookupError):
         return None
     fields = text.rpartition(")")[2].split()
-    # A leader that is a zombie while its threads still end holds its ports and files.
+    # A zombie leader whose threads are still ending holds its ports and files: not dead yet.
     is_dead = fields[0] in "ZX" and int(fields[17]) <= 1
     return None if is_dead else fields
 

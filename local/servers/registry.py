@@ -1,6 +1,6 @@
 """The schema registry of the local stack: Apicurio's, with a file of schemas, and its converter.
 
-Fetched as the other artifacts are, but only for pipelines whose rows are in Avro.
+They are fetched like the other artifacts, but only for pipelines whose rows are in Avro.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .processes import ProcessSpec, http_answers
 
 _HERE = Path(__file__).parent.parent / "install"
 CCOMPAT = "/apis/ccompat/v7"
-"""Path of the interface that is Confluent's."""
+"""Path of the interface that is compatible with Confluent's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def registry_artifacts(
     """The server and the converter; fetched once per cache.
 
     Raises:
-        StackError: They could not be had, or a checksum differs.
+        StackError: They could not be fetched, or a checksum differs.
     """
     home, java = cache.absolute() / "registry", find_java()
     with exclusive_lock(cache.absolute() / "registry.lock"):
@@ -77,7 +77,7 @@ def registry_artifacts(
 
 
 def _write_manifest(plugin: Path) -> None:
-    """What the worker finds the converter by: its jars carry no such entry."""
+    """Write the manifest by which the worker finds the converter; its own jars have none."""
     with zipfile.ZipFile(plugin / "manifest.jar", "w") as jar:
         jar.writestr(
             "META-INF/services/org.apache.kafka.connect.storage.Converter",

@@ -1,6 +1,6 @@
 """The embedded stack: two MySQL sources, a MySQL target, Kafka and Kafka Connect, no Docker.
 
-With a schema registry when it is asked for one: see ``registry``.
+On request it has a schema registry, too: see ``registry``.
 
 ::
 
@@ -60,7 +60,7 @@ class Ports:
 
     @classmethod
     def free(cls) -> Ports:
-        """Ports that nothing uses now, below those that outgoing connections are given."""
+        """Ports that nothing uses now, below the range of ports for outgoing connections."""
         names = list(cls.__dataclass_fields__)
         chosen: list[int] = []
         for port in random.sample(range(20000, 32000), 500):
@@ -82,8 +82,8 @@ class LocalStack:
         ports: None: those of an earlier run of the directory, else the defaults.
         cache: Where the artifacts are kept, shared by all stacks.
         say: Called with a line of progress.
-        registry: Whether it has a schema registry; an earlier run of the directory that had one
-            has it again.
+        registry: Whether it has a schema registry. If an earlier run of the directory had one, this
+            one has it in any case.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class LocalStack:
         return f"http://127.0.0.1:{self.ports.registry}{CCOMPAT}"
 
     def up(self) -> None:
-        """Start everything and wait for its health; what a former run left is stopped first.
+        """Start everything and wait for its health; processes of an earlier run are stopped first.
 
         Raises:
             StackError: A port is occupied (then nothing was started), or a part did not start
@@ -272,7 +272,7 @@ class LocalStack:
         raise StackError(f"{name!r} is not part of this stack", hint="add() it first")
 
     def _stop_all(self) -> None:
-        """Added processes first, then Connect, then the rest: each can still say goodbye."""
+        """Stop added processes first, then Connect, then the rest, so that each can end cleanly."""
         running = set(self.supervisor.names())
         servers = {"kafka", _REGISTRY, *_MYSQL_SERVER_IDS}
         order = [running - {"connect", *servers}, running & {"connect"}, running & servers]

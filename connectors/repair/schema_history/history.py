@@ -37,8 +37,8 @@ _TABLE_ID = re.compile(r'"((?:[^"]|"")*)"\."((?:[^"]|"")*)"')
 _DROPS = re.compile(r"\bDROP\s", re.IGNORECASE)
 OWN = "shardmerge"
 """Field of our own records, which Debezium does not read. It has ``table``, the id of the table
-that the record tells, and ``statement``, the place of the statement for which it was written. The same
-word is the value of ``snapshot`` in the record's position."""
+that the record tells, and ``statement``, the place of the statement for which it was written. The
+same word is the value of ``snapshot`` in the record's position."""
 
 
 @dataclass(frozen=True, slots=True)
