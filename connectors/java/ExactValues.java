@@ -29,11 +29,12 @@ import org.apache.kafka.connect.data.SchemaBuilder;
  *   <li>JSON: the server's own text; see {@link JsonText}.
  *   <li>YEAR: 0 for 0000, from snapshot and binlog alike.
  *   <li>CHAR, VARCHAR, TEXT with CHARACTER SET binary: the bytes; Debezium reads them as UTF-8.
- *   <li>Text of cp932 on MariaDB: U+FFFD, which holds its shard, unless it is ASCII: Debezium takes
- *       cp932 for GB2312, and finds Chinese characters in it.
- *   <li>TIMESTAMP: one text for one moment; Debezium's has digits that depend on the way.
- *   <li>DATE, DATETIME, TIMESTAMP that are NOT NULL: a zero date, which reaches a converter as null,
- *       is a value that no date has, instead of the column's default or 1970-01-01.
+ *   <li>Text of cp932 on MariaDB that is not ASCII: with U+FFFD, which holds its shard. Debezium
+ *       takes cp932 for GB2312, and finds Chinese characters in it.
+ *   <li>TIMESTAMP: one text for one moment; Debezium's text has other digits from a snapshot than
+ *       from the binlog.
+ *   <li>DATE, DATETIME, TIMESTAMP that are NOT NULL: a zero date reaches a converter as null. It
+ *       becomes a value that no date has, instead of the column's default or 1970-01-01.
  * </ul>
  *
  * <p>Configure the connector with {@code driver.tinyInt1isBit=false} and
@@ -66,8 +67,8 @@ public final class ExactValues implements CustomConverter<SchemaBuilder, Relatio
     private boolean isMariaDb;
 
     /**
-     * Takes {@code binary.handling.mode}, which must be the connector's: base64 or bytes; and {@code
-     * flavour}: mariadb.
+     * Takes {@code binary.handling.mode}, which must be the connector's: base64 or bytes; and
+     * {@code flavour}: mariadb.
      */
     @Override
     public void configure(Properties properties) {

@@ -6,11 +6,11 @@ import org.apache.kafka.connect.connector.ConnectRecord;
 import org.apache.kafka.connect.transforms.predicates.Predicate;
 
 /**
- * Lets Kafka Connect tell that {@link ExactValues} is there: it lists predicates, and knows nothing of
- * Debezium's own converters.
+ * Lets Kafka Connect tell that {@link ExactValues} is there: Connect lists predicates, and does not
+ * know Debezium's own converters.
  *
- * <p>A worker makes one of each plugin when it starts, before any connector; those that fail it does
- * not list. So this is where {@link NoTableMetadata} comes first.
+ * <p>When a worker starts, it makes an object of each plugin, before any connector. It does not
+ * list plugins that fail then. So this constructor is the first place for {@link NoTableMetadata}.
  *
  * @param <R> any record
  */

@@ -7,8 +7,8 @@ import java.util.Locale;
 import java.util.Map;
 
 /**
- * A set of transactions: MySQL's {@code uuid:1-5:7,uuid:tag:1}, or MariaDB's last one of each domain,
- * {@code 0-1-100}, which stands for all of the domain up to its number.
+ * A set of transactions: MySQL's {@code uuid:1-5:7,uuid:tag:1}, or MariaDB's last one of each
+ * domain, {@code 0-1-100}, which stands for all of the domain up to its number.
  */
 final class Gtids {
 
@@ -42,7 +42,7 @@ final class Gtids {
                     String[] ends = words[at].split("-");
                     long first = Long.parseLong(ends[0]);
                     long last = Long.parseLong(ends[ends.length - 1]);
-                    // One that ends before it begins is empty, as to Debezium.
+                    // An interval that ends before it begins is empty, as it is to Debezium.
                     if (first <= last) {
                         add(found, name, first, last);
                     }

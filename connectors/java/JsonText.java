@@ -10,9 +10,9 @@ import java.util.Base64;
 /**
  * MySQL's JSON: from the binary form of its binlog to the text that the server itself gives.
  *
- * <p>Every byte is the server's: blanks behind commas and colons, the shortest digits of a double and
- * a mark that it is one (1e15, 5.0), all digits of a decimal. So a row that a snapshot read as text
- * and the same row in the binlog are equal.
+ * <p>Every byte is as the server writes it: blanks behind commas and colons, the shortest digits of
+ * a double with a mark that it is one (1e15, 5.0), all digits of a decimal. So a row that a
+ * snapshot read as text and the same row from the binlog are equal.
  *
  * <p>Source: MySQL 8.0, comment of sql/json_binary.h (binary form), Json_wrapper::to_string (text),
  * my_gcvt (doubles), my_time.cc (packed times), decimal.c (decimals); measured:
@@ -41,12 +41,12 @@ final class JsonText {
     /**
      * The text of a column's value.
      *
-     * @param bytes as in the binlog; of MariaDB, whose JSON is text, that text
+     * @param bytes as in the binlog; for MariaDB, whose JSON is text, the text
      * @throws IllegalArgumentException it is not MySQL's binary form
      */
     static String of(byte[] bytes) {
         if (bytes.length == 0) {
-            // What ADD COLUMN … JSON NOT NULL gives rows that are there.
+            // The value that ADD COLUMN … JSON NOT NULL puts into existing rows.
             return "null";
         }
         if ((bytes[0] & 0xff) > 0x0f) {
@@ -234,7 +234,7 @@ final class JsonText {
         return out.append(digits).append("0".repeat(point - digits.length())).append(".0").toString();
     }
 
-    /** The nearest decimal with the fewest digits; before Java 19 Double.toString has more at times. */
+    /** The nearest decimal with the fewest digits; before Java 19 Double.toString may have more. */
     private static BigDecimal shortest(double value) {
         BigDecimal known = new BigDecimal(Double.toString(value)).stripTrailingZeros();
         BigDecimal exact = new BigDecimal(value);

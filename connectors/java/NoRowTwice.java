@@ -13,16 +13,16 @@ import org.slf4j.LoggerFactory;
 /**
  * Leaves out rows that Debezium's binlog reader reads again by itself.
  *
- * <p>The reader takes up a connection that it lost, or took for lost because Debezium's queue was full
- * for long, without a word to Debezium. With GTIDs it goes on at the transaction that it was in, from
- * that one's beginning: its rows come again. A task that is started again is no such case: Debezium
- * skips what its offset says.
+ * <p>The reader connects again by itself when it lost its connection, or took it for lost because
+ * Debezium's queue was full for long. It does not tell Debezium. With GTIDs it then reads its
+ * present transaction from the beginning, so the transaction's rows come again. The restart of a
+ * task is no such case: Debezium skips what its offset says.
  *
- * <p>An offset numbers the events of its transaction, and the rows of its event. Both grow within a
- * transaction, so a row whose place is not behind the last one's was here before. Without GTIDs the
- * reader goes on at the next event: nothing comes again.
+ * <p>An offset numbers the events of its transaction, and the rows of its event. Both numbers grow
+ * within a transaction. So a row whose numbers are not higher than the last row's has come before.
+ * Without GTIDs the reader goes on at the next event, and nothing comes again.
  *
- * <p>Belongs before every other transformation: it must see each row. One task has one of it.
+ * <p>This must be the first transformation, since it must see each row. Each task has one object.
  *
  * <p>Source: mysql-binlog-connector-java 0.41.0, {@code BinaryLogClient}, whose keep-alive thread
  * connects again; Debezium 3.6.1, {@code BinlogOffsetContext}; the test is in
@@ -31,9 +31,9 @@ import org.slf4j.LoggerFactory;
 public final class NoRowTwice implements Transformation<SourceRecord> {
 
     private static final Logger LOG = LoggerFactory.getLogger(NoRowTwice.class);
-    /** Debezium's header of the second of two records: a row that got another key is deleted, and made. */
+    /** Debezium's header of the second record for a row with a new key: a delete, then a create. */
     private static final String OLD_KEY = "__debezium.oldkey";
-    /** Inserted, updated, deleted: rows of a snapshot, an incremental one too, have other places. */
+    /** Inserts, updates, deletes. Rows of snapshots, incremental too, are not numbered like that. */
     private static final Set<String> CHANGES = Set.of("c", "u", "d");
 
     private String transaction = "";
@@ -66,7 +66,7 @@ public final class NoRowTwice implements Transformation<SourceRecord> {
         return record;
     }
 
-    /** Whether a place of the transaction comes after that of the last row. */
+    /** Whether a row of the transaction comes after the last row. */
     private boolean isBehind(long itsEvent, long itsRow, boolean itIsMadeAnew) {
         if (itsEvent != event) {
             return itsEvent > event;

@@ -15,13 +15,14 @@ import java.net.URL;
  * "optional metadata" of a TABLE_MAP event): nothing in Debezium 3.6.1 asks for it, and its binlog
  * reader fails for good where it misreads it.
  *
- * <p>It misreads the bits that tell which numeric columns are unsigned: it counts YEAR among them,
- * MySQL 8.0 before 8.0.29 does not. Then it expects one byte more than is there (EOFException), or
- * takes one column's bit for another's. And it knows no kind of metadata that is newer than itself.
+ * <p>The reader misreads the bits that tell which numeric columns are unsigned: it counts YEAR
+ * among them, MySQL 8.0 before 8.0.29 does not. Then it expects one byte more than there is
+ * (EOFException), or takes one column's bit for another's. It also fails at kinds of metadata newer
+ * than itself.
  *
- * <p>The reader makes its own part by name, and has no setting for it. So {@link #takeOver} puts a
- * class of that name where the part is looked for, before anybody has looked. MySQL 5.7 and, by
- * default, MariaDB write no such metadata: whoever asks for it must know what to do without.
+ * <p>The reader makes its metadata class by name, and has no setting for it. So {@link #takeOver}
+ * defines a class of that name before the reader's own is loaded. MySQL 5.7 and, by default,
+ * MariaDB write no such metadata, so all code that uses it can do without.
  *
  * <p>Source: mysql-binlog-connector-java 0.41.0, {@code TableMapEventDataDeserializer}, which hands
  * a copy of these bytes over and reads nothing behind them; in Debezium 3.6.1 nothing calls
@@ -48,15 +49,16 @@ public class NoTableMetadata {
      * Lets Debezium's binlog reader, of the same plugin, use this class instead of its own. May be
      * called again.
      *
-     * @throws IllegalStateException it has used its own already, or cannot be told
+     * @throws IllegalStateException the reader has loaded its own class already, or
+     *     refuses this one
      */
     static synchronized void takeOver() {
-        // Of the same package. Without Debezium's jars beside this one the attempt ends here.
+        // A class of the same package. Without Debezium's jars beside this one, this line fails.
         Class<?> beside = ColumnType.class;
         try {
             MethodHandles.privateLookupIn(beside, MethodHandles.lookup()).defineClass(own());
         } catch (LinkageError thereIsOne) {
-            // Whose it is, is asked below.
+            // Whether it is ours is checked below.
         } catch (IllegalAccessException | IOException error) {
             throw new IllegalStateException("Debezium's binlog reader cannot be given another part", error);
         }
@@ -67,7 +69,7 @@ public class NoTableMetadata {
         }
     }
 
-    /** The class as the jar of this one has it: Debezium's own has the same name. */
+    /** Our class's bytes, from our own jar: Debezium's class has the same name. */
     private static byte[] own() throws IOException {
         URL jar = NoTableMetadata.class.getProtectionDomain().getCodeSource().getLocation();
         try (InputStream bytes = URI.create("jar:" + jar + "!/" + PART).toURL().openStream()) {

@@ -3,7 +3,7 @@ package com.github.shyiko.mysql.binlog.event.deserialization;
 import shardmerge.connect.NoTableMetadata;
 
 /**
- * The name by which Debezium's binlog reader makes its part that reads a table's optional metadata:
- * see {@link NoTableMetadata}, which puts it there.
+ * Has the name of the class with which Debezium's binlog reader reads a table's optional metadata.
+ * {@link NoTableMetadata} puts it in the place of that class.
  */
 public final class TableMapEventMetadataDeserializer extends NoTableMetadata {}

@@ -12,20 +12,20 @@ import io.debezium.storage.kafka.history.KafkaSchemaHistory;
 import java.util.Map;
 
 /**
- * Debezium's schema history in Kafka, of which a restarted connector applies exactly the statements
- * that it will not read again.
+ * Debezium's schema history in Kafka, from which a restarted connector applies exactly the
+ * statements that it will not read again.
  *
  * <p>Debezium's own comparison applies a statement that follows right behind the offset (with
- * GTIDs), and every statement that was ever streamed (without): a connector that is restarted right
- * behind a DDL then applies it twice, or reads rows of before it with the columns of after it.
+ * GTIDs), and every statement that was ever streamed (without). A connector that is restarted right
+ * behind a DDL then applies it twice, or reads rows from before it with the columns after it.
  *
- * <p>A record's position is that of the connector when it wrote it: the GTIDs <em>before</em> the
- * statement, and the place of its <em>end</em>; on MariaDB, where every statement is a transaction, the
- * place where that <em>begins</em>, and the number of its events before the statement. One that
- * describes a table as it stood, and comes from no statement, has {@code snapshot}. GTIDs with an
- * interval that ends before it begins are those of before a connector went by its place: a repair has
- * marked them, and they say nothing of what was read since.
- * The same order in Python: {@code repair/history.py}.
+ * <p>A record's position is the connector's when it wrote the record: the GTIDs <em>before</em> the
+ * statement, and the place of its <em>end</em>. On MariaDB, where every statement is a transaction,
+ * it is the place where the transaction <em>begins</em>, and the number of its events before the
+ * statement. A record that comes from no statement, but describes a table, has {@code snapshot}.
+ * GTIDs with an interval that ends before it begins are from before a connector read by position: a
+ * repair has marked them, and they say nothing of what was read since. The same order in Python:
+ * {@code repair/schema_history/history.py}.
  *
  * <p>Source: Debezium 3.6, {@code BinlogOffsetContext}; measured, tests/integration/connect.
  */
@@ -41,12 +41,12 @@ public final class TrueSchemaHistory extends KafkaSchemaHistory {
     }
 
     /**
-     * Reads the history, and on MariaDB sets right how much of a transaction is passed over.
+     * Reads the history, and on MariaDB corrects how many events of a transaction are skipped.
      *
-     * <p>There a statement that is logged as text begins a transaction that for Debezium never ends:
-     * until the next one begins it goes on counting events, the server's heartbeats too. A connector
-     * that starts from an offset of then passes over so many events, and rows of the transactions
-     * behind among them. An offset within rows has the number of rows, this one has none.
+     * <p>On MariaDB a statement that is logged as text begins a transaction that never ends for
+     * Debezium: it counts events, even the server's heartbeats, until the next transaction begins.
+     * A connector that starts from such an offset would skip that many events, and so rows of later
+     * transactions. An offset within rows has a number of rows; such an offset has none.
      */
     @Override
     public void recover(Offsets<?, ?> offsets, Tables schema, DdlParser parser) throws InterruptedException {
@@ -88,11 +88,11 @@ public final class TrueSchemaHistory extends KafkaSchemaHistory {
             if (isByPlace(read)) {
                 return hasEnded(recorded, desired);
             }
-            // Read again, unless the server gives no GTIDs any more: then the place has moved on.
+            // Read again, unless the server gives no GTIDs now: then the position has moved on.
             return isEqual && !Gtids.areOfMariaDb(read) && compareEnds(recorded, desired) < 0;
         }
 
-        /** By their places. A statement within a transaction that begins there is read again. */
+        /** Compares by position. A statement in a transaction that begins there is read again. */
         private static boolean hasEnded(Document recorded, Document desired) {
             int ends = compareEnds(recorded, desired);
             return ends < 0 || ends == 0 && recorded.getInteger("event", 0) == 0;
