@@ -124,7 +124,7 @@ def _is_called_anew(state: TargetState, book: _NameBook, column_id: str, lineage
 
 
 def _called(state: TargetState, name: str) -> str | None:
-    """The one identity that shards, but not the target, call by this name; None if not just one.
+    """The identity that only shards know under this name; None unless there is exactly one.
 
     Such a shard has renamed the column and waits, or has not followed the others' rename yet. Only
     called for a name that is new in the target. Looks at every different schema if columns were

@@ -122,8 +122,8 @@ class TableReading:
             wanted: Shards of the source; at least one.
 
         Returns:
-            False when the source's own connector does not run, is being repaired, or is still in its
-            first snapshot.
+            False when the source's own connector does not run, is being repaired, or is still in
+            its first snapshot.
 
         Raises:
             StackError: Connect, Kafka or the source does not answer, or refuses.

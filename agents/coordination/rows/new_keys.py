@@ -148,7 +148,7 @@ def _fill(
 ) -> str | None:
     """What DDL put into a column of a shard's rows, as ``fill_text``; None if it put nothing there.
 
-    ``UNKNOWN`` when the value is not known, or not the same in all rows.
+    ``UNKNOWN`` when it put a value there that is not known, or several values.
     """
     known = renewals.before.get(shard.shard)
     hold = known.hold if known and schema is shard.final else None

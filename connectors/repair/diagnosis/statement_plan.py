@@ -178,7 +178,7 @@ def touched_later(
 def leaves_out_by_gtid(offset: SourceOffset, statement: Statement) -> bool:
     """Whether the server can be asked to leave out the statement alone.
 
-    MySQL sends the transactions that a set of GTIDs lacks. So rows of before the statement still
+    MySQL sends the transactions that a set of GTIDs lacks. So rows from before the statement still
     come. MariaDB sends what is behind a position, as a server without GTIDs does.
     """
     return bool(statement.gtid) and isinstance(offset.read_gtids, MySqlGtids)
