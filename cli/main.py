@@ -198,7 +198,7 @@ def _topic_findings(pipeline: Pipeline) -> list[Finding]:
 
 
 def _fresh(directory: Path, free_ports: bool) -> Line:
-    """A line in an empty directory; refuses one that runs."""
+    """A new line in an emptied directory; refuses a directory whose line runs."""
     line = Line(directory, routes=DEMO_ROUTES, fixed_ports=not free_ports)
     if line.is_running():
         _say(f"a line already runs in {directory}: stop it with `make down`")

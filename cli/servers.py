@@ -55,7 +55,7 @@ def server_findings(pipeline: Pipeline) -> list[Finding]:
                 found += value_findings(source, mode, captured, routes)
                 if not pipeline.connect.exact_values:
                     found += year_findings(source, variables.get("version", ""), _types(cursor))
-                # A query would wait as long as somebody else locks its table.
+                # Else a query would wait for as long as somebody locks its table.
                 cursor.execute("SET SESSION lock_wait_timeout = %s", (_LOCK_WAIT_S,))
                 ranges |= _key_ranges(cursor, source, captured, routes)
                 definitions += _definitions(cursor, source, captured, routes)
@@ -82,7 +82,7 @@ def server_findings(pipeline: Pipeline) -> list[Finding]:
 
 
 def _targets(pipeline: Pipeline, tables: Mapping[str, Sequence[SourceTable]]) -> list[TargetTable]:
-    """The targets whose names do not depend on the shard, and those of the shards found."""
+    """The targets whose names do not depend on the shard, and the targets of the shards found."""
     names = {(rule.target_database, rule.target_table) for rule in pipeline.routes}
     found = {TargetTable(*name) for name in names if "\\g<" not in "".join(name)}
     for source, captured in tables.items():

@@ -32,5 +32,5 @@ class GrowingPause:
         return now_s >= self._until_s
 
     def reset(self) -> None:
-        """The next pause is the shortest; one that has begun goes on."""
+        """Make the next pause the shortest; a pause that has begun goes on."""
         self._next_s = self.shortest_s

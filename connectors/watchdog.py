@@ -58,7 +58,7 @@ class Watchdog:
 
     Args:
         rest: The cluster.
-        names: The connectors to watch; one that does not exist (yet) is passed over.
+        names: The connectors to watch; a connector that does not exist (yet) is ignored.
         interval_s: Pause between two looks, and the first pause before a repeated restart.
         repairs: Connector's name → its repair. A failed connector without one is only restarted.
     """

@@ -54,7 +54,7 @@ class Line:
     path, log and pid file is under ``directory``.
 
     Args:
-        target: A server that somebody else runs; None: a MySQL of the line's own.
+        target: A server outside the line; None: the line starts a MySQL server for it.
 
     Attributes:
         pipeline: What it merges; known once started or attached.
@@ -289,7 +289,7 @@ class Line:
     def poll(
         self, faults: Callable[[], list[str]], seconds: float, pause: float = 0.2
     ) -> list[str]:
-        """Poll until there are no faults; those of the last look when the bound passed first."""
+        """Poll until there are no faults; returns the last faults if the bound passes first."""
         deadline = time.monotonic() + seconds
         while found := faults():
             if time.monotonic() > deadline:

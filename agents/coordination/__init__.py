@@ -1,1 +1,1 @@
-"""From a schema change and a target's state to exactly one decision. Pure."""
+"""Makes exactly one decision from a schema change and a target's state. Pure."""

@@ -123,7 +123,7 @@ def at_hand(journal: bytes, offset: int, effects: Effects) -> JournalEntry:
 def at_hand_key(partition: int) -> bytes:
     """The row key of the record at hand in a partition of the table.
 
-    The partition is part of it, since Faust remembers one partition per key.
+    The partition is part of the key, since Faust remembers one partition per key.
     """
     return f"at-hand/{partition}".encode()
 

@@ -1,4 +1,4 @@
-"""What one record of the log did: what came, the state before and after, what was decided."""
+"""One record of the log and its effect: the state before and after, and what was decided."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A pipeline's records folded again and compared with what its agents wrote."""
+"""Folds a pipeline's records again, and compares the result with what its agents wrote."""
 
 from __future__ import annotations
 

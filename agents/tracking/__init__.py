@@ -1,1 +1,1 @@
-"""From a statement and the schemas known before it to what it does to each shard. Pure."""
+"""Works out what a statement does to each shard, from the schemas known before it. Pure."""

@@ -1,4 +1,4 @@
-"""What the tracker knows of each source and of its tables, and the bytes of it. Pure."""
+"""What the tracker knows of each source and of its tables, and its stored form. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands in a binlog, as ``SHOW BINLOG EVENTS`` tells it. Pure.
+"""The contents of a binlog, as ``SHOW BINLOG EVENTS`` tells them. Pure.
 
 Source: MySQL Reference Manual, "SHOW BINLOG EVENTS Statement"; MariaDB, the same; measured.
 """
@@ -80,7 +80,7 @@ class RowsEvent:
 
     Attributes:
         file, pos, end: The event.
-        transaction_pos: Where the event with BEGIN stands.
+        transaction_pos: The position of the event with BEGIN.
         index: How many events of the transaction, BEGIN included, a connector gets before it.
         gtid: Of its transaction; "" without.
         table: ``database.table`` as the server writes it, without quotes; "" when not told.

@@ -226,7 +226,7 @@ class ConnectRest:
         self._call("PATCH", f"/connectors/{quote(name)}/offsets", body)
 
     def set_config(self, name: str, config: Mapping[str, str]) -> None:
-        """Give a connector its configuration, as it is; one that is stopped stays so."""
+        """Give a connector this configuration unchecked; a stopped connector stays stopped."""
         self._call("PUT", f"/connectors/{quote(name)}/config", dict(config))
 
     def validate(self, config: Mapping[str, str]) -> Mapping[str, tuple[str, ...]]:

@@ -1,7 +1,7 @@
 """Checks that a source connector is exactly-once: the offset barrier rests on it.
 
-Without it a row can be readable in Kafka before the DDL that precedes it in the binlog, and
-nobody would notice. What is checked:
+Without it, a row can be readable in Kafka before the DDL that precedes it in the binlog, and
+nothing would show that. The checks:
 
 1. The worker: asked to validate a configuration with ``exactly.once.support=required``, it
    objects under that key when its ``exactly.once.source.support`` is not ``enabled``, and

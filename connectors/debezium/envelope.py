@@ -29,7 +29,7 @@ EPOCH_FIELD = "shardmerge_epoch"
 connector is told to put it there (``source_config``)."""
 
 UNREAD_FIELD = "shardmerge_unread"
-"""In a record that a repair wrote: why nobody can tell what the statement makes of its tables."""
+"""In a record that a repair wrote: why the statement's tables are not known after it."""
 
 _CUT_INDEX = re.compile(r"UNIQUE\b", re.IGNORECASE)
 
@@ -87,7 +87,7 @@ class SchemaChangeEvent:
         ts_ms: When Debezium emitted the record, ms since 1970.
         gtid: Of the statement's transaction, which it has on every server; "" when the source
             gives none.
-        unread: Why nobody can tell what the statement makes of its tables; "" by default.
+        unread: Why the statement's tables are not known after it; "" when they are known.
     """
 
     source: str

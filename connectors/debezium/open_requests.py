@@ -23,7 +23,7 @@ _QUIET = ("COMPLETED", "ABORTED", "")
 
 
 class Remedy(StrEnum):
-    """What brings an unanswered request on."""
+    """What can make a connector answer a request after all."""
 
     RESTART = "restart the connector"
     SEND_AGAIN = "send the requests again"

@@ -125,7 +125,7 @@ _NOTHING_IS_SKIPPED: Mapping[str, str] = {
     # DDL of other databases does not matter. DDL of other tables does: they may be renamed to ours.
     "schema.history.internal.store.only.captured.databases.ddl": "true",
     "schema.history.internal.store.only.captured.tables.ddl": "false",
-    # Moves the stored position while only other tables change, so that it never stands in a
+    # Heartbeats move the stored position while only other tables change, so that it is never in a
     # binlog file that the server has purged.
     "heartbeat.interval.ms": "30000",
 }

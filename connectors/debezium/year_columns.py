@@ -8,8 +8,8 @@ and no setting of Debezium or the server lets it pass. Where a Connect worker ha
 (``NoTableMetadata.java``).
 
 Source: measured on 8.0.15, which does not count YEAR, with Debezium 3.6.1;
-issue 108 of mysql-binlog-connector-java reports 8.0.29 as a server that counts it. Between these
-nobody has measured. MySQL 5.7 and MariaDB do not write those bits by default.
+issue 108 of mysql-binlog-connector-java reports 8.0.29 as a server that counts it. The
+versions in between are not measured. MySQL 5.7 and MariaDB do not write those bits by default.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ def schema_id(value: bytes) -> int:
 
 @dataclass(frozen=True, slots=True)
 class AvroSchema:
-    """A schema without logical types but for ``INTEGER``.
+    """A schema without logical types except ``INTEGER``.
 
     Attributes:
         parsed: As fastavro wants it.

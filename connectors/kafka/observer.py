@@ -1,7 +1,7 @@
 """Follows a pipeline's topics, and keeps its decisions, schema changes and progress.
 
-Used by the demo, ``status`` and the tests: everything that the system decides is a record, so
-whoever wants to know reads the topics.
+The demo, ``status`` and the tests use it. Everything that the system decides is a record, so the
+topics tell everything.
 """
 
 from __future__ import annotations

@@ -220,7 +220,7 @@ class GtidSwitch:
         return place_at(self._connector.binlog.events(offset.file), offset.file, offset.pos)
 
     def _unread_anonymous(self, offset: SourceOffset, place: Place) -> str | None:
-        """Where the first transaction without a GTID stands that is not wholly read."""
+        """The place of the first transaction without a GTID that is not wholly read, if any."""
         if place.is_within_anonymous:
             return f"{offset.file}:{offset.pos}"
         found = first_anonymous(self._connector.binlog.events(offset.file, offset.pos))

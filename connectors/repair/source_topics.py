@@ -119,7 +119,7 @@ class SourceTopics:
 
         Args:
             statement: Of the binlog.
-            unread: Why nobody can tell what it makes of its tables; "" where that is known.
+            unread: Why its tables are not known after it; "" when they are known.
 
         Raises:
             StackError: Kafka does not take it.

@@ -77,8 +77,8 @@ class Behind:
     """What is known of a statement's tables right behind it.
 
     Attributes:
-        names: The tables; empty when nobody can tell which they are.
-        told: What Debezium is told of them.
+        names: The tables; empty when they are not known.
+        told: The descriptions that Debezium gets of them.
         left_out: Those that it must not read from here on.
         unread: Why they cannot be told; "" when they can.
     """
@@ -100,7 +100,7 @@ class StatementRepair:
         self._connector = connector
 
     def stand_before(self, failure: Failure) -> Stand | None:
-        """Where the connector stands before the statement that its failure is about.
+        """Where the connector stands before the statement that made it fail.
 
         Returns:
             None where that cannot be told: there is no offset, or no such statement behind it.
@@ -138,7 +138,7 @@ class StatementRepair:
         """Bring the connector past the statement.
 
         Args:
-            stand: Where it stands.
+            stand: Its place before the statement.
             failure: How it failed.
 
         Raises:

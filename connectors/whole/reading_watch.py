@@ -46,7 +46,7 @@ _LONGEST_PAUSE_S = 600.0
 
 @dataclass(frozen=True, slots=True)
 class _Result:
-    """What is to be told of one shard; ``changes_to``: see ``Read``."""
+    """The result for one shard that the coordinator is told; ``changes_to``: see ``Read``."""
 
     reload: Reload
     changes_to: int

@@ -189,7 +189,7 @@ def _moved(
 def _late_columns(
     old: TargetState, new: TargetState, effects: Mapping[ShardId, tuple[RowEffect, ...]]
 ) -> dict[ShardId, tuple[RowEffect, ...]]:
-    """The effects on shards that had a column before the target, which an operator kept back.
+    """The effects on shards that had a column before the target, because an operator delayed it.
 
     Each result includes the shard's earlier effects, from ``effects`` or from its hold.
     """

@@ -43,11 +43,11 @@ from .target_state import TargetState, assembled
 FORMAT = 10
 """Version of the rows; a change of it needs a reader of the older ones."""
 _READABLE = (2, 3, 4, 5, 6, 7, 8, 9, 10)
-"""Format 2 knows neither changes that wait for a DDL lock nor what operators said, format 3 no
-origin columns, format 4 no renames by copying, format 5 no policies that an operator set, format 6
-not what came of changes that wait, format 7 not which types go together, format 8 neither tables
-that are to be read as a whole nor whether rows of shards that left stay, format 9 not what becomes
-of a dropped shard's rows. What a format does not know has its default in ``_StoredHeader``."""
+"""Each format lacks what later ones added; its default is in ``_StoredHeader``. Format 3 added
+changes that wait for a DDL lock, and what operators said; 4 origin columns; 5 renames by copying; 6
+policies that an operator set; 7 the effects of changes that wait; 8 which types go together; 9
+tables that are to be read as a whole, and whether rows of shards that left stay; 10 what happens to
+a dropped shard's rows."""
 
 _PREFIX = b"state/"
 _RESTORE = (

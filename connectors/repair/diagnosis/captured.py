@@ -1,4 +1,4 @@
-"""Which events of a binlog a connector makes records of: those of tables that it reads. Pure."""
+"""Which events of a binlog give records: those of the tables that the connector reads. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from shardmerge.schemas.model.errors import SourceError
 
 
 class Captured:
-    """What a connector's lists of databases and tables let through.
+    """The events that a connector's lists of databases and tables let through.
 
     Args:
         config: The connector's.

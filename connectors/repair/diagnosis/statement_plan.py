@@ -33,7 +33,7 @@ _CREATE_TABLE = re.compile(r"CREATE TABLE `(?:[^`]|``)*`")
 
 @dataclass(frozen=True, slots=True)
 class TableDescription:
-    """What Debezium has to be told of one table.
+    """The description of one table for Debezium.
 
     Attributes:
         name: The table.
@@ -50,7 +50,7 @@ class TableDescription:
 
 
 def told_table(name: TableName, table: SchemaOrError | None) -> TableDescription:
-    """What Debezium has to be told of a table.
+    """The description of a table for Debezium.
 
     Args:
         name: The table.
@@ -67,7 +67,7 @@ def told_table(name: TableName, table: SchemaOrError | None) -> TableDescription
 
 
 def told_by_server(name: TableName, create_table: str | None) -> TableDescription:
-    """What Debezium has to be told of a table as the server tells it now.
+    """The description of a table for Debezium, as the server defines the table now.
 
     Args:
         name: The table.

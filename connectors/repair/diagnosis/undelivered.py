@@ -54,7 +54,7 @@ def is_failed_statement(statement: Statement, told: str, delivered: Delivered) -
 
 
 def first_unread(offset: SourceOffset, delivered: Delivered) -> tuple[str, int, str]:
-    """Where to read the binlog from: file, pos, and the GTID of what stands there; "" for none.
+    """Where to begin to read the binlog: file, pos, and the GTID at that place; "" for none.
 
     With GTIDs, the position in an offset can be behind a statement whose record is delivered, while
     the statement's transaction is not among the GTIDs: it will be read again.
@@ -86,7 +86,7 @@ def not_read(items: Iterable[Logged], offset: SourceOffset) -> Iterator[Logged]:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """What stands between a connector's offset and the statement that it failed at.
+    """What is between a connector's offset and the statement at which it failed.
 
     Attributes:
         missing: What certainly is not delivered and concerns the asked tables.

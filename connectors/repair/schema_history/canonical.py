@@ -1,4 +1,4 @@
-"""A table in words that Debezium's parser understands. Pure.
+"""Writes a table as a CREATE TABLE that Debezium's parser understands. Pure.
 
 Debezium keeps only this of a table: its columns in order, their types, character sets, whether they
 may be NULL, their defaults, and its key. So only this is written, with every name quoted and every

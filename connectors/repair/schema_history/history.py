@@ -77,7 +77,7 @@ class HistoryRecord:
         return not self.snapshot and (self.offset.gtids is None or self.offset.is_by_place)
 
     def is_of_before(self, file: str, pos: int) -> bool:
-        """Whether the record tells the tables before a statement that stands there."""
+        """Whether the record is about the state before a statement at that position."""
         there = SourcePosition(0, file, pos, 0)
         if self.is_own:
             at, _, number = self.statement.rpartition(":")
@@ -99,7 +99,7 @@ class KnownTable:
 
 
 def history_record(value: bytes | None, place: str) -> HistoryRecord | None:
-    """Read a record; None for one that Debezium passes over.
+    """Read a record; None for a record that Debezium ignores.
 
     Args:
         value: Of the Kafka record.
@@ -147,7 +147,7 @@ def _is_certainly_before(record: HistoryRecord, offset: SourceOffset) -> bool | 
     own, other = record.offset.gtids, offset.gtids
     if own is None or other is None or record.offset.is_by_place:
         return record.is_read_before(offset.position)
-    # The record has the transactions before its statement, the offset those that are read.
+    # The record's GTIDs are those before its statement; the offset's are the transactions read.
     return True if precedes(own, other) else None
 
 

@@ -1,4 +1,4 @@
-"""Tables that a connector leaves out, since nobody can tell Debezium what their rows hold. Pure.
+"""Tables that a connector leaves out, since their columns are not known to anybody. Pure.
 
 If Debezium cannot read a statement, and its table is not known after it, the source's other tables
 must go on. So the connector's configuration leaves the table out, until the server's SHOW CREATE

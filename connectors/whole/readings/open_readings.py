@@ -33,7 +33,7 @@ class Wanted:
 
 @dataclass(slots=True)
 class OpenReadings:
-    """What is asked for, what is told, and what is decided.
+    """The readings that are asked for, the commands that tell of them, and the decisions.
 
     Args:
         commands_topic: Its name is the source of the commands' ids.
