@@ -6,12 +6,14 @@ from dataclasses import dataclass
 
 SIGNAL_TABLE = "signals"
 SIGNAL_DATABASE_PREFIX = "shardmerge_"
-"""With ``SIGNAL_TABLE``: where a connector writes its own marks, see ``debezium.signals``."""
+"""A connector writes its own marks into the table ``SIGNAL_TABLE`` of a database that is named so.
+
+See ``debezium.signals``."""
 
 
 @dataclass(frozen=True, order=True, slots=True)
 class ShardId:
-    """One source table: the unit that changes its schema at its own time.
+    """One source table that is merged. Each shard may change its schema at its own time.
 
     Attributes:
         source: Name of the source, which is its connector's ``topic.prefix``.
