@@ -2,7 +2,7 @@
 
 This module defines two orders, of character sets and of collations. In both, a set of elements has
 a least upper bound, or the function says that there is none. Only codes with a meaning count: a
-code for which MySQL has no character never leaves its shard (``value_limits``).
+code for which MySQL has no character never leaves its shard (``connectors.debezium.value_limits``).
 
 Source: MySQL Reference Manual, "Character Sets, Collations, Unicode"; MariaDB, "Supported Character
 Sets and Collations". The tables are measured: tests/integration/mysql/test_wide_types.py.

@@ -202,7 +202,7 @@ class ValueMove:
 
 @dataclass(frozen=True, slots=True)
 class DefaultFill:
-    """Rows that hold NULL in a column get its default, in the rows of all shards."""
+    """All rows that hold NULL in a column get the column's default, whatever their shard."""
 
     name: str
 

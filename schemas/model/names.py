@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 SIGNAL_TABLE = "signals"
 SIGNAL_DATABASE_PREFIX = "shardmerge_"
-"""A connector writes its own marks into the table ``SIGNAL_TABLE`` of a database that is named so.
+"""Prefix of the database in whose table ``SIGNAL_TABLE`` a connector writes its own marks.
 
-See ``debezium.signals``."""
+See ``connectors.debezium.signals``."""
 
 
 @dataclass(frozen=True, order=True, slots=True)

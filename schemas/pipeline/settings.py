@@ -111,7 +111,8 @@ class Kafka:
 
     Attributes:
         bootstrap_servers: Brokers to connect to first: ``host:port``, separated by commas.
-        log_partitions: Partitions of schema-log. All records of a target are in one partition.
+        log_partitions: Partitions of schema-log. All records of a target are in one partition, so
+            they have one total order.
         replication: Replication factor of our topics.
         row_format: How the connectors write rows and schema changes: ``json``, ``json-schemas``
             (with Connect's embedded schemas) or ``avro`` (with a schema registry).

@@ -138,9 +138,9 @@ class Fixup:
 class Decision:
     """The one answer to one schema change or command; key ``(target, version)``.
 
-    The gate of the decision stands in the row stream of ``shard`` at ``position``: rows from
-    there on have the columns ``columns`` and wait for every expanding and switching statement
-    of versions up to ``version`` (and, if held, for a decision that releases the shard).
+    The gate of the decision is at ``position`` in the row stream of ``shard``. Rows from there on
+    have the columns ``columns``. They wait for every expanding and switching statement of versions
+    up to ``version`` and, if held, for a decision that releases the shard.
 
     Attributes:
         target: None when the outcome is ``ignored`` (no routed shard is concerned), and for a
@@ -164,9 +164,9 @@ class Decision:
         ddl, ts_ms: Text and time of the schema change or command.
         fixups: Shards whose existing rows may differ from the target's from now on, at most one
             entry for each, sorted by shard.
-        renewed: Identities of columns that a shard, held before this change, drops and adds again
-            with it, or converts to a type that their values cannot be converted to outside the
-            shard. The values of these columns in the waiting rows are of no use any more.
+        renewed: For a shard that was held before this change: identities of the columns that the
+            change drops and adds again, or redefines so that it may not keep their values. The
+            values of these columns in the waiting rows are of no use any more.
         reloads: Shards whose rows are removed from the target, because all of them come again;
             sorted. They are removed before the decision's statements are executed, except expanding
             ones. All reloads of a decision are completed together.

@@ -10,9 +10,10 @@ rows). The statements are in an order in which each is legal when it is executed
 2. steps that must precede renames by copying; steps up of stored columns that are no longer
    computed; defaults for columns that are about to be dropped; where renames by copying end, steps
    up of the columns that stay, then their values (``copied_columns``);
-3. drop columns that the shards have anew, and columns whose name another column needs; then rename;
+3. drop the columns that move *anew* (``column_moves``), and those that go and whose name another
+   column needs; then rename;
 4. steps up and switches of columns that stay;
-5. add columns, including those that the shards have anew; with a default if they need a value;
+5. add new columns and the dropped *anew* ones; with a default if they need a value;
 6. change the primary key, then steps up of columns of the old key;
 7. steps down of columns that stay or were added; drop columns;
 8. add generated columns, indexes and checks; set the default charset.

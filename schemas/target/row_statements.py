@@ -120,7 +120,7 @@ def copying(
 
 
 def defaulting(target: TargetTable, column: Column, others: Sequence[Column]) -> TargetStatement:
-    """Gives rows that hold NULL in a column its default, in the rows of all shards.
+    """Gives a column's default to all rows that hold NULL in it, whatever their shard.
 
     Args:
         target: The merged table.

@@ -87,7 +87,7 @@ def _makes_redundant(index: Index, other: Index, *, mariadb: bool) -> bool:
 def after_alter(index: Index) -> Index:
     """An index after an ALTER TABLE: MariaDB drops USING HASH of a unique index.
 
-    The caller must not pass an index that needs the hash because its columns are too long.
+    ``normal_indexes`` sets it again if the index needs the hash, because a column is too long.
     """
     if index.hashed and index.is_unique:
         return replace(index, hashed=False)

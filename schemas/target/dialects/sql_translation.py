@@ -307,7 +307,10 @@ def _cast(node: exp.Expression) -> str:
 
 
 def _bits(node: exp.Expression) -> str:
-    """``flags & 4``: MySQL's bits are unsigned, so one side must be a number in the text."""
+    """``flags & 4``. MySQL's result is unsigned and Spark's is signed.
+
+    They agree when the result cannot be negative, so one side must be a literal number.
+    """
     parts = (node.this, node.expression)
     if not any(isinstance(part, exp.Literal) and not part.is_string for part in parts):
         raise _Untranslatable("& without a number")
