@@ -87,7 +87,7 @@ def row_effects(
         else:
             effect = _added(item)
             if item.id in known:
-                # The target still has the values of before the drop, whatever they are.
+                # The target still has the values from before the drop, whatever they are.
                 found.append(_unknown(item, AGAIN))
                 effect = replace(effect, reason=AGAIN)
         if effect is not None:

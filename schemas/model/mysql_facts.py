@@ -42,7 +42,7 @@ DIGITS = {
 
 
 def size_index(size_bytes: int) -> int:
-    """Index in ``SIZES_BYTES`` of the smallest size that holds so many bytes; else the last."""
+    """Index in ``SIZES_BYTES`` of the smallest size that holds this many bytes; else the last."""
     fitting = (i for i, size in enumerate(SIZES_BYTES) if size_bytes <= size)
     return next(fitting, len(SIZES_BYTES) - 1)
 

@@ -73,7 +73,7 @@ class Keyless(StrEnum):
 class TypePolicy(StrEnum):
     """Which types of one column can be joined.
 
-    ``wide``: two types can be joined when a third one holds all values of both exactly.
+    ``wide``: two types can be joined when some type holds all values of both exactly.
     ``published``: they must be of one family and have the same sign, character set and collation;
     only utf8mb3 can be joined with utf8mb4.
     """

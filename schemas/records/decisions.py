@@ -151,7 +151,7 @@ class Decision:
         reason: Why, one sentence for people.
         hint: For a hold: what ends it.
         conflict: Path and both sides when the schemas have no join, "" otherwise.
-        columns: The shard's columns after the change, in order; empty when the shard is gone
+        columns: The shard's columns after the change, in order; empty when the shard is dropped
             or its schema is unknown.
         key: Names of the shard's primary-key columns in order; empty without one.
         live: False when the shard left the target with this change.

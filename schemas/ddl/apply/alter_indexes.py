@@ -233,8 +233,8 @@ def _length(part: IndexPart, old: Column, new: Column, context: ServerContext) -
 def _enumeration_prefix(kind: ColumnType) -> int | None:
     """The prefix that the server gives to an index part when its enum or set becomes a string.
 
-    The server takes the part for a whole column if the stored bytes equal those of the longest
-    text, else for a prefix.
+    The server treats the part as a whole column if the stored bytes equal those of the longest
+    text, else as a prefix.
 
     Source: sql_table.cc ``mysql_prepare_alter_table`` (read); measured.
     """
