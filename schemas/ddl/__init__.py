@@ -1,1 +1,1 @@
-"""SQL text of MySQL and MariaDB, read into changes, and what these make of a schema. Pure."""
+"""Reads DDL of MySQL and MariaDB into changes, and applies these to schemas. Pure."""

@@ -1,8 +1,8 @@
 """Parsed DDL: statements, and the actions of an ALTER TABLE.
 
-The grammar makes these from text; ``apply`` turns them into schemas. They hold what was
-written, not yet what it means on a given server: a definition's inherited charset, a generated
-index name or an implicit NOT NULL is filled in by ``apply``, which knows the table.
+The grammar makes these from text; ``apply`` turns them into schemas. They hold what was written,
+not what it means on a server. ``apply``, which knows the table, fills in an inherited charset, a
+generated index name or an implicit NOT NULL.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class WrittenLiteral(Default):
     Attributes:
         form: ``string``, ``number``, ``hex``, ``bit``, ``boolean`` or ``temporal``; ``text``
             holds the value without quotes (hex digits, bits).
-        charset: Introducer's character set; "" without one.
+        charset: The introducer's character set; "" without an introducer.
     """
 
     form: str = "string"
@@ -38,12 +38,12 @@ class WrittenLiteral(Default):
 
 @dataclass(frozen=True, slots=True)
 class WrittenForeignKey(ForeignKey):
-    """A foreign key as it was written, before it has its name.
+    """A foreign key as it was written, before it gets a name.
 
     Attributes:
-        index_name: That was written in it, for its implicit index.
-        taken: Highest number of a generated name in the table before the statement: those that
-            it drops count too.
+        index_name: The name in the definition for its implicit index.
+        taken: Highest number of a generated name in the table before the statement. Foreign keys
+            that the statement drops count too.
     """
 
     index_name: str = ""
@@ -59,7 +59,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class AddColumn:
-    """ADD COLUMN. ``indexes`` and ``checks`` are those written inside the definition."""
+    """ADD COLUMN. ``indexes`` and ``checks`` are those inside the definition."""
 
     column: Column
     place: Place | None = None
@@ -78,7 +78,7 @@ class DropColumn:
 
 @dataclass(frozen=True, slots=True)
 class ChangeColumn:
-    """CHANGE and MODIFY (then ``name`` equals ``column.name``): the whole definition anew."""
+    """CHANGE, or MODIFY if ``name`` equals ``column.name``: a whole new definition."""
 
     name: str
     column: Column
@@ -146,7 +146,7 @@ class AlterIndexVisibility:
 
 @dataclass(frozen=True, slots=True)
 class AddCheck:
-    """ADD CHECK; with an empty expression ALTER CHECK, which only sets ``enforced``."""
+    """ADD CHECK. With an empty expression, ALTER CHECK, which only sets ``enforced``."""
 
     check: Check
     if_not_exists: bool = False
@@ -165,7 +165,7 @@ class DropConstraint:
     """DROP CHECK, DROP FOREIGN KEY or DROP CONSTRAINT.
 
     Attributes:
-        kind: ``check``, ``foreign key`` or ``any`` (DROP CONSTRAINT looks for the name).
+        kind: ``check``, ``foreign key`` or ``any`` (DROP CONSTRAINT finds any kind by its name).
     """
 
     name: str
@@ -191,7 +191,7 @@ class SetDefaultCharset:
 
 @dataclass(frozen=True, slots=True)
 class ConvertCharset:
-    """CONVERT TO CHARACTER SET: every string column too."""
+    """CONVERT TO CHARACTER SET: the table's default and every string column."""
 
     charset: str
     collation: str = ""
@@ -212,7 +212,7 @@ class NoEffect:
 
 
 class TableMove(StrEnum):
-    """What becomes of the table that an action on a partition names."""
+    """What happens to the table that an action on a partition names."""
 
     EXCHANGED = "exchanged"
     MADE = "made"
@@ -223,7 +223,7 @@ class TableMove(StrEnum):
 class MovePartition:
     """EXCHANGE PARTITION WITH TABLE, and MariaDB's CONVERT PARTITION and CONVERT TABLE.
 
-    It changes no property of the altered table; rows of ``table`` come or go with it.
+    It changes no property of the altered table, but moves rows from or to ``table``.
     """
 
     text: str
@@ -259,9 +259,9 @@ class CreateTable:
     """CREATE TABLE with definitions or a query.
 
     Attributes:
-        schema: What was written, not yet normalised: unnamed indexes and checks have the name
-            "", inherited charsets are "".
-        from_query: Whether a query gives it columns that are not defined in the statement.
+        schema: The schema as written, not normalised: unnamed indexes and checks have the name "",
+            inherited charsets are "".
+        from_query: Whether a query gives it columns that the statement does not define.
     """
 
     name: TableName
@@ -315,7 +315,7 @@ class TruncateTable:
 
 @dataclass(frozen=True, slots=True)
 class CreateDatabase:
-    """CREATE DATABASE; with ``replaces`` every table of an earlier one of the name goes."""
+    """CREATE DATABASE. ``replaces``: every table of an existing database of the name is dropped."""
 
     name: str
     charset: str = ""
@@ -335,7 +335,7 @@ class AlterDatabase:
 
 @dataclass(frozen=True, slots=True)
 class DropDatabase:
-    """DROP DATABASE: every table in it."""
+    """DROP DATABASE: the database and every table in it."""
 
     name: str
     if_exists: bool = False
@@ -343,7 +343,7 @@ class DropDatabase:
 
 @dataclass(frozen=True, slots=True)
 class Irrelevant:
-    """A known statement that concerns no table's schema. ``what``: its leading words."""
+    """A known statement that changes no table's schema. ``what``: its leading words."""
 
     what: str
 

@@ -1,7 +1,7 @@
 """Actions of an ALTER TABLE as canonical text.
 
-Two shards made "the same change" when these texts are equal: quoting, case, comments, display
-widths and the place of a column do not count. People read them too.
+Two shards made "the same change" when these texts are equal. Quoting, case, comments, display
+widths and the position of a column are not in the text. People read these texts too.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ def describe(action: Action, column: Column | None) -> str:  # noqa: C901 -- a l
     """One action's canonical text.
 
     Args:
-        action: As it was parsed.
-        column: For actions on a column, its normalised definition after the change, or before
-            it if it is gone; None if it is not known.
+        action: The action as it was parsed.
+        column: For actions on a column, its normalised definition after the change, or before it if
+            the column is dropped; None if it is not known.
     """
     match action:
         case AddColumn():

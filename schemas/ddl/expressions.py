@@ -1,7 +1,7 @@
 """Expressions of CHECK, DEFAULT (…), generated columns and functional indexes.
 
-Texts in the model are canonical (``grammar.expressions``): every column stands in backticks and
-nothing else does, so the columns can be told without parsing again.
+Texts in the model are canonical (``grammar.expressions``): columns, and nothing else, are in
+backticks. So the columns can be found without parsing the text again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def canonical(sql: str, context: ServerContext) -> str:
     """The canonical text of an expression.
 
     Raises:
-        UnparsableDDL: It is not an expression that the grammar knows.
+        UnparsableDDL: The text is not an expression that the grammar knows.
     """
     cursor = Cursor(sql, context)
     text = expression(cursor).text
@@ -39,14 +39,14 @@ def column_names(text: str) -> tuple[str, ...]:
 
 
 def spell_columns(text: str, names: Mapping[str, str]) -> str:
-    """A canonical expression with its columns spelled as the table does (lower case to name)."""
+    """A canonical expression with its columns spelled as in ``names`` (lower case → spelling)."""
     if all(names.get(name.lower(), name) == name for name in column_names(text)):
         return text
     return rename_columns(text, names)
 
 
 def rename_columns(text: str, renamed: Mapping[str, str]) -> str:
-    """A canonical expression after columns were renamed (old name in lower case to new)."""
+    """A canonical expression after columns were renamed (old name in lower case → new name)."""
     if "`" not in text:
         return text
 

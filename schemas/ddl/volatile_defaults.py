@@ -1,8 +1,8 @@
-"""Defaults whose value for existing rows no binlog tells.
+"""Defaults whose values in existing rows are not in the binlog.
 
-ADD COLUMN fills the rows that are there. With a constant the target's own ADD COLUMN fills the
-same; with the time, a random number or a UUID the shard's rows hold values that no row event
-carries, and that the target cannot compute again: see ``row_effects``.
+ADD COLUMN fills existing rows with the default. If it is a constant, the target's own ADD COLUMN
+fills in the same value. If it is the time, a random number or a UUID, the shard's rows hold values
+that no row event contains and that the target cannot compute: see ``row_effects``.
 
 Source: MySQL Reference Manual, "Data Type Default Values", "Replication and Default Values".
 """
@@ -35,7 +35,7 @@ _WORDS = re.compile(r"'(?:[^'\\]|\\.|'')*'|`(?:[^`]|``)*`|([A-Za-z_][A-Za-z_0-9]
 
 @dataclass(frozen=True, slots=True)
 class VolatileDefault:
-    """A default that existing rows of a shard were filled with, and no one can repeat.
+    """A default that filled existing rows of a shard with values that cannot be computed again.
 
     Attributes:
         column: The column's name on the shard.
@@ -51,7 +51,7 @@ class VolatileDefault:
 
 
 def volatile_default(column: Column) -> VolatileDefault | None:
-    """What is volatile about a column's default; None when a constant fills existing rows."""
+    """The volatile part of a column's default; None when the default is not volatile."""
     default = column.default
     if default is None or default.kind is not DefaultKind.EXPRESSION:
         return None

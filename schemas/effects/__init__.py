@@ -1,1 +1,1 @@
-"""What DDL does to the rows that a table has. Pure."""
+"""What DDL does to the existing rows of a table. Pure."""

@@ -1,8 +1,8 @@
-"""What ADD COLUMN puts into the rows that a table has already: as a default, and as a text. Pure.
+"""The value that ADD COLUMN puts into existing rows: as a default, and as a text. Pure.
 
-The texts are for comparing. Two columns, one of a shard and one of the target, fill alike when
-their texts are equal and not empty. An empty text means that nobody can tell the values from the
-definition: they depend on the moment, on the row, or on the session.
+The texts are for comparison. A shard's column and the target's column get the same value in
+existing rows when their texts are equal and not empty. An empty text means that the definition does
+not determine the values: they depend on the time, on the row, or on the session.
 
 Source: MySQL Reference Manual, "ALTER TABLE", "Data Type Default Values"; measured on servers:
 tests/integration/mysql/test_row_effects.py.
@@ -29,14 +29,14 @@ _ZERO_DATE = "0000-00-00"
 
 
 def added_default(column: Column) -> Default | None:
-    """The default whose value existing rows get when a column of this definition is added.
+    """The default whose value existing rows get when a column with this definition is added.
 
-    It is the column's own, or the zero value of its type. A string or a number of bytes comes as
-    a literal, also where it is written as an expression: MySQL takes a default of text, blobs and
-    JSON in no other way, and MariaDB keeps it as a literal.
+    It is the column's own default, or the zero value of its type. A constant string or byte string
+    is returned as a literal, even if it is written as an expression. MySQL takes a default of TEXT,
+    BLOB and JSON only as an expression, and MariaDB stores the same default as a literal.
 
     Returns:
-        None when not all rows get one value that the definition tells: for a generated column,
+        None when the definition does not determine one value for all rows: for a generated column,
         AUTO_INCREMENT, a volatile default, and a NOT NULL spatial column.
     """
     if column.generated is not None or column.auto_increment:
@@ -55,7 +55,7 @@ def added_default(column: Column) -> Default | None:
 
 
 def _plain_value(text: str, kind: str) -> str | None:
-    """The literal that an expression consists of; None when there is more to it."""
+    """The literal that is the whole expression; None when the expression is not a literal."""
     plain = _PLAIN_STRING.fullmatch(text)
     if kind in BLOB_NAMES:
         if plain is not None:
@@ -65,10 +65,10 @@ def _plain_value(text: str, kind: str) -> str | None:
 
 
 def fill_text(column: Column) -> str:
-    """The value that existing rows get when a column of this definition is added, as text.
+    """The value that existing rows get when a column with this definition is added, as text.
 
-    * ``NULL``, ``value <canonical literal>``, ``expression <text>`` for one that gives every row
-      the same on every server, ``generated <text>`` for a generated column.
+    * ``NULL``; ``value <canonical literal>``; ``expression <text>`` for an expression that gives
+      every row the same value on every server; ``generated <text>`` for a generated column.
     * ``UNKNOWN`` for AUTO_INCREMENT, a volatile default, and a TIMESTAMP literal: its instant
       depends on the time zone of the session that executed the ALTER.
     """

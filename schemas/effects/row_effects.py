@@ -1,17 +1,17 @@
-"""What a schema change did to the rows that its shard had already, and whether the target shows it.
+"""What a schema change did to its shard's existing rows, and whether the target's rows match.
 
 DDL changes rows without row events: ADD COLUMN fills them, dropping and adding a column again
-resets it, MODIFY converts them. The target learns nothing of it from the rows. Theory of operation:
+resets it, MODIFY converts them. No row tells the target about it. Theory of operation:
 
-1. ``row_effects``: per column that a change filled or may have changed, what all rows hold now
-   (a *fill*, see ``added_column_values``), or that nobody can tell.
-2. The target's rows of shards that lack a column hold one value as long as the column's default
-   stayed what it was when it was added and no shard gave the column up: ``next_fills`` keeps that
-   value per column of the target. A column that is not in it holds mixed values.
-3. ``differing``: the effects whose rows are not what the target holds, or perhaps not. Where the
-   target got the column by the same decision, it holds what its own ADD COLUMN filled in.
+1. ``row_effects`` says, for each column that a change filled or may have changed, which value all
+   rows hold now (a *fill*, see ``added_column_values``), or that the value is not known.
+2. ``next_fills`` keeps one value per column of the target: the value that the column has in the
+   rows of shards that lack it. There is one value as long as the column's default is the one that
+   it was added with, and no shard gave the column up. A column without an entry holds mixed values.
+3. ``differing`` gives the effects that the target's rows do not show, or may not show. If the
+   target got the column by the same decision, its rows hold the fill of its own ADD COLUMN.
 
-An effect is only left out where both values are known and equal.
+An effect is left out only when both values are known and equal.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ _NONE: Mapping[str, str] = MappingProxyType({})
 AGAIN = "it was dropped and added again"
 _RENAMED_FROM = "RENAME FROM "
 _COPIED = re.compile(r"_(?P<table>.+)_(gho|new)")
-"""Tables that gh-ost and pt-online-schema-change fill with a shard's rows, and swap with it."""
+"""Names of tables that gh-ost and pt-online-schema-change fill with a shard's rows and then swap
+with the shard."""
 _MOVES_ROWS = re.compile(
     r"(DROP|TRUNCATE|EXCHANGE|CONVERT|DISCARD|IMPORT) PARTITION\b.*|CONVERT TABLE\b.*"
     r"|(DISCARD|IMPORT) TABLESPACE\b.*"
@@ -40,15 +41,16 @@ _MOVES_ROWS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class RowEffect:
-    """What a change did to one column of the rows that were there.
+    """What a change did to one column of the existing rows.
 
     Attributes:
-        id: The column's identity; ``name``: its name on the shard after the change.
-        fill: What every row holds now, as ``fill_text``; "" when it cannot be told.
+        id: The column's identity.
+        name: The column's name on the shard after the change.
+        fill: The value that every row holds now, as ``fill_text``; "" when it is not known.
         reason: What happened, a clause for people.
-        anew: Whether the column was added, so that no row has a value of before.
-        passed: Whether rows that were written behind the change may be in the target already: then
-            no statement may write ``fill`` there, which would undo them.
+        anew: Whether the column was added, so that no row has a value from before the change.
+        passed: Whether rows that were written after the change may be in the target already. Then
+            no statement may write ``fill`` to the target: it would overwrite them.
     """
 
     id: str
@@ -68,10 +70,10 @@ def row_effects(
     """The effects of a change on the shard's existing rows, in the order of its columns.
 
     Args:
-        before: The shard's columns before it, with identities.
-        after: Its columns after it.
-        lineage: Where those of ``after`` come from, one entry for each.
-        moved: Identity before → after a rename whose values the target moves itself.
+        before: The shard's columns before the change, with identities.
+        after: Its columns after the change.
+        lineage: One entry for each column of ``after``.
+        moved: Identity before → identity after, for a rename whose values the target moves itself.
     """
     by_name = {item.column.name.lower(): item for item in before}
     known = {item.id for item in before}
@@ -85,7 +87,7 @@ def row_effects(
         else:
             effect = _added(item)
             if item.id in known:
-                # Its rows do not hold what the target has of them, whatever that is.
+                # The target still has the values from before the drop, whatever they are.
                 found.append(_unknown(item, AGAIN))
                 effect = replace(effect, reason=AGAIN)
         if effect is not None:
@@ -94,14 +96,14 @@ def row_effects(
 
 
 def arrival_effects(after: Sequence[ShardColumn], actions: Sequence[str]) -> tuple[RowEffect, ...]:
-    """The effects of a RENAME that put another table, with its rows, under the shard's name.
+    """The effects of a RENAME that gave another table, with its rows, the shard's name.
 
-    The copies that gh-ost and pt-online-schema-change swap with a shard hold its own rows, changed
-    as an ALTER TABLE would have changed them: they have no effects beyond ``row_effects``.
+    gh-ost and pt-online-schema-change swap a copy with the shard. The copy holds the shard's own
+    rows, changed as by an ALTER TABLE, so it has no effects beyond ``row_effects``.
 
     Args:
         after: The shard's columns after the change.
-        actions: Of the schema change, see ``SchemaChange``.
+        actions: The actions of the schema change, see ``SchemaChange``.
     """
     origins = [text.removeprefix(_RENAMED_FROM) for text in actions if _RENAMED_FROM in text]
     origin = next((o for o in origins if not _COPIED.fullmatch(o.rpartition(".")[2])), "")
@@ -111,22 +113,22 @@ def arrival_effects(after: Sequence[ShardColumn], actions: Sequence[str]) -> tup
 
 
 def unknown_effects(columns: Iterable[ShardColumn], reason: str) -> tuple[RowEffect, ...]:
-    """The effects of a change of which nobody can tell what it did.
+    """The effects of a change whose results are not known.
 
     Args:
-        columns: Of the shard.
-        reason: A clause for people.
+        columns: The shard's columns.
+        reason: What happened, a clause for people.
     """
     return tuple(_unknown(item, reason) for item in columns)
 
 
 def moved_rows(actions: Iterable[str]) -> tuple[str, ...]:
-    """The actions that take rows out of the table, or bring some, without a row event.
+    """The actions that remove rows from the table, or add some, without row events.
 
-    No snapshot helps: it does not tell of rows that are gone.
+    A snapshot does not repair the target: it does not report rows that are gone.
 
     Args:
-        actions: Of the schema change, see ``SchemaChange``.
+        actions: The actions of the schema change, see ``SchemaChange``.
     """
     return tuple(action for action in actions if _MOVES_ROWS.fullmatch(action))
 
@@ -141,8 +143,8 @@ def held_effects(
     """The effects of a held shard's changes so far, for the decision that releases it.
 
     Args:
-        earlier: Of its held changes before this one.
-        now: Of this change.
+        earlier: The effects of the shard's held changes before this one.
+        now: The effects of this change.
         before: The shard's columns before this change.
         after: Its columns after this change.
         moved: As for ``row_effects``.
@@ -157,11 +159,11 @@ def held_effects(
 
 
 def since_added(effects: Sequence[RowEffect], ids: Container[str]) -> tuple[RowEffect, ...]:
-    """The effects without those on values that went when a column was added again.
+    """The effects, without those on values that were lost when a column was added again.
 
     Args:
-        effects: Of one shard, in their order.
-        ids: The columns that this is about: those whose former values the target has not either.
+        effects: The effects of one shard, in their order.
+        ids: The columns to look at. The target must not have their former values either.
     """
     last = {e.id: place for place, e in enumerate(effects) if e.anew and e.id in ids}
     return tuple(e for place, e in enumerate(effects) if place >= last.get(e.id, 0))
@@ -174,14 +176,15 @@ def differing(
     after: Sequence[ShardColumn],
     fills: Mapping[str, str],
 ) -> tuple[RowEffect, ...]:
-    """The effects that the target does not show, or perhaps not; the last one of each column.
+    """The effects that the target's rows do not show, or may not show; the last one per column.
 
     Args:
-        effects: Of one shard: of one change, or of all its held ones in their order.
-        columns: The shard's columns after them.
+        effects: The effects of one change of a shard, or of all its held changes in their order.
+        columns: The shard's columns after these changes.
         before: The target's columns before the decision that lets the shard's changed rows in.
         after: Its columns after that decision.
-        fills: What shards without a column have in it, as of before the decision: ``next_fills``.
+        fills: The result of ``next_fills`` before that decision: the values that shards without a
+            column have in it.
     """
     had = {item.id for item in before}
     has = {item.id: item.column for item in after}
@@ -205,16 +208,17 @@ def next_fills(
     after: Sequence[ShardColumn],
     given_up: Iterable[str] = (),
 ) -> dict[str, str]:
-    """What the target holds, after a decision, in the rows of shards that lack a column.
+    """The value that a column has, after a decision, in the target's rows of shards that lack it.
 
     Args:
         fills: The same before the decision.
         before: The target's columns before the decision.
         after: Its columns after it.
-        given_up: Identities that a shard has no longer: its rows keep their values in the target.
+        given_up: Identities of columns that a shard no longer has. That shard's rows keep their
+            values in the target.
 
     Returns:
-        Identity → fill; a column that is missing holds no one known value.
+        Identity → fill. A column without an entry does not have the same known value in all rows.
     """
     old = {item.id: fill_text(item.column) for item in before}
     gone = set(given_up)
@@ -253,7 +257,7 @@ def _unknown(item: ShardColumn, reason: str) -> RowEffect:
 
 
 def _against(effect: RowEffect, there: str) -> RowEffect:
-    """The effect, with a reason that tells both sides."""
+    """The effect, with a reason that names the shard's value and the target's."""
     if not effect.fill:
         return effect
     other = there or "values that nobody can tell"

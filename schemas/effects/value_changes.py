@@ -1,7 +1,7 @@
-"""Whether a new definition of a column keeps the values that stand in it.
+"""Whether a new definition of a column keeps the column's values.
 
-Only what is certain counts as kept. Kept means: every row shows the same value as before to a
-client, and so to the target, whose column still holds what the rows were written with.
+Values are kept when every row shows a client the same value as before. Then the target, which still
+holds the values that the rows were written with, is right too. In doubt, values count as not kept.
 
 Source: MySQL Reference Manual, "ALTER TABLE" (conversion of values), "Data Types"; measured on
 servers: tests/integration/mysql/test_row_effects.py.
@@ -75,7 +75,7 @@ def _holds_text(before: ColumnType, after: ColumnType) -> bool:
     if before.charset != after.charset and charsets not in _SAME_CHARACTERS:
         return False
     if after.name == "char":
-        # It drops the spaces at the end of what a varchar or text holds.
+        # CHAR drops the spaces at the end of a varchar's or text's value.
         return before.name == "char" and (before.length or 0) <= (after.length or 0)
     if after.name == "varchar":
         fits = before.name in ("char", "varchar")
@@ -98,7 +98,7 @@ def _holds_bytes(before: ColumnType, after: ColumnType) -> bool:
 
 
 def _holds_same(before: ColumnType, after: ColumnType) -> bool:
-    """Two types of one name, that are no integers, strings or bytes."""
+    """Compare two types with the same name that are not integers, strings or bytes."""
     name = before.name
     if name == "decimal":
         scale, scale_after = before.scale or 0, after.scale or 0
@@ -111,10 +111,10 @@ def _holds_same(before: ColumnType, after: ColumnType) -> bool:
     if name == "bit":
         return (before.length or 1) <= (after.length or 1)
     if name == "enum":
-        # Values are converted by their text, so that their order does not count.
+        # Values are converted by their text, so the order of the elements does not matter.
         return set(before.elements) <= set(after.elements) and _same_charset(before, after)
     if name == "set":
-        # A value shows its elements in the definition's order.
+        # A value shows its elements in the order of the definition, so the order matters.
         kept = after.elements[: len(before.elements)] == before.elements
         return kept and _same_charset(before, after)
     if name in ("time", "datetime", "timestamp"):

@@ -1,8 +1,9 @@
-"""What came of a change, in one form for all the ways to write it. Pure.
+"""The effect of a schema change, in one form for all the ways to write the change. Pure.
 
-``ADD c INT UNIQUE`` and ``ADD c INT, ADD UNIQUE (c)``, ``RENAME COLUMN a TO b`` and
-``CHANGE a b INT``, or an ALTER TABLE and a run of gh-ost, have one effect. It tells what a join
-looks at: made-up names, comments, visibility, the order of columns and of actions do not count.
+These pairs have the same effect: ``ADD c INT UNIQUE`` and ``ADD c INT, ADD UNIQUE (c)``;
+``RENAME COLUMN a TO b`` and ``CHANGE a b INT``; an ALTER TABLE and a run of gh-ost. The effect
+holds what a join looks at: made-up names, comments, visibility and the order of columns and
+actions do not count.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from .key_join import Constraint, PrimaryKey, constraints_of
 
 _CHARSET = "DEFAULT CHARACTER SET"
 _DROPPED = "\0"
-"""Before the name of a column that a change dropped: no column's name holds this character."""
+"""Prefix for the name of a column that a change dropped. No column's name contains it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +33,8 @@ class ChangeEffect:
 
     Attributes:
         texts: What was done, for people, sorted; never empty.
-        present: What is true of every table that made the change.
-        absent: What is true of no table that made it.
+        present: Facts that are true of every table after the change.
+        absent: Facts that are true of no table after the change.
     """
 
     texts: tuple[str, ...]
@@ -41,10 +42,10 @@ class ChangeEffect:
     absent: tuple[str, ...] = ()
 
     def is_in(self, schema: ShardSchema) -> bool:
-        """Whether a table already is as the change would make it.
+        """Whether a table is already as the change would make it.
 
-        Never for a change that drops a column and adds it again, or swaps two names: what came of
-        it does not tell that it was made.
+        This is always false for a change that drops a column and adds it again, or that swaps two
+        names: the schema does not show whether such a change was made.
         """
         facts = _facts_of(schema)
         return facts.issuperset(self.present) and facts.isdisjoint(self.absent)
@@ -56,9 +57,10 @@ def change_effect(
     """The effect of a change; None when there is none.
 
     Args:
-        before: The table before it.
-        after: The table after it.
-        lineage: Of columns of ``after``; one that is not in it is the same by name.
+        before: The table before the change.
+        after: The table after the change.
+        lineage: The lineage of columns of ``after``. A column that is not in it had the same name
+            before.
     """
     told = {line.name.lower(): line.before.lower() for line in lineage}
     had = {column.name.lower() for column in before.columns}
@@ -69,7 +71,7 @@ def change_effect(
     earlier = _facts(before, {name: kept.get(name, _DROPPED + name) for name in had})
     later = _facts(after, {name: name for name in names})
     came = later.keys() - earlier.keys()
-    # An index that a dropped column took along went without being told to.
+    # Leave out facts about dropped columns: MySQL removed such indexes by itself.
     went = {fact for fact in earlier.keys() - later.keys() if _DROPPED not in fact}
 
     texts = [f"RENAME {_column(old)} TO {quote_identifier(new)}" for old, new in renamed.items()]
@@ -96,11 +98,11 @@ def _facts_of(schema: ShardSchema) -> frozenset[str]:
 
 
 def _facts(schema: TableSchema, names: Mapping[str, str]) -> dict[str, str]:
-    """Sentences that are true of a table → the column that each is about, "" for none.
+    """The facts that are true of a table → the column that each is about, "" for none.
 
     Args:
-        schema: Of the table.
-        names: Column names in lower case → the names that the sentences use.
+        schema: The table's schema.
+        names: Column names in lower case → the names that the facts use.
     """
     found: dict[str, str] = {}
     for column in schema.columns:

@@ -1,8 +1,8 @@
-"""Which character set holds the texts of others, and which collation tells most values apart.
+"""Which character set holds the texts of others, and which collation distinguishes most values.
 
-Both orders have a least upper bound of any set of theirs, or say that there is none. Of a character
-set counts what its codes mean: a code for which MySQL has no character never leaves its shard
-(``value_limits``).
+This module defines two orders, of character sets and of collations. In both, a set of elements has
+a least upper bound, or the function says that there is none. Only codes with a meaning count: a
+code for which MySQL has no character never leaves its shard (``connectors.debezium.value_limits``).
 
 Source: MySQL Reference Manual, "Character Sets, Collations, Unicode"; MariaDB, "Supported Character
 Sets and Collations". The tables are measured: tests/integration/mysql/test_wide_types.py.
@@ -25,26 +25,27 @@ _PLANE = frozenset(
         *("tis620", "ucs2"),
     }
 )
-"""Each character has one code, and becomes one of utf8mb3 and the same code again."""
+"""Character sets that convert to utf8mb3 and back without loss: each character has one code."""
 _WHOLE = frozenset({"gb18030", "utf16", "utf16le", "utf32"})
-"""Likewise with utf8mb4: their characters are those of all planes."""
+"""Character sets that convert to utf8mb4 and back without loss: they have characters of all
+planes."""
 _WITHOUT_ASCII = frozenset({"swe7", "ucs2", "utf16", "utf16le", "utf32"})
-"""ASCII text has other bytes there, or other characters."""
+"""Character sets in which the bytes of ASCII text differ, or mean other characters."""
 _TWO_BYTES = frozenset({"dec8", "latin2", "latin5", "swe7"})
-"""None of their characters has three bytes in UTF-8."""
+"""Character sets whose characters have at most two bytes in UTF-8."""
 _LEAST_BYTES = {"ucs2": 2, "utf16": 2, "utf16le": 2, "utf32": 4}
-"""Of a character, where that is not one."""
+"""Bytes of the shortest character; 1 in all other character sets."""
 
 
 def joined_charset(found: Collection[str]) -> str | None:
-    """The least character set to which every text of these transcodes, and back.
+    """The least character set to which every text in these can be converted and back.
 
     Args:
-        found: At least one.
+        found: Character sets, at least one.
 
     Returns:
-        One of them that holds the others, else utf8mb3 or utf8mb4; None where it is not known that
-        every character survives.
+        One of them that holds the others, else utf8mb3 or utf8mb4. None when it is not known that
+        every character survives the conversion.
     """
     different = set(found)
     if len(different) == 1:
@@ -60,17 +61,17 @@ def joined_charset(found: Collection[str]) -> str | None:
 
 
 def is_unicode(charset: str) -> bool:
-    """Whether it is one to which others are widened."""
+    """Whether other character sets are widened to this one."""
     return charset in ("utf8mb3", "utf8mb4")
 
 
 def keeps_bytes(source: str, charset: str) -> bool:
-    """Whether a text has the same bytes after it became one of the wider character set."""
+    """Whether a text has the same bytes after its conversion to the wider character set."""
     return source in (charset, _ASCII) or (source, charset) == ("utf8mb3", "utf8mb4")
 
 
 def widest_character(source: str, charset: str) -> int:
-    """Bytes that a character of one set has in another one that holds it, at most."""
+    """Most bytes that a character of one character set has in another one that holds it."""
     if source == _ASCII:
         return 1
     if source == charset or source in _WHOLE:
@@ -79,18 +80,18 @@ def widest_character(source: str, charset: str) -> int:
 
 
 def most_characters(charset: str, size_bytes: int) -> int:
-    """How many characters may be in so many bytes."""
+    """The largest number of characters in this many bytes."""
     return size_bytes // _LEAST_BYTES.get(charset, 1)
 
 
 @dataclass(frozen=True, slots=True)
 class _Order:
-    """A Unicode collation whose name tells how fine it is.
+    """A Unicode collation whose name says what it distinguishes.
 
     Attributes:
         family: The algorithm's version and the language.
-        pads: Whether spaces at the end count as nothing.
-        accents, case, kana: Whether it tells them apart.
+        pads: Whether it ignores spaces at the end.
+        accents, case, kana: Whether it distinguishes them.
     """
 
     family: str
@@ -123,12 +124,12 @@ _SAME_IN_UTF8MB4 = re.compile(r"utf8mb3_(?!nopad_bin|general_mysql500_ci|tolower
 
 
 def pads(charset: str, collation: str) -> bool:
-    """Whether a collation takes 'a' and 'a ' for equal, as far as its name tells.
+    """Whether 'a' and 'a ' are equal in a collation, judged by its name.
 
     Args:
         charset: Its character set.
-        collation: "" is the default of its server, which with utf8mb4 may be either: it counts as
-            one that does not.
+        collation: "" is the server's default. That of utf8mb4 may pad or not; it counts as one that
+            does not.
     """
     if not collation:
         return charset != "utf8mb4"
@@ -136,7 +137,7 @@ def pads(charset: str, collation: str) -> bool:
 
 
 def finest_collation(charset: str) -> str:
-    """The one that calls only equal bytes equal; a dialect replaces it where it is not there."""
+    """The collation in which only equal bytes are equal; a dialect replaces it if it lacks it."""
     return "utf8mb4_0900_bin" if charset == "utf8mb4" else f"{charset}_nopad_bin"
 
 
@@ -145,17 +146,17 @@ def joined_collation(
 ) -> str:
     """The least collation of the joined character set that is as fine as all of these.
 
-    One that is finer than another tells all values apart that the other one does. Every one that
-    pads is below ``_bin``, and all are below the finest one.
+    A collation is finer than another when it distinguishes all values that the other distinguishes.
+    ``_bin`` is finer than every collation that pads; ``finest_collation`` is finer than all.
 
     Args:
         charset: See ``joined_charset``.
-        found: Character sets and collations, at least one; "" is the default of a server.
-        defaults: What utf8mb4 has by default, on all servers that these may be of; none where that
-            is not known.
+        found: Pairs of character set and collation, at least one; "" is the default of a server.
+        defaults: The default collations of utf8mb4 on all servers that the pairs may be from; empty
+            when they are not known.
 
     Returns:
-        "" where nothing else is found: each server's own.
+        The collation. "", each server's default, when all of ``found`` have it.
     """
     names = {_carried(*one, charset) for one in found}
     if "" in names and len(names) > 1:
@@ -172,7 +173,7 @@ def joined_collation(
     every_one_pads = all(pads(charset, name) for name in names)
     if every_one_pads:
         return f"{charset}_bin"
-    # Both names of utf8mb4 say the same, each on servers of its own kind.
+    # utf8mb4_nopad_bin (MariaDB) and utf8mb4_0900_bin (MySQL) name the same order.
     nopad = f"{charset}_nopad_bin"
     return nopad if nopad in names else finest_collation(charset)
 
@@ -180,9 +181,10 @@ def joined_collation(
 def _meant_by_default(
     charset: str, found: Collection[tuple[str, str]], defaults: Collection[str]
 ) -> set[str]:
-    """The collations that no collation stands for in some texts of a character set.
+    """The collations, carried over to ``charset``, that "" may mean in ``found``.
 
-    Source: ``charsets.default_collation``; MariaDB took uca1400 for utf8mb3 and utf8mb4 alike.
+    Source: ``charsets.default_collation``; MariaDB made uca1400 the default of both utf8mb3 and
+    utf8mb4.
     """
     sources = {source for source, collation in found if not collation}
     meant = set[str]()
@@ -197,7 +199,7 @@ def _meant_by_default(
 
 
 def _carried(source: str, collation: str, charset: str) -> str:
-    """A collation of another character set that is as fine as this one."""
+    """The collation of ``charset`` that is at least as fine as this one of ``source``."""
     if source == charset:
         return collation
     if (source, charset) == ("utf8mb3", "utf8mb4"):

@@ -1,7 +1,7 @@
 """The join of one column over the shards that have it.
 
-Everything that can conflict is sorted by its text first, so that the conflict that is reported
-does not depend on the order of the shards.
+Definitions that can conflict are sorted by their text first. So the reported conflict does not
+depend on the order of the shards.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .type_join import WIDE, TypeRules, joined_type
 _NOW = re.compile(r"CURRENT_TIMESTAMP(?:\([0-6]\))?\Z")
 _PLAIN_TEXT = re.compile(r"(?:_\w+)?'(?P<text>[^'\\]*)'")
 _DIGITS = Context(prec=400)
-"""More digits than a decimal or a double has before and after the point."""
+"""Has more digits than any decimal or double has before and after the point."""
 _CLOCKS = ("time", "datetime", "timestamp")
 _WIDEST_CHARSET = "utf8mb4"
 
@@ -34,8 +34,8 @@ def in_target_names(column: Column, names: Mapping[str, str]) -> Column:
     """The column with its expressions in the target's column names.
 
     Args:
-        column: A shard's.
-        names: The shard's names in lower case → the target's.
+        column: A shard's column.
+        names: The shard's column names in lower case → the target's.
     """
     generated, default = column.generated, column.default
     if generated is not None:
@@ -59,11 +59,11 @@ def join_columns(
 
     Args:
         column_id: The identity.
-        name: The target's name.
-        columns: One definition per shard that has it, at least one, expressions in the
-            target's names; the order does not matter.
-        partial: Whether some shard lacks it.
-        types: Which types go together.
+        name: The column's name in the target.
+        columns: One definition per shard that has the column, at least one. Their expressions use
+            the target's column names; their order does not matter.
+        partial: Whether some shard lacks the column.
+        types: Which types can be joined.
     """
     found = list(dict.fromkeys(columns))
     kind = _join_all_types(name, (c.type for c in found), types)
@@ -84,7 +84,7 @@ def join_columns(
             type=kind,
             nullable=any(c.nullable for c in found),
             default=default,
-            # The rows carry the value, so fewer ON UPDATE clauses accept the same.
+            # Rows bring the value, so a target without ON UPDATE accepts the same rows.
             on_update=on_update.pop() if len(on_update) == 1 and not partial else "",
             generated=None if ordinary else generated,
         ),
@@ -101,7 +101,9 @@ def join_columns(
 
 
 def default_charset(found: Iterable[tuple[str, str]]) -> tuple[str, str]:
-    """The target's default for columns to come; every column says its own, so none conflicts.
+    """The target's default charset and collation, for columns added later.
+
+    Different defaults are no conflict, since every column of the target names its own charset.
 
     Args:
         found: Default character set and collation of every shard, at least one.
@@ -111,14 +113,14 @@ def default_charset(found: Iterable[tuple[str, str]]) -> tuple[str, str]:
 
 
 def same_value(a: Default | None, b: Default | None, kind: ColumnType) -> bool:
-    """Whether two defaults of columns of this type are one value."""
+    """Whether two defaults of columns of this type are the same value."""
     if a is None or b is None:
         return a is b
     return _comparable(a, kind) == _comparable(b, kind)
 
 
 def fitted_default(default: Default, kind: ColumnType) -> Default:
-    """A default of a narrower type in the form that MySQL gives it in this type."""
+    """A default of a narrower type, written as MySQL writes it in this type."""
     if default.kind is DefaultKind.EXPRESSION:
         return Default(DefaultKind.EXPRESSION, _with_digits(default.text, kind))
     if default.kind is DefaultKind.NULL:
@@ -148,7 +150,7 @@ def _join_all_types(
 def _type_conflict(
     name: str, kinds: Iterable[ColumnType], reason: str, types: TypeRules
 ) -> Conflict:
-    """The first two of the shards' own types that have no join; else the first and the last."""
+    """The conflict between the first two types that have no join, else the first and last type."""
     ordered = sorted(kinds, key=lambda kind: (column_type(kind), repr(kind)))
     left, right = ordered[0], ordered[-1]
     for a, b in combinations(ordered, 2):
@@ -168,7 +170,7 @@ def _type_conflict(
 
 
 def _join_generated(name: str, columns: Sequence[Column]) -> Generated | Conflict | None:
-    """The one expression of the shards that compute the column; None when none does."""
+    """The expression with which shards compute the column; None when none computes it."""
     found = sorted({c.generated for c in columns if c.generated}, key=_generated_text)
     if len(found) > 1:
         left, right = _generated_text(found[0]), _generated_text(found[-1])
@@ -196,7 +198,7 @@ def _join_defaults(
 
 
 def _comparable(default: Default, kind: ColumnType) -> tuple[str, str]:
-    """What two defaults are compared by: 1.0 and 1.0000 are one decimal."""
+    """The form in which two defaults are compared: 1.0 and 1.0000 are the same decimal."""
     text = default.text
     if default.kind is DefaultKind.LITERAL:
         if kind.name in ("decimal", "float", "double"):
@@ -207,13 +209,13 @@ def _comparable(default: Default, kind: ColumnType) -> tuple[str, str]:
         elif kind.name in _CLOCKS and "." in text:
             text = text.rstrip("0").rstrip(".")
     elif kind.name in TEXT_NAMES and (found := _PLAIN_TEXT.fullmatch(text)):
-        # MySQL takes the default of a text as an expression alone.
+        # MySQL takes a default of TEXT only as an expression, so 'x' is an expression there.
         return DefaultKind.LITERAL.value, found["text"]
     return default.kind.value, text
 
 
 def _with_digits(expression: str, kind: ColumnType) -> str:
-    """CURRENT_TIMESTAMP with the column's fractional digits, which MySQL asks for."""
+    """CURRENT_TIMESTAMP with the column's fractional digits: MySQL requires that they agree."""
     if kind.name in _CLOCKS and _NOW.match(expression):
         return f"CURRENT_TIMESTAMP({kind.fsp})" if kind.fsp else "CURRENT_TIMESTAMP"
     return expression

@@ -1,21 +1,22 @@
-"""Columns that are renamed by copying: one column of the target for each of the two names. Pure.
+"""Columns that are renamed by copying: the target has one column for each of the two names. Pure.
 
-Under ``RenamePolicy.COPY`` a rename gives the shard's column another identity. A ``Copy`` is the
-memory of it: rows of shards that have not renamed yet bring the value under the identity of
-before, those of the others under the identity of after. While the target has both columns, the
-copy is *open*. Then
+Under ``RenamePolicy.COPY`` a rename gives the shard's column another identity, and a ``Copy``
+records that rename. Shards that have not renamed yet send the value under the older identity, the
+other shards under the newer one. While the target has both columns, the copy is *open*. Then
 
-* the older column may be left out, and is NULL where it is, whatever the shards say;
+* rows may leave out the older column, and it is NULL in them, whatever the shards' definitions say;
 * both columns have the joined type, so that a value of either fits into the other;
-* the newer column has no default but NULL where it takes NULL: a NULL under the old name is NULL
-  under the new one too. (Else it needs none: a row without NULL brings a value to copy.)
+* if the newer column is nullable, its default is NULL: a value that is NULL under the old name must
+  be NULL under the new one. (If it is NOT NULL, it keeps its default: every row that leaves it out
+  has a value under the old name, which is copied.)
 
-A row of the target has its value in the newer column when it was written before the copy opened
-or by a shard that has renamed; else in the older one, and the newer one holds NULL or what will be
-overwritten. So the copy can be closed both ways, by one UPDATE and a DROP (``row_statements``).
+A row of the target has its value in the newer column if it was written before the copy opened, or
+by a shard that has renamed. Else its value is in the older column, and the newer one holds NULL or
+a value that will be overwritten. So the copy can end in either direction, with one UPDATE and one
+DROP (``row_statements``).
 
-A column that is both the end of one rename and the beginning of another has no such order, and
-two new names for one column have no common end: no join then (``contradiction``).
+Two cases have no join (``contradiction``): a column that is both the end of one rename and the
+beginning of another, and a column with two new names.
 """
 
 from __future__ import annotations
@@ -33,10 +34,11 @@ from .type_join import WIDE, TypeRules
 
 @dataclass(frozen=True, order=True, slots=True)
 class Copy:
-    """One rename.
+    """One rename of a column.
 
     Attributes:
-        before: Identity of the column under its old name; ``after``: under its new one.
+        before: The column's identity under its old name.
+        after: The column's identity under its new name.
     """
 
     before: str
@@ -45,11 +47,12 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """The end of an open copy: one of its columns goes.
+    """The end of an open copy: one of its two columns is dropped.
 
     Attributes:
-        gone: Identity of the column that goes; ``kept``: of the one that stays.
-        forward: Whether the older one goes.
+        gone: Identity of the column that is dropped.
+        kept: Identity of the column that stays.
+        forward: Whether the older column is dropped.
     """
 
     gone: str
@@ -59,18 +62,18 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class CopyMoves:
-    """What renames by copying do to the target's columns in one move.
+    """What renames by copying do to the target's columns in one change of the target.
 
     Attributes:
-        renamed: Identity → the identity that the target's column had until now.
-        merges: Copies that end.
+        renamed: New identity of a column of the target → the identity that it had until now.
+        merges: The copies that end.
     """
 
     renamed: Mapping[str, str]
     merges: tuple[Merge, ...]
 
     def rekeyed(self, columns: Sequence[ShardColumn]) -> tuple[ShardColumn, ...]:
-        """The target's columns with the identities that they go on with."""
+        """The target's columns with their new identities."""
         now = {old: new for new, old in self.renamed.items()}
         return tuple(ShardColumn(now.get(c.id, c.id), c.column) for c in columns)
 
@@ -79,29 +82,29 @@ NO_MOVES = CopyMoves({}, ())
 
 
 def later_names(copies: Iterable[Copy], column_id: str) -> list[str]:
-    """What an identity became by copies, one after the other; nearest first."""
+    """The identities that this one became by renames, directly or in steps; nearest first."""
     return _reached(column_id, _neighbours((c.before, c.after) for c in copies))
 
 
 def earlier_names(copies: Iterable[Copy], column_id: str) -> list[str]:
-    """Which identities became this one, nearest first."""
+    """The identities that became this one by renames, nearest first."""
     return _reached(column_id, _neighbours((c.after, c.before) for c in copies))
 
 
 def is_in_line(copies: Sequence[Copy], one: str, other: str) -> bool:
-    """Whether one identity became the other one, whichever came first."""
+    """Whether one of two identities became the other one by renames."""
     return one in later_names(copies, other) or other in later_names(copies, one)
 
 
 def are_kin(copies: Sequence[Copy], one: str, other: str) -> bool:
-    """Whether two identities are of one column, by whatever renames."""
+    """Whether renames, in any direction, connect two identities."""
     pairs = [(c.before, c.after) for c in copies]
     both = _neighbours([*pairs, *((b, a) for a, b in pairs)])
     return other in _reached(one, both)
 
 
 def still_known(copies: Sequence[Copy], known: Callable[[str], bool]) -> tuple[Copy, ...]:
-    """The copies between identities that are known; what lies between two of them is bridged."""
+    """The copies between known identities; unknown identities between two of them are skipped."""
     found = set()
     forward = _neighbours((c.before, c.after) for c in copies)
     for start in {copy.before for copy in copies}:
@@ -127,12 +130,12 @@ def contradiction(
     schemas: Iterable[ShardSchema],
     names: Mapping[str, str],
 ) -> tuple[str, str] | None:
-    """Why schemas cannot be brought together by copying, and what would help; None if they can.
+    """Why the schemas cannot be joined by copying, and what would help; None if they can.
 
     Args:
-        copies: The renames that are known.
+        copies: The known renames.
         ids: The identities that some shard has.
-        target: Those that the target has.
+        target: The identities that the target has.
         schemas: The shards' schemas, each once.
         names: Identity → name in the target.
     """
@@ -189,7 +192,7 @@ def contradiction(
 def widened(
     joined: JoinedTable, copies: Iterable[Copy], types: TypeRules = WIDE
 ) -> JoinedTable | Conflict:
-    """The join with what the columns of open copies need beside it."""
+    """The join, with the columns of open copies widened so that each holds the other's values."""
     columns = {c.id: c for c in joined.columns}
     changed = False
     for copy in copies:
@@ -223,12 +226,12 @@ def widened(
 def copy_moves(
     copies: Sequence[Copy], columns: Iterable[ShardColumn], joined: JoinedTable
 ) -> CopyMoves:
-    """What the renames by copying do to the target's columns when it moves to a join.
+    """What the renames by copying do to the target's columns when the target moves to a join.
 
     Args:
-        copies: The renames that are known.
-        columns: The target's, with the identities that they have until now.
-        joined: Where the target moves to.
+        copies: The known renames.
+        columns: The target's columns, with the identities that they have until now.
+        joined: The join that the target moves to.
     """
     if not copies:
         return NO_MOVES
@@ -249,7 +252,7 @@ def copy_moves(
         ahead = [i for i in later_names(copies, column_id) if i in stays]
         behind = [i for i in earlier_names(copies, column_id) if i in stays]
         if ahead:
-            # What was renamed meanwhile goes on under a later identity.
+            # The values go to the latest of the later identities that stay.
             merges.append(Merge(column_id, ahead[-1], forward=True))
         elif behind:
             merges.append(Merge(column_id, behind[0], forward=False))
@@ -268,7 +271,7 @@ def _neighbours(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
 
 
 def _reached(start: str, neighbours: Mapping[str, Sequence[str]]) -> list[str]:
-    """What can be reached from a place, that place left out, in order of the distance."""
+    """The identities that can be reached from ``start``, without it, nearest first."""
     found: list[str] = []
     waiting = list(neighbours.get(start, ()))
     while waiting:

@@ -1,7 +1,7 @@
-"""How many shards have what: multisets as values that share their structure.
+"""How many shards have an item: immutable multisets that share their structure.
 
-A changed copy costs the logarithm of the size, in time and in memory. Iteration has no order that
-means anything: whoever needs one sorts.
+A changed copy costs time and memory proportional to the logarithm of the size. The order of
+iteration means nothing: callers that need an order sort.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def recounted(
     Args:
         counts: Holds every item of ``minus`` at least ``times`` times.
         minus: Items without repeats.
-        plus: Likewise; one that is in both stays as it is.
-        times: How many shards change alike.
+        plus: Items without repeats; an item that is also in ``minus`` keeps its count.
+        times: How many shards make this change.
     """
     changed = counts.mutate()
     for item in plus:

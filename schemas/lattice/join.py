@@ -1,19 +1,18 @@
 """The semilattice of table schemas: compare and join.
 
-S1 ≤ S2 when every row change that S1 accepts is accepted by S2 with the same effect. The value
-of a schema is what this order looks at: columns by identity (type, nullability, default, whether
-a row may leave it out), primary key, indexes, checks, foreign keys. Column order, comments,
-visibility, auto-increment (rows bring their ids), table options and the table's default
-character set are not part of it.
+S1 ≤ S2 when S2 accepts every row change that S1 accepts, with the same effect. The value of a
+schema is what this order looks at: columns by identity (type, nullability, default, whether a row
+may leave it out), primary key, indexes, checks, foreign keys. Column order, comments, visibility,
+auto-increment (rows bring their ids), table options and the table's default character set are not
+part of the value.
 
-The join is computed over all shards at once and does not depend on their order, conflict or not.
-"Default unset" is a value below every default; a type's zero value is filled in by
-``target_schema`` only, never here: joined into the value it would make the join depend on the
-order.
+The join is computed over all shards at once. Its result, join or conflict, does not depend on their
+order. "Default unset" is a value below every default. Only ``target_schema`` fills in a type's zero
+value: if the join did, its result would depend on the order of the shards.
 
 Reading order: ``joined`` (the values), this module, then ``column_join``, ``type_join`` and
-``key_join`` (the rules). ``target.target_table`` makes the target's schema of a join. ``join_all``
-says what the join is; ``join_index`` keeps the same join up to date where shards are many.
+``key_join`` (the rules). ``target.target_table`` turns a join into the target's schema.
+``join_all`` defines the join; ``join_index`` keeps the same join up to date for many shards.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from .type_join import WIDE, TypeRules
 
 
 class Order(StrEnum):
-    """How one schema stands to another."""
+    """How one schema compares to another."""
 
     LESS = "<"
     EQUAL = "="
@@ -41,7 +40,7 @@ class Order(StrEnum):
 
     @property
     def is_equal(self) -> bool:
-        """Whether both accept the same."""
+        """Whether both schemas accept the same rows."""
         return self is Order.EQUAL
 
     @property
@@ -55,9 +54,9 @@ class Comparison:
     """The answer of ``compare``.
 
     Attributes:
-        order: INCOMPARABLE with ``conflict`` None: each accepts something that the other one
-            refuses, and a third schema accepts both.
-        conflict: Why there is no such schema.
+        order: INCOMPARABLE with ``conflict`` None means that each accepts rows that the other
+            refuses, and that they have a join.
+        conflict: Why they have no join; None if they have one.
     """
 
     order: Order
@@ -72,10 +71,10 @@ def join_all(
     """The least schema that accepts the rows of every shard.
 
     Args:
-        shards: At least one. Their order decides nothing but the order of new columns.
-        names: Identity → column name in the target, of every identity that a shard has; no two
-            identities share a name, whatever its case.
-        types: Which types of one column go together.
+        shards: At least one. Their order decides only the order of new columns.
+        names: Identity → column name in the target, for every identity that a shard has. No two
+            identities have the same name, compared without case.
+        types: Which types of one column can be joined.
 
     Returns:
         The join; or a conflict, the same one for every order of the shards.
@@ -122,7 +121,7 @@ def compare(
     names: Mapping[str, str],
     types: TypeRules = WIDE,
 ) -> Comparison:
-    """How ``a`` stands to ``b``; ``names`` and ``types`` as for ``join_all``."""
+    """Compare ``a`` to ``b``; ``names`` and ``types`` as for ``join_all``."""
     both = join_all([a, b], names, types)
     if isinstance(both, Conflict):
         return Comparison(Order.INCOMPARABLE, both)
@@ -140,13 +139,13 @@ def compare(
 
 
 def join_tables(tables: Iterable[TableSchema], types: TypeRules = WIDE) -> JoinedTable | Conflict:
-    """``join_all`` of tables whose columns of one name are one column."""
+    """``join_all`` of tables in which columns with the same name are the same column."""
     shards = [_by_name(table) for table in tables]
     return join_all(shards, _names(shards), types)
 
 
 def compare_tables(a: TableSchema, b: TableSchema, types: TypeRules = WIDE) -> Order:
-    """How ``a`` stands to ``b``, columns of one name being one column."""
+    """Compare ``a`` to ``b``; columns with the same name are the same column."""
     left, right = _by_name(a), _by_name(b)
     return compare(left, right, _names([left, right]), types).order
 
@@ -156,7 +155,7 @@ def _by_name(table: TableSchema) -> ShardSchema:
 
 
 def _names(shards: Iterable[ShardSchema]) -> dict[str, str]:
-    """The spelling that sorts first, so that it doesn't depend on the order of the shards."""
+    """Identity → the spelling of its name that sorts first, whatever the order of the shards."""
     spelled: dict[str, str] = {}
     for shard in shards:
         for column_id, column in zip(shard.ids, shard.schema.columns, strict=True):

@@ -1,8 +1,8 @@
-"""What the shards of a target have, counted, with the latest join of it.
+"""Counts of the shards' definitions and constraints, each with its latest join.
 
-The values that ``join_index`` is made of. Definitions and constraints stand in identities instead
-of names. Each value is immutable but for its latest join, which is a function of what is asked and
-is kept for the next time it is asked.
+``join_index`` is made of these values. Definitions and constraints name columns by identity. Each
+value is immutable except for its cached latest join, which depends only on the value and on the
+arguments of ``join``.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from .type_join import TypeRules
 
 
 class Definitions:
-    """The definitions of one column, without its names and what else decides nothing.
+    """The definitions of one column, without names and other properties that the join ignores.
 
-    The join looks at which definitions there are, not at how many shards have each, so it is kept
-    when only the numbers change.
+    The join depends on which definitions there are, not on how many shards have each. So the cached
+    join stays valid when only the counts change.
     """
 
     __slots__ = ("_answer", "_question", "counts", "names_columns", "shards")
@@ -58,11 +58,11 @@ class Definitions:
         """The join of the definitions.
 
         Args:
-            column_id: The identity, always the same one.
+            column_id: The column's identity, the same one in each call.
             names: Identity → name in the target.
-            local: The same by identity in lower case.
+            local: Identity in lower case → name in the target.
             partial: Whether some shard lacks the column.
-            types: Which types go together.
+            types: Which types can be joined.
         """
         question = (names[column_id], partial, types, local if self.names_columns else None)
         if self._answer is None or question != self._question:
@@ -74,7 +74,7 @@ class Definitions:
         return self._answer
 
     def _recounted(self, counts: Counts[Column], shards: int) -> Definitions:
-        """The same definitions in other numbers."""
+        """The same definitions with other counts, and with the cached join."""
         other = Definitions(Map(), shards)
         other.counts, other.names_columns = counts, self.names_columns
         other._question, other._answer = self._question, self._answer
@@ -82,11 +82,12 @@ class Definitions:
 
 
 class Constraints:
-    """The constraints of all shards.
+    """The constraints of all shards, in groups.
 
-    Constraints that the join compares with each other are a group: those of one kind and name. A
-    group matters when every shard has one of it; so the join need not look at others, of which each
-    shard may have its own, such as foreign keys to a parent of its own.
+    Constraints of one kind and name, which the join compares with each other, are a group. Only a
+    group of which every shard has a constraint can be in the join. So the join does not look at the
+    other groups, which may be many: for example, each shard may have a foreign key to its own
+    parent.
     """
 
     __slots__ = ("_answer", "_by_total", "_groups", "_question")
@@ -129,7 +130,7 @@ class Constraints:
         Args:
             shards: How many there are.
             names: Identity → name in the target.
-            local: The same by identity in lower case.
+            local: Identity in lower case → name in the target.
         """
         question = (shards, local)
         if self._answer is None or question != self._question:
@@ -145,7 +146,7 @@ class Constraints:
 
 
 def names_columns(column: Column) -> bool:
-    """Whether it has an expression that names columns, which stand in backticks."""
+    """Whether the column has an expression that names columns, which it quotes in backticks."""
     generated, default = column.generated, column.default
     return (generated is not None and "`" in generated.expression) or (
         default is not None and "`" in default.text
@@ -153,7 +154,7 @@ def names_columns(column: Column) -> bool:
 
 
 def _group_of(constraint: Constraint) -> Hashable:
-    """Equal for constraints that the join compares with each other."""
+    """The group's key: equal for constraints that the join compares with each other."""
     if isinstance(constraint, PrimaryKey):
         return PrimaryKey
     if isinstance(constraint, ForeignKey) or (
@@ -166,7 +167,7 @@ def _group_of(constraint: Constraint) -> Hashable:
 def _moved(
     by_total: Map[int, Map[Hashable, None]], key: Hashable, before: int, after: int
 ) -> Map[int, Map[Hashable, None]]:
-    """The groups by how many shards have one of theirs, after one group's number changed."""
+    """Number of shards with a constraint of the group → the groups, after one number changed."""
     if before == after:
         return by_total
     if before:

@@ -1,16 +1,16 @@
-"""The join of many shards, kept up to date: a shard's change costs what it touches.
+"""The join of many shards, kept up to date: a change costs only what it touches.
 
-``JoinIndex.join`` is ``join_all`` of the shards that it stands for, conflicts included (a
-law, see tests/properties/test_join_index.py). What makes it cheap:
+``JoinIndex.join`` gives what ``join_all`` gives for the same shards, conflicts included (a law, see
+tests/properties/test_join_index.py). It is cheap for these reasons:
 
-* The rules look at which definitions there are and how many shards have each, so the index counts
+* The rules need only which definitions there are and how many shards have each. So the index counts
   definitions, per identity of a column, and constraints. It keeps no shard.
-* Definitions stand in identities instead of names: expressions name ``a#1``, not ``a``. A rename of
-  the target's column, which concerns every shard, therefore changes nothing in the index.
-* A column's definitions that did not change are the same object in the next index, and a join that
-  was computed from them stays with them.
+* Definitions name columns by identity: expressions name ``a#1``, not ``a``. So a rename of the
+  target's column, which concerns every shard, changes nothing in the index.
+* When a column's definitions do not change, the next index has the same object for them, with its
+  cached join.
 
-Values share their structure; a changed index is a new value, the old one stays as it was.
+Values share their structure: a changed index is a new value, and the old one is still valid.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from .type_join import WIDE, TypeRules
 
 @dataclass(frozen=True, slots=True)
 class JoinIndex:
-    """What the join of some shards is computed from.
+    """The counts from which the join of some shards is computed.
 
     Attributes:
-        shards: How many there are.
+        shards: How many shards are counted.
     """
 
     shards: int = 0
@@ -54,9 +54,9 @@ class JoinIndex:
         """The index after a shard's change.
 
         Args:
-            old: The schema with which it counts so far; None when it does not.
-            new: The schema with which it counts from now on; None when it does not.
-            times: How many shards change alike.
+            old: The schema with which the shard is counted now; None when it is not counted.
+            new: The schema with which it is counted from now on; None when it no longer is.
+            times: How many shards make this change.
         """
         if old is new:
             return self
@@ -78,9 +78,9 @@ class JoinIndex:
 
         Args:
             names: See ``lattice.join.join_all``.
-            order: Identities that come into the target in this order, before the others, which
-                come by identity.
-            types: Which types of one column go together.
+            order: The order of columns that are added to the target. Identities that are not in it
+                follow, sorted.
+            types: Which types of one column can be joined.
         """
         ids = sorted(self._columns)
         local = {column_id.lower(): names[column_id] for column_id in ids}
@@ -135,7 +135,7 @@ class JoinIndex:
 
 
 def have_one_value(one: ShardSchema, other: ShardSchema) -> bool:
-    """Whether a join is the same with either schema: what it does not look at may differ."""
+    """Whether a join is the same with either schema: only what it ignores may differ."""
     if one == other:
         return True
     here, there = _Local(one), _Local(other)
@@ -148,7 +148,7 @@ def have_one_value(one: ShardSchema, other: ShardSchema) -> bool:
 
 
 class _Local:
-    """One side of a shard's change; the shard is None where it does not count."""
+    """One side of a shard's change; ``shard`` is None when the shard is not counted there."""
 
     def __init__(self, shard: ShardSchema | None) -> None:
         self.shard = shard
@@ -159,7 +159,7 @@ class _Local:
             self.ids = shard.by_name
 
     def definition(self, column_id: str) -> list[Column]:
-        """The column's definition in identities, if there is one."""
+        """The column's definition with identities as names, or an empty list."""
         column = self.columns.get(column_id)
         if column is None:
             return []
@@ -179,7 +179,10 @@ class _Local:
         return constraints_of(self.shard, self.ids) if self.shard else frozenset()
 
     def has_constraints_of(self, other: _Local) -> bool:
-        """Whether both sides are seen at once to have the same: columns came or went at most."""
+        """Whether a cheap look shows that both sides have the same constraints.
+
+        That is so when the change at most added columns or at most dropped columns.
+        """
         if self.shard is None or other.shard is None:
             return False
         a, b = self.shard.schema, other.shard.schema

@@ -1,4 +1,4 @@
-"""The values of the semilattice: what is joined, what a join is, what a conflict is."""
+"""The values of the semilattice: a shard's schema, a joined table, a conflict."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class Conflict:
     """Two schemas have no join. A result, not an error: it is stored, shown and resolved.
 
     Attributes:
-        path: Where, from outside in, such as ``("column c", "type")``.
-        left, right: Both sides, as people write them; ``left`` sorts first, whatever the order
-            of the shards.
+        path: What conflicts, from outside in, such as ``("column c", "type")``.
+        left, right: Both sides, as people write them; ``left`` is the one that sorts first, so the
+            order of the shards does not matter.
         reason: Why they have no join.
         resolve: What would end the conflict.
     """
@@ -38,7 +38,7 @@ class ShardSchema:
     """A shard's schema with the identity of each column.
 
     Attributes:
-        schema: Names in it are the shard's own.
+        schema: The schema, with the shard's own names.
         ids: One per column of ``schema``, in column order; unique without regard to case.
     """
 
@@ -47,7 +47,7 @@ class ShardSchema:
     _hash: int | None = field(default=None, init=False, repr=False, compare=False)
 
     def __hash__(self) -> int:
-        """Computed once: the hash of a table is that of everything in it."""
+        """The hash, computed once: computing it reads everything in the table."""
         if self._hash is None:
             object.__setattr__(self, "_hash", hash((self.schema, self.ids)))
         assert self._hash is not None
@@ -68,7 +68,7 @@ class ShardSchema:
 
 
 def name_at_birth(column_id: str) -> str:
-    """The name with which the column of an identity came; "" for an origin column's."""
+    """The name that a column had when it was added; "" for an origin column."""
     return column_id.rpartition("#")[0]
 
 
@@ -77,11 +77,11 @@ class JoinedColumn:
     """A column of the join.
 
     Attributes:
-        column: Under its name in the target. ``default`` None is "unset", which is below every
-            default (NULL counts as unset); ``generated`` is set when every shard that has the
-            column computes it.
+        column: The joined definition, under the column's name in the target. ``default`` None is
+            "unset", which is below every default (NULL counts as unset). ``generated`` is set when
+            every shard that has the column computes it.
         partial: Whether a shard lacks it.
-        derived: Whether a shard computes it.
+        derived: Whether one shard computes it and another one does not.
     """
 
     id: str
@@ -91,7 +91,10 @@ class JoinedColumn:
 
     @property
     def is_in_target(self) -> bool:
-        """A generated column that a shard lacks is left out: missing is more compatible."""
+        """Whether the target has the column.
+
+        It has no generated column that a shard lacks: a table without the column accepts more.
+        """
         return self.column.generated is None or not self.partial
 
     @property
@@ -102,7 +105,7 @@ class JoinedColumn:
 
     @property
     def needs_zero_value(self) -> bool:
-        """Whether only a default of our own lets rows leave it out."""
+        """Whether rows leave the column out, and need a default that no shard has."""
         column = self.column
         unset = not column.nullable and column.default is None and column.generated is None
         return unset and (self.partial or self.derived)
@@ -137,19 +140,19 @@ class ColumnValue:
 
 @dataclass(frozen=True, slots=True)
 class JoinedTable:
-    """The join of shards' schemas. Equal joins are equal values, in whatever order they came.
+    """The join of shards' schemas. It is the same value whatever the order of the shards.
 
     Attributes:
-        columns: Sorted by identity; also those that the target leaves out.
-        key: Identities of the primary key's columns with prefix lengths (0: whole), in key
-            order; empty without one.
-        indexes: Those of every shard but the primary key, in the target's names, by name.
-        checks: Those of every shard, in the target's names, sorted; the name is "" when the
+        columns: Sorted by identity, including those that the target does not have.
+        key: Identities of the primary key's columns with prefix lengths (0: the whole column), in
+            key order; empty without a primary key.
+        indexes: Secondary indexes that every shard has, in the target's names, sorted by name.
+        checks: Checks that every shard has, in the target's names, sorted; the name is "" when the
             servers made it up.
-        foreign_keys: Those of every shard, sorted.
-        order: Identities in the order in which columns come into the target.
-        charset, collation: The target's default for columns, not part of the value: each
-            column says its own.
+        foreign_keys: Foreign keys that every shard has, sorted.
+        order: Identities in the order in which columns are added to the target.
+        charset, collation: The target's default for columns. They are not part of the value: each
+            column names its own.
     """
 
     columns: tuple[JoinedColumn, ...]
@@ -162,7 +165,7 @@ class JoinedTable:
     collation: str = field(compare=False)
 
     def column(self, column_id: str) -> JoinedColumn | None:
-        """The column of that identity."""
+        """The column with that identity; None when there is none."""
         return next((c for c in self.columns if c.id == column_id), None)
 
     @property

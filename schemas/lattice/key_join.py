@@ -1,7 +1,8 @@
 """The join of primary keys, indexes, checks and foreign keys: fewer is more compatible.
 
-All of them name columns; here they are read by the columns' identities, and written in the
-target's names. The rules look at how many shards have which definition, never at a single shard.
+All of them name columns. This module compares them by the columns' identities and writes them in
+the target's names. The rules look at how many shards have which definition, never at a single
+shard.
 """
 
 from __future__ import annotations
@@ -18,21 +19,22 @@ from .joined import Conflict, ShardSchema
 
 Key = tuple[tuple[str, int], ...]
 _MADE_UP_CHECK = re.compile(r".+_chk_\d+\Z|CONSTRAINT_\d+\Z")
-"""Names that MySQL and MariaDB make up. They hold the shard's table name or a number that
-depends on history, so they say nothing about which checks are the same."""
+"""Names that MySQL and MariaDB make up. They contain the shard's table name, or a number that
+depends on the table's history, so they do not show which checks are the same."""
 _MADE_UP_FOREIGN_KEY = re.compile(r".+_ibfk_\d+\Z")
 _Named = TypeVar("_Named", Index, Check)
 
 
 @dataclass(frozen=True, slots=True)
 class PrimaryKey:
-    """A shard's primary key: identities and prefix lengths; no parts without one."""
+    """A shard's primary key: identities and prefix lengths. ``parts`` is empty without a key."""
 
     parts: Key = ()
 
 
 Constraint: TypeAlias = PrimaryKey | Index | Check | ForeignKey
-"""One of a shard's. Made-up names of checks and foreign keys are "", and no index is primary."""
+"""One constraint of a shard. Made-up names of checks and foreign keys are "". An ``Index`` is
+always a secondary one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,7 @@ def constraints_of(shard: ShardSchema, names: Mapping[str, str]) -> frozenset[Co
     """A shard's keys and constraints.
 
     Args:
-        shard: Any.
+        shard: The shard's schema.
         names: The shard's column names in lower case → the names that the result uses.
     """
     table = shard.schema
@@ -66,11 +68,11 @@ def constraints_of(shard: ShardSchema, names: Mapping[str, str]) -> frozenset[Co
 
 
 def renamed(constraint: Constraint, names: Mapping[str, str]) -> Constraint:
-    """The constraint with its columns renamed; properties that decide nothing are left out.
+    """The constraint with its columns renamed, without properties that the join ignores.
 
     Args:
-        constraint: Any; a primary key stays as it is, it has identities.
-        names: Column names in lower case → new names, of every column that it names.
+        constraint: Any; a primary key does not change, since it holds identities.
+        names: Column names in lower case → new names, for every column that the constraint names.
     """
     match constraint:
         case PrimaryKey():
@@ -102,7 +104,7 @@ def join_constraints(
         return key
     indexes = _join_indexes({c: n for c, n in counts.items() if isinstance(c, Index)}, shards)
     checks = _join_checks({c: n for c, n in counts.items() if isinstance(c, Check)}, shards)
-    # They name parents of their own shard, so two that differ are no conflict.
+    # A foreign key names a parent in its own shard, so two that differ are no conflict.
     common = [c for c, n in counts.items() if isinstance(c, ForeignKey) and n == shards]
     return JoinedConstraints(key, indexes, checks, tuple(sorted(common, key=repr)))
 
@@ -125,7 +127,7 @@ def _with_settled_name(key: ForeignKey) -> ForeignKey:
 
 
 def _join_keys(keys: Iterable[PrimaryKey], names: Mapping[str, str]) -> Key | Conflict:
-    """The one primary key. A different one would make other rows the same row."""
+    """The primary key that all shards have. Under another key, other rows would be the same row."""
     found = [key.parts for key in keys]
     if len(found) == 1:
         return found[0]
@@ -137,7 +139,7 @@ def _join_keys(keys: Iterable[PrimaryKey], names: Mapping[str, str]) -> Key | Co
 
 
 def _join_indexes(counts: Mapping[Index, int], shards: int) -> tuple[Index, ...]:
-    """The indexes that every shard has; two that have one name and are otherwise are not there."""
+    """The indexes that every shard has. Indexes with one name and two definitions are left out."""
     joined = []
     for folded, found in sorted(_by_folded_name(counts).items()):
         definitions = {replace(index, name=folded) for index in found}

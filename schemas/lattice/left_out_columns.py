@@ -1,4 +1,4 @@
-"""Shards' columns that a route leaves out: the target never has them. Pure."""
+"""Columns of shards that a route leaves out: the target never has them. Pure."""
 
 from __future__ import annotations
 
@@ -12,16 +12,18 @@ from shardmerge.schemas.model.tables import Check, Column, ForeignKey, Index, Ta
 
 
 def without_columns(schema: TableSchema, pattern: str) -> TableSchema:
-    """A schema without the columns whose whole name matches, case aside, and what names them.
+    """A schema without the columns that match the pattern.
 
-    Indexes, checks and foreign keys with such a column are left out too: the target accepts more.
+    Indexes, checks and foreign keys that name such a column are left out too: then the target
+    accepts more.
 
     Args:
-        schema: A shard's.
-        pattern: Regular expression; "" leaves out nothing.
+        schema: A shard's schema.
+        pattern: Regular expression for whole column names, without regard to case; "" leaves out
+            nothing.
 
     Raises:
-        UnsupportedDDL: Rows could not be told apart or computed without one of them.
+        UnsupportedDDL: The primary key, or a generated column that stays, needs such a column.
     """
     gone = _left_out(schema, pattern)
     if not gone:
@@ -50,9 +52,10 @@ def without_columns(schema: TableSchema, pattern: str) -> TableSchema:
 
 
 def columns_named(part: Column | Index | Check | ForeignKey) -> frozenset[str]:
-    """The columns, in lower case, that a part of a table cannot be without.
+    """The columns, in lower case, that a part of a table needs.
 
-    Of a foreign key those of its own table; of a column those that it is computed from.
+    For a foreign key these are columns of its own table; for a column, the columns that it is
+    computed from.
     """
     match part:
         case Column():
@@ -70,15 +73,15 @@ def columns_named(part: Column | Index | Check | ForeignKey) -> frozenset[str]:
 def kept_lineage(
     lineage: tuple[Lineage, ...], before: TableSchema | None, after: TableSchema | None
 ) -> tuple[Lineage, ...]:
-    """The lineage of the columns that are left.
+    """The lineage of the columns that are not left out.
 
     Args:
-        lineage: Of the whole schemas.
-        before: What is left of the schema before.
-        after: And of the one after.
+        lineage: The lineage with all columns.
+        before: The schema before the change, without the columns that are left out.
+        after: The schema after the change, likewise.
 
     Raises:
-        UnsupportedDDL: A column that was left out got a name that is not.
+        UnsupportedDDL: The change renamed a column that is left out to a name that is not.
     """
     if before is None or after is None:
         return ()

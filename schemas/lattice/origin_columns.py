@@ -1,4 +1,4 @@
-"""The schema that a shard counts with when its target has origin columns. Pure."""
+"""A shard's schema with the target's origin columns, as the join takes it. Pure."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .joined import ShardSchema
 
 
 def with_origin(schema: ShardSchema, origin: Origin) -> ShardSchema:
-    """The schema with the origin columns that it lacks, and, if wanted, with them in its keys.
+    """The schema with the origin columns that it lacks; with ``in_keys``, its keys have them too.
 
-    The position is the primary key of a schema without one; others do not get it. A column whose
-    name the shard has for one of its own is left out: such a schema cannot be joined
-    (``target_moves.join_target``).
+    Only a schema without a primary key gets the position, as its primary key. When the shard itself
+    has a column with the name of an origin column, that origin column is not added: such a schema
+    cannot be joined (``target_moves.join_target``).
     """
     table = schema.schema
     wanted = origin.columns if table.primary_key is None else origin.of_shard
@@ -39,7 +39,7 @@ def with_origin(schema: ShardSchema, origin: Origin) -> ShardSchema:
 
 
 def own_schema(schema: ShardSchema) -> TableSchema:
-    """What the shard itself has of a schema that it counts with."""
+    """The schema that the shard itself has: what ``with_origin`` added is removed."""
     foreign = {c.column.name.lower() for c in schema.columns if origin_part(c.id) is not None}
     if not foreign:
         return schema.schema
@@ -65,6 +65,6 @@ def _extended(index: Index, parts: Sequence[IndexPart]) -> Index:
 
 
 def _column(column: OriginColumn) -> Column:
-    # Compared byte by byte: tables `t` and `T` are two.
+    # Compared byte by byte: `t` and `T` are two tables.
     kind = ColumnType("varchar", column.part.characters, charset="utf8mb4", collation="utf8mb4_bin")
     return Column(column.name, kind, nullable=False)

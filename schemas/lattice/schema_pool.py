@@ -1,7 +1,7 @@
 """Equal schemas, and equal parts of different schemas, are one object.
 
-A hundred thousand shards share few schemas, and those that differ share most of their columns. The
-pool counts who uses what, so what nobody uses any more is gone.
+A hundred thousand shards share few schemas, and schemas that differ share most of their columns.
+The pool counts the uses of each object and drops an object without uses.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ _REST = tuple(f.name for f in fields(TableSchema) if f.name != "columns")
 
 @dataclass(frozen=True, slots=True)
 class SchemaPool:
-    """Schemas by value with how many uses each has. A value; a changed pool is a new one.
+    """Schemas, and the number of uses of each. The pool is immutable: a change gives a new pool.
 
     Attributes:
-        renamed: How many of the schemas call a column otherwise than at its birth.
+        renamed: How many of the schemas have a column whose name differs from the name that it had
+            when it was added.
     """
 
     renamed: int = 0
@@ -38,7 +39,7 @@ class SchemaPool:
         return len(self._schemas)
 
     def one(self, schema: ShardSchema) -> ShardSchema:
-        """The one object that is equal to a schema of the pool."""
+        """The pool's object that is equal to this schema, which must be in the pool."""
         return self._schemas[schema][0]
 
     def counts(self) -> dict[ShardSchema, int]:
@@ -49,8 +50,8 @@ class SchemaPool:
         """The pool after some uses ended and others began.
 
         Args:
-            minus: In the pool, as often as in ``minus``.
-            plus: Any; a schema may be in both.
+            minus: Schemas whose uses end; each has at least so many uses in the pool.
+            plus: Schemas whose uses begin; a schema may be in both.
         """
         schemas, parts = self._schemas.mutate(), self._parts.mutate()
         renamed = self.renamed
@@ -90,7 +91,7 @@ def _taken(parts: Any, part: Any) -> Any:
 
 
 def _parts_of(schema: ShardSchema) -> list[Any]:
-    """What schemas share: the columns, the identities, then everything else of a table."""
+    """The parts that schemas share: the columns, the identities, then the other table fields."""
     table = schema.schema
     return [*table.columns, schema.ids, *(getattr(table, name) for name in _REST)]
 

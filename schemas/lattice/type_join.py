@@ -1,11 +1,12 @@
 """The type that the target needs for the types of its shards, or the reason why there is none.
 
-Two orders, by a route's policy: the published one, in which two types have a join only inside one
-family and with one sign and character set, and the wide one (``wide_types``), in which it is the
-least type that holds every value of all. Neither depends on the order of the types.
+A route's policy chooses one of two orders. In the published order two types have a join only if
+they are of one family and have the same sign and character set. In the wide order (``wide_types``)
+the join is the least type that holds every value of all types. Neither result depends on the order
+of the types.
 
 The published join of two types is associative, conflicts included: every rule takes the larger of
-something that is totally ordered, or says that the two have nothing in common.
+two values that are totally ordered, or says that there is no join.
 
 Source: docs/explanation/joined-schema.md; MySQL Reference Manual, "Data Types" (value ranges).
 """
@@ -36,9 +37,9 @@ class TypeRules:
     """How types of one column are joined.
 
     Attributes:
-        policy: In which order.
-        defaults: The collations that utf8mb4 has where none is written, on the servers that the
-            types may be of; none where that is not known. Only ``wide`` looks at it.
+        policy: Which order counts.
+        defaults: The default collations of utf8mb4 on the servers that the types may be from; empty
+            when they are not known. Only ``wide`` looks at them.
     """
 
     policy: TypePolicy
@@ -50,10 +51,10 @@ PUBLISHED = TypeRules(TypePolicy.PUBLISHED)
 
 
 def joined_type(kinds: Iterable[ColumnType], rules: TypeRules) -> ColumnType | str:
-    """The least type above some types; a sentence why there is none.
+    """The join of some types, or a sentence that says why they have none.
 
     Args:
-        kinds: At least one.
+        kinds: At least one type.
         rules: How they are joined.
     """
     found = sorted(set(kinds), key=repr)
@@ -69,7 +70,7 @@ def joined_type(kinds: Iterable[ColumnType], rules: TypeRules) -> ColumnType | s
 
 
 def published_join(a: ColumnType, b: ColumnType) -> ColumnType | str:
-    """The supremum of two types in the published order; a sentence why there is none.
+    """The join of two types in the published order, or a sentence that says why they have none.
 
     Display properties (zerofill, ``tinyint(1)``) are not part of the value: the result has them
     when both types do.
@@ -153,7 +154,7 @@ def _join_binaries(a: ColumnType, b: ColumnType) -> ColumnType:
 
 
 def _common_size(a: ColumnType, b: ColumnType, names: tuple[str, ...]) -> str | None:
-    """The smallest of the size classes that holds both; lengths count as bytes."""
+    """The smallest type of ``names`` that holds both; lengths count as bytes."""
     sizes = [
         names.index(t.name)
         if t.name in names
@@ -184,7 +185,7 @@ def _join_charsets(a: ColumnType, b: ColumnType) -> tuple[str, str] | str:
         return "their character sets differ"
     narrow, wide = (a, b) if a.charset != charset else (b, a)
     suffix = wide.collation.removeprefix(charset)
-    # The default of utf8mb3 is general_ci on every server, that of utf8mb4 is the server's.
+    # utf8mb3's default is taken as general_ci; utf8mb4's default depends on the server.
     allowed = {"", "_general_ci"} if not narrow.collation else {_suffix(narrow)}
     return (charset, wide.collation) if suffix in allowed else "their collations differ"
 

@@ -1,15 +1,15 @@
 """The least type that holds every value of some types exactly, or the reason why there is none.
 
-It is found from all types at once, not pair by pair: the least type of two may hold more than both
-together (``TINYINT`` and ``TINYINT UNSIGNED`` are a ``SMALLINT``), and a third type would then be
-joined with values that no shard has. So the shards' types are what is joined, and this is what they
-need in the end; it is the same whatever their order, and as often as each is there.
+The type is computed from all types at once, not pair by pair. The least type of two may hold more
+than both together (``TINYINT`` and ``TINYINT UNSIGNED`` need a ``SMALLINT``); a third type would
+then be joined with values that no shard has. The result depends neither on the order of the types
+nor on how often each occurs.
 
-Smaller is: fewer values; among those that hold the same, the kind that a shard has. Integers stay
-integers and decimals become no integers.
+The least type is the one with the fewest values; among types with the same values, one of a kind
+that a shard has. Integers stay integers, and decimals do not become integers.
 
 Source: MySQL Reference Manual, "Data Types" (value ranges); ``max_allowed_packet`` is 1 GB at most,
-so a LONGTEXT holds in any character set what another one held.
+so a LONGTEXT in any character set holds what a LONGTEXT in another one held.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ _WITH_FSP = ("time", "datetime", "timestamp")
 def least_type(
     kinds: Iterable[ColumnType], defaults: frozenset[str] = frozenset()
 ) -> ColumnType | str:
-    """The least type that holds every value of these; a sentence why there is none.
+    """The least type that holds every value of these, or a sentence that says why there is none.
 
     Display properties (zerofill, ``tinyint(1)``) are not part of the value: the result has them
     when all types do.
 
     Args:
-        kinds: At least one.
-        defaults: What utf8mb4 is collated by where nothing is written, see ``joined_collation``.
+        kinds: At least one type.
+        defaults: The default collations of utf8mb4, see ``joined_collation``.
     """
     found = sorted(set(kinds), key=repr)
     if len(found) == 1:
@@ -92,7 +92,7 @@ def _least_number(kinds: Sequence[ColumnType]) -> ColumnType | str:
     unsigned = all(kind.unsigned for kind in kinds)
     if not all(kind.is_integer for kind in kinds):
         return _least_decimal(kinds, unsigned=unsigned)
-    # A signed integer holds the unsigned ones of the sizes below its own.
+    # A signed integer type holds the unsigned types that are smaller than it.
     sizes = [INTEGER_NAMES.index(kind.name) + (kind.unsigned and not unsigned) for kind in kinds]
     size = max(sizes)
     if size == len(INTEGER_NAMES):
@@ -146,14 +146,14 @@ def _least_text(kinds: Sequence[ColumnType], defaults: frozenset[str]) -> Column
 
 
 def _characters(kind: ColumnType) -> int:
-    """How many characters a value has at most."""
+    """The most characters that a value can have."""
     if kind.name not in TEXT_NAMES:
         return kind.length or 0
     return most_characters(kind.charset, SIZES_BYTES[TEXT_NAMES.index(kind.name)])
 
 
 def _bytes_in(kind: ColumnType, charset: str) -> int:
-    """How many bytes a value has at most, as text of another character set."""
+    """The most bytes that a value can have as text of another character set."""
     if kind.name in TEXT_NAMES and keeps_bytes(kind.charset, charset):
         return SIZES_BYTES[TEXT_NAMES.index(kind.name)]
     return _characters(kind) * widest_character(kind.charset, charset)

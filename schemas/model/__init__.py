@@ -1,1 +1,1 @@
-"""What a table is: names, types, columns, places in a binlog; and the errors of all parts. Pure."""
+"""What a table is: names, types, columns, binlog positions; and the errors of all parts. Pure."""

@@ -1,11 +1,11 @@
 """What one target statement does, as frozen values: the set is closed.
 
-A decision's statement has its text for people and for the server, and its actions for programs:
-nobody reads the text back. The values say what the target has afterwards, in its own terms, so
-they need no server and no schema to be understood. ``ddl.apply.actions`` tells what they make of a
-schema.
+A decision's statement has a text for people and for the server, and actions for programs. No
+program reads the text back. An action says what the target has afterwards, in the target's own
+terms, so nobody needs a server or a schema to understand it. ``ddl.apply.actions`` applies actions
+to a schema.
 
-Columns in them have what the text says: never AUTO_INCREMENT or INVISIBLE, which no target gets.
+The columns in actions are never AUTO_INCREMENT or INVISIBLE: no target gets these attributes.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ class TableCreation:
 
 @dataclass(frozen=True, slots=True)
 class ColumnAddition:
-    """A column comes, as the last one."""
+    """A column is added, as the last one."""
 
     column: Column
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnRemoval:
-    """A column goes."""
+    """A column is dropped."""
 
     name: str
 
@@ -60,10 +60,11 @@ class ColumnRename:
 
 @dataclass(frozen=True, slots=True)
 class DefaultChange:
-    """A column gets another default; None: it has none any more.
+    """A column gets another default.
 
     Attributes:
-        default: As the text says it, which does not tell the column's type: an empty value is "".
+        default: The default as the text writes it; None removes it. The text does not tell the
+            column's type, so an empty value is "" even for a column of bytes.
     """
 
     name: str
@@ -71,11 +72,11 @@ class DefaultChange:
 
     @classmethod
     def of(cls, name: str, default: Default | None) -> DefaultChange:
-        """The action that gives a column a default in the form that schemas have."""
+        """The action that gives a column this default, which is written as in a schema."""
         return cls(name, _EMPTY if default == _NO_BYTES else default)
 
     def default_of(self, kind: ColumnType) -> Default | None:
-        """The default in the form that schemas have, for a column of that type."""
+        """The default as a schema writes it for a column of that type."""
         return _NO_BYTES if self.default == _EMPTY and kind.is_binary else self.default
 
 
@@ -104,35 +105,35 @@ class CommentChange:
 
 @dataclass(frozen=True, slots=True)
 class IndexAddition:
-    """An index comes; one of kind PRIMARY is the primary key."""
+    """An index is added; one of kind PRIMARY is the primary key."""
 
     index: Index
 
 
 @dataclass(frozen=True, slots=True)
 class IndexRemoval:
-    """An index goes; ``PRIMARY`` is the primary key."""
+    """An index is dropped; ``PRIMARY`` is the primary key."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class CheckAddition:
-    """A check comes."""
+    """A check is added."""
 
     check: Check
 
 
 @dataclass(frozen=True, slots=True)
 class CheckRemoval:
-    """A check goes."""
+    """A check is dropped."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class CharsetChange:
-    """Columns that come later and name no character set get this one.
+    """The table gets another default: for columns added later that name no character set.
 
     Attributes:
         collation: "" is the character set's default.
@@ -163,8 +164,8 @@ class RowRemoval:
     """Rows are deleted.
 
     Attributes:
-        of: One entry per shard: what its rows, and no others, hold in the origin columns. Empty:
-            all rows of the table.
+        of: Which rows. One entry per shard, with the values of the origin columns that only its
+            rows have. Empty: all rows of the table.
     """
 
     of: tuple[tuple[ColumnText, ...], ...]
@@ -175,7 +176,7 @@ class RowFill:
     """The rows of one shard get the same values.
 
     Attributes:
-        of: What its rows, and no others, hold in the origin columns.
+        of: Which rows: the values of the origin columns that only the shard's rows have.
         values: One entry per column that gets a value; at least one.
     """
 
@@ -185,13 +186,13 @@ class RowFill:
 
 @dataclass(frozen=True, slots=True)
 class ValueMove:
-    """The values of one column go to another one, in the rows of all shards.
+    """The values of one column are copied to another one, in the rows of all shards.
 
     Attributes:
-        name: The column that gives its values away; where it is NULL nothing happens.
-        to: The one that gets them.
-        overwrites: Whether also rows that have a value in ``to`` get the other one. Then ``name``
-            is NULL afterwards.
+        name: The column that is read; a row that holds NULL in it does not change.
+        to: The column that is written.
+        overwrites: Whether rows that already have a value in ``to`` change too. Then ``name`` is
+            NULL afterwards.
     """
 
     name: str
@@ -201,13 +202,13 @@ class ValueMove:
 
 @dataclass(frozen=True, slots=True)
 class DefaultFill:
-    """Rows of all shards that hold NULL in a column get its default."""
+    """All rows that hold NULL in a column get the column's default, whatever their shard."""
 
     name: str
 
 
 RowAction: TypeAlias = RowRemoval | RowFill | ValueMove | DefaultFill
-"""Changes rows; it is the only action of its statement."""
+"""An action that changes rows. It is the only action of its statement."""
 Action: TypeAlias = (
     TableCreation
     | ColumnAddition

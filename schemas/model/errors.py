@@ -8,11 +8,11 @@
     │   └── UnsupportedDDL         parsed, but its effect cannot be tracked
     ├── ContractError              a topic holds what its contract forbids
     │   ├── UnknownSchemaVersion   a record's schema fingerprint is not known here
-    │   └── BarrierRegressed       a high watermark went back: the topic was made anew
+    │   └── BarrierRegressed       a high watermark went back: the topic was created anew
     ├── TargetError                the target refused a statement or a row
     │   └── TargetLost             this process can do nothing more with the target
     │       └── WriterReplaced     another writer has the pipeline now
-    ├── StackError                 Kafka, Connect or the local stack is not as required
+    ├── StackError                 Kafka, Connect or the local stack is not in the required state
     ├── ConfigError                the settings are wrong; raised only at start
     └── InternalError              an invariant of our own is broken; never caught
 
@@ -72,7 +72,7 @@ class UnknownSchemaVersion(ContractError):
 
 
 class BarrierRegressed(ContractError):
-    """A high watermark is lower than before: the topic was deleted and made anew."""
+    """A high watermark is lower than before: the topic was deleted and created anew."""
 
 
 class TargetError(ShardMergeError):
@@ -100,9 +100,9 @@ class TargetError(ShardMergeError):
 
 
 class TargetLost(TargetError):
-    """This process can do nothing more with the target: it ends, whatever it was about to do.
+    """This process can do nothing more with the target, and ends.
 
-    Nothing is said about the statement or the row: another process may succeed with it.
+    The error says nothing about the statement or the row: another process may succeed with it.
     """
 
 

@@ -6,42 +6,43 @@ from .tables import Default, DefaultKind
 from .types import BLOB_NAMES, SPATIAL_NAMES, TEXT_NAMES, ColumnType
 
 NULL_DEFAULT = Default(DefaultKind.NULL)
-"""What a nullable column has that says no default."""
+"""The default of a nullable column that has no DEFAULT clause."""
 
 # Source: MySQL Reference Manual, "Identifier Length Limits".
 MAX_NAME_CHARACTERS = 64
-"""Of the name of a database, table, column or index, and of a constraint."""
+"""Longest name of a database, table, column, index or constraint."""
 
 # Source: MySQL Reference Manual, "Data Type Storage Requirements".
 SIZES_BYTES = (255, 65_535, 16_777_215, 4_294_967_295)
-"""Largest value of tinytext or tinyblob, text or blob, and so on."""
+"""Largest value of tinytext and tinyblob, text and blob, mediumtext and mediumblob, longtext and
+longblob."""
 VALUE_BYTES = {
     name: size
     for names in (TEXT_NAMES, BLOB_NAMES)
     for name, size in zip(names, SIZES_BYTES, strict=True)
 }
-"""The same by the name of the type."""
+"""Name of a text or blob type → its largest value in bytes."""
 
 # Source: MySQL Reference Manual, "Limits on Table Column Count and Row Size", "InnoDB Limits".
 MAX_ROW_BYTES = 65_535
-"""Of all columns but the values of text, blob and JSON, which stand elsewhere."""
+"""Largest row. Values of text, blob and JSON do not count: they are stored outside the row."""
 MAX_VARCHAR_BYTES = MAX_ROW_BYTES
-"""Of a column without others: it is part of the row."""
+"""Longest varchar, in a table without other columns: it is part of the row."""
 MAX_KEY_BYTES = 3_072
-"""Of an index entry of InnoDB, in pages of 16 KiB, with the row formats that are the default since
-5.7."""
+"""Largest index entry of InnoDB, in pages of 16 KiB, with the row formats that are the default
+since 5.7."""
 
 # Source: MySQL Reference Manual, "Fixed-Point Types", "Integer Types".
 MAX_PRECISION, MAX_SCALE = 65, 30
-"""Digits of the longest decimal, and those of them behind the point."""
+"""Most digits of a decimal, and most of them behind the point."""
 DIGITS = {
     "tinyint": (3, 3), "smallint": (5, 5), "mediumint": (7, 8), "int": (10, 10), "bigint": (19, 20)
 }  # fmt: skip
-"""Decimal digits of the greatest value, signed and unsigned."""
+"""Decimal digits of the greatest value: (signed, unsigned)."""
 
 
 def size_index(size_bytes: int) -> int:
-    """Which of the four sizes of text and blob holds so many bytes; the last one for more."""
+    """Index in ``SIZES_BYTES`` of the smallest size that holds this many bytes; else the last."""
     fitting = (i for i, size in enumerate(SIZES_BYTES) if size_bytes <= size)
     return next(fitting, len(SIZES_BYTES) - 1)
 
@@ -63,15 +64,16 @@ _LITERALS = {
 
 
 def zero_value(kind: ColumnType) -> Default | None:
-    """What a row gets that leaves out a NOT NULL column without a default, as a default.
+    """The implicit default: what an INSERT puts into a NOT NULL column that it leaves out.
 
-    MySQL fills it into existing rows, too, when such a column is added, so that a shard's old rows
-    and the target's agree. None for a type that has none (spatial types).
+    MySQL also fills it into existing rows when such a column is added. With it as the target's
+    default, old rows of a shard and of the target agree. None for a type without one (spatial
+    types).
 
-    * text, blob and JSON take no literal default, an expression has the same effect (8.0.13).
-    * an enum's 0 is no value that a strict session accepts as default; MySQL itself fills in
-      the first element.
-    * a zero date needs a session without NO_ZERO_DATE, which the sink's are.
+    * text, blob and JSON take no literal default; an expression has the same effect (8.0.13).
+    * enum: MySQL itself fills in the first element. Its 0 would be refused as a default by a
+      strict session.
+    * a zero date needs a session without NO_ZERO_DATE; the sink's sessions are without it.
     """
     name = kind.name
     if name in SPATIAL_NAMES:

@@ -1,9 +1,10 @@
-"""MySQL text of definitions: what the target's DDL is made of.
+"""MySQL text of columns, indexes and checks: the parts of the target's DDL.
 
-One spelling for one value: equal schemas give equal text, and parsing the text gives the schema
-back. Expressions stand as they are: they are canonical already.
+Each value has one spelling: equal schemas give equal text, and parsing the text gives the schema
+back. Expressions are copied: they are canonical already.
 
-``old_utf8`` asks for the names from before ``utf8mb3``: all that TiDB's documents list.
+``old_utf8`` asks for the names ``utf8`` and ``utf8_…`` instead of ``utf8mb3…``. TiDB's documents
+list only these.
 
 Source: MySQL Reference Manual, "CREATE TABLE Statement", "Data Type Default Values".
 """
@@ -48,17 +49,17 @@ def create_table(schema: TableSchema, target_name_sql: str, *, old_utf8: bool = 
 
 
 def default_charset(charset: str, collation: str, *, old_utf8: bool = False) -> str:
-    """The table option for columns that say no charset; "" is left out."""
+    """The table option that sets the default charset and collation; an empty one is left out."""
     parts = [f"DEFAULT CHARACTER SET {_charset_word(charset, old_utf8)}"] if charset else []
     parts += [f"COLLATE {_charset_word(collation, old_utf8)}"] if collation else []
     return " ".join(parts)
 
 
 def column_definition(column: Column, *, old_utf8: bool = False) -> str:
-    """A column as CREATE TABLE, ADD COLUMN and MODIFY COLUMN take it.
+    """A column definition for CREATE TABLE, ADD COLUMN and MODIFY COLUMN.
 
-    NULL is written out for a timestamp, which some servers make NOT NULL by themselves, and
-    DEFAULT NULL is left out, since it is what a nullable column has anyway.
+    NULL is written for a timestamp: some servers make a timestamp NOT NULL by themselves. DEFAULT
+    NULL is never written: a nullable column has it anyway.
     """
     text = f"{quote_identifier(column.name)} {column_type(column.type, old_utf8=old_utf8)}"
     comment = f" COMMENT {string_literal(column.comment)}" if column.comment else ""
@@ -78,7 +79,7 @@ def column_definition(column: Column, *, old_utf8: bool = False) -> str:
 
 
 def default_value(default: Default, kind: ColumnType) -> str:
-    """What stands behind DEFAULT."""
+    """The text after DEFAULT."""
     if default.kind is DefaultKind.NULL:
         return "NULL"
     if default.kind is DefaultKind.EXPRESSION:
@@ -117,7 +118,7 @@ def column_type(kind: ColumnType, *, old_utf8: bool = False) -> str:
 
 
 def index_clause(index: Index) -> str:
-    """An index as CREATE TABLE and ADD take it."""
+    """An index definition for CREATE TABLE and ALTER TABLE ADD."""
     text = _INDEX_WORDS[index.kind]
     if index.kind is not IndexKind.PRIMARY:
         text += f" {quote_identifier(index.name)}"
@@ -132,17 +133,17 @@ def index_clause(index: Index) -> str:
 
 
 def check_clause(check: Check) -> str:
-    """A named CHECK as CREATE TABLE and ADD take it."""
+    """A named CHECK for CREATE TABLE and ALTER TABLE ADD."""
     text = f"CONSTRAINT {quote_identifier(check.name)} CHECK ({check.expression})"
     return text if check.enforced else f"{text} NOT ENFORCED"
 
 
 def string_literal(value: str) -> str:
-    """A string for a session without NO_BACKSLASH_ESCAPES, on one line of text."""
+    """A quoted string on one line, for a session without NO_BACKSLASH_ESCAPES."""
     text = value.replace("\\", "\\\\").replace("'", "''")
     return "'" + text.replace("\n", "\\n").replace("\r", "\\r").replace("\0", "\\0") + "'"
 
 
 def _charset_word(name: str, old_utf8: bool) -> str:
-    """A character set's or collation's name; before ``utf8mb3`` it was plain ``utf8``."""
+    """The name of a character set or collation; with ``old_utf8``, ``utf8`` for ``utf8mb3``."""
     return name.replace("utf8mb3", "utf8", 1) if old_utf8 else name

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 
 SIGNAL_TABLE = "signals"
 SIGNAL_DATABASE_PREFIX = "shardmerge_"
-"""With ``SIGNAL_TABLE``: where a connector writes its own marks, see ``debezium.signals``."""
+"""Prefix of the database in whose table ``SIGNAL_TABLE`` a connector writes its own marks.
+
+See ``connectors.debezium.signals``."""
 
 
 @dataclass(frozen=True, order=True, slots=True)
 class ShardId:
-    """One source table: the unit that changes its schema at its own time.
+    """One source table that is merged. Each shard may change its schema at its own time.
 
     Attributes:
         source: Name of the source, which is its connector's ``topic.prefix``.

@@ -1,8 +1,8 @@
 """Origin columns: columns of the target that say where a row came from.
 
-No shard has them. In the joined schema the shards have them as their last columns; the sink writes
-the shard's names into them, or the row's place. Their identities begin with ``@``, which those of
-other columns, ending in ``#`` and a number, never are equal to.
+No source table has them. The joined schema treats them as the last columns of every shard. The sink
+writes the shard's names or the row's position into them. Their identities begin with ``@`` and do
+not end in ``#`` and a number, as the identities of other columns do, so the two are never equal.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from .mysql_text import string_literal
 from .names import ShardId, quote_identifier
 
 _PLACE_CHARACTERS = 400
-"""Of a source, a binlog file and numbers, a table and numbers, with some to spare. As a key of
-utf8mb4 they are 1,600 bytes, of the 3,072 that InnoDB takes."""
+"""Room for a source, a binlog file and numbers, a table and numbers, with some to spare. As a key
+of utf8mb4 it takes 1,600 of InnoDB's 3,072 bytes."""
 
 
 class OriginPart(StrEnum):
@@ -29,17 +29,17 @@ class OriginPart(StrEnum):
     SHARD = "shard"
     """All three, as ``source/database.table``."""
     POSITION = "position"
-    """The place in the source that the row came from: another one in every row. Only shards without
-    a primary key have it, as their primary key."""
+    """The position in the source that the row came from, different in every row. Only shards
+    without a primary key have this column: it is their primary key in the target."""
 
     @property
     def column_id(self) -> str:
-        """The identity of such a column."""
+        """The identity of an origin column that holds this."""
         return f"@{self.value}"
 
     @property
     def characters(self) -> int:
-        """Of the longest value."""
+        """Characters of the longest value."""
         match self:
             case OriginPart.SHARD:
                 return 3 * MAX_NAME_CHARACTERS + len("/.")
@@ -52,7 +52,7 @@ class OriginPart(StrEnum):
         """What such a column holds in the rows of a shard.
 
         Raises:
-            ValueError: It holds another value in each of them.
+            ValueError: The column is POSITION, which holds another value in each row.
         """
         match self:
             case OriginPart.SOURCE:
@@ -83,9 +83,9 @@ class Origin:
     """The origin columns of a target.
 
     Attributes:
-        columns: In the target's order; empty: it has none.
-        in_keys: Whether the primary key and the unique keys end with those that name the shard:
-            then shards may use the same values.
+        columns: In the target's order; empty when the target has none.
+        in_keys: Whether the primary key and the unique keys end with the origin columns that name
+            the shard. Then two shards may have rows with the same key.
     """
 
     columns: tuple[OriginColumn, ...] = ()
@@ -93,12 +93,12 @@ class Origin:
 
     @property
     def of_shard(self) -> tuple[OriginColumn, ...]:
-        """Those that hold one value in all rows of a shard."""
+        """The origin columns that hold the same value in all rows of a shard."""
         return tuple(column for column in self.columns if column.part is not OriginPart.POSITION)
 
     @property
     def position(self) -> OriginColumn | None:
-        """The one that is the key of rows without a key; None where they stay without one."""
+        """The column that is the key of rows without a primary key; None when there is none."""
         places = (column for column in self.columns if column.part is OriginPart.POSITION)
         return next(places, None)
 
@@ -128,10 +128,10 @@ NO_ORIGIN = Origin()
 
 
 def origin_part(column_id: str) -> OriginPart | None:
-    """What the column of an identity holds; None when it is no origin column."""
+    """What the column with this identity holds; None when it is no origin column."""
     return _PARTS.get(column_id)
 
 
 def without_origin(column_ids: Iterable[str]) -> list[str]:
-    """The identities of columns that shards have."""
+    """The identities without those of origin columns."""
     return [column_id for column_id in column_ids if column_id not in _PARTS]

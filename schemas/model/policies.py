@@ -1,4 +1,4 @@
-"""The policies of a route: what becomes of a target in cases that its operator decides."""
+"""The policies of a route: what happens to a target in the cases that its owner decides."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .origin import NO_ORIGIN, Origin
 
 
 class Mode(StrEnum):
-    """How the shards of a target move.
+    """How the shards of a target change their schemas.
 
     In optimistic mode every shard changes its schema when it likes. In pessimistic mode a change
     takes the target's DDL lock: it waits until every live shard has made it.
@@ -22,12 +22,14 @@ class Mode(StrEnum):
 
 
 class RenamePolicy(StrEnum):
-    """What becomes of a column that one shard renames before the others, in optimistic mode.
+    """What happens to a column that one shard renames before the others, in optimistic mode.
 
-    ``map``: the target's column is renamed at once, the others' rows go there under their name.
-    ``hold``: the shard is held until the others have renamed it too.
-    ``copy``: the target's column is renamed at once and added again under its old name, for the
-    others' rows; when all have renamed it, its values are copied and it is dropped.
+    ``map``: the target's column is renamed at once. Rows of shards that still have the old name are
+    written into it too.
+    ``hold``: the shard is held until the others have renamed the column too.
+    ``copy``: the target's column is renamed at once, and a column with the old name is added for
+    the rows of the other shards. When all have renamed theirs, its values are copied into the
+    renamed column and it is dropped.
     """
 
     MAP = "map"
@@ -36,9 +38,9 @@ class RenamePolicy(StrEnum):
 
 
 class RowsPolicy(StrEnum):
-    """What becomes of a shard's rows in the target when the shard has them no longer.
+    """What happens to a shard's rows in the target when the shard loses them without row events.
 
-    Rows go and no row event tells: TRUNCATE TABLE, and a shard's table that is dropped.
+    That happens with TRUNCATE TABLE, and when a shard's table is dropped.
     """
 
     KEEP = "keep"
@@ -46,7 +48,7 @@ class RowsPolicy(StrEnum):
 
 
 class ExistingRows(StrEnum):
-    """What becomes of rows that DDL changed without row events, where no statement can mend them.
+    """What happens to rows that DDL changed without row events and that no statement can correct.
 
     ``reread``: the shard's table is read again. ``accept``: they stay different until they are
     written again. ``hold``: the shard is paused until an operator resumes it.
@@ -58,10 +60,10 @@ class ExistingRows(StrEnum):
 
 
 class Keyless(StrEnum):
-    """What becomes of shards without a primary key.
+    """What happens to shards without a primary key.
 
-    ``count``: equal rows cannot be told apart, so the target gets as many of each as the shards
-    have. ``refuse``: a shard that would leave the target without a primary key is held.
+    ``count``: equal rows cannot be told apart, so the target gets as many copies of each row as the
+    shards have. ``refuse``: a shard that would leave the target without a primary key is held.
     """
 
     COUNT = "count"
@@ -69,10 +71,11 @@ class Keyless(StrEnum):
 
 
 class TypePolicy(StrEnum):
-    """Which types of one column go together.
+    """Which types of one column can be joined.
 
-    ``wide``: those that some type holds both exactly. ``published``: only those inside one family,
-    with one sign and, but for utf8mb3 in utf8mb4, one character set and collation.
+    ``wide``: two types can be joined when some type holds all values of both exactly.
+    ``published``: they must be of one family and have the same sign, character set and collation;
+    only utf8mb3 can be joined with utf8mb4.
     """
 
     WIDE = "wide"
@@ -84,19 +87,19 @@ class RoutePolicies:
     """What a route of the pipeline file says about the decisions for its target.
 
     A routing rule has this record, every schema change of a shard carries it, and the target's
-    state keeps it. A field whose type is a ``StrEnum`` needs nothing else to travel: its name is
-    the key of ``[[routes]]`` in the pipeline file, the field in the schema-change record and the
-    name for ``shardmerge command set-policy``.
+    state stores it. A field whose type is a ``StrEnum`` needs no code elsewhere: its name is the
+    key of ``[[routes]]`` in the pipeline file, the field in the schema-change record and the name
+    for ``shardmerge command set-policy``.
 
     Attributes:
         mode: Whether the shards change their schemas independently or under a lock.
-        renames: What becomes of a column that one shard renames before the others.
+        renames: What happens to a column that one shard renames before the others.
         origin: Columns of the target that say which shard a row came from.
-        on_drop: What becomes of the rows of a shard whose table is dropped, or renamed so that it
-            is a shard no longer.
-        existing_rows: What becomes of rows that DDL changed without row events.
-        keyless: What becomes of shards without a primary key.
-        types: Which types of one column go together.
+        on_drop: What happens to the rows of a shard whose table is dropped, or renamed so that it
+            is no shard any more.
+        existing_rows: What happens to rows that DDL changed without row events.
+        keyless: What happens to shards without a primary key.
+        types: Which types of one column can be joined.
     """
 
     mode: Mode = Mode.OPTIMISTIC
@@ -115,16 +118,16 @@ def _choices() -> Mapping[str, type[StrEnum]]:
 
 
 CHOICES: Mapping[str, type[StrEnum]] = _choices()
-"""The policies that are one of several words: their names and words."""
+"""The policies that are a choice of words: name → the enum of the words."""
 
 SETTABLE: Mapping[str, type[StrEnum]] = {
     name: kind for name, kind in CHOICES.items() if name != "mode"
 }
-"""Those that an operator can set for a target with ``set-policy``; the mode has ``set-mode``."""
+"""The policies that ``set-policy`` can set for a target; the mode has ``set-mode``."""
 
 DEFAULT_POLICIES = RoutePolicies()
-"""Those of a route that says nothing about them."""
+"""The policies of a route that sets none."""
 
 EARLIEST_POLICIES = RoutePolicies(types=TypePolicy.PUBLISHED)
-"""What is assumed where an older record or an older stored state does not have a policy. Before
-``types`` existed, all types were joined by the published order."""
+"""The policies that an older record or an older stored state does not have are read from here.
+Before ``types`` existed, all types were joined by the published order."""

@@ -9,15 +9,14 @@ from functools import total_ordering
 @total_ordering
 @dataclass(frozen=True, slots=True)
 class SourcePosition:
-    """Where in a source's binlog a record stands.
+    """The position of a record in its source's binlog.
 
-    Positions of different sources are never compared. Two records may share one position
-    (a primary-key update is a delete and a create at the same place); their order is then
-    Kafka's.
+    Positions of different sources are never compared. Two records may share one position: an
+    update of a primary key is a delete and a create at the same place. Kafka orders these two.
 
     Attributes:
-        epoch: Counts fail-overs of the source to another server (``Source.epoch``); higher is
-            later.
+        epoch: Counts the source's fail-overs to another server (``Source.epoch``). Each position
+            of a higher epoch is later.
         file: Binlog file name, such as ``binlog.000007``. Empty before the first file.
         pos: Byte offset of the event's start in that file.
         row: Row number within a rows event, from 0.
@@ -46,4 +45,5 @@ class SourcePosition:
 
 
 BEGINNING = SourcePosition(0, "", 0, 0)
-"""Before every record of a source: where the gate of a snapshot's description stands."""
+"""The position before every record of a source. The gate of a schema that a snapshot describes is
+here."""

@@ -1,4 +1,4 @@
-"""What the parser must know of the server that a statement comes from."""
+"""What the parser must know about the server that a statement comes from."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from .charsets import default_collation
 
 @dataclass(frozen=True, slots=True)
 class ServerContext:
-    """The server's side of the meaning of a statement.
+    """The properties of a server that the meaning of its statements depends on.
 
     Attributes:
         flavour: ``mysql`` or ``mariadb``.
-        version: Numbers of the version, one to three. Where the patch number is missing, the
-            newest of the series is meant.
-        sql_mode: Upper-case modes. ``ANSI`` counts as ANSI_QUOTES and the rest of its parts.
-        charset: Default character set for what states none: the server's, or that of the
-            database whose table the statement is about.
+        version: Numbers of the version, one to three. Without a patch number, the newest of the
+            series is meant.
+        sql_mode: Upper-case modes. ``ANSI`` counts as ANSI_QUOTES and the other modes in it.
+        charset: Default character set for a table that names none: the server's, or the one of
+            the table's database.
         collation: Its collation; "" is the charset's default.
         default_database: Database of unqualified table names.
         explicit_timestamps: ``explicit_defaults_for_timestamp``; None is the version's default.
-        default_collations: Charset → default collation, canonical names, as the server itself told
-            them; what is missing is the version's.
+        default_collations: Charset → default collation, canonical names, as the server reports
+            them. For other charsets the default of the version counts.
     """
 
     flavour: str = "mysql"
@@ -36,7 +36,7 @@ class ServerContext:
 
     @property
     def is_mariadb(self) -> bool:
-        """Whether it is MariaDB; everything else counts as MySQL."""
+        """Whether the server is MariaDB; everything else counts as MySQL."""
         return self.flavour == "mariadb"
 
     def default_collation(self, charset: str) -> str:
@@ -60,7 +60,7 @@ class ServerContext:
 
     @property
     def ansi_quotes(self) -> bool:
-        """Whether double quotes stand around names."""
+        """Whether double quotes quote names instead of strings."""
         return bool(self.sql_mode & {"ANSI_QUOTES", "ANSI"})
 
     @property

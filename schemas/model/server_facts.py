@@ -1,7 +1,7 @@
-"""What a server says of itself, as far as the meaning of DDL depends on it.
+"""What a server reports about itself, as far as the meaning of DDL depends on it.
 
-One frozen record. The sink reads it once per connection and reads the target's tables by it; the
-command ``check`` judges the target by it.
+It is one frozen record. The sink asks for it once per connection and reads the target's tables with
+it. The command ``check`` judges the target with it.
 
 Source: MySQL Reference Manual, "Server System Variables"; MariaDB, "character_set_collations";
 TiDB documentation, "System Variables", "Character Set and Collation".
@@ -17,9 +17,11 @@ from .charsets import charset_name, collation_name
 from .server_context import ServerContext
 
 TIDB_READS_AS = (8, 0, 11)
-"""The MySQL whose syntax TiDB follows, whatever ``server-version`` makes of its VERSION()."""
+"""The MySQL version whose syntax TiDB follows. TiDB's option ``server-version`` can change what
+VERSION() shows, but not this."""
 _TIDB_WITH_CHECKS = (8, 0, 16)
-"""The first MySQL that keeps checks, as TiDB does with ``tidb_enable_check_constraint``."""
+"""The first MySQL that keeps CHECK constraints. TiDB keeps them with
+``tidb_enable_check_constraint``."""
 _PLAIN = (
     "sql_mode",
     "character_set_server",
@@ -36,7 +38,7 @@ TIDB_VARIABLES = (
     "tidb_txn_mode",
 )
 FACT_VARIABLES = _PLAIN + TIDB_VARIABLES
-"""What is asked of a server; one that does not know a variable leaves it out."""
+"""The variables that a server is asked for. A server does not answer for those it does not know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ class ServerFacts:
 
     Attributes:
         kind: ``mysql``, ``mariadb`` or ``tidb``, as ``[target] kind`` writes it.
-        version: Numbers of the kind's own version: TiDB's, not of the MySQL that it looks like.
+        version: Numbers of the version. TiDB's own version, not of the MySQL that it resembles.
         version_text: VERSION().
         sql_mode: Upper-case modes.
         charset: ``character_set_server``.
@@ -66,7 +68,7 @@ class ServerFacts:
     variables: tuple[tuple[str, str], ...] = ()
 
     def variable(self, name: str) -> str:
-        """A variable of TiDB in upper case; "" where the server has none of that name."""
+        """The value of a TiDB variable in upper case; "" when the server has no such variable."""
         return dict(self.variables).get(name, "").upper()
 
     def context(self, database: str, charset: str = "", collation: str = "") -> ServerContext:
@@ -74,8 +76,9 @@ class ServerFacts:
 
         Args:
             database: Its name.
-            charset: Its default character set; "" where it does not exist yet: the server's.
-            collation: Its default collation, likewise.
+            charset: Its default character set. "" when the database does not exist yet: then the
+                server's charset and collation count.
+            collation: Its default collation.
         """
         version = self.version
         if self.kind == "tidb":
@@ -94,10 +97,10 @@ class ServerFacts:
 
 
 def kind_and_version(version_text: str) -> tuple[str, tuple[int, ...]]:
-    """Kind of server and the numbers of its own version, out of VERSION().
+    """The kind of server and the numbers of its own version, from VERSION().
 
-    TiDB says ``8.0.11-TiDB-v8.5.0``, where the first part can be configured; MariaDB behind a proxy
-    ``5.5.5-10.11.6-MariaDB``.
+    TiDB reports ``8.0.11-TiDB-v8.5.0``; its first part can be configured. MariaDB behind a proxy
+    reports ``5.5.5-10.11.6-MariaDB``.
     """
     text = version_text.lower()
     if found := re.search(r"tidb-v?(\d+(?:\.\d+){0,2})", text):
@@ -111,19 +114,19 @@ def kind_and_version(version_text: str) -> tuple[str, tuple[int, ...]]:
 def server_facts(
     version_text: str, variables: Mapping[str, str], collations: Mapping[str, str]
 ) -> ServerFacts:
-    """The record of a server's answers.
+    """The facts from a server's answers.
 
     Args:
         version_text: VERSION().
-        variables: Of ``FACT_VARIABLES`` what SHOW VARIABLES gives, names in lower case.
-        collations: ``information_schema.CHARACTER_SETS``: charset → default collation.
+        variables: The answer of SHOW VARIABLES for ``FACT_VARIABLES``, names in lower case.
+        collations: Charset → default collation, from ``information_schema.CHARACTER_SETS``.
     """
     kind, version = kind_and_version(version_text)
     defaults = {
         charset_name(charset): collation_name(collation)
         for charset, collation in collations.items()
     }
-    # The table shows what was compiled in; these two say what a statement gets.
+    # CHARACTER_SETS shows the compiled-in defaults; two variables override them for statements.
     if named := variables.get("default_collation_for_utf8mb4", ""):
         defaults["utf8mb4"] = collation_name(named)
     for pair in filter(None, variables.get("character_set_collations", "").split(",")):

@@ -1,4 +1,4 @@
-"""Columns of shards: with their identity, and where they come from."""
+"""Columns of shards with their identities, and their lineage in a schema change."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from .tables import Column
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """Where a column of the schema after a change comes from.
+    """Which column of the schema before a change a column after it is.
 
-    ``before`` is its name before the change, "" when the change added it (a column dropped and
-    added again in one statement is new, although the name is the same).
+    Attributes:
+        name: The column's name after the change.
+        before: Its name before the change; "" when the change added it. A column that one statement
+            drops and adds again is new, although its name is the same.
     """
 
     name: str
@@ -24,9 +26,9 @@ class ShardColumn:
     """A column of a shard with its identity.
 
     Attributes:
-        id: ``<name at birth>#<generation>``, unique in the target. Renames keep it; a column
-            that no shard has any more and that comes back gets the next generation. Of an origin
-            column: see ``origin.OriginPart``. "" where the column's values are left out.
+        id: ``<name when added>#<generation>``, unique in the target. A rename keeps it. When all
+            shards have dropped a column and one adds it again, it gets the next generation. For an
+            origin column see ``origin.OriginPart``. "" when the column's values are left out.
         column: Its definition on the shard.
     """
 

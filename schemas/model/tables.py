@@ -1,7 +1,7 @@
 """Table schemas as frozen values.
 
-``Column``, ``Index`` and ``TableSchema`` are built by the grammar and by ``apply``, always in
-the form that ``normalize`` returns, so that ``==`` means "the same to MySQL".
+The grammar and ``apply`` build ``Column``, ``Index`` and ``TableSchema`` in the form that
+``normalize`` returns, so that ``==`` means "the same to MySQL".
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Column:
         name: As written; MySQL compares column names without regard to case.
         default: None is "no default". A nullable column without DEFAULT has
             ``Default(NULL)`` after normalisation, as MySQL does.
-        on_update: Expression of ON UPDATE, canonical (``CURRENT_TIMESTAMP(3)``); "" without.
+        on_update: Expression of ON UPDATE, canonical (``CURRENT_TIMESTAMP(3)``); "" when none.
         comment, invisible: Not part of the lattice value.
     """
 
@@ -106,10 +106,10 @@ class Index:
     """An index; the primary key is the one named ``PRIMARY``.
 
     Attributes:
-        implicit: Whether the server made it for a foreign key. It is gone as soon as another
-            index begins with its columns, also when the foreign key is gone already. What SHOW
-            CREATE TABLE shows does not tell, so False after a snapshot.
-        hashed: Whether MariaDB was told USING HASH: then it supports no foreign key.
+        implicit: Whether the server made it for a foreign key. The server drops it as soon as
+            another index begins with its columns, even if the foreign key is dropped already. SHOW
+            CREATE TABLE does not show this, so it is False after a snapshot.
+        hashed: Whether it was made with USING HASH on MariaDB: then no foreign key can use it.
     """
 
     name: str
@@ -128,7 +128,7 @@ class Index:
 
     @property
     def is_unique(self) -> bool:
-        """Whether it refuses a second row of equal values."""
+        """Whether the index refuses a second row with the same values."""
         return self.kind in (IndexKind.PRIMARY, IndexKind.UNIQUE)
 
 
@@ -163,8 +163,9 @@ class TableSchema:
         indexes: Primary key first, then in MySQL's order; names unique without regard to case.
         charset, collation: The table's default, used for columns added later.
         comment: Table comment; not part of the lattice value.
-        options: Other table options as sorted (upper-case name, text) pairs; not part of it.
-        partitioning: Canonical text of PARTITION BY; "" without; not part of it.
+        options: Other table options as sorted (upper-case name, text) pairs; not part of the
+            lattice value.
+        partitioning: Canonical text of PARTITION BY, "" when none; not part of the lattice value.
     """
 
     columns: tuple[Column, ...]
@@ -178,12 +179,12 @@ class TableSchema:
     partitioning: str = ""
 
     def column(self, name: str) -> Column | None:
-        """The column of that name, without regard to case."""
+        """The column with that name, without regard to case; None when there is none."""
         folded = name.lower()
         return next((c for c in self.columns if c.name.lower() == folded), None)
 
     def index(self, name: str) -> Index | None:
-        """The index of that name, without regard to case."""
+        """The index with that name, without regard to case; None when there is none."""
         folded = name.lower()
         return next((i for i in self.indexes if i.name.lower() == folded), None)
 

@@ -23,7 +23,7 @@ SPATIAL_NAMES = (
     "geometrycollection",
 )
 WITHOUT_LITERAL_DEFAULT = frozenset({*TEXT_NAMES, *BLOB_NAMES, "json", *SPATIAL_NAMES})
-"""MySQL refuses a literal as the default of these types, or forgets it when not strict."""
+"""MySQL refuses a literal as the default of these types; when not strict, it drops the literal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +34,9 @@ class ColumnType:
         name: Lower-case canonical name (``int``, not ``integer``; ``decimal``, not ``numeric``).
         length: Characters for char and varchar, bytes for binary and varbinary, bits for bit,
             digits for decimal (precision) and for float or double with a display precision.
-            None where the type has none (integers: display widths are not kept, but
-            ``tinyint(1)`` keeps length 1 since clients read it as a boolean; it is not part of
-            the lattice value).
+            None where the type has none. Display widths of integers are not kept, except length 1
+            of ``tinyint(1)``, which clients read as a boolean; that length is not part of the
+            lattice value.
         scale: Decimal digits after the point; None elsewhere.
         unsigned: For integers, decimal, float and double.
         zerofill: Implies unsigned.

@@ -1,7 +1,7 @@
 """The pipeline file: sources, routing rules, target and Kafka, as one frozen value.
 
-TOML, see ``docker/pipeline.toml`` for an example. Unknown keys are errors. ``${NAME}`` inside
-a string is replaced by an environment variable, so that passwords need not stand in the file.
+The format is TOML; ``docker/pipeline.toml`` is an example. Unknown keys are errors. ``${NAME}``
+inside a string is replaced by an environment variable, so that the file need not contain passwords.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ TARGETS = {
     "tidb": ((6,), 9),
     "iceberg": ((1, 9), 1),
 }
-"""Kinds of target: the oldest version and the newest major version that their DDL is known of."""
+"""Kind of target → the oldest version and the newest major version whose DDL is known."""
 MAX_SHARED_SOURCE = 128
-"""Characters of a source's name where rows of several sources share a topic: part of a key."""
+"""Most characters of a source's name if a route has a ``row_topic``: there it is part of a key."""
 
 
 def parse_pipeline(text: str, env: Mapping[str, str]) -> Pipeline:
@@ -116,7 +116,7 @@ def _validate(pipeline: Pipeline) -> None:
 
 
 def _row_topic(pipeline: Pipeline, name: str) -> None:
-    """A topic of several shards must not be one that somebody else writes."""
+    """Raise ``ConfigError`` when the shared topic could have the name of another topic."""
     for owner in (pipeline.name, *(source.name for source in pipeline.sources)):
         if name == owner or name.startswith(f"{owner}."):
             raise ConfigError(
@@ -169,7 +169,7 @@ def _kafka(kafka: Kafka) -> Kafka:
     if bool(kafka.schema_registry_user) != bool(kafka.schema_registry_password):
         raise ConfigError("[kafka]: schema_registry_user and schema_registry_password go together")
     if ":" in kafka.schema_registry_user:
-        # RFC 7617: what is behind the first colon is the password.
+        # RFC 7617: the password begins after the first colon.
         raise ConfigError(
             f"[kafka]: schema_registry_user {kafka.schema_registry_user!r} has a colon"
         )

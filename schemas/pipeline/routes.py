@@ -32,7 +32,7 @@ _KEYS = (
 )  # fmt: skip
 _IN_KEYS = "in_keys"
 _MAX_TOPIC = 249
-"""Of a topic's name, in Kafka."""
+"""Kafka's limit for the characters of a topic's name."""
 
 
 def routing_rule(entry: Mapping[str, Any], where: str, mode: Mode) -> RoutingRule:
@@ -40,8 +40,8 @@ def routing_rule(entry: Mapping[str, Any], where: str, mode: Mode) -> RoutingRul
 
     Args:
         entry: A table of the pipeline file.
-        where: What errors call it.
-        mode: Of the pipeline, for a route that has none of its own.
+        where: How error messages name the entry.
+        mode: The pipeline's mode, for a route that has none of its own.
 
     Raises:
         ConfigError: A key is unknown, missing or of the wrong type.
@@ -99,7 +99,7 @@ def check_routes(rules: Sequence[RoutingRule]) -> None:
     for rule in rules:
         target = (rule.target_database, rule.target_table)
         if any("\\g<" in name for name in target):
-            continue  # what it expands to is known only with the shards
+            continue  # a template: its targets are known only from the shards' names
         if rule.row_topic and (other := topics.setdefault(rule.row_topic, target)) != target:
             raise ConfigError(
                 f"[[routes]]: row_topic {rule.row_topic!r} is that of {'.'.join(other)} and of "
@@ -124,7 +124,7 @@ def check_routes(rules: Sequence[RoutingRule]) -> None:
 
 
 def one_of(kind: type[E], key: str, value: object, where: str) -> E:
-    """The member that a value names; raises ``ConfigError`` when it names none."""
+    """The enum member with this value; raises ``ConfigError`` when there is none."""
     if not isinstance(value, str) or value not in tuple(kind):
         raise ConfigError(
             f"{where}: {key} {value!r} is not known", hint=f"known: {', '.join(kind)}"

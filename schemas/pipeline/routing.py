@@ -16,8 +16,8 @@ from shardmerge.schemas.model.names import (
 from shardmerge.schemas.model.policies import DEFAULT_POLICIES, RoutePolicies, RowsPolicy
 
 TOOLS_TABLES = r"_.+_(?:gho|ghc|ghr|del|new|old)"
-"""Tables that gh-ost and pt-online-schema-change make beside a table: copies of it under way, what
-a cut-over leaves behind, gh-ost's log. Their rows are the table's own, once more.
+"""Tables that gh-ost and pt-online-schema-change create beside a table: copies that they are
+filling, old tables that a cut-over leaves, gh-ost's log. Their rows duplicate the table's rows.
 
 Source: gh-ost, "Cheat sheet" (names of its tables); pt-online-schema-change, ``--new-table-name``.
 """
@@ -28,21 +28,21 @@ class RoutingRule:
     r"""Maps the tables that match three regular expressions to one target.
 
     Each expression must match the whole name (``re.fullmatch``). ``target_database`` and
-    ``target_table`` may use named groups of all three as ``\g<name>``; a group name may stand
-    in only one of them.
+    ``target_table`` may use named groups of all three as ``\g<name>``. A group name may be used in
+    only one of the three expressions.
 
     Attributes:
         source, database, table: Regular expressions.
-        skip: Regular expression of tables that are no shards although ``table`` matches; by default
-            those that online schema change tools make. "" is none.
-        where: Condition in SQL; only rows for which it is true are merged. "" is all.
-        leave_out: Regular expression of columns that are not merged, case aside; "" is none. The
-            connectors do not read their values.
-        on_truncate: What becomes of the rows of a truncated shard. Where they cannot be deleted,
-            since nobody knows which ones they are, the shard is paused.
-        policies: What is decided about the target, in cases that its operator decides.
-        row_topic: The one topic that the rows of all of its shards come in; "" when each shard has
-            its own. See ``topics.RowTopics``.
+        skip: Regular expression of tables that are not shards although ``table`` matches; by
+            default those that online schema change tools make. "": no table is skipped.
+        where: Condition in SQL; only rows for which it is true are merged. "": all rows are merged.
+        leave_out: Regular expression of columns that are not merged, compared without case. The
+            connectors do not read their values. "": no column is left out.
+        on_truncate: What happens to the rows of a truncated shard. When they cannot be deleted,
+            because the target's rows do not show which shard they are from, the shard is paused.
+        policies: The route's policies for its target.
+        row_topic: The topic with the rows of all shards of the route; "" when each shard has its
+            own topic. See ``topics.RowTopics``.
     """
 
     source: str
@@ -89,8 +89,8 @@ class RoutingRule:
 def route(rules: Sequence[RoutingRule], shard: ShardId) -> tuple[TargetTable, ...]:
     """Every distinct target that the rules give a shard, in rule order.
 
-    Empty: the table is not routed; a connector's signal table never is. More than one: the rules
-    contradict each other, and the shard must be held.
+    The result is empty when the table is not routed; a connector's signal table never is. With more
+    than one target the rules contradict each other, and the shard must be held.
     """
     if shard.table == SIGNAL_TABLE and shard.database.startswith(SIGNAL_DATABASE_PREFIX):
         return ()

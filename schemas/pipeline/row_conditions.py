@@ -1,12 +1,13 @@
 """Conditions on rows (``where`` of a route), evaluated on row images as Debezium writes them. Pure.
 
-A condition compares columns with literals or with each other; it is SQL, with SQL's logic of three
-values: a row counts when the condition is true, not when it is NULL. Numbers are compared as
-numbers, dates and moments as such (a TIMESTAMP in UTC), text to the byte: case and accents count.
+A condition is SQL and compares columns with literals or with each other. It has SQL's three-valued
+logic: a row is merged when the condition is true, not when it is NULL. Numbers are compared as
+numbers, dates and times as such (a TIMESTAMP in UTC), text byte by byte: case and accents count.
 
-As in MySQL, numbers are compared exactly, or as doubles where a column is FLOAT or DOUBLE: a DOUBLE
-0.1 equals the literal 0.1, a FLOAT 0.1 does not. Debezium writes 1900 for the YEAR 0000, which is
-no other year; but its snapshots write 2000, and nobody can tell it from the year 2000.
+As in MySQL, numbers are compared exactly, or as doubles if a column is FLOAT or DOUBLE: a DOUBLE
+0.1 equals the literal 0.1, a FLOAT 0.1 does not. For the YEAR 0000 Debezium writes 1900, which is
+not a valid YEAR, so it is read as 0. But Debezium's snapshots write 2000 for it, which cannot be
+distinguished from the year 2000.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from shardmerge.schemas.model.errors import ConfigError, UnsupportedDDL
 from shardmerge.schemas.model.types import ColumnType
 
 Values: TypeAlias = Sequence[Any]
-"""Of a row image, in column order."""
+"""The values of a row image, in column order."""
 Truth: TypeAlias = bool | None
 Condition: TypeAlias = Callable[[Values], Truth]
 _Operand: TypeAlias = Callable[[Values], Any]
@@ -54,9 +55,9 @@ class ConditionColumn:
     """A column that a condition may name.
 
     Attributes:
-        place: Its number among the image's columns.
+        place: The column's index in the row image, from 0.
         kind: Its type on the shard.
-        text_of: A value as text, of a column whose values are moments.
+        text_of: Converts a value of a date, datetime or timestamp column to text.
     """
 
     place: int
@@ -90,14 +91,14 @@ def column_names(text: str) -> tuple[str, ...]:
 
 
 def condition_on(text: str, columns: Mapping[str, ConditionColumn]) -> Condition:
-    """The condition, ready for rows with these columns.
+    """The condition as a function of the values of a row with these columns.
 
     Args:
-        text: Of the condition; ``check_condition`` has accepted it.
-        columns: By their names in lower case; those that it names are there.
+        text: The condition; ``check_condition`` has accepted it.
+        columns: Column name in lower case → column, for each column that the condition names.
 
     Raises:
-        UnsupportedDDL: It compares what cannot be compared.
+        UnsupportedDDL: It compares values that cannot be compared.
     """
     return _Compiler(columns).condition(_parsed(text))
 
@@ -108,7 +109,7 @@ def _parsed(text: str) -> exp.Expr:
 
 
 class _Compiler:
-    """From the tree of an expression to a function of a row's values."""
+    """Turns the tree of an expression into a function of a row's values."""
 
     def __init__(self, columns: Mapping[str, ConditionColumn]) -> None:
         self._columns = columns
@@ -175,7 +176,7 @@ class _Compiler:
         return compared
 
     def _pair(self, left: exp.Expr, right: exp.Expr) -> tuple[_Operand, _Operand]:
-        """Both sides of a comparison, as values of one family."""
+        """Both sides of a comparison, as functions that give values of the same family."""
         families = {
             _family(self._column(node).kind)
             for node in (left, right)
@@ -262,7 +263,7 @@ def _double(value: Any) -> float | None:
 
 
 def _single(value: Any) -> float | None:
-    """A FLOAT as the server compares it: JSON has the shortest text that names it."""
+    """The value with which the server compares a FLOAT; JSON has the shortest text for it."""
     if value is None:
         return None
     (widened,) = _SINGLE.unpack(_SINGLE.pack(value))
@@ -274,7 +275,7 @@ def _year(value: Any) -> Any:
 
 
 def _moment(text: str | None) -> str | None:
-    """Texts of this form have the order of the moments."""
+    """A date or time in a form whose text order is the order in time."""
     if text is None:
         return None
     if len(text) == len("YYYY-MM-DD"):

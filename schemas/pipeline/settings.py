@@ -13,18 +13,19 @@ MAX_EPOCH = 999_999
 
 
 CCOMPAT = "/apis/ccompat/"
-"""In the address of Apicurio's interface that is Confluent's."""
+"""Part of the address of Apicurio's Confluent-compatible interface."""
 
 
 ROW_FORMATS = ("json", "json-schemas", "avro")
-
-
-RECORD_FORMATS = ("avro", "json", "avro-registry")
 """Connect's JSON without and with embedded schemas; Avro with a schema registry."""
 
 
+RECORD_FORMATS = ("avro", "json", "avro-registry")
+"""See ``records.record_format``."""
+
+
 ICEBERG_VERSION = "1.12.0"
-"""The default of ``[target] version`` of kind ``iceberg``: what the tests run on."""
+"""The default of ``[target] version`` for kind ``iceberg``: the version that the tests run on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +45,13 @@ class Source:
             every table of the databases.
         flavour: ``mysql`` or ``mariadb``. With ``version``, ``sql_mode`` and ``charset`` it tells
             the DDL grammar how the server reads a statement.
-        version: Numbers with points, as ``SELECT VERSION()`` begins.
-        sql_mode: Of the server, with commas. What changes how a statement is read, such as
-            ``ANSI_QUOTES``, must stand here.
+        version: The numbers with points that ``SELECT VERSION()`` begins with.
+        sql_mode: The server's SQL modes, separated by commas. Modes that change how a statement is
+            read, such as ``ANSI_QUOTES``, must be listed here.
         charset: The server's ``character_set_server``.
         snapshot_mode: Debezium's ``snapshot.mode``.
-        epoch: Raised by one whenever the connector is pointed to another server, or the server's
-            binlog is begun anew: positions of two binlogs have no order of their own.
+        epoch: Raise it by one whenever you point the connector to another server, or the server's
+            binlog starts anew: positions of two binlogs have no order of their own.
     """
 
     name: str
@@ -84,15 +85,14 @@ class Target:
         port: Its port.
         user: The sink's user.
         password: Its password.
-        control_database: Where the sink keeps offsets, DDL journal and writer epoch; made if
-            missing. Of Iceberg it is a namespace.
-        kind: ``mysql``, ``mariadb``, ``tidb`` or ``iceberg``; with ``version`` it tells which DDL
-            the target takes: what it lacks is rendered otherwise, left out, or refused with the
-            reason.
+        control_database: The database in which the sink stores offsets, DDL journal and writer
+            epoch; the sink creates it if it is missing. For Iceberg it is a namespace.
+        kind: ``mysql``, ``mariadb``, ``tidb`` or ``iceberg``. With ``version`` it says which DDL
+            the target takes: what the target lacks is replaced, left out, or refused with a reason.
         version: One to three numbers, as ``SELECT VERSION()`` begins. The default is the oldest
-            MySQL that the tests run on; a newer one keeps more, CHECK constraints from 8.0.16 on.
-            Of Iceberg it is the library's.
-        catalog: Where Iceberg's tables are; they have no host, port, user and password.
+            MySQL that the tests run on. A newer one can have more: CHECK constraints from 8.0.16
+            on. For Iceberg it is the version of the library.
+        catalog: The catalog of Iceberg tables; with it there are no host, port, user and password.
     """
 
     host: str
@@ -107,20 +107,21 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Kafka:
-    """Broker addresses and how our own topics are made.
+    """Broker addresses, and settings of our own topics.
 
     Attributes:
-        bootstrap_servers: Brokers to begin with: ``host:port``, with commas.
-        log_partitions: Partitions of schema-log; each target has one total order.
+        bootstrap_servers: Brokers to connect to first: ``host:port``, separated by commas.
+        log_partitions: Partitions of schema-log. All records of a target are in one partition, so
+            they have one total order.
         replication: Replication factor of our topics.
         row_format: How the connectors write rows and schema changes: ``json``, ``json-schemas``
             (with Connect's embedded schemas) or ``avro`` (with a schema registry).
         record_format: How our own records are written: ``avro`` (single-object encoding),
             ``json``, or ``avro-registry`` (Confluent's framing, with a schema registry).
-        schema_registry: Address of the registry's Confluent interface, where one of the formats
-            needs a registry.
-        avro_converter: Connect's converter: ``apicurio`` or ``confluent``. By default Apicurio's
-            where the registry's address has ``/apis/ccompat/`` in it, else Confluent's.
+        schema_registry: Address of the registry's Confluent interface, if one of the formats needs
+            a registry.
+        avro_converter: Connect's converter: ``apicurio`` or ``confluent``. The default is
+            Apicurio's if the registry's address contains ``/apis/ccompat/``, else Confluent's.
         schema_registry_user: User for HTTP's basic authentication; "" is none.
         schema_registry_password: That user's password.
     """
@@ -141,11 +142,11 @@ class Connect:
     """Kafka Connect's REST address.
 
     Attributes:
-        url: Where the REST interface is.
-        row_partitions: Partitions of the row topics that Connect makes.
+        url: Address of the REST interface.
+        row_partitions: Partitions of the row topics that Connect creates.
         replication: Their replication factor.
-        exact_values: Whether its workers have the converter of ``connectors/java``, which gives
-            values that Debezium does not give as they are.
+        exact_values: Whether its workers have the converter of ``connectors/java``. It gives the
+            exact values that Debezium alone would change.
     """
 
     url: str
@@ -160,18 +161,18 @@ class Sink:
 
     Attributes:
         max_batch_records: Most row records of one micro-batch, over all partitions.
-        max_batch_mb: About how many megabytes of records one batch may have. The batches before
-            it tell how many records that is.
-        max_batch_s: About how many seconds one batch may take. The batches before it tell how many
+        max_batch_mb: About how many megabytes of records one batch may have. Earlier batches tell
+            how many records that is.
+        max_batch_s: About how many seconds one batch may take. Earlier batches tell how many
             records that is.
-        spark_min_records: A batch below this runs in the driver: a Spark job would cost more
-            processor time than it saves.
+        spark_min_records: A batch with fewer records runs in the driver: a Spark job would cost
+            more processor time than it saves.
         poll_interval_ms: Pause after a batch that found nothing to do.
         gather_ms: While many rows come, a batch waits up to this long for more, so that batches
-            get larger. Few rows never wait. 0 is off.
+            get larger. When few rows come, no batch waits. 0 turns this off.
         retry_interval_s: Pause before a statement that the target refused is tried again.
         lock_wait_timeout_s: Longest time that a DDL statement waits for metadata locks.
-        online_ddl: True: a DDL that would lock out the target's readers or writers is refused.
+        online_ddl: Whether DDL that would lock out the target's readers or writers is refused.
     """
 
     max_batch_records: int = 500_000
@@ -197,8 +198,8 @@ class Pipeline:
     """Everything that both runtimes must agree on.
 
     Attributes:
-        name: Prefix of our own topics and key of the sink's control tables.
-        routes: Each with its mode: its own, or that of the ``[pipeline]`` table.
+        name: Prefix of our own topics, and key in the sink's control tables.
+        routes: The routing rules. Each has a mode: its own, or else the pipeline's.
     """
 
     name: str
@@ -210,7 +211,7 @@ class Pipeline:
     sink: Sink = field(default_factory=Sink)
 
     def source(self, name: str) -> Source:
-        """The source of that name; raises ``ConfigError`` when there is none."""
+        """The source with that name; raises ``ConfigError`` when there is none."""
         for source in self.sources:
             if source.name == name:
                 return source

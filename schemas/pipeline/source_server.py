@@ -1,4 +1,4 @@
-"""How a source's server reads a statement, by what the pipeline file says of it."""
+"""How a source's server reads statements, according to the pipeline file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .settings import Source
 
 
 def server_context(source: Source) -> ServerContext:
-    """What the grammar must know of a source's server.
+    """What the grammar must know about a source's server.
 
     Raises:
         ConfigError: The version is not numbers with points.
@@ -31,10 +31,10 @@ def server_context(source: Source) -> ServerContext:
 
 
 def utf8mb4_defaults(sources: Iterable[Source]) -> frozenset[str]:
-    """The collations that utf8mb4 has where none is written, on the servers of some sources.
+    """The default collations of utf8mb4 on the servers of some sources.
 
-    That is what their versions come with. (A server whose default was set otherwise makes tables
-    that its statements do not describe: `shardmerge check` tells.)
+    These are the defaults of the servers' versions. (On a server with another default, tables get
+    collations that the statements do not show; `shardmerge check` reports such a server.)
 
     Raises:
         ConfigError: See ``server_context``.

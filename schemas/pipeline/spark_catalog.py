@@ -18,7 +18,8 @@ class SparkCatalog:
 
     Attributes:
         name: First part of the tables' names in Spark: ``name.database.table``.
-        properties: Key and value of Spark's ``spark.sql.catalog.<name>.<key>``, sorted.
+        properties: Pairs of key and value, sorted; each is a Spark setting
+            ``spark.sql.catalog.<name>.<key>``.
 
     Source: Iceberg documentation, "Spark Configuration", "Catalog configuration".
     """
@@ -31,7 +32,7 @@ def parse_catalog(entry: object) -> SparkCatalog:
     """Read the table ``[target.catalog]``.
 
     Raises:
-        ConfigError: It is missing, or a key is missing or of a wrong type.
+        ConfigError: The table is missing, or a key is missing or has a wrong type.
     """
     if not isinstance(entry, Mapping):
         raise ConfigError(

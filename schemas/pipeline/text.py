@@ -12,7 +12,7 @@ from .settings import Pipeline, Target
 
 
 def pipeline_text(pipeline: Pipeline) -> str:
-    """TOML of a pipeline; defaults are written out, so that the file tells all there is to set."""
+    """A pipeline as TOML. Defaults are written too, so that the file shows every setting."""
     blocks = [
         _block("[pipeline]", {"name": pipeline.name}),
         _block("[kafka]", _values(pipeline.kafka)),

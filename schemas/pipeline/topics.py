@@ -12,14 +12,14 @@ from .routing import RoutingRule
 from .settings import Pipeline
 
 MAX_RECORD_BYTES = 32 * 1024 * 1024
-"""Of a record of our own topics: the schema of a wide table, the journal row of an agent."""
+"""Largest record of our own topics, such as a wide table's schema or an agent's journal row."""
 MAX_ROW_BYTES = 256 * 1024 * 1024
-"""Of a row record: an update carries two images, and 3 bytes of a blob take 4 of them."""
+"""Largest row record. An update has two images, and 3 bytes of a blob become 4 bytes there."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicSpec:
-    """A topic to make before anything reads or writes it."""
+    """A topic that is created before anything reads or writes it."""
 
     name: str
     partitions: int
@@ -28,12 +28,12 @@ class TopicSpec:
 
 
 def commands(pipeline: Pipeline) -> TopicSpec:
-    """OperatorCommand by target."""
+    """OperatorCommand records; key: target."""
     return TopicSpec(f"{pipeline.name}.commands", 1, pipeline.kafka.replication, _KEEP)
 
 
 def schema_log(pipeline: Pipeline) -> TopicSpec:
-    """SchemaChange by target: the coordinator's only input."""
+    """SchemaChange records; key: target. This is the coordinator's only input."""
     return TopicSpec(
         f"{pipeline.name}.schema-log",
         pipeline.kafka.log_partitions,
@@ -43,57 +43,57 @@ def schema_log(pipeline: Pipeline) -> TopicSpec:
 
 
 def ddl(pipeline: Pipeline) -> TopicSpec:
-    """Decision by target and version. One partition: the sink folds it in offset order."""
+    """Decision records; key: target and version. One partition: the sink reads it in order."""
     return TopicSpec(f"{pipeline.name}.ddl", 1, pipeline.kafka.replication, _COMPACT)
 
 
 def joined_schemas(pipeline: Pipeline) -> TopicSpec:
-    """JoinedSchema by target: the latest version."""
+    """JoinedSchema records, the latest per target; key: target."""
     return TopicSpec(f"{pipeline.name}.joined-schemas", 1, pipeline.kafka.replication, _COMPACT)
 
 
 def sink_progress(pipeline: Pipeline) -> TopicSpec:
-    """SinkProgress by target: what the sink has executed and applied."""
+    """SinkProgress records: what the sink has executed and applied; key: target."""
     return TopicSpec(f"{pipeline.name}.sink-progress", 1, pipeline.kafka.replication, _COMPACT)
 
 
 def signals(pipeline: Pipeline) -> TopicSpec:
-    """Requests to the connectors by source. One partition: Debezium reads no other."""
+    """Requests to the connectors; key: source. One partition: Debezium reads only that one."""
     return TopicSpec(f"{pipeline.name}.signals", 1, pipeline.kafka.replication, _KEEP)
 
 
 def notifications(pipeline: Pipeline) -> TopicSpec:
-    """What the connectors say about their snapshots."""
+    """The connectors' notifications about their snapshots."""
     return TopicSpec(f"{pipeline.name}.notifications", 1, pipeline.kafka.replication, _KEEP)
 
 
 def schema_changes(pipeline: Pipeline, source: str) -> TopicSpec:
-    """Debezium's schema-change topic of a source: one partition, or its order is lost."""
+    """Debezium's schema-change topic of a source. More than one partition would lose the order."""
     return TopicSpec(source, 1, pipeline.kafka.replication, _KEEP)
 
 
 def connector_offsets(pipeline: Pipeline, source: str) -> TopicSpec:
-    """Where Kafka Connect keeps how far a source's connector has come.
+    """The topic in which Kafka Connect stores the offsets of a source's connector.
 
-    Its own for each: a task writes its offsets in the transaction of its rows. In the worker's own
-    topic the transaction of a task that was killed is still open, and the worker that comes back
-    waits for its end before it starts anything (measured: 117 s). The task that reads a topic of
-    its own has ended its predecessor's transaction before.
+    Each connector has its own topic, because a task writes its offsets in the transaction of its
+    rows. With the worker's common topic, the open transaction of a killed task delays the worker:
+    it waits for the transaction's end before it starts anything (measured: 117 s). With a topic per
+    connector, the new task ends its predecessor's transaction before it reads the topic.
 
-    To read a source anew, give its connector's offset another place (PATCH): Connect 4.3.1 never
-    answers a request to delete offsets that are kept so.
+    To read a source anew, PATCH the connector's offset to another position. Connect 4.3.1 never
+    answers a request to delete offsets in a connector's own topic.
     """
     return TopicSpec(f"{pipeline.name}.{source}.offsets", 1, pipeline.kafka.replication, _COMPACT)
 
 
 def own_records(pipeline: Pipeline) -> frozenset[str]:
-    """Names of the topics of records of ours; requests to connectors are Debezium's."""
+    """Names of the topics with our own records. Requests to connectors are Debezium's records."""
     specs = (commands, schema_log, ddl, joined_schemas, sink_progress)
     return frozenset(spec(pipeline).name for spec in specs)
 
 
 def own_topics(pipeline: Pipeline) -> tuple[TopicSpec, ...]:
-    """Everything to make before connectors, agents or sink start."""
+    """The topics that must exist before connectors, agents or sink start."""
     return (
         commands(pipeline),
         schema_log(pipeline),
@@ -119,15 +119,16 @@ def row_topic(shard: ShardId) -> str:
 class RowTopics:
     """Which topic holds the rows of a shard.
 
-    Its own, as Debezium names it, or the one that a route gives all of its shards: Debezium's
-    transformation ``ByLogicalTableRouter`` moves what matches ``shared_pattern`` there, by the
-    first route that does. The envelope's ``source`` block says which shard a record is of.
+    A shard has its own topic, named by Debezium, or the ``row_topic`` of its route. Debezium's
+    transformation ``ByLogicalTableRouter`` sends the records of topics that match
+    ``shared_pattern`` to the ``row_topic``; the first route that matches counts. The envelope's
+    ``source`` block says which shard a record is from.
 
     Args:
-        routes: Of the pipeline.
+        routes: The pipeline's routes.
 
     Attributes:
-        shared: The topics that several shards can have.
+        shared: The topics that several shards can share.
     """
 
     def __init__(self, routes: Sequence[RoutingRule] = ()) -> None:
@@ -147,14 +148,14 @@ class RowTopics:
         return topic
 
     def is_shared(self, shard: ShardId) -> bool:
-        """Whether the rows of other shards come in its topic too."""
+        """Whether the shard's topic can have rows of other shards too."""
         return bool(self._rules) and self.topic_of(shard) in self.shared
 
     def misses(self, shard: ShardId) -> bool:
-        """Whether Debezium's transformations bring a shard's rows elsewhere than to ``topic_of``.
+        """Whether Debezium's transformations send a shard's rows elsewhere than to ``topic_of``.
 
-        They see names of topics, which are poorer in characters than the tables' names that
-        routes are about.
+        They match names of topics; routes match names of tables. A topic's name can have fewer
+        kinds of characters, so it may match differently.
         """
         if not self._rules:
             return False
@@ -168,9 +169,9 @@ class RowTopics:
 
 
 def shared_pattern(rule: RoutingRule, source: str) -> str:
-    """The expression of the topics of a source whose rows a route moves to its ``row_topic``.
+    """The regular expression of a source's topics whose rows a route sends to its ``row_topic``.
 
-    "" when it moves none. It is Java's as well as Python's.
+    It is "" when the route sends none. Java and Python both read the expression.
     """
     if not rule.row_topic or not re.fullmatch(rule.source, source):
         return ""
@@ -182,7 +183,7 @@ _NAMED_GROUP = re.compile(r"\(\?P<\w+>")
 
 
 def unnamed(pattern: str) -> str:
-    """An expression without the names of its groups: Java's are narrower than Python's."""
+    """An expression without the names of its groups: Java allows fewer names than Python."""
     return _NAMED_GROUP.sub("(?:", pattern)
 
 

@@ -1,8 +1,9 @@
-"""Which shards of a target wait until their tables are read as a whole. Pure.
+"""Which shards of a target wait for a whole reading of their tables. Pure.
 
-A fold over the target's decisions. Their order does not matter, and a repeated decision changes
-nothing: a shard waits while a decision asks for it that is behind the last one which answers it, or
-takes it out.
+This is a fold over the target's decisions. Their order does not matter, and a repeated decision
+changes nothing. A decision asks for a whole reading of a shard; a later one answers it or takes the
+shard out of the target. A shard waits while some version that asks is higher than the last version
+that answers.
 """
 
 from __future__ import annotations
@@ -17,17 +18,18 @@ from .decisions import Decision, FixupKind
 
 @dataclass(slots=True)
 class AwaitedReadings:
-    """The shards of one target."""
+    """The shards of one target that wait for whole readings."""
 
     _asked: dict[ShardId, set[int]] = field(default_factory=dict)
-    """Versions that ask, of shards that wait."""
+    """Waiting shard → the versions that ask for its reading and are not answered."""
     _over: dict[ShardId, int] = field(default_factory=dict)
-    """The last version up to which nothing is asked any more."""
+    """Shard → the version up to which every request is answered."""
 
     def take(self, decision: Decision) -> None:
-        """Take a decision of the target.
+        """Apply a decision of the target.
 
-        What it answers comes before what it asks for; a shard that it takes out is not read.
+        A decision that answers a shard can ask for the shard's next reading. A shard that the
+        decision takes out of the target is not read.
         """
         version = decision.version
         for reload in decision.reloads:
@@ -41,16 +43,16 @@ class AwaitedReadings:
             self._answer(decision.shard, version)
 
     def since(self, shard: ShardId) -> int | None:
-        """The version from which a shard waits; None when it does not."""
+        """The first version that a shard waits for; None when it does not wait."""
         asked = self._asked.get(shard)
         return None if asked is None else min(asked)
 
     def latest(self) -> Mapping[ShardId, int]:
-        """The shards that wait → the last version that asks: a reading of before does not count."""
+        """Waiting shard → the last version that asks. An earlier reading does not count."""
         return {shard: max(asked) for shard, asked in self._asked.items()}
 
     def _answer(self, shard: ShardId, version: int) -> None:
-        """Nothing that is asked up to this version is asked any more."""
+        """Record that every request up to this version is answered."""
         self._over[shard] = over = max(version, self._over.get(shard, 0))
         left = {asked for asked in self._asked.pop(shard, ()) if asked > over}
         if left:

@@ -2,13 +2,13 @@
 
 The two marker bytes ``C3 01``, the CRC-64-AVRO fingerprint of the writer's schema (8 bytes,
 little-endian), then Avro binary. The contract is ``avro/*.avsc``, one self-contained file per
-record; a record is read with the schema that its fingerprint names: the contract of now, or one of
-``avro/earlier.json``, whose records take the default for each field that they do not have. What
-the statements of a decision do is read from their texts where it has no actions
+record. A record is read with the schema that its fingerprint names: the current contract, or one of
+``avro/earlier.json``. Records of an earlier contract take the default for each field that they do
+not have. A decision's statements that have no actions get them from their texts
 (``earlier_statements``).
 
-``avro`` reads the contract and makes the fingerprints; ``fastavro``, which is compiled, makes and
-reads the bytes. That both write the same bytes is tested.
+``avro`` reads the contract and computes the fingerprints; ``fastavro``, which is compiled, writes
+and reads the bytes. A test checks that both write the same bytes.
 
 Source: Apache Avro specification, "Single-object encoding".
 """
@@ -47,24 +47,24 @@ RECORDS: dict[str, type[Record]] = {
     "joined_schema": JoinedSchema,
     "sink_progress": SinkProgress,
 }
-"""Every record type by the name of its schema file."""
+"""Name of the schema file → record type."""
 
 MARKER = b"\xc3\x01"
 HEADER_BYTES = 10
-"""The marker and the fingerprint."""
+"""Bytes of the marker and the fingerprint."""
 _NAMESPACE = "shardmerge"
 _PRIMITIVES = {str: "string", bool: "boolean", int: "long"}
 
 
 @dataclass(frozen=True, slots=True)
 class _Contract:
-    """One record type's schema, of now or of an earlier version.
+    """One record type's schema, the current one or one of an earlier version.
 
     Attributes:
-        header: Marker and fingerprint, with which every record of this schema begins.
+        header: Marker and fingerprint. Every record of this schema begins with them.
         text: The schema as JSON.
-        compiled: The schema as ``fastavro`` wants it.
-        datum: A record as ``fastavro`` wants it.
+        compiled: The schema in the form that ``fastavro`` takes.
+        datum: Converts a record to the form that ``fastavro`` takes.
     """
 
     record_type: type[Record]
@@ -88,8 +88,8 @@ def decode(data: bytes) -> Record:
     """Read a record of any of our topics.
 
     Raises:
-        UnknownSchemaVersion: The fingerprint is of no contract that this version knows.
-        ContractError: Not in this framing, or not readable with its schema.
+        UnknownSchemaVersion: This version knows no contract with the record's fingerprint.
+        ContractError: The bytes are not in this framing, or not readable with their schema.
     """
     if data[:2] != MARKER or len(data) < HEADER_BYTES:
         raise ContractError(
@@ -119,10 +119,10 @@ def decode(data: bytes) -> Record:
 
 
 def contracts() -> tuple[tuple[str, bytes, str], ...]:
-    """Every contract that can be read, of each record the oldest first.
+    """Every contract that can be read; for each record type the oldest comes first.
 
     Returns:
-        The record's full name, the header of its records, the schema as JSON.
+        Per contract the record type's full name, the header of its records, the schema as JSON.
     """
     return tuple(
         (f"{_NAMESPACE}.{contract.record_type.__name__}", header, contract.text)
@@ -139,10 +139,10 @@ def _damaged(contract: _Contract, what: str) -> ContractError:
 
 @cache
 def _datum(kind: Any) -> Callable[[Any], Any] | None:
-    """How a field's value is given to the writer; None: as it is.
+    """The function that converts a field's value for the writer; None: the value is not converted.
 
-    As its plain form, but the value of a union comes with its branch's name: the writer would try
-    the branches out otherwise, which costs more than the encoding.
+    It gives the plain form, but a union's value comes with the name of its branch. Without the name
+    the writer would try the branches, which costs more than the encoding.
     """
     origin = get_origin(kind)
     if records := alternatives(kind):
@@ -194,7 +194,7 @@ def _branch(kind: Any) -> str:
 
 @cache
 def _current() -> dict[type[Record], _Contract]:
-    """The contract of now, by record type."""
+    """Record type → its current contract."""
     folder = resources.files(__package__).joinpath("avro")
     return {
         record_type: _contract(
@@ -206,7 +206,7 @@ def _current() -> dict[type[Record], _Contract]:
 
 @cache
 def _readers() -> dict[bytes, _Contract]:
-    """Every contract that can be read, by the first bytes of its records."""
+    """Header of a contract's records → the contract, for every contract that can be read."""
     text = resources.files(__package__).joinpath("avro", "earlier.json").read_text(encoding="utf-8")
     earlier = (
         _contract(RECORDS[name], json.dumps(schema))

@@ -22,17 +22,18 @@ class StatementKind(StrEnum):
     CONTRACTING = "contracting"
     SWITCHING = "switching"
     ROWS = "rows"
-    """Changes rows of one shard: it waits only for that shard's rows, and only they for it. Without
-    a shard it changes rows of all, waits as a contracting one does, and nobody waits for it."""
+    """Changes rows. With a shard, it changes that shard's rows: it waits only for them, and only
+    they wait for it. Without a shard, it changes rows of all shards: it waits as a contracting
+    statement does, and no row waits for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """A fact that becomes true when a statement is executed: the target's column of an identity.
+    """Which target column an identity has after a statement is executed.
 
     Attributes:
         column_id: Identity, see ``ShardColumn``.
-        name: Target column that holds it from now on; "" when it is gone.
+        name: The target's column that holds it from now on; "" when it is dropped.
         writable: False for a generated column: values are not written.
     """
 
@@ -47,14 +48,15 @@ class TargetStatement:
 
     Attributes:
         sql: Canonical text, with the qualified target name: for people, and for the server.
-        kind: Its class, ``reason`` says why.
+        kind: When it may run. ``reason`` says why it is of this kind.
         subjects: What it concerns: ``column:<name>``, ``index:<name>``, ``check:<name>``
             (lower-case), or ``table`` for all of it. Statements with a common subject run in
             version order.
         binds: Column identities that its execution binds or unbinds.
-        shard: Whose rows it changes; None for DDL, and for rows of all shards. A statement that
-            changes rows is repeated, a part of them at a time, until it finds none.
-        actions: What it does. Empty: nobody knows, so no target executes it.
+        shard: The shard whose rows it changes; None for DDL, and for rows of all shards. A
+            statement that changes rows is repeated, each time for a part of them, until it finds
+            none.
+        actions: What it does. Empty when that is not known: then no target executes it.
     """
 
     sql: str
@@ -79,11 +81,11 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, order=True, slots=True)
 class Release:
-    """Opens the held gates of a shard, of versions up to ``through`` (inclusive).
+    """Opens the held gates of a shard with versions up to ``through`` (inclusive).
 
     Attributes:
-        left_out: Identities of the shard's columns whose values in the rows behind these gates do
-            not count, since a command said so; sorted.
+        left_out: Identities of columns whose values are ignored in the shard's rows behind these
+            gates, because a command said so; sorted.
     """
 
     shard: ShardId
@@ -92,22 +94,24 @@ class Release:
 
 
 class FixupKind(StrEnum):
-    """What is done about rows that a schema change altered without row events."""
+    """What is done about rows that a schema change changed without row events."""
 
     SNAPSHOT = "snapshot"
     """The shard's table is read again, by an incremental snapshot."""
     RELOAD = "reload"
-    """The same, but what the target has of the shard goes first: by the target's new primary key
-    nobody could tell it from what comes. It is among ``Decision.reloads``."""
+    """The table is read again as for SNAPSHOT, but the shard's rows are removed from the target
+    first: under the target's new primary key, old rows could not be told from the ones that are
+    read. The shard is among ``Decision.reloads``."""
     WHOLE = "whole"
-    """The shard's table has no primary key: its rows wait until the watchdog has had the table read
-    as a whole. Then a decision has it among its ``reloads``."""
+    """The shard's table has no primary key. Its rows wait until the watchdog has had the table read
+    as a whole; then a decision has the shard among its ``reloads``."""
     UPDATE = "update"
-    """A statement of the decision gives its rows in the target the value that they have."""
+    """A statement of the decision updates the shard's rows in the target to the shard's values."""
     ACCEPT = "accept"
-    """Nothing helps, or nothing shall: they stay different until they are written again."""
+    """Nothing can be done, or a policy says that nothing is done. The rows stay different until
+    they are written again."""
     HOLD = "hold"
-    """The shard is paused, until an operator has looked at them and resumes it."""
+    """The shard is paused until an operator has looked at the rows and resumes it."""
 
     @property
     def asks_for_snapshot(self) -> bool:
@@ -117,11 +121,11 @@ class FixupKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fixup:
-    """Existing rows of one shard that may differ from the target's.
+    """What is done about existing rows of one shard that may differ from the target's.
 
     Attributes:
-        columns: In which columns, by the shard's names.
-        reason: What the shard's rows hold and what the target's, for people.
+        columns: The columns in which they may differ, by the shard's names.
+        reason: What the shard's rows hold and what the target's rows hold, for people.
     """
 
     shard: ShardId
@@ -134,38 +138,38 @@ class Fixup:
 class Decision:
     """The one answer to one schema change or command; key ``(target, version)``.
 
-    The gate of the decision stands in the row stream of ``shard`` at ``position``: rows from
-    there on have the columns ``columns`` and wait for every expanding and switching statement
-    of versions up to ``version`` (and, if held, for a decision that releases the shard).
+    The gate of the decision is at ``position`` in the row stream of ``shard``. Rows from there on
+    have the columns ``columns``. They wait for every expanding and switching statement of versions
+    up to ``version`` and, if held, for a decision that releases the shard.
 
     Attributes:
         target: None when the outcome is ``ignored`` (no routed shard is concerned), and for a
-            command about a target that there is not.
+            command about a target that does not exist.
         version: Counts the target's decisions from 1, without gaps; 0 when ignored.
-        shard: Whose gate it is; None when ignored, and for a command that sets no gate.
+        shard: The shard that has the gate; None when ignored, and for a command that sets none.
         statements: In execution order; empty unless ``outcome`` is ``emit``.
         reason: Why, one sentence for people.
         hint: For a hold: what ends it.
-        conflict: For a hold by the semilattice: path and both sides, "" otherwise.
-        columns: The shard's columns after the change, in order; empty when the shard is gone
+        conflict: Path and both sides when the schemas have no join, "" otherwise.
+        columns: The shard's columns after the change, in order; empty when the shard is dropped
             or its schema is unknown.
         key: Names of the shard's primary-key columns in order; empty without one.
         live: False when the shard left the target with this change.
         releases: Which held gates this decision opens: at most one entry per shard, sorted.
-        pauses, resumes: Shards whose rows wait from now on, or wait no more.
+        pauses, resumes: Shards whose rows wait from now on, or no longer wait.
         leaves: Shards that an operator took out of the target. That sets no gate: rows that still
-            come are applied as before, with what the target has of their columns. Of a held shard
-            its gates are released too, and the rows behind them passed over.
+            come are applied as before, into those of their columns that the target has. When such a
+            shard is held, its gates are released and the rows behind them are skipped.
         warnings: What the operator must know although nothing is held.
-        ddl, ts_ms: Of the schema change; a command's text and time.
+        ddl, ts_ms: Text and time of the schema change or command.
         fixups: Shards whose existing rows may differ from the target's from now on, at most one
             entry for each, sorted by shard.
-        renewed: Of a shard that was held before this change, the identities of the columns that it
-            dropped and added again with it, or converted to what their values cannot become by
-            themselves: what its waiting rows have in them is of no use any more.
-        reloads: Shards whose rows the target gives up, because all of them come again; sorted.
-            What the target has of them is taken out before the decision's statements are executed,
-            apart from expanding ones. They are settled together.
+        renewed: For a shard that was held before this change: identities of the columns that the
+            change drops and adds again, or redefines so that it may not keep their values. The
+            values of these columns in the waiting rows are of no use any more.
+        reloads: Shards whose rows are removed from the target, because all of them come again;
+            sorted. They are removed before the decision's statements are executed, except expanding
+            ones. All reloads of a decision are completed together.
     """
 
     id: ChangeId
@@ -205,8 +209,8 @@ class JoinedSchema:
 
     Attributes:
         columns: The joined columns with identities, in the target's order.
-        schema: The same as a table schema, with indexes and checks; None when no shard lives.
-        shards: How many shards live; which ones, the decisions tell.
+        schema: The same as a table schema, with indexes and checks; None without a live shard.
+        shards: How many live shards there are. The decisions say which ones.
         held: How many of them are held.
     """
 

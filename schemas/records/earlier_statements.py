@@ -1,12 +1,12 @@
 """What the statements of earlier records do, read from their canonical texts. Pure.
 
-Until decisions had actions, a statement was its text alone. Such decisions stay in the topics, and
-such texts in the journal of a MySQL target. Where one of them is read it gets the actions that the
-text stands for, so that everything behind knows actions only. Nothing else reads the texts.
+Before decisions had actions, a statement was only a text. Such decisions remain in the topics, and
+such texts in the journal of a MySQL target. A statement that is read from there gets the actions of
+its text here, so the rest of the program needs actions only. No other module reads the texts.
 
 There are texts for MySQL, MariaDB and TiDB, which ``ddl.grammar`` reads; texts for Iceberg tables,
-in Spark SQL; and texts that change rows, which are much the same for all. What is none of them has
-no actions, and no target executes it.
+in Spark SQL; and texts that change rows, which are nearly the same for all targets. Any other text
+has no actions, and no target executes it.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ from .decisions import Decision, TargetStatement
 T = TypeVar("T")
 _NULL_DEFAULT = Default(DefaultKind.NULL)
 _SERVERS = (ServerContext(), ServerContext("mariadb", (11, 8)))
-"""Each text of ours is read by one of them; which server it is for makes no difference then."""
+"""One of these two reads each text that we wrote, whatever server the text is for."""
 
 
 def with_actions(record: T) -> T:
-    """The record; statements of a decision that have no actions get those of their texts."""
+    """The record; a decision's statements without actions get the actions of their texts."""
     if not isinstance(record, Decision) or all(s.actions for s in record.statements):
         return record
     return replace(record, statements=tuple(map(_with_actions, record.statements)))
@@ -69,7 +69,7 @@ def _with_actions(statement: TargetStatement) -> TargetStatement:
 
 
 def actions_of(sql: str) -> tuple[Action, ...]:
-    """What a statement does, by its canonical text; empty where that is not known."""
+    """The actions of a statement with this canonical text; empty when they are not known."""
     if sql.startswith(("UPDATE ", "DELETE ")):
         row_action = _row_action(sql)
         return () if row_action is None else (row_action,)
@@ -131,7 +131,7 @@ def _are_charsets(actions: tuple[Action, ...]) -> bool:
 
 
 def _merged_charset(actions: tuple[Action, ...]) -> CharsetChange:
-    """DEFAULT CHARACTER SET and COLLATE are two clauses of one action."""
+    """Merge DEFAULT CHARACTER SET and COLLATE: they are two clauses of one action."""
     said = [action for action in actions if isinstance(action, CharsetChange)]
     return CharsetChange(
         "".join(action.charset for action in said), "".join(action.collation for action in said)
@@ -143,7 +143,7 @@ def _normal_table(schema: TableSchema) -> TableSchema:
 
 
 def _normal_column(column: Column) -> Column:
-    """The column as the schema has it from which the text was made."""
+    """The column as it was in the schema that the text was made from."""
     default = column.default
     if isinstance(default, changes.WrittenLiteral):
         default = normal_literal(default, column.type, rounds=True)
@@ -153,7 +153,7 @@ def _normal_column(column: Column) -> Column:
 
 
 def _stored_default(default: Default | None) -> Default | None:
-    """The default of a column whose type the text does not tell."""
+    """The default in a text that does not tell the column's type."""
     if not isinstance(default, changes.WrittenLiteral):
         return default
     text = default.text
@@ -187,9 +187,9 @@ _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 
 
 def _spark_action(sql: str) -> Action | None:
-    """What a text for an Iceberg table does; None for what only MySQL's grammar may read.
+    """What a text for an Iceberg table does; None for a text that is left to MySQL's grammar.
 
-    Dropping and renaming a column is written alike in both.
+    DROP COLUMN and RENAME COLUMN are written the same way in both.
     """
     if found := _CREATE.match(sql):
         return _spark_creation(sql, found.end())
@@ -293,7 +293,7 @@ def _fill(rest: str) -> RowFill | None:
     values: list[ColumnLiteral] = []
     place = 0
     while found := _SET.match(rest, place):
-        if found[2] is not None:  # else it stays, and MySQL is told so
+        if found[2] is not None:  # else `a` = `a`: MySQL must not set `a` by ON UPDATE
             values.append(ColumnLiteral(_name(found[1]), found[2]))
         place = found.end()
         if not rest.startswith(", ", place):
@@ -302,13 +302,13 @@ def _fill(rest: str) -> RowFill | None:
     if not values or not rest.startswith(" WHERE ", place):
         return None
     of, place = _shard_rows(rest, place + len(" WHERE "))
-    # What follows only tells the rows that have the values already.
+    # The rest of the condition only excludes rows that already have the values.
     is_whole = rest.startswith(" AND NOT (", place) and rest.endswith(")")
     return RowFill(of, tuple(values)) if of is not None and is_whole else None
 
 
 def _shard_rows(text: str, place: int) -> tuple[tuple[ColumnText, ...] | None, int]:
-    """Equations of origin columns, from a place on, and where they end."""
+    """The equations of origin columns at an index of the text, and the index where they end."""
     found: list[ColumnText] = []
     while one := _EQUAL.match(text, place):
         found.append(ColumnText(_name(one[1]), _text(one[2])))
@@ -324,7 +324,7 @@ def _name(quoted: str) -> str:
 
 
 def _text(quoted: str) -> str:
-    """The text that a string between quotes stands for, as MySQL and as Spark are given it."""
+    """The value of a string literal, given what is between its quotes; for MySQL and for Spark."""
     return re.sub(r"\\(.)|''", lambda m: _ESCAPED.get(m[1], m[1] or "'"), quoted, flags=re.DOTALL)
 
 

@@ -15,46 +15,49 @@ class CommandKind(StrEnum):
     """What an operator can tell a target's coordinator; ``shard`` and ``argument`` by kind."""
 
     SKIP = "skip"
-    """The held change of ``shard`` does not count: the target does not follow it."""
+    """The target ignores the held change of ``shard``."""
     REPLACE = "replace"
-    """The held change of ``shard`` counts as the ALTER TABLE ``argument`` would."""
+    """The held change of ``shard`` counts as if it were the ALTER TABLE in ``argument``."""
     SET_SCHEMA = "set-schema"
-    """``shard`` has the schema of the CREATE TABLE ``argument`` from its last change on."""
+    """From its last change on, ``shard`` has the schema of the CREATE TABLE in ``argument``."""
     UNLOCK_EXECUTE = "unlock-execute"
-    """What waits first for the DDL lock on ``shard`` is executed without the others."""
+    """The first change of ``shard`` that waits for the DDL lock is executed; it does not wait for
+    the other shards any more."""
     UNLOCK_DISCARD = "unlock-discard"
-    """It is skipped on all shards that made it."""
+    """The first change of ``shard`` that waits for the DDL lock is skipped on all shards that made
+    it."""
     DISABLE = "disable"
     """The target's schema stays as it is until ``enable``."""
     ENABLE = "enable"
-    """The difference that came together meanwhile is emitted."""
+    """The changes that the shards made while the target was disabled are emitted."""
     PAUSE = "pause"
     """The rows of ``shard`` wait until ``resume``."""
     RESUME = "resume"
     REREAD = "reread"
     """The table of ``shard`` is read again."""
     RELOADED = "reloaded"
-    """Tables without a primary key were read as a whole: ``argument`` says where (``reloads``). The
-    watchdog gives it, nobody else."""
+    """Tables without a primary key were read as a whole: ``argument`` says at which positions
+    (``reloads``). Only the watchdog gives this command."""
     LEAVE = "leave"
-    """``shard`` counts no more: its server is gone, say. "delete": its rows in the target go."""
+    """``shard`` is no live shard any more, for example because its server is gone. With "delete" as
+    ``argument`` its rows are deleted from the target."""
     SET_MODE = "set-mode"
-    """The target moves in mode ``argument``, whatever its routes say; "" is as they say."""
+    """The target is in mode ``argument`` whatever its routes say; "": in the mode of its routes."""
     SET_POLICY = "set-policy"
-    """``argument`` is ``name=value`` of a route's policy, which counts instead of the route's."""
+    """``argument`` is ``name=value`` of a policy: this value counts instead of the route's."""
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorCommand:
-    """What an operator decided: the coordinator checks it against the state and answers it.
+    """An operator's command. The coordinator checks it against the state and answers it.
 
     Attributes:
-        id: ``source`` is the name of the commands topic; the offset is filled in by the tracker,
-            when it takes the command from there into the schema-log.
+        id: ``source`` is the name of the commands topic. The tracker fills in the offset when it
+            copies the command from there into the schema-log.
         shard: None where the kind concerns the whole target.
         argument: See ``CommandKind``.
-        schema: What the tracker read from the argument of ``set-schema``.
-        error: Why the tracker could not, "" otherwise.
+        schema: The schema that the tracker read from the argument of ``set-schema``.
+        error: Why the tracker could not read it; "" otherwise.
         by: Who gave it, for people.
         ts_ms: When, for people.
     """

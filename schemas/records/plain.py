@@ -1,11 +1,11 @@
 """Frozen dataclasses ⇄ plain values (dict, list, str, int, bool, None) and canonical JSON.
 
 One converter serves state in RocksDB, exports and the Avro codec. The field's type decides how a
-plain value is read back. Only where a field takes one of several records does the data name the
-class: ``{"<class>": {<fields>}}``, as Avro's JSON encoding does.
+plain value is read back. The data name a class only where a field takes one of several records:
+``{"<class>": {<fields>}}``, as Avro's JSON encoding does.
 
-A field with the metadata ``FLAT`` holds a record whose fields stand in the plain form beside those
-of the record that has it.
+A field with the metadata ``FLAT`` holds an inner record. In the plain form, the fields of the inner
+record are beside the fields of the outer one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 FLAT: Mapping[str, bool] = {"flat": True}
 """Metadata of a dataclass field whose value is a record that is written field by field. The field
-has a default; a field that the plain form lacks is taken from that."""
+must have a default: values that the plain form lacks are taken from it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +33,8 @@ class PlainField:
     """One field of a record's plain form.
 
     Attributes:
-        name: In the plain form.
-        path: Attributes that lead to the value, joined by dots.
+        name: Its name in the plain form.
+        path: The attributes that lead from the record to the value, joined by dots.
         kind: The value's type.
     """
 
@@ -119,7 +119,7 @@ def load(cls: type[T], data: bytes) -> T:
 
 
 def alternatives(kind: Any) -> tuple[type, ...]:
-    """The records that a field of this type takes one of; empty where its type is one only."""
+    """The records that a field of this type can hold; empty when it can hold only one type."""
     if get_origin(kind) not in (Union, types.UnionType):
         return ()
     members = tuple(m for m in get_args(kind) if m is not type(None))
@@ -128,14 +128,14 @@ def alternatives(kind: Any) -> tuple[type, ...]:
 
 @cache
 def _writers(cls: Any) -> tuple[tuple[str, Callable[[Any], Any], Callable[[Any], Any]], ...]:
-    """Per field of the plain form its name, how its value is got, and how that becomes plain."""
+    """Per field of the plain form: its name, the getter of its value, the converter to plain."""
     return tuple(
         (field.name, attrgetter(field.path), _writer(field.kind)) for field in plain_fields(cls)
     )
 
 
 def _writer(kind: Any) -> Callable[[Any], Any]:
-    """How a value of a field becomes plain."""
+    """The function that converts a field's value to its plain form."""
     if alternatives(kind):
         return _named
     if get_origin(kind) is tuple and alternatives(get_args(kind)[0]):
@@ -181,7 +181,7 @@ def _named_reader(records: tuple[type, ...]) -> Callable[[Any], Any]:
     readers = {cls.__name__: _record_reader(cls) for cls in records}
 
     def read(plain: Any) -> Any:
-        # Avro's reader gives a pair, of the full name and the value.
+        # Avro's reader gives a pair: (full name, value).
         ((name, item),) = [plain] if isinstance(plain, tuple) else plain.items()
         return readers[name.rpartition(".")[2]](item)
 

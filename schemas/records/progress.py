@@ -12,17 +12,18 @@ from .decisions import StatementKind
 
 @dataclass(frozen=True, slots=True)
 class ShardProgress:
-    """What the sink has applied of one shard, and why it stands if it does.
+    """What the sink has applied of one shard, and why the shard waits if it does.
 
     Attributes:
         offset: Next row offset to apply, summed over the shard's row partitions.
         waiting: Reason why rows are parked; "" when they flow.
-        hint: What the operator can do about it; "" when nothing needs doing.
-        position: Gate or row where the shard stands; None when it flows.
-        since_ms: When the sink saw first that the shard stands there; 0 when it flows.
-        parked: Offsets that the row topic has beyond what is applied: at most so many rows wait.
-        overwritten: So many of its rows at least took the place of others that the target had
-            under the same primary key, since the sink started.
+        hint: What the operator can do about it; "" when nothing needs to be done.
+        position: The gate or row that the shard waits at; None when rows flow.
+        since_ms: When the sink first saw the shard wait there, in milliseconds since 1970; 0 when
+            rows flow.
+        parked: Offsets in the row topic after the last applied one. At most so many rows wait.
+        overwritten: At least this many of the shard's rows replaced another row that the target
+            had under the same primary key, since the sink started.
     """
 
     shard: ShardId
@@ -43,9 +44,9 @@ class StatementProgress:
         version: Decision's version; ``ordinal``: place among its statements.
         state: ``debt`` (waits for rows), ``waiting`` (for an earlier statement), ``executing`` or
             ``refused``.
-        detail: Who waits for whom, the target's error, or what the target says of a running
+        detail: Who waits for whom, the target's error, or the target's report about a running
             statement.
-        since_ms: When the sink saw this state first, in milliseconds since 1970.
+        since_ms: When the sink first saw this state, in milliseconds since 1970.
     """
 
     version: int
@@ -59,10 +60,11 @@ class StatementProgress:
 
 @dataclass(frozen=True, slots=True)
 class FailureProgress:
-    """Rows of a target that could not be applied, and are tried again and again.
+    """Rows of a target that could not be applied. The sink repeats them until they are.
 
     Attributes:
-        message: Of the latest try. ``hint``: what the operator can do; "" when nothing is known.
+        message: The error of the latest try.
+        hint: What the operator can do; "" when nothing is known.
         where: Which of Kafka's partitions have the rows, for people.
         times: How many tries failed in a row.
         since_ms: When the sink saw the first of them, in milliseconds since 1970.
@@ -80,9 +82,9 @@ class SinkProgress:
     """What the sink has executed and applied of one target; key: target.
 
     Attributes:
-        executed_version: Every statement of versions up to this one, debts aside, is executed.
-        open: Statements decided and not executed, in version order.
-        rows: Rows applied to the target since the sink's control tables were made.
+        executed_version: Every statement of versions up to this one is executed, except debts.
+        open: Statements that are decided and not executed, in version order.
+        rows: Rows applied to the target since the sink's control tables were created.
         failure: Why the latest batch of rows could not be applied; None when it was.
     """
 

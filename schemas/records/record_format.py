@@ -1,16 +1,16 @@
-"""How records of our own topics stand in Kafka. Pure.
+"""The formats that records of our own topics have in Kafka. Pure.
 
-Everything that folds, stores or compares records has them in one form, ``codec``'s; what carries
-them to and from Kafka puts them into the format of the pipeline file:
+Code that folds, stores or compares records uses one form, ``codec``'s. Code that writes them to
+Kafka converts them to the format of the pipeline file:
 
 - ``avro``: Avro single-object encoding, ``codec``'s own bytes.
 - ``avro-registry``: the same Avro in Confluent's framing: a zero byte, the schema's id (4 bytes,
   big-endian), Avro binary. Any consumer that knows the registry reads it.
 - ``json``: one object per record; ``record`` names its type, the other keys are its fields.
 
-Each is read whatever the format is, so that it can be changed while records are in the topics; but
-what is in Confluent's framing is read with ``avro-registry`` only, since only the registry knows
-its ids.
+Records of each format are read whatever the pipeline's format is, so the format can be changed
+while records are in the topics. One exception: records in Confluent's framing are read only with
+``avro-registry``, since only the registry knows their schema ids.
 
 Source: Avro specification, "Single-object encoding"; Confluent's documentation, "Wire format".
 """
@@ -34,31 +34,31 @@ _TYPES = {record_type.__name__: record_type for record_type in RECORDS.values()}
 
 @dataclass(frozen=True, slots=True)
 class RecordFormat:
-    """One format, with what is needed to read the others.
+    """The format that is written, with what is needed to read the others.
 
     Attributes:
         name: One of ``pipeline.file.RECORD_FORMATS``.
-        ids: Header of a contract's records → the registry's id of its schema; of
-            ``avro-registry`` only.
+        ids: Header of a contract's records → the registry's id of its schema; empty unless the
+            format is ``avro-registry``.
     """
 
     name: str = "avro"
     ids: Mapping[bytes, int] = field(default_factory=dict)
 
     def write(self, record: Record) -> bytes:
-        """A record as it stands in Kafka; equal records give equal bytes."""
+        """The bytes of a record in Kafka; equal records give equal bytes."""
         return self.of_canonical(encode(record))
 
     def read(self, value: bytes) -> Record:
         """A record from Kafka.
 
         Raises:
-            ContractError: It is not ours, or of no contract that this version knows.
+            ContractError: It is not a record of ours, or this version does not know its contract.
         """
         return _of_json(value) if value[:1] == b"{" else decode(self.to_canonical(value))
 
     def of_canonical(self, value: bytes) -> bytes:
-        """``codec``'s bytes → those in Kafka."""
+        """Convert ``codec``'s bytes to those in Kafka."""
         if self.name == "json":
             return _to_json(decode(value))
         if self.name == "avro-registry":
@@ -67,10 +67,10 @@ class RecordFormat:
         return value
 
     def to_canonical(self, value: bytes) -> bytes:
-        """The bytes in Kafka, of any format → ``codec``'s.
+        """Convert bytes in Kafka, of any format, to ``codec``'s.
 
         Raises:
-            ContractError: They are of no format of ours.
+            ContractError: They are in no format of ours, or their contract is not known.
         """
         if value[:1] == MARKER[:1]:
             return value
@@ -101,7 +101,7 @@ class RecordFormat:
 
 
 AVRO = RecordFormat()
-"""``codec``'s own bytes."""
+"""The format of ``codec``'s own bytes."""
 
 
 def _to_json(record: Record) -> bytes:

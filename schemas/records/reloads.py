@@ -1,4 +1,4 @@
-"""Shards whose rows the target gives up because all of them come again. Pure."""
+"""Shards whose rows are removed from the target because all of them come again. Pure."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from .plain import dump, from_plain
 
 @dataclass(frozen=True, order=True, slots=True)
 class Reload:
-    """A shard whose rows are taken out of the target, and come again.
+    """A shard whose rows are removed from the target and come again.
 
     Attributes:
-        shard: Whose.
-        position: Rows that stand before it do not count any more: those that are applied are taken
-            out, the others are passed over.
-        began_ms: Rows that were read as a whole stand exactly at ``position``, and were read from
-            this time on, by the connector's clock. 0 where they come by an incremental snapshot,
-            which stands among the rows of the binlog.
+        shard: The shard.
+        position: Rows before this position do not count any more: those that are applied are
+            removed, the others are skipped.
+        began_ms: For a whole reading: when it began, in milliseconds by the connector's clock. Its
+            rows all have exactly ``position``. 0 when the rows come by an incremental snapshot,
+            whose rows are among those of the binlog.
     """
 
     shard: ShardId
@@ -40,7 +40,7 @@ def reloads_in(text: str) -> tuple[Reload, ...]:
     """Read what ``reloads_text`` wrote.
 
     Raises:
-        ContractError: It is something else.
+        ContractError: ``reloads_text`` did not write this text.
     """
     try:
         found = json.loads(text)

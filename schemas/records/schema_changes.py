@@ -1,7 +1,7 @@
 """Schema-change records: what one DDL statement does to one shard.
 
-The Avro form of the records of our topics is in ``avro/*.avsc``; ``codec`` converts. The agents and
-the sink share nothing but these records.
+``avro/*.avsc`` defines the Avro form of the records of our topics; ``codec`` converts. The agents
+and the sink share nothing but these records.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class ChangeId:
         source: The source's name.
         offset: Offset of the event in the source's schema-change topic (partition 0).
         ordinal: 0 to ``count`` - 1.
-        count: How many schema changes this event has; the sink knows from it when every
-            decision of the event is there.
+        count: How many schema changes this event has. From it the sink knows when it has every
+            decision of the event.
     """
 
     source: str
@@ -44,15 +44,15 @@ class SchemaChange:
 
     Attributes:
         before: The shard's schema before; None when the shard did not exist.
-        after: The schema after; None when the shard is gone (or ``error`` is set).
+        after: The schema after; None when the shard is dropped, or when ``error`` is set.
         lineage: One entry per column of ``after``, in its order; empty when ``before`` or
             ``after`` is None.
-        actions: Canonical texts of the actions, for people and for comparing changes.
+        actions: Canonical texts of what the statement does, for people and for comparing changes.
         ddl: The statement as the source sent it.
         snapshot: Whether it describes a starting state instead of changing one.
-        policies: What the shard's route says about its target.
-        error: Why the tracker could not tell the schema after ("" if it could): the shard is
-            held. ``hint`` then says what the operator can do.
+        policies: The policies of the shard's route.
+        error: Why the tracker does not know the schema after; "" when it does. With an error the
+            shard is held, and ``hint`` says what the operator can do.
         ts_ms: Debezium's time of the event, for people and latency figures only.
     """
 

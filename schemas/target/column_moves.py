@@ -1,8 +1,8 @@
-"""Which way each column that stays goes from its definition before to the one after. Pure.
+"""How each column that stays gets from its old definition to its new one. Pure.
 
-A column takes steps (``diff_columns``), or is dropped and added again: because a computed one
-cannot be changed in place (*rebuild*), or because the values that the target has in it are none of
-its shards' any more (*anew*).
+A column takes steps (``diff_columns``), or it is dropped and added again. The second happens when a
+computed column cannot be changed in place (*rebuild*), or when no shard has the values any more
+that the target has in the column (*anew*).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .target_change import TargetChange
 
 
 def column_moves(change: TargetChange) -> dict[str, ColumnMove] | CannotRender:
-    """Identity → move, of every column that stays; or why one cannot be moved."""
+    """Identity → move, for every column that stays; or why one of them cannot be changed."""
     moves: dict[str, ColumnMove] = {}
     for column_id in change.stays:
         move = _move(change, column_id)
@@ -28,7 +28,7 @@ def column_moves(change: TargetChange) -> dict[str, ColumnMove] | CannotRender:
 
 
 def needs_no_index(change: TargetChange, move: ColumnMove) -> bool:
-    """Whether a column takes one of its steps only while no secondary index names it."""
+    """Whether one of a column's steps is possible only while no secondary index names it."""
     steps = (*move.first, *move.up, *move.down)
     return any(change.dialect.needs_no_index(s.before.type, s.after.type) for s in steps)
 
@@ -59,7 +59,7 @@ def _converting(change: TargetChange, column_id: str) -> ColumnMove | CannotRend
 
 
 def _can_be_made_anew(change: TargetChange, column_id: str) -> bool:
-    """Whether the column's type is another one, and nothing else stands on the column."""
+    """Whether the column's type changes, and no key, check or computed column needs the column."""
     before, after = change.before[column_id], change.after[column_id]
     if after.generated is not None or (before.generated is None and before.type == after.type):
         return False
@@ -75,7 +75,7 @@ def _can_be_made_anew(change: TargetChange, column_id: str) -> bool:
 
 
 def _rebuild_computed(change: TargetChange, moves: dict[str, ColumnMove]) -> None:
-    """Have computed columns that change, or name one that changes, added again."""
+    """Rebuild the computed columns that change, or that name a column that changes."""
     changed = {
         name.lower()
         for i, move in moves.items()
@@ -92,7 +92,7 @@ def _rebuild_computed(change: TargetChange, moves: dict[str, ColumnMove]) -> Non
 
 
 def _refusal(change: TargetChange, moves: dict[str, ColumnMove]) -> CannotRender | None:
-    """Why a column that would be dropped and added again may not be dropped."""
+    """Why a column that would have to be rebuilt cannot be dropped; None when all can."""
     for column_id, move in moves.items():
         name = change.before[column_id].name
         if move.rebuild and name.lower() in change.key:

@@ -1,26 +1,26 @@
 """The DDL that brings the target from one schema to the next.
 
-Theory of operation. Both schemas are joins of the shards' schemas, columns have identities. A
-column's definition moves in at most two steps: *up* to the join of its definition before and
-after (the target accepts more: expanding), then *down* to the definition after (the target
-accepts less: contracting). Where the two have no join, it moves in one step that accepts other
-rows (switching). The statements come in an order in which every one of them is legal:
+Theory of operation. Both schemas are joins of the shards' schemas, and columns have identities. A
+column's definition moves in at most two steps: *up* to the join of the old and the new definition
+(expanding: the target accepts more), then *down* to the new definition (contracting: the target
+accepts less). If the two have no join, it moves in one step (switching: the target accepts other
+rows). The statements are in an order in which each is legal when it is executed:
 
-1. indexes, checks and generated columns that go, or that a rename would break; stored columns
-   that are computed no more;
-2. what must come before renames by copying; steps up of columns that are about to go; where
-   renames by copying end, steps up of the columns that stay, then the values of those that go
-   (``copied_columns``);
-3. columns that the shards have anew, and those whose name is needed by another column, are
-   dropped, then renames;
+1. drop indexes, checks and generated columns that go, or that a rename would break;
+2. steps that must precede renames by copying; steps up of stored columns that are no longer
+   computed; defaults for columns that are about to be dropped; where renames by copying end, steps
+   up of the columns that stay, then their values (``copied_columns``);
+3. drop the columns that move *anew* (``column_moves``), and those that go and whose name another
+   column needs; then rename;
 4. steps up and switches of columns that stay;
-5. added columns, also those that the shards have anew; those that need a value with a default;
-6. the primary key, then steps up of columns of the key before;
-7. steps down of columns that stay or were added, dropped columns;
-8. generated columns, indexes and checks that come; the default charset.
+5. add new columns and the dropped *anew* ones; with a default if they need a value;
+6. change the primary key, then steps up of columns of the old key;
+7. steps down of columns that stay or were added; drop columns;
+8. add generated columns, indexes and checks; set the default charset.
 
-One clause per statement, and one text per statement: equal schemas give equal bytes. What the
-statements say is the dialect's matter; where it cannot say one, there is no way.
+Each statement has one clause, except the change of a primary key, and one possible text: equal
+schemas give equal bytes. The dialect writes the statements; if it cannot write one of them, the
+target cannot be brought to the new schema.
 
 Source: docs/explanation/joined-schema.md, docs/explanation/offset-barrier.md.
 """
@@ -67,18 +67,19 @@ def diff(
     Args:
         from_schema: The target's table as it is; None when it does not exist.
         from_columns: Its columns with identities, in its order; empty when it does not exist.
-        to: See ``target_schema``; it must have been made with ``from_columns`` as ``previous``,
-            and with the same dialect.
+        to: The new schema. It must be made by ``target_schema`` with ``from_columns`` as
+            ``previous``, and with the same dialect.
         target: The table's name.
         dialect: The target's kind and version.
-        copies: What renames by copying do; ``from_columns`` are rekeyed by it already.
-        renewed: Whether the values that the target has in a column, given by identity, are none
-            of its shards' any more: a column of other values is then made anew, not converted.
-        types: Which types go together: between two that do, a column takes two steps; else one that
-            switches.
+        copies: What renames by copying do; ``from_columns`` must have the new identities already.
+        renewed: Whether no shard has the values any more that the target has in the column with
+            this identity. If such a column would switch to another type, it is dropped and added
+            again instead of converted.
+        types: Which types can be joined. Between two that can, a column takes two steps, else one
+            switching step.
 
     Returns:
-        The statements, empty when nothing is to do; or why the target cannot be brought there.
+        The statements, none when nothing changes; or why the target cannot be brought to ``to``.
     """
     write = StatementWriter(target, to, dialect)
     if from_schema is None:
@@ -94,15 +95,17 @@ def diff(
 
 
 class _Diff:
-    """One run of ``diff``; each method writes the statements of one step of the theory.
+    """One run of ``diff``; each method writes the statements of a part of the theory.
 
     Attributes:
-        current: Identity → definition by now.
-        stay: Columns that change in place. ``gone``: those still to be dropped. ``rebuilt`` are
-            dropped and added again as computed columns, ``anew`` with other values.
-        lost: Lower-case names before of columns that must be in no index while they change.
+        current: Identity → definition after the statements written so far.
+        stay: Columns that change in place.
+        gone: Columns that are still to be dropped.
+        rebuilt: Columns that are dropped and added again as computed columns.
+        anew: Columns that are dropped and added again for other values.
+        lost: Old names, in lower case, of columns that must be in no index while they change.
         moved: Columns that have taken their steps up.
-        passing: What columns that were added have still to become.
+        passing: Added column → the steps from the definition that it was added with.
     """
 
     def __init__(
@@ -123,7 +126,7 @@ class _Diff:
         self._drop_what_is_in_the_way()
         self._move_before_renames()
         self._drop_renewed_and_rename()
-        # MySQL wants a key's columns NOT NULL, so those of a key that goes move after it.
+        # MySQL requires NOT NULL in a key, so columns of the old key change after it is dropped.
         old_key = self.change.columns_of_changing_key
         self._move_up(i for i in self.stay if i not in old_key)
         self._add_columns()
@@ -151,7 +154,7 @@ class _Diff:
     def _move_before_renames(self) -> None:
         for column_id in self.change.stays:
             self._move(column_id, self.moves[column_id].first)
-        # Before the renames: a column that a computed one names cannot be renamed.
+        # This comes before the renames: a column that a computed one names cannot be renamed.
         self._move_up(i for i in self.change.stays if self.change.is_freed(i))
         for column_id in self.gone:
             column = self.current[column_id]
@@ -224,7 +227,7 @@ class _Diff:
     def _move(self, column_id: str, steps: Sequence[Step]) -> None:
         in_key = self.change.is_in_key(column_id)
         for step in steps:
-            # A step has the name of after the renames.
+            # The step uses the name after the renames; the column may have another name now.
             name = self.current[column_id].name
             now = Step(
                 replace(step.before, name=name), replace(step.after, name=name),
@@ -241,11 +244,11 @@ class _Diff:
             self.current[column_id] = now.after
 
     def _merge(self) -> None:
-        """Move the values of columns whose renames by copying end to the columns that stay."""
+        """Copy the values of columns whose rename by copying ends into the columns that stay."""
         for merge in self.change.copies.merges:
             gone, kept = self.current[merge.gone], self.current[merge.kept]
             if not merge.forward and self.change.after[merge.kept].nullable:
-                # Rows that have the older column again leave the newer one out.
+                # Shards went back to the older name: their rows leave out the newer column.
                 self.current[merge.gone] = gone = self.write.make_null_when_left_out(gone)
             others = [c for i, c in self.current.items() if i not in (merge.gone, merge.kept)]
             self.write.copy_values(merge, gone, kept, others)

@@ -1,4 +1,4 @@
-"""How one column of the target moves from its definition before to the one after."""
+"""How one column of the target gets from its old definition to its new one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Step:
     """One change of a definition.
 
     Attributes:
-        before, after: Under the name after renames.
+        before, after: The definitions, under the name that the column has after renames.
     """
 
     before: Column
@@ -32,9 +32,9 @@ class ColumnMove:
     """The steps of one column: up and switches first, down later.
 
     Attributes:
-        first: What comes before all others, under the name before renames.
-        rebuild: The column is generated and must be dropped and added again.
-        anew: The column is dropped with its values, which no shard has, and added again.
+        first: Steps before all others, executed while the column still has its old name.
+        rebuild: Whether the column is generated and must be dropped and added again.
+        anew: Whether the column is dropped, with values that no shard has, and added again.
     """
 
     up: tuple[Step, ...] = field(default=())
@@ -45,7 +45,7 @@ class ColumnMove:
 
     @property
     def switches(self) -> bool:
-        """Whether the column takes other values afterwards, not just more or fewer ones."""
+        """Whether the column accepts other values afterwards, not only more or fewer."""
         return any(step.kind is StatementKind.SWITCHING for step in self.up)
 
 
@@ -68,10 +68,10 @@ def column_steps(
 
     Args:
         before: The target's definition now.
-        after: The one it must have; the name may be another one.
-        ours: Whether the default after is a zero value that no shard has.
-        dialect: The target's, for its zero values.
-        types: Between which types there is one that holds the values of both.
+        after: The definition that it must have; the name may differ.
+        ours: Whether the default of ``after`` is a zero value that no shard has.
+        dialect: The target's dialect, for its zero values.
+        types: Which types can be joined.
     """
     if before == after:
         return ColumnMove()
@@ -84,8 +84,8 @@ def column_steps(
     if before.generated is not None or after.generated is not None:
         return _generated_steps(before, after)
     before = replace(before, name=after.name)
-    # A default that is the zero value and is not there any more was ours, or as good as ours: two
-    # different defaults of shards conflict, so no shard's rows can have counted on it.
+    # A default that equals the zero value is treated as ours, even if a shard had it: two different
+    # defaults of shards conflict, so no shard's rows can depend on it.
     is_zero = same_value(before.default, dialect.zero_value(before.type), before.type)
     low = _Value.of(before, ours=is_zero)
     high = _Value.of(after, ours=ours)
@@ -110,8 +110,9 @@ def column_steps(
 def _opened(before: Column, after: Column, *, ours: bool) -> ColumnMove:
     """The move to a definition that accepts more.
 
-    A default for rows that could leave the column out before is a debt: rows of before their shard
-    had the column are still on the way, and hold what the column was added with.
+    If rows could leave the column out before, a new default for it is a debt. Rows from before
+    their shard had the column may still come, and must get the value that the column was added
+    with.
     """
     reason = _reason_up(before, after, ours=ours)
     optional = before.nullable or before.default is not None
@@ -140,16 +141,17 @@ def opened_steps(
 ) -> ColumnMove | CannotRender:
     """The steps of a column that is renamed by copying; see ``copied_columns``.
 
-    It loses its default first: the column that is added under the old name is filled by rows
-    that leave this one out, and its NULL means NULL. It takes what it took. Rows that say nothing
-    of it can be of a shard that has it, written before it had: what they hold is what the column
-    was added with, so the default stays until they are applied, and the rename with it.
+    The column loses its default first, in a switching step: rows that leave it out will have their
+    value in the column with the old name, and NULL there must mean NULL. Otherwise it accepts what
+    it accepted. But rows from before a shard had the column leave it out too, and must get the
+    value that the column was added with. So the default stays, and the rename waits, until such
+    rows are applied.
 
     Args:
         before: The target's definition now.
-        after: The one that it must have.
-        ours: Whether the default after is a zero value that no shard has.
-        dialect: The target's, for its zero values.
+        after: The definition that it must have.
+        ours: Whether the default of ``after`` is a zero value that no shard has.
+        dialect: The target's dialect, for its zero values.
         types: As for ``column_steps``.
     """
     has_default = before.default not in (None, NULL_DEFAULT)
@@ -166,15 +168,15 @@ def opened_steps(
 def merged_steps(
     before: Column, after: Column, *, dialect: Dialect, types: TypeRules = WIDE
 ) -> ColumnMove | CannotRender:
-    """The steps of a column that a rename by copying ends with; see ``copied_columns``.
+    """The steps of the column that stays when a rename by copying ends; see ``copied_columns``.
 
-    Until the values are copied, what is left out must stay NULL: the default that the shards give
-    it comes after that, and no row waits for it.
+    Until the values are copied, the column must be NULL in rows that leave it out. So it gets the
+    shards' default after that, and no row waits for it.
 
     Args:
         before: The target's definition now.
-        after: The one that it must have.
-        dialect: The target's, for its zero values.
+        after: The definition that it must have.
+        dialect: The target's dialect, for its zero values.
         types: As for ``column_steps``.
     """
     nullable = before.nullable or after.nullable
@@ -193,13 +195,14 @@ def merged_steps(
 
 
 def without_nulls(step: Step) -> tuple[tuple[Step, ...], Step] | None:
-    """A step of a partial column to NOT NULL, in parts; None for any other step.
+    """A step to NOT NULL of a column that a shard lacks, in parts; None for any other step.
 
-    Rows of shards that lack the column hold NULL in it, as they came. First it gets the default
-    that their later rows take, then the rows that are there get it too, then it is NOT NULL.
+    Existing rows of shards that lack the column hold NULL in it. First the column gets the default,
+    which later rows of these shards take; then the existing rows get it too; then the column
+    becomes NOT NULL.
 
     Returns:
-        What comes before the rows are filled, and what after that.
+        The steps before the rows are filled, and the step after that.
     """
     before, after = step.before, step.after
     narrows = step.kind is StatementKind.CONTRACTING and before.nullable and not after.nullable
@@ -215,10 +218,10 @@ def without_nulls(step: Step) -> tuple[tuple[Step, ...], Step] | None:
 
 
 def first_steps(after: Column, dialect: Dialect) -> tuple[Column, tuple[Step, ...]]:
-    """How a new column comes: its definition when it is added, and the steps from there.
+    """How a new column is added: its definition at first, and the steps from there.
 
-    Rows that were written before their shard had the column can still be on the way, so a column
-    that needs a value comes with a default, which goes when they have passed.
+    Rows from before their shard had the column may still come. So a column that needs a value is
+    added with a default, and loses it when these rows are applied.
     """
     if not after.is_required or after.generated is not None:
         return after, ()
@@ -228,7 +231,7 @@ def first_steps(after: Column, dialect: Dialect) -> tuple[Column, tuple[Step, ..
 
 
 def _generated_steps(before: Column, after: Column) -> ColumnMove | CannotRender:
-    """Moves of a column that is generated on one side at least.
+    """The move of a column that is generated before or after the change.
 
     Source: MySQL Reference Manual, "ALTER TABLE and Generated Columns".
     """
@@ -258,7 +261,7 @@ def _generated_steps(before: Column, after: Column) -> ColumnMove | CannotRender
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """A target column's value in the semilattice; ``column.default`` None is unset."""
+    """A target column's value in the semilattice; ``definition.default`` None is unset."""
 
     definition: Column
     optional: bool
@@ -291,7 +294,7 @@ class _Value:
         if default is not None:
             default = fitted_default(default, kind)
             if default.kind is DefaultKind.LITERAL and kind.name in WITHOUT_LITERAL_DEFAULT:
-                # Text takes it as an expression, and on older servers not at all.
+                # Text types take a default only as an expression, on older servers not at all.
                 whole = Column("c", kind, default=default)
                 fitted = dialect.fit_column(whole, Place(optional=True))
                 if isinstance(fitted, CannotRender) or fitted.column.default == NULL_DEFAULT:

@@ -1,4 +1,4 @@
-"""Which secondary indexes and checks go, and which come, when a target changes. Pure."""
+"""Which secondary indexes and checks are dropped and added when a target changes. Pure."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from .target_change import TargetChange, plain_index
 
 
 def dropped_indexes(change: TargetChange, lost: Collection[str]) -> Iterator[tuple[Index, bool]]:
-    """The indexes that are dropped before columns change, and whether one of the name returns.
+    """The indexes to drop before columns change; each with whether its name is added again.
 
     Args:
-        change: Before and after.
-        lost: Lower-case names before of columns that must be in no index meanwhile.
+        change: The table before and after.
+        lost: Old names, in lower case, of columns that must be in no index while they change.
     """
     kept = {i.name.lower(): plain_index(i) for i in change.to.schema.indexes}
     for index in _secondary(change.from_schema):
@@ -25,7 +25,7 @@ def dropped_indexes(change: TargetChange, lost: Collection[str]) -> Iterator[tup
 
 
 def added_indexes(change: TargetChange, lost: Collection[str]) -> Iterator[Index]:
-    """The indexes that are added after columns have changed; ``lost`` as before."""
+    """The indexes to add after columns have changed; ``lost`` as for ``dropped_indexes``."""
     lost_after = {change.renamed.get(name, name).lower() for name in lost}
     kept = {
         i.name.lower(): plain_index(change.in_new_names(i)) for i in _secondary(change.from_schema)
@@ -37,7 +37,7 @@ def added_indexes(change: TargetChange, lost: Collection[str]) -> Iterator[Index
 
 
 def dropped_checks(change: TargetChange) -> Iterator[Check]:
-    """The checks that are dropped before columns change.
+    """The checks to drop before columns change.
 
     A check that names a renamed column differs in its text, so it is dropped: MySQL refuses to
     rename a column that a check names.
@@ -46,7 +46,7 @@ def dropped_checks(change: TargetChange) -> Iterator[Check]:
 
 
 def added_checks(change: TargetChange) -> Iterator[Check]:
-    """The checks that are added after columns have changed."""
+    """The checks to add after columns have changed."""
     return _checks_of(change.to.schema, without=change.from_schema)
 
 

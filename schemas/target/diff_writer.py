@@ -26,7 +26,8 @@ class StatementWriter:
     """Collects the statements of one ``diff`` in execution order.
 
     Attributes:
-        refusal: The first step that the dialect cannot take; None while there is none.
+        refusal: Why the target cannot have its schema, or the dialect cannot write a statement: the
+            first such reason. None while there is none.
     """
 
     def __init__(self, target: TargetTable, to: TargetSchema, dialect: Dialect) -> None:
@@ -36,11 +37,11 @@ class StatementWriter:
 
     @property
     def result(self) -> tuple[TargetStatement, ...] | CannotRender:
-        """What was written so far, or why it cannot be."""
+        """The statements written so far, or why they cannot all be written."""
         return self.refusal or tuple(self._statements)
 
     def create(self) -> None:
-        """The whole table, with all that is to be told about it."""
+        """Create the whole table; the reason contains all notes on it."""
         to = self._to
         binds = tuple(_bound(c.id, c.column) for c in to.columns)
         reason = "; ".join(["the target is new", *to.sentences])
@@ -48,13 +49,13 @@ class StatementWriter:
         self._add(rendering, _EXPANDING, reason, ("table",), binds)
 
     def add(self, column_id: str, column: Column, *, ours: bool, copied: bool = False) -> None:
-        """Add a column; a generated one is a debt, since it takes values that rows bring.
+        """Add a column. A generated one is a debt: once it is there, rows cannot bring its values.
 
         Args:
             column_id: Its identity.
             column: Its definition.
             ours: Whether its default is a zero value that no shard has.
-            copied: Whether it was renamed just now, and is added again under its old name.
+            copied: Whether it was just renamed by copying, and is added again under its old name.
         """
         kind, reason = _EXPANDING, f"column {column.name} is new"
         if copied:
@@ -69,14 +70,14 @@ class StatementWriter:
         )  # fmt: skip
 
     def drop(self, column_id: str, column: Column, *, returns: bool = False) -> None:
-        """Drop a column, ``column`` with the name that it has by now.
+        """Drop a column.
 
-        A generated column is dropped at once: the target then accepts what it accepted, while
-        an ordinary one must wait for the rows that still bring a value.
+        A generated column is dropped at once: the target still accepts the same rows. The drop of
+        an ordinary column must wait for the rows that bring a value for it.
 
         Args:
             column_id: Its identity.
-            column: Its definition by now.
+            column: Its current definition, with its current name.
             returns: Whether it is added again as a computed column.
         """
         name = column.name
@@ -95,13 +96,13 @@ class StatementWriter:
         )
 
     def drop_values(self, column_id: str, column: Column) -> None:
-        """Drop a column that is added again, since its values are none of the shards' any more.
+        """Drop a column whose values no shard has any more; it is added again.
 
-        The rows of before must have come, and those of after must not.
+        At the drop, all rows from before the change must be applied, and none from after it.
 
         Args:
             column_id: Its identity.
-            column: Its definition by now.
+            column: Its current definition.
         """
         name = column.name
         reason = f"the shards have {name} anew, for values that the target's cannot become"
@@ -109,12 +110,12 @@ class StatementWriter:
         self._add(rendering, _SWITCHING, reason, (_column(name),), (Binding(column_id, ""),))
 
     def make_optional(self, column: Column, *, in_key: bool) -> Column:
-        """Give a column that will be dropped a default, if rows could not leave it out.
+        """Give a column that will be dropped a default, if rows cannot leave it out.
 
-        Rows without the column arrive before the drop is executed, which waits for all shards.
+        The drop waits for all shards; rows without the column arrive before that.
 
         Returns:
-            The column as it is then.
+            The column's definition after this.
         """
         if not column.is_required:
             return column
@@ -135,14 +136,14 @@ class StatementWriter:
         former: str | None = None,
         again: bool = False,
     ) -> None:
-        """Rename a column; rows of all shards go to the new name from then on.
+        """Rename a column; from then on rows of all shards are written under the new name.
 
         Args:
             column_id: Its identity.
-            column: Its definition by now.
+            column: Its current definition.
             to: Its new name.
-            former: The identity that it has in rows of before the rename; None: the same one.
-            again: Whether it is added again under its old name, for the others' rows.
+            former: The identity that it has in rows from before the rename; None: the same one.
+            again: Whether a column with the old name is added for the other shards' rows.
         """
         name = column.name
         reason = f"a shard renamed {name} to {to}; the others' rows go to {to} as well"
@@ -158,7 +159,11 @@ class StatementWriter:
         )
 
     def make_null_when_left_out(self, column: Column) -> Column:
-        """Let a column that goes be NULL in rows that leave it out; the column as it is then."""
+        """Make a column that will be dropped nullable, so that rows can leave it out.
+
+        Returns:
+            The column's definition after this.
+        """
         if column.nullable:
             return column
         nullable = replace(column, nullable=True, default=NULL_DEFAULT)
@@ -170,12 +175,12 @@ class StatementWriter:
     def copy_values(
         self, merge: Merge, gone: Column, kept: Column, others: Sequence[Column]
     ) -> None:
-        """Move the values of a column that goes to the one that stays (``copied_columns``).
+        """Copy the values of a column that is dropped to the one that stays (``copied_columns``).
 
         Args:
-            merge: Which end of a rename it is.
-            gone: The column that goes, with the name that it has by now.
-            kept: The one that stays, likewise.
+            merge: The end of the rename by copying.
+            gone: The column that is dropped, with its current name.
+            kept: The column that stays, with its current name.
             others: The target's other columns.
         """
         self._statements.append(copying(self._table, gone, kept, others, overwrites=merge.forward))
@@ -184,13 +189,13 @@ class StatementWriter:
         """Give a column's default to the rows that hold NULL, before it becomes NOT NULL.
 
         Args:
-            column: Its definition by now.
+            column: Its current definition.
             others: The target's other columns.
         """
         self._statements.append(defaulting(self._table, column, others))
 
     def move(self, column_id: str, step: Step, *, in_key: bool) -> None:
-        """One step of a column's definition."""
+        """Change a column's definition by one step."""
         before, after = step.before, step.after
         binds: tuple[Binding, ...] = ()
         if (before.generated is None) != (after.generated is None):
@@ -200,7 +205,7 @@ class StatementWriter:
         self._add(rendering, step.kind, reason, _subjects(after), binds)
 
     def drop_index(self, index: Index, *, returns: bool = False) -> None:
-        """Drop an index that some shard lacks, or that ``returns`` with its columns."""
+        """Drop an index that some shard lacks, or (``returns``) that is added again later."""
         reason = f"not every shard has index {index.name}"
         if returns:
             reason = f"index {index.name} is made again with what it is of"
@@ -208,7 +213,7 @@ class StatementWriter:
         self._add(rendering, _EXPANDING, reason, (f"index:{index.name.lower()}",))
 
     def add_index(self, index: Index, columns: Iterable[str]) -> None:
-        """Add an index; also a plain one is a debt, since no row should wait for its making."""
+        """Add an index. Even a plain one is a debt: no row should wait until it is built."""
         self._add(
             self._dialect.add_index(self._table, index),
             _CONTRACTING,
@@ -223,7 +228,7 @@ class StatementWriter:
         self._add(rendering, _EXPANDING, reason, (f"check:{check.name.lower()}",))
 
     def add_check(self, check: Check, columns: Iterable[str]) -> None:
-        """Add a check that every shard has; rows of before it must have been applied."""
+        """Add a check that every shard has. Rows from before the check must be applied first."""
         self._add(
             self._dialect.add_check(self._table, check),
             _CONTRACTING,
@@ -232,7 +237,7 @@ class StatementWriter:
         )
 
     def set_default_charset(self, before: str) -> None:
-        """The default for columns to come, as most clients show it; every column says its own."""
+        """Set the table's default charset. Clients show it; every column names its own charset."""
         to = self._to.schema
         rendering = self._dialect.set_default_charset(
             self._table, to.charset, to.collation, before=before
@@ -240,7 +245,7 @@ class StatementWriter:
         self._add(rendering, _EXPANDING, "the shards' default charset is another one", ("charset",))
 
     def switch_primary_key(self, before: Index | None, after: Index | None) -> None:
-        """Put another primary key in the place of the one there is."""
+        """Replace the primary key; each of the two may be None."""
         reason = "the shards' primary key is another one"
         rendering = self._dialect.change_primary_key(self._table, before, after)
         self._add(rendering, _SWITCHING, reason, ("table",))
@@ -260,7 +265,7 @@ class StatementWriter:
             self.refusal = self.refusal or rendering
             return
         for place, one in enumerate(rendering, 1):
-            # What binds is true when the last one is executed.
+            # The bindings become true when the last statement is executed.
             bound = binds if place == len(rendering) else ()
             self._statements.append(
                 TargetStatement(one.sql, kind, reason, subjects, bound, actions=one.actions)

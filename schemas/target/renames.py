@@ -1,4 +1,4 @@
-"""In which order columns are renamed, and which of those that go must go before. Pure."""
+"""The order of renames, and which columns must be dropped before a rename. Pure."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from .target_change import TargetChange
 _TEMPORARY = "_shardmerge_"
 """Prefix of a column's name between two renames that swap names."""
 _MAX_TEMPORARY = 64 - len("4096")
-"""Characters of such a name before a number: a table has at most 4,096 columns, a name 64."""
+"""Most characters of such a name before its number: a name has at most 64 characters, and a table
+at most 4,096 columns."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rename:
-    """A column gets a name that no other has by then; with ``to`` None it is dropped instead."""
+    """A column gets the name ``to``, which is free at that time; None: the column is dropped."""
 
     column_id: str
     to: str | None
@@ -26,11 +27,11 @@ class Rename:
 def renames(
     change: TargetChange, current: Mapping[str, Column], gone: Sequence[str]
 ) -> Iterator[Rename]:
-    """Every rename, and every drop that must come before one, in an order in which all are legal.
+    """Every rename, and every drop that must precede a rename, in an order in which all are legal.
 
     Args:
-        change: Before and after.
-        current: Identity → definition by now.
+        change: The table before and after.
+        current: Identity → current definition.
         gone: Identities of the columns that are to be dropped.
     """
     names = dict(current)
@@ -67,7 +68,7 @@ def _renamed(names: dict[str, Column], column_id: str, to: str) -> Rename:
 
 
 def _free_name(change: TargetChange, names: Mapping[str, Column], column_id: str) -> str:
-    """A name for the time between two renames, that no column has or will have."""
+    """A temporary name that no column has or will have."""
     columns = (*names.values(), *change.after.values())
     taken = {column.name.lower() for column in columns}
     base = (_TEMPORARY + names[column_id].name)[:_MAX_TEMPORARY]

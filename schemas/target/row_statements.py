@@ -1,9 +1,10 @@
-"""Statements that change rows in the target, where no row event does. Pure.
+"""Statements that change rows in the target where no row event does. Pure.
 
-Of one shard, or of all: then the statement waits as a debt, and no row waits for it.
+Such a statement changes rows of one shard or of all shards. If of all, it waits as a debt, and no
+row waits for it.
 
-The sink may repeat such a statement, with a LIMIT, until it changes no row any more: each one has
-to find fewer rows the next time, and to be right when it is begun anew after a crash.
+The sink may repeat such a statement, with a LIMIT, until it changes no row. So each statement must
+find fewer rows the next time, and must be idempotent: after a crash it is executed again.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ from shardmerge.schemas.target.dialects.dialect import Dialect
 
 
 def removal(target: TargetTable, shard: ShardId, origin: Origin, reason: str) -> TargetStatement:
-    """Deletes the rows of a shard, which the origin columns tell from those of others."""
+    """Deletes the rows of a shard; the origin columns identify them."""
     return replace(deletion(target, (shard,), origin, reason), shard=shard)
 
 
 def deletion(
     target: TargetTable, shards: Collection[ShardId], origin: Origin, reason: str
 ) -> TargetStatement:
-    """Deletes the rows of some shards, one at least."""
+    """Deletes the rows of some shards, at least one."""
     found = [origin.condition(shard) for shard in shards]
     condition = found[0] if len(found) == 1 else " OR ".join(f"({text})" for text in found)
     return TargetStatement(
@@ -66,12 +67,12 @@ def filling(
 
     Args:
         target: The merged table.
-        shard: Whose rows.
-        origin: The target's origin columns; they tell shards apart.
-        values: Columns of the target, one at least, and their SQL literals (``Dialect.row_value``).
-        reason: For people.
+        shard: The shard whose rows change.
+        origin: The target's origin columns; they must tell shards apart.
+        values: Columns of the target, at least one, and their SQL literals (``Dialect.row_value``).
+        reason: Why, for people.
         dialect: The target's kind and version.
-        columns: All of the target's; the others do not change.
+        columns: All columns of the target; those not in ``values`` do not change.
     """
     given = {column.name for column, _ in values}
     names = [quote_identifier(column.name) for column, _ in values]
@@ -93,15 +94,15 @@ def filling(
 def copying(
     target: TargetTable, gone: Column, kept: Column, others: Sequence[Column], *, overwrites: bool
 ) -> TargetStatement:
-    """Moves the values of a column that goes to the one that stays, in the rows of all shards.
+    """Copies the values of a column that is dropped to the one that stays, in rows of all shards.
 
     Args:
         target: The merged table.
-        gone: Holds NULL where a row has no value to move, and gives its values away.
-        kept: Gets them.
+        gone: The column that is dropped; a row that holds NULL in it does not change.
+        kept: The column that stays and gets the values.
         others: The target's other columns; none changes.
-        overwrites: Whether also rows that have a value in ``kept`` get the other one. Then the
-            value is taken out of ``gone``, so that the next part of the rows is another one.
+        overwrites: Whether rows that already have a value in ``kept`` change too. Then ``gone`` is
+            set to NULL, so that the repeated statement finds other rows.
     """
     from_name, to_name = quote_identifier(gone.name), quote_identifier(kept.name)
     changes, where = [f"{to_name} = {from_name}"], f"{from_name} IS NOT NULL"
@@ -119,7 +120,7 @@ def copying(
 
 
 def defaulting(target: TargetTable, column: Column, others: Sequence[Column]) -> TargetStatement:
-    """Gives a column's default to the rows, of all shards, that hold NULL in it.
+    """Gives a column's default to all rows that hold NULL in it, whatever their shard.
 
     Args:
         target: The merged table.
@@ -136,7 +137,7 @@ def defaulting(target: TargetTable, column: Column, others: Sequence[Column]) ->
 
 
 def _unchanged(columns: Sequence[Column]) -> list[str]:
-    """What keeps ON UPDATE CURRENT_TIMESTAMP from taking the statement for a row's change."""
+    """Assignments that keep ON UPDATE CURRENT_TIMESTAMP from changing the columns that have it."""
     names = [quote_identifier(column.name) for column in columns if column.on_update]
     return [f"{name} = {name}" for name in names]
 

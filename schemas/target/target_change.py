@@ -1,4 +1,4 @@
-"""The target's table before and after a change: what every part of ``diff`` looks at. Pure."""
+"""The target's table before and after a change: the input of every part of ``diff``. Pure."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from .target_table import TargetSchema
 
 @dataclass(frozen=True, slots=True)
 class TargetChange:
-    """One run of ``diff``; see its arguments.
+    """The arguments of one run of ``diff``, and what follows from them.
 
     Attributes:
         before, after: Identity → definition, in the table's order.
-        renamed: Lower-case name before → name after, of the columns that stay.
-        key: Lower-case names of the primary key's columns before.
-        new_key: The same after.
+        renamed: Old name in lower case → new name, for the columns that stay.
+        key: Lower-case names of the old primary key's columns.
+        new_key: Lower-case names of the new primary key's columns.
     """
 
     from_schema: TableSchema
@@ -50,7 +50,7 @@ class TargetChange:
         renewed: Callable[[str], bool],
         types: TypeRules,
     ) -> TargetChange:
-        """See ``diff``."""
+        """The change that ``diff`` is called with; see its arguments."""
         before = {c.id: c.column for c in from_columns}
         after = {c.id: c.column for c in to.columns}
         renamed = {before[i].name.lower(): after[i].name for i in after if i in before}
@@ -61,52 +61,52 @@ class TargetChange:
 
     @property
     def stays(self) -> list[str]:
-        """Identities of the columns that are there before and after, in the order of after."""
+        """Identities of the columns in both ``before`` and ``after``, in the order of ``after``."""
         return [i for i in self.after if i in self.before]
 
     @property
     def goes(self) -> list[str]:
-        """Identities of the columns that are there before only, in the order of before."""
+        """Identities of the columns only in ``before``, in its order."""
         return [i for i in self.before if i not in self.after]
 
     @property
     def comes(self) -> list[str]:
-        """Identities of the columns that are there after only, in the order of after."""
+        """Identities of the columns only in ``after``, in its order."""
         return [i for i in self.after if i not in self.before]
 
     @property
     def merged(self) -> list[str]:
-        """Identities of the columns that stay and get the values of one that goes."""
+        """Identities of the columns that stay and get the values of a column that is dropped."""
         return [
             m.kept for m in self.copies.merges if m.kept in self.after and m.kept in self.before
         ]
 
     @property
     def key_changes(self) -> bool:
-        """Whether the primary key is another one afterwards; renames change none."""
+        """Whether the primary key changes; a rename of its columns does not count."""
         before, after = self.from_schema.primary_key, self.to.schema.primary_key
         renamed = plain_index(self.in_new_names(before)) if before else None
         return renamed != (plain_index(after) if after else None)
 
     @property
     def columns_of_changing_key(self) -> set[str]:
-        """Identities of the columns of a primary key that goes; empty when the key stays."""
+        """Identities of the old primary key's columns; empty when the key does not change."""
         if not (self.key and self.key_changes):
             return set()
         return {i for i, column in self.before.items() if column.name.lower() in self.key}
 
     def is_freed(self, column_id: str) -> bool:
-        """Whether a column that stays was computed, and is computed no more."""
+        """Whether a column that stays was computed and no longer is."""
         before, after = self.before[column_id].generated, self.after[column_id].generated
         return before is not None and after is None
 
     def is_in_key(self, column_id: str) -> bool:
-        """Whether the primary key before names the column."""
+        """Whether the old primary key names the column."""
         column = self.before.get(column_id)
         return column is not None and column.name.lower() in self.key
 
     def in_new_names(self, index: Index) -> Index:
-        """The index after the renames, as MySQL follows them; never inside expressions."""
+        """The index with the new names of its columns; expressions do not change."""
         parts = tuple(
             part
             if part.expression
@@ -117,7 +117,7 @@ class TargetChange:
 
 
 def plain_index(index: Index) -> Index:
-    """The index as the order looks at it: names without case, no comment, no visibility."""
+    """The index as schemas are compared: names in lower case, no comment, no visibility."""
     parts = tuple(
         IndexPart(p.column.lower(), p.expression, p.length, p.descending) for p in index.parts
     )
@@ -127,9 +127,10 @@ def plain_index(index: Index) -> Index:
 def in_order_of_computing(
     ids: Sequence[str], columns: Mapping[str, Column], *, dependents_first: bool
 ) -> list[str]:
-    """Generated columns before or after those that they compute from, others as they come.
+    """The columns, with generated ones before or after the columns that they are computed from.
 
-    A generated column may name only earlier generated columns, so their depth orders them.
+    A generated column may name only earlier generated columns, so their depth orders them. Columns
+    of the same depth keep their order.
     """
     by_name = {column.name.lower(): column for column in columns.values()}
 

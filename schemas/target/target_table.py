@@ -23,13 +23,13 @@ class TargetSchema:
 
     Attributes:
         schema: The table; its columns are those of ``columns``.
-        columns: With identities, in the target's order.
-        ours: Identities whose default is a zero value that no shard has.
-        notes: What the target has otherwise than the join, or does without: subject
-            (``column:<name>``, ``index:<name>``, ``check:<name>``, lower-case; a check without a
-            name has its expression) and sentence.
+        columns: The columns with identities, in the target's order.
+        ours: Identities of columns whose default is a zero value that no shard has.
+        notes: Where the target differs from the join: pairs of subject and sentence. Subjects are
+            ``column:<name>``, ``index:<name>``, ``check:<name>``, in lower case; for a check
+            without a name, its expression.
         refusal: Why this kind of target cannot have such a table at all; ``diff`` returns it.
-        partial: Identities that a shard lacks.
+        partial: Identities of columns that a shard lacks.
     """
 
     schema: TableSchema
@@ -45,19 +45,20 @@ class TargetSchema:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """The notes as people read them, each once."""
+        """The notes as whole sentences for people, each once."""
         return tuple(dict.fromkeys(f"{_told_subject(name)}{text}" for name, text in self.notes))
 
     def untold_notes(
         self, told: Collection[str], statements: Sequence[TargetStatement]
     ) -> tuple[str, ...]:
-        """What a decision has to tell beside its statements.
+        """The notes that a decision must report because its statements do not contain them.
 
-        An index that the target does without brings no statement that could tell of it.
+        For example, an index that is left out has no statement whose reason could mention it.
 
         Args:
             told: ``sentences`` of the target before the decision.
-            statements: Of the decision; their reasons tell of the columns that they touch.
+            statements: The decision's statements; their reasons contain the notes on the columns
+                that they change.
         """
         reasons = {text for statement in statements for text in statement.reason.split("; ")}
         found = (
@@ -79,24 +80,23 @@ def target_schema(
 ) -> TargetSchema:
     """The schema that the target's table must have for a join.
 
-    * A NOT NULL column that a row may leave out gets its type's zero value as default; where the
-      target takes no such default it is nullable until every shard has it.
-    * The target never makes up ids: AUTO_INCREMENT is dropped, rows bring their own.
-    * Foreign keys are left out: they name tables of a source, and rows of two targets arrive in
-      no common order.
-    * A check whose name the servers made up is named by its text, so that it keeps its name
-      whichever shards come and go.
-    * What the target cannot have is replaced or left out as ``dialect`` says.
+    * A NOT NULL column that a row may leave out gets its type's zero value as default. If the
+      target takes no such default, the column is nullable until every shard has it.
+    * The target never generates ids: AUTO_INCREMENT is dropped, rows bring their ids.
+    * Foreign keys are left out: they name tables of a source, and rows of two targets do not arrive
+      in a common order.
+    * A check whose name the servers made up gets a name from its text. So its name does not depend
+      on which shards there are.
+    * What the target cannot have is replaced or left out, as ``dialect`` says.
 
     Args:
         joined: See ``lattice.join.join_all``.
-        previous: The target's columns before, in the table's order; they keep their places, new
-            columns follow in the order in which the first shard has them.
-        table: The target table's name, part of made-up check names (they are unique in a
-            database).
+        previous: The target's columns before, in the table's order. They keep their places; new
+            columns follow in the order of ``joined.order``.
+        table: The target table's name. It is part of made-up check names, which must be unique in
+            a database.
         dialect: The target's kind and version.
-        comments: Comments of columns that a shard's change set, by identity; the other columns
-            keep those they have.
+        comments: Identity → comment that a shard's change set. Other columns keep their comments.
     """
     columns = {c.id: c for c in joined.columns if c.is_in_target}
     before = {c.id: c.column for c in previous}
@@ -127,15 +127,15 @@ def _subject_of(check: Check) -> str:
 
 
 def _told_subject(subject: str) -> str:
-    """The beginning of a sentence about a column; notes on others name their subject."""
+    """The beginning of a note's sentence: a column's name. Other notes contain their subject."""
     what, _, name = subject.partition(":")
     return f"{name}: " if what == "column" else ""
 
 
 def changed_comments(before: Sequence[ShardColumn], after: Sequence[ShardColumn]) -> dict[str, str]:
-    """Comments of columns that a shard's change set, by identity: see ``target_schema``.
+    """Identity → comment, for the comments that a shard's change set; see ``target_schema``.
 
-    Comments are no part of a join, so the last one that anybody gave counts.
+    Comments are not part of the join, so the last comment that any shard set counts.
 
     Args:
         before: The shard's columns before the change; empty for a new shard.
@@ -150,7 +150,7 @@ def changed_comments(before: Sequence[ShardColumn], after: Sequence[ShardColumn]
 
 
 class _Fitting:
-    """One run of ``target_schema``: asks the dialect, and keeps what it answers."""
+    """One run of ``target_schema``: asks the dialect, and collects its notes and refusals."""
 
     def __init__(
         self,
@@ -177,7 +177,7 @@ class _Fitting:
         if comment != column.comment:
             column = replace(column, comment=comment)
         if joined.needs_zero_value:
-            # With one, the dialect sees that rows leave the column out.
+            # The default shows the dialect that rows leave the column out.
             column = replace(column, default=self._dialect.zero_value(column.type))
         elif column.nullable and column.default is None and column.generated is None:
             column = replace(column, default=NULL_DEFAULT)
@@ -230,6 +230,6 @@ class _Fitting:
 def _named(check: Check, table: str) -> Check:
     if check.name:
         return check
-    # The form of MySQL's own made-up names, so that it counts as one of them when read back.
+    # In the form of MySQL's made-up names, so that it counts as made up when it is read back.
     number = zlib.crc32(check.expression.encode())
     return replace(check, name=f"{table[:_MAX_TABLE_CHARACTERS] or 't'}_chk_{number}")

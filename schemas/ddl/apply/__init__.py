@@ -1,1 +1,1 @@
-"""What a statement makes of a table, of a server's tables, and of those that depend on them."""
+"""Applies statements to a table, to all tables of a server, and to tables that depend on them."""

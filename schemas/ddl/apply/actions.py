@@ -1,7 +1,6 @@
-"""What the actions of a target statement make of the target's schema. Pure.
+"""Applies the actions of a target statement to the target's schema. Pure.
 
-They are the changes that a shard's DDL consists of, less what no target gets, so ``statements``
-applies them as it applies those.
+Each action is also a change that a shard's DDL can make, so ``statements`` applies both.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ def schema_after(
 
     Args:
         before: The schema before, normalised; None when the table is missing.
-        actions: Of one statement that does not change rows, in its order.
+        actions: The actions, in order, of one statement that does not change rows.
         table: The target.
         context: The target's server, with the defaults of the table's database.
 

@@ -1,4 +1,4 @@
-"""The columns' part of ALTER TABLE: see ``apply.statements`` for the order of things."""
+"""ALTER TABLE's changes of columns; ``apply.statements`` says in which order they are made."""
 
 from __future__ import annotations
 
@@ -34,21 +34,23 @@ _NOW = re.compile(r"CURRENT_TIMESTAMP(?:\([0-6]\))?\Z")
 
 @dataclass(frozen=True, slots=True)
 class ColumnChanges:
-    """The columns after the statement, and what became of those before it.
+    """The columns after the statement, and how they follow from those before it.
+
+    In this class, an action's place is its index among the statement's actions.
 
     Attributes:
         columns: In table order.
         lineage: One entry per column, in the same order.
-        renamed: Old name (lower case) to new name, of every column that stays.
-        dropped: Old names (lower case) of columns that are gone, even if added anew.
-        skipped: Places in the statement of actions that IF [NOT] EXISTS made void.
-        described: Place in the statement to the definition that it concerns.
-        binary: Names of columns that the statement gives the attribute BINARY, which outlives
-            CONVERT TO.
+        renamed: Old name (lower case) → new name, for every column that stays.
+        dropped: Old names (lower case) of columns that are dropped, even if they are added again.
+        skipped: Places of actions that have no effect because of IF [NOT] EXISTS.
+        described: Place of an action → the definition of the column that it concerns.
+        binary: Names of columns to which the statement gives the attribute BINARY. CONVERT TO does
+            not remove it.
         defined: Names of columns that the statement adds or redefines.
         replaced: Places of additions whose definition the same statement replaces.
-        only_added: Whether every column of before is there unchanged: indexes and constraints
-            need no second look.
+        only_added: Whether the statement changes no existing column. Then indexes and constraints
+            do not change because of columns.
     """
 
     columns: tuple[Column, ...]
@@ -81,7 +83,7 @@ class _Plan:
         self.late: list[tuple[int, AddColumn | ChangeColumn]] = []
         self.skipped: set[int] = set()
         self.replaced: dict[int, int] = {}
-        """Place of an action that redefines a new column → place of the one that adds it."""
+        """Place of an action that redefines a new column → place of the action that adds it."""
 
 
 def change_columns(
@@ -94,11 +96,11 @@ def change_columns(
     """Apply the actions that concern columns.
 
     Args:
-        schema: Before the statement.
+        schema: The schema before the statement.
         alter: The statement.
         table_name: For messages.
-        charset: The table's default after the statement, which definitions inherit, and its
-            collation.
+        charset: The table's default charset and collation after the statement; definitions inherit
+            them.
         context: The server.
 
     Raises:
@@ -121,7 +123,7 @@ def change_columns(
             after = _altered(after, plan, described, (folded, rounds))
             described[place] = after
             if action.place is not None:
-                # It stays where it was until its turn: others may be put after it there.
+                # It is moved later: until then another column can be placed AFTER it here.
                 moved[place] = (after, column.name)
         else:
             after = _altered(column, plan, described, (folded, rounds))
@@ -206,9 +208,9 @@ def _plan(schema: TableSchema, alter: AlterTable, table_name: str, context: Serv
 
 
 def _added(plan: _Plan, action: Action, known: set[str]) -> int | None:
-    """Where the statement adds the column that MODIFY redefines, which MariaDB takes.
+    """The place of the ADD whose column a MODIFY of the same statement redefines.
 
-    It looks for the new name, whatever the old one was. (Measured on 10.11.)
+    MariaDB accepts this; it looks for the new name, whatever the old one was. (Measured on 10.11.)
     """
     if not isinstance(action, ChangeColumn) or action.column.name.lower() in known:
         return None
@@ -220,7 +222,10 @@ def _added(plan: _Plan, action: Action, known: set[str]) -> int | None:
 def _altered(
     column: Column, plan: _Plan, described: dict[int, Column], told: tuple[str, bool]
 ) -> Column:
-    """A column after what is said of it by name; ``told``: that name, whether fractions round."""
+    """A column after its rename, its new default and its new visibility.
+
+    ``told`` is the column's name in lower case, and whether fractions of a second are rounded.
+    """
     folded, rounds = told
     after = column
     if folded in plan.renames:
@@ -228,21 +233,21 @@ def _altered(
         after = replace(after, name=rename.to)
         described[place] = after
     place, alteration = plan.defaults.get(folded, (0, None))
-    # MariaDB takes a default for a generated column, and forgets it.
+    # MariaDB accepts a default for a generated column, and ignores it.
     if alteration is not None and column.generated is None:
         default = alteration.default
         old = column.default
         if not rounds and old and old.kind is DefaultKind.EXPRESSION and _NOW.match(old.text):
-            # MariaDB takes ON UPDATE away with the current time as default (measured).
+            # When the default is the current time, MariaDB also removes ON UPDATE (measured).
             after = replace(after, on_update="")
         if column.auto_increment:
-            # A numbered column forgets it; MariaDB keeps an expression.
+            # An AUTO_INCREMENT column drops the default; MariaDB keeps an expression.
             is_expression = default is not None and default.kind is DefaultKind.EXPRESSION
             default = default if is_expression and not rounds else None
         elif isinstance(default, WrittenLiteral):
             default = normal_literal(default, column.type, rounds=rounds)
         elif default is None and column.nullable:
-            # The server then wants a value in strict mode; the target may accept more.
+            # In strict mode the server then requires a value. The target may accept more.
             default = NULL_DEFAULT
         after = replace(after, default=default)
         described[place] = after
@@ -293,7 +298,7 @@ def _result(
         _report_repetition(columns, table_name)
     renamed = {before.lower(): column.name for column, before in entries if before}
     if (plan.renames or plan.changes) and plan.expressions_follow:
-        # What the statement defines is written in the names of after it.
+        # Definitions in the statement use the names after it.
         own = {old: new for old, new in renamed.items() if old not in names}
         columns = [
             _renamed_expression(column, own if column.name in told[1] else renamed)
@@ -311,10 +316,11 @@ def _result(
 
 
 def follows_renames(context: ServerContext) -> bool:
-    """Whether expressions of generated columns and indexes follow the names of their columns.
+    """Whether a rename of columns also changes expressions of generated columns and indexes.
 
-    MySQL before 8.0.16 keeps the text, and refuses a rename that leaves it without its column:
-    after two columns have exchanged their names it means the other one. (Measured on 8.0.15.)
+    MySQL before 8.0.16 keeps the expression's text, and refuses a rename if no column has the old
+    name afterwards. If two columns swap names, the expression then means the other column.
+    (Measured on 8.0.15.)
     """
     return context.at_least(80016, 0)
 

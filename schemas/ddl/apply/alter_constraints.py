@@ -1,4 +1,4 @@
-"""The checks' and foreign keys' part of ALTER TABLE: see ``statements`` for the order of things."""
+"""ALTER TABLE's changes of checks and foreign keys; ``statements`` says in which order."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def change_checks(
     changes: ColumnChanges,
     context: ServerContext,
 ) -> tuple[Check, ...]:
-    """The checks after the statement; a check goes with the last column it names.
+    """The checks after the statement. When all columns that a check names are dropped, it is too.
 
     Raises:
         UnsupportedDDL: An action names a constraint that the table does not have.
@@ -51,10 +51,10 @@ def change_checks(
             continue
         is_own = context.is_mariadb and schema.column(folded) is not None
         if is_own and folded in changes.dropped:
-            continue  # A column's own check goes with the column, and with no other one.
+            continue  # A column's own check is dropped only with its column.
         named = column_names(check.expression)
         if not is_own and changes.dropped and changes.dropped.issuperset(map(str.lower, named)):
-            continue  # One that names no column goes with any column (MySQL 9.7, MariaDB 10.11).
+            continue  # A check without columns is dropped with any (MySQL 9.7, MariaDB 10.11).
         text = rename_columns(check.expression, changes.renamed)
         name = check.name
         if context.is_mariadb and named and folded in changes.renamed:
@@ -98,7 +98,7 @@ def _dropped(
         if not isinstance(action, DropConstraint) or action.kind == "foreign key":
             continue
         folded = action.name.lower()
-        # MariaDB's DROP CONSTRAINT does not find the check that a column has of its own.
+        # MariaDB's DROP CONSTRAINT does not find a column's own check.
         own = context.is_mariadb and schema.column(folded) is not None
         if folded in checks and not (own and (folded in others or action.if_exists)):
             dropped.add(folded)

@@ -1,4 +1,4 @@
-"""The indexes' part of ALTER TABLE: see ``apply.statements`` for the order of things."""
+"""ALTER TABLE's changes of indexes; ``apply.statements`` says in which order they are made."""
 
 from __future__ import annotations
 
@@ -75,12 +75,12 @@ def change_indexes(
         if not parts:
             continue
         name = renamed.get(folded, index.name)
-        # MariaDB asks for a name of before, and then takes the index that has it afterwards.
+        # MariaDB requires that the name existed before, but changes the index that has it now.
         invisible = visibility.get(name.lower(), index.invisible)
         same = name == index.name and invisible == index.invisible and parts == index.parts
         kept = index if same else replace(index, name=name, parts=parts, invisible=invisible)
         if folded in renamed:
-            kept = replace(kept, implicit=False)  # A name of its own makes it explicit.
+            kept = replace(kept, implicit=False)  # A given name makes the index explicit.
         indexes.append(kept if is_long(kept, after) else after_alter(kept))
     names = {index.name.lower() for index in indexes}
     known = len(indexes)
@@ -96,7 +96,7 @@ def change_indexes(
 
 
 def _as_before(index: Index, schema: TableSchema, context: ServerContext) -> Index:
-    """A new index; MariaDB keeps one that it drops and adds alike, with its visibility."""
+    """A new index. When MariaDB drops an index and adds an equal one, the visibility is kept."""
     old = schema.index(index.name) if context.is_mariadb and index.name else None
     if old is None or old.invisible == index.invisible:
         return index
@@ -111,9 +111,9 @@ def _key(index: Index) -> list[tuple[str, int | None, bool]]:
 def _inline(
     action: AddColumn | ChangeColumn, names: set[str], *, is_skipped: bool
 ) -> Iterator[Index]:
-    """The keys inside a definition: IF [NOT] EXISTS looks for them by themselves.
+    """The keys inside a column definition. IF [NOT] EXISTS applies to each of them separately.
 
-    MariaDB adds the key although the column is there, and not when an index has its name.
+    MariaDB adds such a key even if the column exists already, but not if an index has its name.
     """
     if isinstance(action, ChangeColumn):
         if is_skipped:
@@ -134,7 +134,7 @@ def _with_new(
     table_name: str,
     context: ServerContext,
 ) -> tuple[Index, ...]:
-    """The indexes with those that are added; implicit ones make room for them."""
+    """The indexes with the added ones, without implicit ones that these make redundant."""
     if not added:
         return tuple(indexes)
     kept = without_redundant((*indexes, *added), mariadb=context.is_mariadb, known=len(indexes))
@@ -142,7 +142,7 @@ def _with_new(
     old = [index for index in kept if any(index is other for other in indexes)]
     taken = [index for index in old if index.name.lower() in names]
     for index in taken:
-        # The server took the statement: it knows the index for one that it has made itself.
+        # The server accepted the statement, so the index of that name must be an implicit one.
         if not may_be_implicit(index, schema.foreign_keys):
             raise UnsupportedDDL(
                 f"table {table_name} already has an index {index.name}",
@@ -189,7 +189,7 @@ def _parts(
     changes: ColumnChanges,
     context: ServerContext,
 ) -> tuple[IndexPart, ...]:
-    # The first column, in the new order, that had the part's name or is new under it.
+    # Old name → the first column, in the new order, that had this name or was added with it.
     followed: dict[str, tuple[str, bool]] = {}
     for line in changes.lineage:
         followed.setdefault((line.before or line.name).lower(), (line.name, not line.before))
@@ -209,7 +209,7 @@ def _parts(
         new = after[name.lower()]
         length = _length(part, old, new, context)
         if is_new:
-            # The server knows no old field for it: the old column's size becomes a prefix.
+            # The server finds no old field for a new column: the old size becomes a prefix.
             length = part.length or _size(old.type)
             if length and old.type.name in ("enum", "set"):
                 length = length // max_bytes(old.type.charset) or None
@@ -231,9 +231,10 @@ def _length(part: IndexPart, old: Column, new: Column, context: ServerContext) -
 
 
 def _enumeration_prefix(kind: ColumnType) -> int | None:
-    """What the server takes for the prefix of an enum that becomes a string.
+    """The prefix that the server gives to an index part when its enum or set becomes a string.
 
-    It compares the stored bytes with the longest text to tell a whole column from a prefix.
+    The server treats the part as a whole column if the stored bytes equal those of the longest
+    text, else as a prefix.
 
     Source: sql_table.cc ``mysql_prepare_alter_table`` (read); measured.
     """
@@ -245,7 +246,7 @@ def _enumeration_prefix(kind: ColumnType) -> int | None:
 
 
 def _size(kind: ColumnType) -> int | None:
-    """The size of a whole column as a key part: characters of strings, bytes of all others."""
+    """The size of a whole column as a key part: in characters for strings, else in bytes."""
     name = kind.name
     if name in _PREFIXABLE:
         return kind.length
@@ -265,5 +266,5 @@ def _size(kind: ColumnType) -> int | None:
 
 
 def _packed_digits(digits: int) -> int:
-    """Bytes of so many decimal digits, nine in four bytes."""
+    """The bytes of so many decimal digits; nine digits take four bytes."""
     return digits // 9 * 4 + (digits % 9 + 1) // 2

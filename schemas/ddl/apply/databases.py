@@ -1,6 +1,6 @@
-"""What a database gives the tables in it: a default character set and collation.
+"""A database's default character set and collation, which its tables inherit. Pure.
 
-Pure. A pair of them is (charset, collation); a collation of "" is the charset's default.
+A pair is (charset, collation); a collation of "" is the charset's default.
 
 Source: MySQL Reference Manual, "Database Character Set and Collation" and "Server Character Set
 and Collation"; measured on MySQL 5.7, 8.0, 9.7 and MariaDB 10.11 (tests/integration/mysql).
@@ -31,26 +31,26 @@ def defaults_after(
     Args:
         statement: The statement.
         before: The database's defaults before it; None when they are not known.
-        context: The server; its charset and collation are the server's.
+        context: The server, with its own charset and collation.
 
     Returns:
-        None when they are as unknown as before.
+        None when they are still not known.
     """
     charset, collation = statement.charset, statement.collation
     if isinstance(statement, AlterDatabase):
         if not (charset or collation):
             return before
         if before is not None and not charset and context.is_mariadb:
-            # A collation that names no charset takes the one that is there.
+            # A collation that names no charset is one of the database's charset.
             return normal_charset("", collation, *before, context)
     return normal_charset(charset, collation, context.charset, context.collation, context)
 
 
 def server_defaults(ddl: str, context: ServerContext) -> Defaults | None:
-    """What the SET statement at the start of Debezium's snapshot says of the server.
+    """The server's defaults, from the SET statement at the start of Debezium's snapshot.
 
-    ``SET character_set_server=utf8mb4, collation_server=utf8mb4_0900_ai_ci``: they are what a
-    CREATE DATABASE without a character set gives the database.
+    The statement is ``SET character_set_server=utf8mb4, collation_server=utf8mb4_0900_ai_ci``. A
+    CREATE DATABASE without a character set gives these to the database.
 
     Returns:
         None for any other statement.
@@ -67,10 +67,10 @@ def server_defaults(ddl: str, context: ServerContext) -> Defaults | None:
 
 
 def in_database(context: ServerContext, defaults: Defaults | None) -> ServerContext:
-    """The context of a statement on a table of a database with these defaults; None: the server's.
+    """The context of a statement about a table of a database with these defaults.
 
-    A table inherits them when it is made, and takes them again where a later statement says
-    CHARACTER SET DEFAULT.
+    With None, the server's defaults count. A table inherits the defaults when it is created, and
+    again when a later statement says CHARACTER SET DEFAULT.
     """
     if defaults is None or defaults == (context.charset, context.collation):
         return context

@@ -16,7 +16,7 @@ Parent = tuple[str, str]
 
 
 def follow_parent(child: TableSchema, database: str, old: Parent, new: Parent) -> TableSchema:
-    """A table of this database after another table (or itself) was renamed."""
+    """A table of this database after the table ``old``, which may be itself, was renamed."""
 
     def change(key: ForeignKey) -> ForeignKey:
         if _parent(key, database) != old:
@@ -29,7 +29,10 @@ def follow_parent(child: TableSchema, database: str, old: Parent, new: Parent) -
 def follow_columns(
     child: TableSchema, database: str, parent: Parent, renamed: Mapping[str, str]
 ) -> TableSchema:
-    """A table of this database after columns of a parent were renamed (old, lower case, to new)."""
+    """A table of this database after columns of a parent were renamed.
+
+    ``renamed``: old name in lower case → new name.
+    """
 
     def change(key: ForeignKey) -> ForeignKey:
         if _parent(key, database) != parent:
@@ -41,7 +44,7 @@ def follow_columns(
 
 
 def move_child(child: TableSchema, old: str, new: str) -> TableSchema:
-    """A table that goes from one database to another: its parents stay where they are."""
+    """A table after it was moved to another database; its parents stay where they are."""
     if old == new:
         return child
 
@@ -56,7 +59,7 @@ def _parent(key: ForeignKey, database: str) -> Parent:
 
 
 def _written(parent_database: str, database: str) -> str:
-    """A parent's database as the model has it: "" is the child's own."""
+    """A parent's database as the model writes it: "" means the child's own database."""
     return "" if parent_database == database else parent_database
 
 

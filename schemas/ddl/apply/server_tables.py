@@ -1,7 +1,7 @@
-"""The tables of one server, and what DDL statements make of them.
+"""The tables of one server, and how DDL statements change them.
 
-What the tracker does with events, without what only events have: snapshots, statements of which
-something is not known, lineage. For checking files of statements, benchmarks and tests.
+This is what the tracker does with events, but without snapshots, statements with unknown parts, and
+lineage, which only events need. It is used to check files of statements, in benchmarks and tests.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ Key: TypeAlias = tuple[str, str]
 
 @dataclass(slots=True)
 class Catalog:
-    """Databases and tables.
+    """The databases and tables of a server.
 
     Attributes:
-        tables: Normalised schemas.
-        databases: Default charset and collation of the databases that statements told of.
+        tables: Table → normalised schema.
+        databases: Database → default charset and collation, for databases that statements named.
     """
 
     tables: dict[Key, TableSchema] = field(default_factory=dict)
@@ -53,11 +53,11 @@ class Catalog:
         return Catalog(dict(self.tables), dict(self.databases))
 
     def execute(self, statement: Statement, context: ServerContext) -> None:
-        """Apply one statement; temporary tables are left out, as they are not replicated.
+        """Apply one statement. Temporary tables are ignored, since they are not replicated.
 
         Raises:
-            UnsupportedDDL: It contradicts the tables, or its effect cannot be told; nothing is
-                changed then, except by a RENAME TABLE of several tables or a DROP TABLE.
+            UnsupportedDDL: The statement contradicts the tables, or its effect is not known. Then
+                nothing has changed, except after a RENAME TABLE or DROP TABLE of several tables.
         """
         match statement:
             case CreateTable() | CreateTableLike():

@@ -1,15 +1,15 @@
-"""What a statement makes of a schema.
+"""Applies a statement to a schema. Pure.
 
-Pure. Theory of operation of ``apply_alter``, which is MySQL's own order, whatever order the
-actions were written in:
+Theory of operation of ``apply_alter``: it works in MySQL's own order, whatever the order of the
+actions in the statement:
 
-1. Table options and the default charset: columns added or redefined later inherit the new one.
+1. Table options and the default charset: columns that are added or redefined inherit the new one.
 2. Drops; then redefinitions, renames and defaults in place, by the columns' *old* names.
 3. Additions and moves, in the order written, by the *new* names.
-4. CONVERT TO, which overrides what the columns say.
-5. Indexes: dropped ones go, a part whose column is gone goes, an index without parts goes, the
-   others follow their columns; then new indexes, then generated names and the final order.
-6. Checks and foreign keys likewise.
+4. CONVERT TO, which overrides the charsets in column definitions.
+5. Indexes: remove dropped ones, parts whose column is dropped, and indexes without parts; rename
+   the parts of the others; then add new indexes, generate names and sort.
+6. Checks and foreign keys, in the same way.
 
 Source: sql_table.cc ``mysql_prepare_alter_table`` (read); measured (tests/integration/mysql).
 """
@@ -58,10 +58,10 @@ from .alter_indexes import change_indexes
 
 @dataclass(frozen=True, slots=True)
 class AlterResult:
-    """What an ALTER TABLE does.
+    """The result of an ALTER TABLE.
 
     Attributes:
-        schema: The table's schema after it.
+        schema: The table's schema after the statement.
         lineage: One entry per column of ``schema``, in its order.
         actions: Canonical texts of the actions, in the order written.
         renamed_to: The table's new name when the statement renames it.
@@ -83,11 +83,11 @@ def apply_create(
     Args:
         statement: The statement.
         context: The server, with the defaults of the table's database, see ``databases``.
-        like: For CREATE TABLE … LIKE the other table's schema.
+        like: The other table's schema, for CREATE TABLE … LIKE.
 
     Raises:
-        UnsupportedDDL: LIKE names a table that is not tracked, a query gives columns that are
-            not defined, no column is defined, or a key names a column that isn't there.
+        UnsupportedDDL: LIKE names a table that is not tracked, a query gives columns that the
+            statement does not define, no column is defined, or a key names an unknown column.
     """
     if isinstance(statement, CreateTableLike):
         if like is None:
@@ -134,7 +134,7 @@ def apply_alter(
 
     Raises:
         UnsupportedDDL: The statement contradicts the schema (an unknown column, a column that
-            is there already, …): the tracked schema is not the server's.
+            exists already, …): the tracked schema differs from the server's.
     """
     charset, conversion = _charset(schema, alter, context)
     changes = change_columns(schema, alter, table_name, charset, context)
@@ -149,7 +149,7 @@ def apply_alter(
     )  # fmt: skip
     settled = all(map(is_settled, schema.indexes)) or all(map(_is_simple, alter.actions))
     if settled and changes.only_added and all(map(_is_apart, alter.actions)):
-        # The usual case: nothing that indexes and constraints could notice.
+        # The usual case: nothing in the statement concerns indexes and constraints.
         result = draft
     else:
         draft = replace(
@@ -181,10 +181,11 @@ def _with_timestamps(changes: ColumnChanges, context: ServerContext) -> ColumnCh
 def _said_of_primary_key(
     schema: TableSchema, alter: AlterTable, changes: ColumnChanges, context: ServerContext
 ) -> frozenset[str]:
-    """Columns whose expression as a default is forgotten if they are of the primary key.
+    """Columns that lose an expression default if they are in the primary key.
 
-    MySQL up to 8.0.15 forgets whatever the statement says, later ones what ALTER COLUMN says of
-    a key that they have already. (Measured on 8.0.15 and 9.7.)
+    MySQL up to 8.0.15 drops such a default of any column that the statement defines or alters. A
+    later MySQL drops it only if the key exists already and the statement consists of ALTER COLUMN.
+    (Measured on 8.0.15 and 9.7.)
     """
     if context.is_mariadb:
         return frozenset()
@@ -200,14 +201,14 @@ def _said_of_primary_key(
 
 
 def _is_simple(action: Action) -> bool:
-    """Whether the server does it without looking at the table's definition."""
+    """Whether the server performs the action without reading the table's definition."""
     if isinstance(action, NoEffect):
         return action.text.upper() in _KEYS_SWITCHED
     return isinstance(action, RenameTableTo)
 
 
 def _is_apart(action: Action) -> bool:
-    """Whether the action, as long as it changes no column, leaves indexes and constraints alone."""
+    """Whether the action does not concern indexes and constraints, if it changes no old column."""
     if isinstance(action, AddColumn):
         return not (action.indexes or action.checks)
     apart = (SetTableOption, SetDefaultCharset, NoEffect, MovePartition, RenameTableTo)
@@ -215,7 +216,7 @@ def _is_apart(action: Action) -> bool:
 
 
 def apply_rename(schema: TableSchema, old_name: str, new_name: str) -> TableSchema:
-    """The schema after the table was renamed: generated constraint names follow the table.
+    """The schema after the table was renamed: generated constraint names get the new table name.
 
     Source: MySQL Reference Manual, "RENAME TABLE Statement".
     """
@@ -263,7 +264,7 @@ def _charset(
     conversions = [action for action in said if isinstance(action, ConvertCharset)]
     defaults = [action for action in said if isinstance(action, SetDefaultCharset)]
     conversion = _merged(conversions, context) if conversions else None
-    # To MariaDB the default is what was said of it, to MySQL whatever was said last.
+    # In MariaDB the default's own clauses win over CONVERT TO; in MySQL the last clause wins.
     decisive = defaults if context.is_mariadb and defaults else said
     return _merged(decisive, context), conversion
 
@@ -289,7 +290,7 @@ def _convert(
     collation: str,
     context: ServerContext,
 ) -> ColumnChanges:
-    # Only MySQL 8 asks what a column was whose definition the same statement gives.
+    # If the statement also redefines a column, only MySQL 8 looks at its type before.
     asks = context.at_least(80000, None)
     columns = tuple(
         converted_column(column, kind) if kind != column.type else column

@@ -1,1 +1,1 @@
-"""The one form that a server gives to what was written: generated names, defaults, index order."""
+"""The canonical form that a server gives to definitions: generated names, defaults, index order."""

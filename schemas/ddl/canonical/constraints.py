@@ -18,7 +18,7 @@ def normal_checks(
     table_name: str,
     context: ServerContext,
 ) -> tuple[Check, ...]:
-    """Name unnamed checks as the server does; a server that forgets checks has none."""
+    """Name unnamed checks as the server does. On a server that ignores checks there are none."""
     if not checks:
         return checks
     if not context.stores_checks:
@@ -78,7 +78,7 @@ def normal_foreign_keys(
             continue
         name = key.name
         if not name and context.at_least(80000, 0) and not context.at_least(80016, None):
-            # MySQL 8.0 up to 8.0.15 and MariaDB take the index's name for want of another.
+            # MySQL 8.0 up to 8.0.15 and MariaDB use the index's name for an unnamed key.
             name = key.index_name
         if not name:
             number += 1
@@ -89,12 +89,12 @@ def normal_foreign_keys(
                 key.on_delete, key.on_update,
             )
         )  # fmt: skip
-    # The server lists them by name; where no new one came they are in order already.
+    # The server lists foreign keys by name; without a new one they are sorted already.
     return tuple(sorted(out, key=lambda key: key.name.lower()))
 
 
 def highest_number(names: list[str], prefix: str) -> int:
-    """The highest number of a generated name among these; 0 without one."""
+    """The highest number of a generated name among these; 0 when there is none."""
     numbers = [
         int(name[len(prefix) :])
         for name in names

@@ -1,4 +1,4 @@
-"""Indexes that servers make for foreign keys, and drop when another one does their work.
+"""Indexes that servers make for foreign keys, and drop when another index can replace them.
 
 Source: sql_table.cc ``mysql_prepare_create_table``, ``foreign_key_prefix`` (read); measured.
 """
@@ -14,14 +14,14 @@ _WITHOUT_ORDER = (IndexKind.FULLTEXT, IndexKind.SPATIAL)
 
 
 def implicit_index(key: ForeignKey) -> Index:
-    """The index that a new foreign key brings, unless another one begins with its columns."""
+    """The index that the server adds for a new foreign key, unless another index replaces it."""
     parts = tuple(IndexPart(name) for name in key.columns)
     name = key.name or (key.index_name if isinstance(key, WrittenForeignKey) else "")
     return Index(name, IndexKind.PLAIN, parts, implicit=True)
 
 
 def is_new(action: AddForeignKey, schema: TableSchema) -> bool:
-    """Whether ADD FOREIGN KEY adds one: IF NOT EXISTS looks for its name."""
+    """Whether ADD FOREIGN KEY adds a key. With IF NOT EXISTS it does not if the name exists."""
     key = action.foreign_key
     name = (implicit_index(key).name or key.name).lower()
     known = action.if_not_exists and any(key.name.lower() == name for key in schema.foreign_keys)
@@ -31,14 +31,14 @@ def is_new(action: AddForeignKey, schema: TableSchema) -> bool:
 def without_redundant(
     indexes: tuple[Index, ...], *, mariadb: bool, known: int | None = None
 ) -> tuple[Index, ...]:
-    """Leave out implicit indexes with whose columns another index begins.
+    """Remove implicit indexes whose columns are the first columns of another index.
 
-    The server looks at them in the order of the statement, behind those that the table has.
-    Of two implicit ones the shorter goes, of two as long as each other the earlier. ``known`` is
-    the number of those that the table has already; None is all of them.
+    The server compares the table's indexes first, then the new ones in the order of the statement.
+    Of two implicit indexes it removes the shorter one; if they have the same length, the earlier
+    one. ``known`` is the number of indexes that the table has already; None means all of them.
 
-    FULLTEXT and SPATIAL ones count though no foreign key can use them: to MySQL those that stand
-    behind the other, to MariaDB those that are new, wherever they stand.
+    FULLTEXT and SPATIAL indexes count too, although no foreign key can use them: for MySQL if they
+    come after the other index, for MariaDB if they are new.
     """
     if not any(index.implicit for index in indexes):
         return indexes
@@ -67,9 +67,9 @@ def without_redundant(
 
 
 def _makes_redundant(index: Index, other: Index, *, mariadb: bool) -> bool:
-    """Whether an implicit one of the two is the beginning of the other.
+    """Whether one of the two is implicit and its columns are the first columns of the other.
 
-    MariaDB does not look at DESC.
+    MariaDB ignores DESC here.
     """
     short, long = (index, other) if index.implicit else (other, index)
     if index.implicit and other.implicit and len(short.parts) > len(long.parts):
@@ -85,14 +85,17 @@ def _makes_redundant(index: Index, other: Index, *, mariadb: bool) -> bool:
 
 
 def after_alter(index: Index) -> Index:
-    """An index that stays: MariaDB forgets USING HASH of unique ones that need no hash."""
+    """An index after an ALTER TABLE: MariaDB drops USING HASH of a unique index.
+
+    ``normal_indexes`` sets it again if the index needs the hash, because a column is too long.
+    """
     if index.hashed and index.is_unique:
         return replace(index, hashed=False)
     return index
 
 
 def is_settled(index: Index) -> bool:
-    """Whether an ALTER TABLE that does not concern the index leaves it as it is."""
+    """Whether an ALTER TABLE that does not name the index leaves it unchanged."""
     return not (index.implicit or (index.hashed and index.is_unique))
 
 

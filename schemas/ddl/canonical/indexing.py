@@ -19,7 +19,7 @@ _PREFIXABLE = frozenset({"char", "varchar", "binary", "varbinary", *TEXT_NAMES, 
 _UNBOUNDED = frozenset({*TEXT_NAMES, *BLOB_NAMES, *SPATIAL_NAMES})
 _SIZED = frozenset({"char", "varchar", "binary", "varbinary"})
 _SPATIAL_BYTES = {"point": 25}
-"""What MariaDB and MySQL 5.7 take for the size of a shape, other than that of any blob."""
+"""Spatial types that MariaDB and MySQL 5.7 give a size of their own; the others count as blobs."""
 _WHOLE = (IndexKind.FULLTEXT, IndexKind.SPATIAL)
 """Indexes whose parts have no prefix."""
 _SPATIAL_HASH_BYTES = 8
@@ -38,16 +38,23 @@ def normal_indexes(
 ) -> tuple[Index, ...]:
     """Name unnamed indexes, drop needless prefixes, sort as the server does.
 
-    ``made_not_null`` are columns (lower case) that became NOT NULL by the primary key alone: to
-    the server indexes that stand before it in the statement still count as nullable.
-    A key part of an unknown column is left as it is; ``apply`` reports it. ``known``: see
-    ``without_redundant``. ``plain_spatial``: whether a plain index of a shape is one of its
-    bytes, as to MariaDB and to MySQL before 8.0, and not a spatial one.
+    A key part of an unknown column does not change; ``apply`` reports it.
+
+    Args:
+        columns: The table's columns.
+        indexes: Its indexes, as written.
+        mariadb: Whether the server is MariaDB.
+        plain_spatial: Whether a plain index on a spatial column is an index of its bytes, as in
+            MariaDB and in MySQL before 8.0. Else it is a spatial index.
+        made_not_null: Columns (lower case) that only the primary key made NOT NULL. For the server,
+            indexes that are written before the primary key still have nullable columns.
+        max_key_bytes: The most bytes of an index entry.
+        known: See ``without_redundant``.
     """
     plain_spatial = plain_spatial or mariadb
     by_name = {column.name.lower(): column for column in columns}
     if not mariadb:
-        # To MySQL a prefix is one also where it is as long as the column.
+        # This comes before needless prefixes are dropped: MySQL counts them here as prefixes.
         indexes = without_redundant(indexes, mariadb=False, known=known)
     indexes = tuple([_with_own_parts(i, by_name, plain_spatial=plain_spatial) for i in indexes])
     if mariadb:
@@ -104,7 +111,7 @@ def _part(
     length = part.length
     is_spatial = plain_spatial and column.type.name in SPATIAL_NAMES
     if is_spatial and kind not in _WHOLE and column.type.name in _SPATIAL_BYTES:
-        # Whatever prefix is written of a point, it is all of it.
+        # A prefix of a point, whatever its length, is the whole point.
         length = _SPATIAL_BYTES[column.type.name]
     elif length is not None:
         useless = (
@@ -124,9 +131,9 @@ def _part(
 def _fitting_parts(
     parts: tuple[IndexPart, ...], by_name: dict[str, Column], limit: int, *, mariadb: bool
 ) -> tuple[IndexPart, ...]:
-    """The answer to parts that are too long: the longest prefix (an error in strict mode).
+    """The parts; one that is too long gets the longest prefix (in strict mode it is an error).
 
-    MariaDB takes a text or blob column without a prefix too.
+    MariaDB also accepts a text or blob column without a prefix.
 
     Source: sql_table.cc ``prepare_key_column`` (read); measured on MySQL 9.7 and MariaDB 10.11.
     """
@@ -146,7 +153,7 @@ def _fitting_parts(
 
 
 def _fitting_implicit(index: Index, by_name: dict[str, Column], limit: int) -> Index:
-    """An implicit index with the prefix that it gets before MariaDB looks for one like it."""
+    """An implicit index with its prefixes, as MariaDB has it when it looks for redundant ones."""
     if not index.implicit:
         return index
     parts = _fitting_parts(index.parts, by_name, limit, mariadb=True)
@@ -154,7 +161,7 @@ def _fitting_implicit(index: Index, by_name: dict[str, Column], limit: int) -> I
 
 
 def _long_unique(index: Index, by_name: dict[str, Column], limit: int) -> Index:
-    """MariaDB's answer to a unique key that is too long: a hash, which has no order.
+    """The index; MariaDB makes a unique key that is too long a hash, which has no order.
 
     Source: measured on 10.11; "Getting Started with Indexes", unique index on long columns.
     """
@@ -172,7 +179,7 @@ def is_long(index: Index, by_name: dict[str, Column], limit: int = MAX_KEY_BYTES
 def _whole_bytes(
     part: IndexPart, by_name: dict[str, Column], limit: int = MAX_KEY_BYTES
 ) -> tuple[int, int]:
-    """Bytes of a whole column that can't be a key part as it is (else 0), and per character."""
+    """The bytes of a column that is too long for a key part (else 0), and bytes per character."""
     column = by_name.get(part.column.lower())
     if column is None:
         return 0, 1
@@ -205,7 +212,11 @@ def _generated_name(parts: tuple[IndexPart, ...], taken: set[str], *, mariadb: b
 def _rank(
     index: Index, by_name: dict[str, Column], made_not_null: frozenset[str]
 ) -> tuple[int, int, int]:
-    """Sort key: unique ones first, among them those without NULLs, the primary key, whole ones."""
+    """The sort key of an index.
+
+    Unique indexes come first: the primary key, those without nullable columns, then the others;
+    among equals, those without prefixes first.
+    """
     generated = any(
         part.expression or ((c := by_name.get(part.column.lower())) is not None and _is_virtual(c))
         for part in index.parts

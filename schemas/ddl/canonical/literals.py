@@ -1,8 +1,8 @@
-"""Literal defaults in the one form that MySQL stores for a column's type.
+"""Literal defaults in the form that MySQL stores for a column's type.
 
-``5``, ``'5'``, ``0x05`` and ``b'101'`` are one default of an INT column, and ``1.5`` and
-``'1.50'`` one of a DECIMAL(5,2). Two shards that say the same in different words must compare
-equal.
+``5``, ``'5'``, ``0x05`` and ``b'101'`` are the same default of an INT column; ``1.5`` and
+``'1.50'`` are the same default of a DECIMAL(5,2). Two shards that write the same default in
+different ways must compare equal.
 
 Source: measured against ``information_schema.columns`` (tests/integration/mysql).
 """
@@ -29,13 +29,13 @@ _CODECS = {
     "hebrew": "iso8859_8", "tis620": "tis_620",
 }  # fmt: skip
 _UNIT_BYTES = {"ucs2": 2, "utf16": 2, "utf16le": 2, "utf32": 4}
-"""Bytes that the server fills up with zeros on the left."""
+"""Bytes per unit. The server pads a literal to whole units with zeros on the left."""
 _FLOAT_DIGITS = 6
 _DELIMITED = re.compile(
     r"\s*(\d+)[^\d\s]+(\d+)[^\d\s]+(\d+)"
     r"(?:\D+(\d+)(?:\D+(\d+)(?:\D+(\d+)(?:\.(\d*))?)?)?)?\D*"
 )
-"""Any characters may stand between the numbers of a date and time; a point before a fraction."""
+"""Any characters may separate the numbers of a date and time; a fraction begins with a point."""
 _CLOCK = re.compile(r"\s*(-?)(?:(\d+)\s+)?(\d+)(?:[:](\d{1,2}))?(?:[:](\d{1,2}))?(?:\.(\d*))?\s*$")
 _TWO_DIGIT_PIVOT = 70
 """Two-digit years below it are in this century. Source: MySQL, "2-Digit Years in Dates"."""
@@ -46,8 +46,8 @@ def normal_literal(
 ) -> Default:
     """The default that the server stores for this literal and type.
 
-    A value that can't be read as the type (the server would have refused it) is kept as text.
-    ``rounds``: whether fractions of a second are rounded, as MySQL does, and not cut off.
+    A value that cannot be read as the type (the server would have refused it) is kept as text.
+    ``rounds``: whether fractions of a second are rounded, as MySQL does, instead of truncated.
     """
     try:
         text = _text(literal, column_type, rounds)
@@ -84,7 +84,7 @@ def _text(literal: WrittenLiteral, kind: ColumnType, rounds: bool) -> str:
     if name == "char":
         return value.rstrip(" ")
     if name == "varchar" and len(value) > (kind.length or 0):
-        # Spaces beyond the length are cut off, anything else the server refuses.
+        # The server removes spaces beyond the length; it refuses other characters.
         return value[: kind.length]
     return value
 
@@ -183,7 +183,7 @@ def _year(value: str, *, quoted: bool) -> str:
 
 
 def _full_year(text: str) -> int:
-    """A year with its century, which only one of two digits lacks: '2/2/2' is in the year 2."""
+    """A year with its century. Only a year of two digits lacks it: '2/2/2' is in the year 2."""
     number = int(text)
     if len(text) == 2:
         number += 2000 if number < _TWO_DIGIT_PIVOT else 1900
@@ -191,7 +191,7 @@ def _full_year(text: str) -> int:
 
 
 def _datetime(value: str, fsp: int, *, rounds: bool, pointed: bool = False) -> str:
-    """A moment; ``pointed``: whether a point behind a short year says that it has two digits."""
+    """A date and time; ``pointed``: whether a year of one digit before a point counts as two."""
     found = _DELIMITED.fullmatch(value)
     if found is not None:
         written = found[1].zfill(2) if pointed and value[found.end(1)] == "." else found[1]
@@ -227,7 +227,7 @@ def _datetime(value: str, fsp: int, *, rounds: bool, pointed: bool = False) -> s
 
 
 def _fraction(digits: str, fsp: int, *, rounds: bool) -> tuple[int, str]:
-    """Seconds to carry, and the fraction's text with its point."""
+    """The seconds to carry after rounding, and the fraction's text with its point."""
     kept = digits[:fsp].ljust(fsp, "0")
     if rounds and digits[fsp : fsp + 1] >= "5":
         number = int(kept or "0") + 1

@@ -1,7 +1,7 @@
-"""The canonical form of a schema: what the server makes of what was written.
+"""The canonical form of a schema: the definition that the server stores.
 
-Two schemas are equal in this form exactly when the servers' tables are. The rules are those
-that SHOW CREATE TABLE and ``information_schema`` show.
+In this form two schemas are equal exactly when the servers' tables are equal. The rules follow what
+SHOW CREATE TABLE and ``information_schema`` show.
 
 Source: measured on MySQL 5.7, 8.0, 9.7 and MariaDB 10.11 (tests/integration/mysql).
 """
@@ -42,20 +42,20 @@ _BINARY_FORMS = {
 }  # fmt: skip
 _MYISAM_KEY_BYTES = 1000
 _WITHOUT_FOREIGN_KEYS = frozenset({"MYISAM", "ARIA", "MEMORY", "HEAP", "ARCHIVE", "CSV"})
-"""Engines that read a foreign key and forget it; its index they keep."""
+"""Engines that parse a foreign key and ignore it, but keep its index."""
 _DEFAULT_ENGINE = ("ENGINE", "INNODB")
 
 
 def normalize(
     schema: TableSchema, table_name: str, context: ServerContext, *, is_new: bool = False
 ) -> TableSchema:
-    """Bring a schema to its canonical form; does nothing to one that already is.
+    """Bring a schema to its canonical form; idempotent.
 
     Args:
-        schema: As written, or as it was normalised before.
+        schema: The schema as written, or normalised already.
         table_name: For the names that the server generates for checks and foreign keys.
         context: The server, for its defaults.
-        is_new: Whether the table is made with it, not just read.
+        is_new: Whether a CREATE TABLE with this schema is executed; else the schema is only read.
     """
     charset, collation = normal_charset(
         schema.charset, schema.collation, context.charset, context.collation, context
@@ -85,11 +85,14 @@ def settle(
     *,
     known_indexes: int | None = None,
 ) -> TableSchema:
-    """Normalise what columns, indexes and constraints do to each other.
+    """Normalise the effects that columns, indexes and constraints have on each other.
 
-    The columns themselves must be normal already: ``apply`` normalises only those it touches.
-    Of ``defined`` columns the primary key forgets an expression as default. ``known_indexes``
-    says how many the table had before; None is all.
+    Args:
+        schema: Its columns must be normalised already: ``apply`` normalises only those it changes.
+        table_name: As for ``normalize``.
+        context: The server.
+        defined: Names of columns that lose an expression default if they are in the primary key.
+        known_indexes: How many of the indexes the table had before; None means all of them.
     """
     schema = _spelled(schema)
     columns = _primary_key_columns(schema, context, defined)
@@ -124,7 +127,7 @@ def settle(
 
 
 def _spelled(schema: TableSchema) -> TableSchema:
-    """Names of columns as the table spells them, wherever expressions and foreign keys name them.
+    """The schema; expressions and foreign keys spell columns as the table does.
 
     Source: measured on MySQL 9.7 and MariaDB 10.11.
     """
@@ -177,7 +180,14 @@ def _spelled_index(index: Index, names: dict[str, str]) -> Index:
 def normal_charset(
     charset: str, collation: str, outer: str, outer_collation: str, context: ServerContext
 ) -> tuple[str, str]:
-    """The charset and collation of something that inherits from an outer thing.
+    """The charset and collation of a column, table or database, with what it inherits.
+
+    Args:
+        charset: As written; "" when not written.
+        collation: As written; "" when not written.
+        outer: The charset that it inherits, from its table, database or server.
+        outer_collation: The collation that it inherits.
+        context: The server.
 
     Returns:
         The charset, and the collation or "" for the charset's default.
@@ -216,7 +226,7 @@ def normal_column(column: Column, charset: str, collation: str, context: ServerC
     if column.generated is not None:
         default = None
     elif column.auto_increment:
-        # MariaDB shows the expression that ALTER COLUMN gave such a column.
+        # MariaDB keeps an expression that ALTER COLUMN gave to an AUTO_INCREMENT column.
         default = default if context.is_mariadb and is_expression else None
     elif default is None and nullable:
         default = NULL_DEFAULT
@@ -224,7 +234,7 @@ def normal_column(column: Column, charset: str, collation: str, context: ServerC
         default = None
     on_update = column.on_update
     if context.is_mariadb and kind.name in ("timestamp", "datetime"):
-        # MariaDB gives the current time the column's digits, whatever was written.
+        # In MariaDB the current time gets the column's fractional digits, whatever was written.
         if default is not None and default.text.startswith("CURRENT_TIMESTAMP"):
             default = replace(default, text=current_timestamp(kind.fsp))
         if on_update:
@@ -250,7 +260,7 @@ def normal_type(
     if name == "varbinary" and (kind.length or 0) > MAX_VARCHAR_BYTES:
         return _sized(ColumnType("blob"), BLOB_NAMES, kind.length)
     if name not in _CHARSET_TYPES:
-        # A collation that was written for another type says nothing.
+        # A collation of a type that is not a string has no effect.
         return replace(kind, charset="", collation="") if kind.collation else kind
     own, own_collation = normal_charset(kind.charset, kind.collation, charset, collation, context)
     if own == "binary" and name in _BINARY_FORMS:
@@ -277,9 +287,9 @@ def converted_type(
     *,
     before: ColumnType | None,
 ) -> ColumnType:
-    """A string type after CONVERT TO: another charset; a size class that holds the values.
+    """A string type after CONVERT TO: with another charset, and a size that holds the values.
 
-    ``before`` is the type whose values it holds; None leaves a text column its class.
+    ``before`` is the type whose values the column holds; None: a text type keeps its size.
     """
     if kind.name not in _CHARSET_TYPES or kind.charset == "binary":
         return kind
@@ -292,7 +302,7 @@ def converted_type(
 
 
 def converted_column(column: Column, kind: ColumnType) -> Column:
-    """A column after CONVERT TO gave it this type; a text default may become bytes."""
+    """A column after CONVERT TO gave it this type. A default that is text may become bytes."""
     default = column.default
     if default is not None and default.kind is DefaultKind.LITERAL and not kind.charset:
         literal = WrittenLiteral(DefaultKind.LITERAL, default.text, charset=column.type.charset)
@@ -321,10 +331,10 @@ def _primary_key_columns(
 
 
 def _of_primary_key(column: Column, context: ServerContext, *, defined: bool) -> Column:
-    """A column of the primary key is not nullable.
+    """A column of the primary key: it is NOT NULL.
 
-    MySQL before 8.0.16 forgets the expression that is the default of one that it makes NOT NULL
-    or that the statement defines; see ``apply``. (Measured on 8.0.15; 9.7 keeps most.)
+    MySQL before 8.0.16 drops an expression default of a column that the key makes NOT NULL or that
+    the statement defines; see ``apply``. (Measured on 8.0.15; 9.7 keeps most of them.)
     """
     default = column.default
     if default is None:

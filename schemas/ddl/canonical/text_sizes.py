@@ -1,9 +1,9 @@
-"""The text that MySQL 8 expects of a column which one statement makes TEXT and converts.
+"""How long MySQL 8 expects a column's text to be when one statement makes it TEXT and converts it.
 
-``CONVERT TO CHARACTER SET …, MODIFY c TEXT``: the size class that is written does not count. The
-server takes the column as it was before the statement, and asks what class holds its text in the
-new charset. It divides by the bytes of the old charset's characters, also where a length is in
-characters already.
+In ``CONVERT TO CHARACTER SET …, MODIFY c TEXT`` the written size (TEXT) does not count. The server
+looks at the column's type before the statement, and takes the size that holds its text in the new
+charset. It divides the old length by the bytes of the old charset's characters, even if that length
+is in characters already.
 
 Source: measured on MySQL 8.0.15 and 9.7; 5.7 and MariaDB take the class that is written.
 """
@@ -15,11 +15,11 @@ from shardmerge.schemas.model.mysql_facts import SIZES_BYTES, VALUE_BYTES
 from shardmerge.schemas.model.types import ColumnType
 
 _WIDEST_NUMBER = 24
-"""Characters of the longest number or moment whose type says no length."""
+"""Characters of the longest number, date or time whose type has no length."""
 
 
 def expected_characters(kind: ColumnType) -> int:
-    """The characters that the server expects of a column of this type."""
+    """The number of characters that the server expects in a column of this type."""
     return _length(kind) // max_bytes(kind.charset)
 
 

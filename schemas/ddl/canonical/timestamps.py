@@ -1,4 +1,4 @@
-"""Defaults that TIMESTAMP columns get where nothing was said: MySQL 5.7, MariaDB before 10.10.
+"""Implicit defaults of TIMESTAMP columns, in MySQL 5.7 and MariaDB before 10.10.
 
 Source: MySQL Reference Manual, ``explicit_defaults_for_timestamp``; sql_table.cc
 ``promote_first_timestamp_column`` (read); measured on 5.7.
@@ -19,12 +19,12 @@ def with_implicit_defaults(
 ) -> tuple[Column, ...]:
     """The columns of a table with the defaults that the server adds.
 
-    The table's first TIMESTAMP gets the current time on insert and update, if it is NOT NULL and
-    has neither; the others that the statement defines get the zero timestamp.
+    The table's first TIMESTAMP gets the current time on insert and update if it is NOT NULL and has
+    neither of them. Other NOT NULL ones that the statement defines get the zero timestamp.
 
     Args:
-        columns: All of the table, normalised, in its order.
-        defined: Names of those that the statement defines.
+        columns: All columns of the table, normalised, in its order.
+        defined: Names of the columns that the statement defines.
         context: The server.
     """
     if context.has_explicit_timestamps:
@@ -55,5 +55,5 @@ def _with_default(column: Column, defined: Collection[str], *, is_first: bool) -
 
 
 def zero_moment(fsp: int) -> Default:
-    """The zero timestamp with so many digits of a second's fraction."""
+    """The zero timestamp with so many fractional digits."""
     return Default(DefaultKind.LITERAL, "0000-00-00 00:00:00" + ("." + "0" * fsp if fsp else ""))

@@ -1,10 +1,10 @@
 """MySQL and MariaDB DDL, read into ``shardmerge.schemas.ddl.changes``.
 
-A recursive-descent parser of its own over sqlglot's MySQL tokenizer. What it does not know is
-an error with its place, never skipped: a statement that is silently misread would give a wrong
+This is a recursive-descent parser over sqlglot's MySQL tokenizer. Text that it does not know is an
+error with an offset and is never skipped: a statement that is silently misread would give a wrong
 schema, and wrong rows.
 
-Start reading at ``parse``; ``lexer.Cursor`` is what every rule moves; one module per family of
+Start reading at ``parse``. Every rule moves a ``lexer.Cursor``. Each module has one family of
 rules.
 """
 
@@ -39,11 +39,11 @@ def parse(sql: str, context: ServerContext) -> Statement:
     """Read one statement.
 
     Args:
-        sql: The text; comments around and inside are fine, and a semicolon at the end.
-        context: The server it comes from.
+        sql: The text. It may contain comments and end with a semicolon.
+        context: The server that the statement comes from.
 
     Returns:
-        What was written, not yet what it means for a table: see ``apply``.
+        What was written, not what it means for a table; see ``apply``.
 
     Raises:
         UnparsableDDL: The text is not a statement that the grammar knows.
@@ -65,9 +65,9 @@ def parse(sql: str, context: ServerContext) -> Statement:
 
 
 def concerned_tables(sql: str, context: ServerContext) -> tuple[TableName, ...]:
-    """Which tables a statement that does not parse most probably concerns.
+    """The tables that a statement which cannot be parsed probably concerns.
 
-    Best effort: only the shards of these are held. Empty if it can't be told.
+    This is a guess; only the shards of these tables are held. It is empty if no table is found.
     """
     try:
         cursor = Cursor(sql, context)

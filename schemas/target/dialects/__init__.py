@@ -1,1 +1,1 @@
-"""What each kind of target server can be told, and in which words. Pure."""
+"""Which schemas each kind of target can have, and the statements that it takes. Pure."""

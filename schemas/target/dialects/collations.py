@@ -1,10 +1,10 @@
-"""The nearest collation of a server that lacks the one that a shard has.
+"""The nearest collation on a server that lacks the collation of a shard.
 
-A finer order (one that tells more values apart) accepts every row, so it may stand under a key;
-a coarser one could call two rows of a key the same, and may not.
+A finer collation, which distinguishes more values, accepts every row, so a key may use it. Under a
+coarser one, two different keys could be equal, so a key may not use it.
 
 Source: MySQL Reference Manual, "Unicode Character Sets"; MariaDB, "Supported Character Sets and
-Collations" (``nopad`` collations tell trailing spaces apart, as MySQL's 0900 ones do).
+Collations" (``nopad`` collations distinguish trailing spaces, as MySQL's 0900 ones do).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _UCA_1400 = re.compile(
 def fit_collation(
     collation: str, column: str, *, in_key: bool, server: ServerContext
 ) -> tuple[str, str] | CannotRender:
-    """The collation to use, and what differs ("" when nothing does).
+    """The collation to use, and how it differs ("" when it does not).
 
     Args:
         collation: Canonical name; never "".
@@ -54,7 +54,7 @@ def _without_0900(
 ) -> tuple[str, str] | CannotRender:
     rest, language = found["rest"], found["language"]
     if not server.is_mariadb:
-        # Its other collations ignore trailing spaces, so none is as fine.
+        # MySQL's other collations ignore trailing spaces, so none is as fine.
         if in_key:
             return _padded(collation, column, server)
         near = "utf8mb4_unicode_520_ci" if rest == "ai_ci" else "utf8mb4_bin"
@@ -91,7 +91,7 @@ def _without_nopad(collation: str, column: str, *, in_key: bool) -> tuple[str, s
 
 
 def _padded(collation: str, column: str, server: ServerContext) -> CannotRender:
-    """No collation of the target tells keys apart that differ in the spaces at their end alone."""
+    """No collation of the target distinguishes keys that differ only in trailing spaces."""
     kind = "MariaDB" if server.is_mariadb else "MySQL"
     return CannotRender(
         f"{column} is in a key and needs the collation {collation}, which {kind} as the target's "

@@ -1,11 +1,11 @@
-"""What a kind of target server can be told: the interface behind ``diff``.
+"""A dialect says what one kind of target can have and do: the interface behind ``diff``.
 
-A dialect answers two questions. *Fitting*: what of a joined schema can the target have at all
-(``fit_column``, ``fit_index``, ``fit_check``, ``zero_value``)? What it cannot have is left out or
-replaced where the target then accepts at least the same rows, and the note says so; else the
-schema cannot be rendered. *Statements*: the actions of one step, and their canonical text, which
-is made from the actions alone. Dialects are frozen values without I/O: equal dialects and equal
-arguments give equal bytes.
+A dialect answers two questions. *Fitting*: which parts of a joined schema can the target have
+(``fit_column``, ``fit_index``, ``fit_check``, ``zero_value``)? A part that it cannot have is left
+out or replaced if the target then accepts at least the same rows, and a note says so. Else the
+schema cannot be rendered. *Statements*: what are the actions of one step, and their canonical text?
+The text is made only from the actions and the types of their columns. Dialects are frozen values
+without I/O: equal dialects and equal arguments give equal bytes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from shardmerge.schemas.model.types import ColumnType
 
 @dataclass(frozen=True, slots=True)
 class CannotRender:
-    """The target cannot be brought to a schema. ``hint``: what the operator can do."""
+    """Why the target cannot be brought to a schema. ``hint``: what the operator can do."""
 
     reason: str
     hint: str
@@ -29,7 +29,7 @@ class CannotRender:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """The target does without an index or a check, and accepts more: why."""
+    """Why the target does not get an index or a check; without it, it accepts more."""
 
     reason: str
 
@@ -39,7 +39,7 @@ class FittedColumn:
     """A column as the target can have it.
 
     Attributes:
-        notes: What differs from the shards' definition, as parts of a sentence.
+        notes: How it differs from the shards' definition, as parts of a sentence.
     """
 
     column: Column
@@ -48,7 +48,7 @@ class FittedColumn:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where in the table a column to be fitted stands.
+    """What a dialect must know about the table to fit a column.
 
     Attributes:
         key: ``primary`` when the primary key names it, ``unique`` when only unique indexes do,
@@ -73,13 +73,13 @@ class Rendered:
 
 
 Rendering: TypeAlias = tuple[Rendered, ...] | CannotRender
-"""Statements in execution order, none when there is nothing to do; or why there are none."""
+"""Statements in execution order, none when nothing changes; or why it cannot be done."""
 
 
 class Dialect(Protocol):
     """One kind and version of target server.
 
-    A kind inherits what most kinds answer.
+    The methods with a body hold for most kinds; a kind inherits or overrides them.
     """
 
     __slots__ = ()
@@ -90,7 +90,7 @@ class Dialect(Protocol):
         ...
 
     def zero_value(self, kind: ColumnType) -> Default | None:
-        """The type's zero value as a default; None when the server takes none for it."""
+        """The type's zero value as a default; None when the server takes no such default."""
         ...
 
     def fit_column(self, column: Column, place: Place) -> FittedColumn | CannotRender:
@@ -106,10 +106,10 @@ class Dialect(Protocol):
         ...
 
     def refusal(self, schema: TableSchema, *, has_key: bool) -> CannotRender | None:
-        """Why the target cannot have the table, all of whose parts it can have; None if it can.
+        """Why the target cannot have the table as a whole; None if it can.
 
         Args:
-            schema: The table as it would be.
+            schema: The table, made of fitted parts.
             has_key: Whether the shards have a primary key.
         """
         ...
@@ -117,12 +117,12 @@ class Dialect(Protocol):
     def row_value(self, fill: str, column: Column) -> str | None:
         """The SQL literal of a fill (``added_column_values.fill_text``) in a column of the target.
 
-        None where SQL may not find it again.
+        None when there is none, or when a comparison may not find the literal's rows again.
         """
         ...
 
     def has_value(self, column: Column, literal: str) -> str:
-        """The condition that a row has a literal (``row_value``) already, to the byte."""
+        """The condition that a row already has a literal (``row_value``), compared byte by byte."""
         ...
 
     def create_table(self, table: TargetTable, schema: TableSchema) -> Rendering:
@@ -131,19 +131,23 @@ class Dialect(Protocol):
 
     @property
     def fixes_named_columns(self) -> bool:
-        """Whether a computed column, and what it names, is only changed by dropping it first."""
+        """Whether a computed column must be dropped before it or a column that it names changes."""
         return False
 
     def needs_no_index(self, before: ColumnType, after: ColumnType) -> bool:
-        """Whether a column changes its type only while no secondary index names it."""
+        """Whether a column can change its type only while no secondary index names it."""
         return False
 
     def set_default_charset(
         self, table: TargetTable, charset: str, collation: str, *, before: str = ""
     ) -> Rendering:
-        """Change the charset of columns that say none; empty where the server cannot.
+        """Change the table's default charset; no statement when the server cannot change it.
 
-        ``before``: the table's charset by now.
+        Args:
+            table: The target.
+            charset: The new default charset.
+            collation: The new default collation.
+            before: The table's current default charset.
         """
         ...
 
@@ -152,22 +156,22 @@ class Dialect(Protocol):
         ...
 
     def drop_column(self, table: TargetTable, column: Column) -> Rendering:
-        """Drop one column, under its name by now."""
+        """Drop one column, under its current name."""
         ...
 
     def rename_column(self, table: TargetTable, column: Column, to: str) -> Rendering:
-        """Rename one column; ``column`` is its whole definition by now."""
+        """Rename one column; ``column`` is its whole current definition."""
         ...
 
     def change_column(
         self, table: TargetTable, before: Column, after: Column, *, in_key: bool
     ) -> Rendering:
-        """Change a definition; both have the name by now.
+        """Change a definition; both definitions have the column's current name.
 
         Args:
             table: The target.
-            before: The definition by now.
-            after: The one to have.
+            before: The current definition.
+            after: The new definition.
             in_key: Whether the primary key names the column.
         """
         ...
@@ -191,5 +195,5 @@ class Dialect(Protocol):
     def change_primary_key(
         self, table: TargetTable, before: Index | None, after: Index | None
     ) -> Rendering:
-        """Put another primary key in the place of the one there is."""
+        """Replace the primary key; each of the two may be None."""
         ...

@@ -16,7 +16,7 @@ def dialect_of(kind: str, version: str) -> Dialect:
 
     Args:
         kind: ``mysql``, ``mariadb``, ``tidb``, or ``iceberg`` for Iceberg tables in Spark SQL.
-        version: One to three numbers; Iceberg's does not matter.
+        version: One to three numbers with points; for Iceberg it does not matter.
 
     Raises:
         ConfigError: The kind is not known.

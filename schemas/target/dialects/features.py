@@ -1,6 +1,6 @@
-"""What MySQL and MariaDB servers have, by version: one line per feature.
+"""Which features MySQL and MariaDB servers have, by version: one line per feature.
 
-Source: MySQL 5.7 to 9.x Reference Manuals and release notes; MariaDB's; what is measured says so.
+Source: MySQL 5.7 to 9.x Reference Manuals and release notes; MariaDB's; measured where it says so.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from shardmerge.schemas.model.server_context import ServerContext
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """First versions that have something, as version comments write them; None is "none yet"."""
+    """The first versions with a feature, written as in version comments; None is "none yet"."""
 
     mysql: int | None
     mariadb: int | None
@@ -24,16 +24,16 @@ class Feature:
 
 
 RENAME_COLUMN = Feature(80003, 100502)
-"""Before, CHANGE COLUMN renames, with the whole definition."""
+"""Older servers rename only with CHANGE COLUMN and the whole definition."""
 DROPS_CHECKS = Feature(80016, 100201)
-"""Before, a CHECK is read and forgotten; only a check that can be dropped may be added."""
+"""Older servers parse a CHECK and ignore it. A check is added only where it can be dropped."""
 EXPRESSION_DEFAULTS = Feature(80013, 100201)
 TEXT_LITERAL_DEFAULTS = Feature(None, 100201)
 """Plain literals as defaults of TEXT and BLOB columns."""
 FUNCTIONAL_INDEXES = Feature(80013, None)
 MULTI_VALUED_INDEXES = Feature(80017, None)
 DESCENDING_INDEXES = Feature(80001, 100800)
-"""Before, DESC is read and forgotten."""
+"""Older servers parse DESC and ignore it."""
 VECTOR_INDEXES = Feature(None, 110701)
 INDEX_PARSERS = Feature(50706, None)
 NOT_NULL_GENERATED = Feature(50706, None)
@@ -44,7 +44,7 @@ COLLATION_0900_BIN = Feature(80017, None)
 COLLATIONS_UCA1400 = Feature(None, 101001)
 SPATIAL_REFERENCES = Feature(80003, None)
 EXPLICIT_TIMESTAMPS = Feature(80002, 101000)
-"""Before, a NOT NULL TIMESTAMP without a default gets one from the server."""
+"""On older servers a NOT NULL TIMESTAMP without a default gets one from the server."""
 NATIVE_JSON = Feature(50708, None)
 TYPES = {
     "vector": Feature(90000, 110700),

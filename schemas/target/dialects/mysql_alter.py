@@ -28,13 +28,13 @@ _PRIMARY = "PRIMARY"
 def alter_clause(
     action: Action, kind: ColumnType | None = None, *, old_utf8: bool = False, mariadb: bool = False
 ) -> str:
-    """What stands for an action in ALTER TABLE.
+    """The clause of ALTER TABLE for an action.
 
     Args:
-        action: One that a MySQL target gets, and no change of rows.
+        action: An action that a MySQL target can get and that does not change rows.
         kind: For a new default, the type of its column.
         old_utf8: See ``mysql_text``.
-        mariadb: Whether the server is a MariaDB, which drops a check in other words.
+        mariadb: Whether the server is a MariaDB, which drops a check with another keyword.
     """
     match action:
         case ColumnAddition():

@@ -1,6 +1,6 @@
 """MySQL 5.7 to 9.x and MariaDB 10.x and 11.x as targets.
 
-One class for both: what differs is a matter of ``features``.
+One class serves both: ``features`` says how they differ.
 
 Source: MySQL and MariaDB reference manuals, "ALTER TABLE"; tests/integration/mysql.
 """
@@ -63,7 +63,7 @@ class MySqlDialect(Dialect):
     """A MySQL or MariaDB server of one version.
 
     Attributes:
-        server: Flavour and version; how the sink's sessions read the statements.
+        server: Flavour and version, and the settings with which sessions of the sink read SQL.
     """
 
     server: ServerContext = field(default=ServerContext(version=(8, 0, 36)))
@@ -139,12 +139,12 @@ class MySqlDialect(Dialect):
         return row_value(fill, column)
 
     def has_value(self, column: Column, literal: str) -> str:
-        """The condition that a row has it already."""
+        """The condition that a row already has the literal."""
         return has_value(column, literal)
 
     def create_table(self, table: TargetTable, schema: TableSchema) -> Rendering:
-        """CREATE TABLE without IF NOT EXISTS: whoever executes it looks what is there."""
-        # Every column says its own: the default is for those whom nobody asks.
+        """CREATE TABLE without IF NOT EXISTS: the caller checks whether the table exists."""
+        # Every column names its own collation, so the default need not be available.
         collation = self._default_collation(schema.collation) or ""
         schema = replace(schema, collation=collation)
         sql = mysql.create_table(schema, table.sql, old_utf8=self._old_utf8)
@@ -153,14 +153,14 @@ class MySqlDialect(Dialect):
     def set_default_charset(
         self, table: TargetTable, charset: str, collation: str, *, before: str = ""
     ) -> Rendering:
-        """DEFAULT CHARACTER SET; nothing where the server lacks the collation."""
+        """DEFAULT CHARACTER SET; no statement when the server has no collation that is near."""
         fitted = self._default_collation(collation)
         if fitted is None:
             return ()
         return self._alter(table, CharsetChange(charset, fitted))
 
     def _default_collation(self, collation: str) -> str | None:
-        """The nearest collation that the server has; None when it has none that is near."""
+        """The nearest collation that the server has; None when none is near enough."""
         if not collation:
             return ""
         fitted = fit_collation(collation, "the table", in_key=False, server=self.server)
@@ -175,7 +175,7 @@ class MySqlDialect(Dialect):
         return self._alter(table, ColumnRemoval(column.name))
 
     def rename_column(self, table: TargetTable, column: Column, to: str) -> Rendering:
-        """RENAME COLUMN, or CHANGE with the whole definition where there is none."""
+        """RENAME COLUMN, or on older servers CHANGE with the whole definition."""
         if RENAME_COLUMN.is_in(self.server):
             return self._alter(table, ColumnRename(column.name, to))
         return self._alter(table, ColumnChange(column.name, replace(column, name=to)))
@@ -183,7 +183,7 @@ class MySqlDialect(Dialect):
     def change_column(
         self, table: TargetTable, before: Column, after: Column, *, in_key: bool
     ) -> Rendering:
-        """ALTER COLUMN where only the default changes, since it touches no row; else MODIFY."""
+        """ALTER COLUMN, which changes no row, when only the default changes; else MODIFY."""
         default = after.default
         only_default = (
             before.generated is None
@@ -194,10 +194,10 @@ class MySqlDialect(Dialect):
             )
         )
         if only_default and before.default == default:
-            return ()  # Display properties alone, which change no value.
-        # An expression has no place in ALTER COLUMN: CURRENT_TIMESTAMP in parentheses would be
-        # another default, and MySQL 8.0.15 refuses any for text, blob and JSON (measured). For
-        # these types every MySQL refuses even NULL there.
+            return ()  # Only display properties differ, and they change no value.
+        # ALTER COLUMN is not used for an expression: CURRENT_TIMESTAMP in parentheses would be
+        # another default, and MySQL 8.0.15 refuses every expression for text, blob and JSON
+        # (measured). For these types every MySQL refuses even NULL in ALTER COLUMN.
         whole = default is not None and (
             default.kind is DefaultKind.EXPRESSION
             or (default.kind is DefaultKind.NULL and after.type.name in WITHOUT_LITERAL_DEFAULT)
@@ -219,20 +219,20 @@ class MySqlDialect(Dialect):
         return self._alter(table, CheckAddition(check))
 
     def drop_check(self, table: TargetTable, check: Check) -> Rendering:
-        """DROP CHECK; MariaDB knows it as DROP CONSTRAINT."""
+        """DROP CHECK, or DROP CONSTRAINT for MariaDB."""
         return self._alter(table, CheckRemoval(check.name))
 
     def change_primary_key(
         self, table: TargetTable, before: Index | None, after: Index | None
     ) -> Rendering:
-        """Both in one statement: a table without a primary key would lose its order."""
+        """Drop and add the key in one statement: between two, the table would have no key."""
         actions: list[Action] = [IndexRemoval(before.name)] if before else []
         actions += [IndexAddition(after)] if after else []
         return self._alter(table, *actions)
 
     @property
     def _old_utf8(self) -> bool:
-        # All of them know utf8mb3_bin as another name of utf8_bin (measured, 5.7 too).
+        # All these servers accept utf8mb3_bin as another name of utf8_bin (measured, also on 5.7).
         return False
 
     def _alter(
@@ -247,4 +247,4 @@ class MySqlDialect(Dialect):
 
 
 MYSQL_8 = MySqlDialect()
-"""What ``diff`` renders for unless it is told: MySQL 8.0 with everything that it has."""
+"""The default dialect of ``diff``: MySQL 8.0.36."""

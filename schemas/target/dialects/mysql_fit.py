@@ -1,7 +1,8 @@
-"""What of a column MySQL and MariaDB servers of a version can have.
+"""Which properties of a column a MySQL or MariaDB server of a version can have. Pure.
 
-What a server lacks is replaced where the target then accepts at least the same rows: a default
-that it does not take makes the column nullable, if rows may leave it out. Pure.
+A property that the server lacks is replaced if the target then accepts at least the same rows. For
+example, a default that it does not take is replaced by the zero value or by NULL, if rows may leave
+the column out.
 
 Source: ``features``; MySQL Reference Manual, "Data Type Default Values"; MariaDB, "DEFAULT".
 """
@@ -37,12 +38,12 @@ from .features import (
 )
 
 _ASCII_FORMS = {"uuid": ("char", 36), "inet4": ("varchar", 15), "inet6": ("varchar", 39)}
-"""Types of MariaDB as the strings that they are sent as."""
+"""MariaDB's types → the string types in which clients get their values."""
 _WITHOUT_LITERALS = frozenset({*TEXT_NAMES, *BLOB_NAMES, "json"})
 
 
 def zero_default(kind: ColumnType, server: ServerContext) -> Default | None:
-    """The zero value of a fitted type as a default that the server takes; None when none."""
+    """The zero value of a fitted type, as a default that the server takes; None without one."""
     if kind.name in _ASCII_FORMS:
         return None
     found = zero_value(kind)
@@ -55,7 +56,7 @@ def zero_default(kind: ColumnType, server: ServerContext) -> Default | None:
 
 @lru_cache(maxsize=4_096)
 def in_flavour(expression: str, server: ServerContext) -> str:
-    """A canonical expression as this server's flavour writes it; kept, as it is parsed anew."""
+    """A canonical expression as this server's flavour writes it; cached, since it is parsed."""
     return canonical(expression, server)
 
 
@@ -84,7 +85,7 @@ def _fit_type(
     if kind.name == "json" and not NATIVE_JSON.is_in(server):
         if not server.is_mariadb:
             return _refused_type(name, kind)
-        # Without the check that MariaDB's own JSON has: the shards have checked the values.
+        # MariaDB's JSON has a check, which is left out: the shards have checked the values.
         return ColumnType("longtext", charset="utf8mb4", collation="utf8mb4_bin")
     if kind.name in TYPES and not TYPES[kind.name].is_in(server):
         if kind.name not in _ASCII_FORMS:
@@ -141,7 +142,7 @@ def _fit_default(column: Column, place: Place, server: ServerContext, notes: lis
 
 
 def without_default(column: Column, place: Place, notes: list[str], zero: Default | None) -> Column:
-    """The column without its default: the zero value, or NULL, for rows that leave it out."""
+    """The column without its default. Rows that leave it out get the zero value, or NULL."""
     if not place.optional or column.nullable:
         return replace(column, default=NULL_DEFAULT if column.nullable else None)
     notes.append(f"rows without it get {'its zero value' if zero else 'NULL'}")
@@ -151,7 +152,7 @@ def without_default(column: Column, place: Place, notes: list[str], zero: Defaul
 def _fit_expression(
     default: Default, column: Column, server: ServerContext, notes: list[str]
 ) -> Default | None:
-    """The default, or None when the server takes none like it; the note then says so."""
+    """The default, or None with a note when the server does not take it."""
     if default.text.startswith("CURRENT_TIMESTAMP") and column.type.name in TEMPORAL_NAMES:
         return default
     volatile = volatile_default(column)
@@ -173,7 +174,7 @@ def _fit_expression(
 def _fit_literal(
     default: Default, kind: ColumnType, server: ServerContext, notes: list[str]
 ) -> Default | None:
-    """MariaDB gives text and blobs plain literals, MySQL wants expressions there."""
+    """The default: for text and blobs, MariaDB takes plain literals, MySQL only expressions."""
     if kind.name not in _WITHOUT_LITERALS or TEXT_LITERAL_DEFAULTS.is_in(server):
         return default
     if not EXPRESSION_DEFAULTS.is_in(server):
@@ -188,7 +189,7 @@ def _fit_literal(
 
 
 def _as_literal(default: Default, kind: ColumnType, server: ServerContext) -> Default:
-    """An expression default as MariaDB keeps it: ``DEFAULT ('x')`` is ``DEFAULT 'x'`` there."""
+    """An expression default as MariaDB stores it: ``DEFAULT ('x')`` becomes ``DEFAULT 'x'``."""
     found = read_default(Cursor(f"({default.text})", server))
     return normal_literal(found, kind) if isinstance(found, WrittenLiteral) else found
 

@@ -1,4 +1,4 @@
-"""Values of rows as MySQL writes and finds them. Pure."""
+"""SQL literals and conditions for values of rows in MySQL. Pure."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _VALUE = "value "
 
 
 def row_value(fill: str, column: Column) -> str | None:
-    """The SQL literal of a fill (``fill_text``); None where SQL may not find it again.
+    """The SQL literal of a fill (``fill_text``); None when a comparison may not find it again.
 
     Args:
         fill: What rows hold.
-        column: Of the target.
+        column: The target's column.
     """
     kind = column.type
     if fill == "NULL":
@@ -32,7 +32,7 @@ def row_value(fill: str, column: Column) -> str | None:
 
 
 def has_value(column: Column, literal: str) -> str:
-    """The condition that a row has the value already, to the byte."""
+    """The condition that a row already has the value, compared byte by byte."""
     name = quote_identifier(column.name)
     if literal == "NULL" or column.type.is_integer or column.type.name in _AS_NUMBERS | _AS_TEXT:
         return f"{name} <=> {literal}"

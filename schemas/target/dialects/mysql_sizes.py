@@ -1,7 +1,7 @@
 """How many bytes MySQL counts for a row and for an index entry. Pure.
 
-A join can be larger than the table of any shard: each has long columns of its own. What is counted
-here is never more than what the server counts, so that nothing is refused that it would take.
+A join can be larger than the table of any shard, since each may have long columns of its own. This
+module never counts more bytes than the server, so it refuses no table that the server would take.
 
 Source: MySQL Reference Manual, "Data Type Storage Requirements", "Limits on Table Column Count and
 Row Size", "InnoDB Limits"; measured on servers: tests/integration/mysql/test_target_ddl.py.
@@ -22,12 +22,12 @@ _FIXED = {
 
 
 def row_bytes(schema: TableSchema) -> int:
-    """A row of a table, at least; of virtual columns nothing is stored."""
+    """The least bytes that the server counts for a row. Virtual columns are not stored."""
     return sum(_stored(c) for c in schema.columns if c.generated is None or c.generated.stored)
 
 
 def key_bytes(index: Index, schema: TableSchema) -> int:
-    """An entry of an index, at least; 0 of one that is none of the ordinary kinds."""
+    """The least bytes that the server counts for an index entry; 0 for a FULLTEXT index etc."""
     if index.kind not in (IndexKind.PLAIN, IndexKind.UNIQUE, IndexKind.PRIMARY):
         return 0
     return sum(_part(part, schema) for part in index.parts)

@@ -1,9 +1,9 @@
 """Iceberg tables in Spark SQL as targets.
 
-Iceberg evolves a schema in its metadata alone, so it only lets a column accept more: int to
-bigint, float to double, more digits of a decimal, NULL. What it cannot take back stays as it is:
-the target then accepts more than the join, which refuses no row. Defaults on added columns are
-not there in Spark 4.1, so a column that rows may leave out is nullable.
+Iceberg changes a schema only in its metadata, so a column can only be widened: int to bigint, float
+to double, more digits of a decimal, NOT NULL to NULL. A change back is not made: the target then
+accepts more than the join, so no row is refused. Spark 4.1 has no defaults for added columns, so a
+column that rows may leave out is nullable.
 
 Source: Iceberg documentation, "Spark DDL" and "Schema Evolution"; measured (ADD, DROP, RENAME
 COLUMN, int to bigint, precision of decimals work; narrowing, SET NOT NULL, DEFAULT do not).
@@ -44,7 +44,7 @@ class SparkDialect(Dialect):
         return "Iceberg in Spark SQL"
 
     def zero_value(self, kind: ColumnType) -> Default | None:
-        """None: there are no defaults."""
+        """None: Iceberg tables have no defaults here."""
         return None
 
     def fit_column(self, column: Column, place: Place) -> FittedColumn | CannotRender:
@@ -78,7 +78,7 @@ class SparkDialect(Dialect):
         )
 
     def fit_index(self, index: Index, schema: TableSchema) -> LeftOut:
-        """Neither keys nor indexes: whoever writes rows knows their key from the decision."""
+        """No index: the sink knows the key of rows from the decision."""
         return LeftOut("an Iceberg table has neither keys nor indexes")
 
     def fit_check(self, check: Check) -> LeftOut:
@@ -86,7 +86,7 @@ class SparkDialect(Dialect):
         return LeftOut("an Iceberg table has no checks, the shards have checked the rows")
 
     def refusal(self, schema: TableSchema, *, has_key: bool) -> CannotRender | None:
-        """MERGE finds a row by its key."""
+        """Why the target cannot have a table without a key: MERGE finds a row by its key."""
         if has_key:
             return None
         return CannotRender(
@@ -99,7 +99,7 @@ class SparkDialect(Dialect):
         return row_value(fill, column)
 
     def has_value(self, column: Column, literal: str) -> str:
-        """The condition that a row has it already."""
+        """The condition that a row already has the literal."""
         return has_value(column, literal)
 
     def create_table(self, table: TargetTable, schema: TableSchema) -> Rendering:
@@ -136,7 +136,7 @@ class SparkDialect(Dialect):
     def change_column(
         self, table: TargetTable, before: Column, after: Column, *, in_key: bool
     ) -> Rendering:
-        """ALTER COLUMN, one property each; nothing where both are one to Spark."""
+        """ALTER COLUMN, one statement per property; none when Spark sees no difference."""
         actions: list[Action] = []
         old, new = spark_type(before.type), spark_type(after.type)
         if old != new:
@@ -182,7 +182,7 @@ class SparkDialect(Dialect):
 
 
 def _stored(column: Column) -> Column:
-    """A column as an Iceberg table has it: no more than its text says."""
+    """A column as an Iceberg table stores it: only the properties that the DDL text contains."""
     default = NULL_DEFAULT if column.nullable else None
     kind = stored_type(column.type)
     return Column(column.name, kind, column.nullable, default, comment=column.comment)

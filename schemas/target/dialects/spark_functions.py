@@ -1,4 +1,4 @@
-"""Which operators, functions, types and units of MySQL Spark SQL has, and what it calls them.
+"""MySQL's operators, functions, types and units that Spark SQL has too, with their names there.
 
 Source: Spark SQL Reference, "Functions"; MySQL Reference Manual, "Functions and Operators".
 """
@@ -33,9 +33,9 @@ CALLS: dict[type[exp.Expression], str] = {
 }  # fmt: skip
 ARGUMENTS = ("this", "expression", "expressions", "replacement", "times", "length", "decimals",
               "delimiter", "count")  # fmt: skip
-"""Arguments of ``CALLS`` in the order of both languages."""
+"""Arguments of the functions in ``CALLS``, which have the same order in both languages."""
 FLAGS = frozenset({"safe", "coalesce", "date_part_boundary", "binary", "kind"})
-"""Arguments that say nothing that Spark's function does not do."""
+"""Arguments that can be ignored: Spark's function behaves as they say."""
 BY_NAME = {"weekday": "weekday", "crc32": "crc32", "find_in_set": "find_in_set"}
 NOW = frozenset({"now", "current_timestamp", "localtime", "localtimestamp"})
 UNITS = frozenset({"SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "YEAR"})
@@ -45,9 +45,9 @@ DATE_FORMATS = {
     "%-d": "d", "%H": "HH", "%-H": "H", "%I": "hh", "%-I": "h", "%M": "mm", "%S": "ss",
     "%f": "SSSSSS", "%j": "DDD", "%p": "a", "%a": "EEE", "%A": "EEEE", "%%": "%",
 }  # fmt: skip
-"""By the names of strftime, which sqlglot gives MySQL's."""
+"""Format letter of strftime → Spark's. sqlglot converts MySQL's letters to strftime's."""
 NOT_MYSQL = re.compile(r"\bdate_format\(.*%[-AB]")
-"""Letters that MySQL takes for themselves, and that would be read as strftime's."""
+"""Matches letters that mean themselves in MySQL, but would be read as strftime's."""
 CASTS = {"BIGINT": "bigint", "UBIGINT": "decimal(20,0)", "DATE": "date", "DOUBLE": "double",
           "FLOAT": "float", "DATETIME": "timestamp_ntz", "TIMESTAMP": "timestamp_ntz"}  # fmt: skip
 MAX_DIGITS = 38

@@ -1,7 +1,7 @@
-"""Values of rows as Spark SQL writes and finds them. Pure.
+"""SQL literals and conditions for values of rows in Spark SQL. Pure.
 
-A literal is of the type that the column has there (``spark_types``): a time is a number, and text
-is compared byte by byte.
+A literal has the column's type in Spark (``spark_types``): a time is a number, and text is compared
+byte by byte.
 
 Source: Spark SQL Reference, "Literals", "Operators" (``<=>``).
 """
@@ -25,7 +25,7 @@ _MOMENTS = {"date": ("DATE", _DATE), "datetime": ("TIMESTAMP_NTZ", _DATETIME)}
 
 
 def row_value(fill: str, column: Column) -> str | None:
-    """The literal of a fill (``added_column_values.fill_text``); None where there is none."""
+    """The literal of a fill (``added_column_values.fill_text``); None when there is none."""
     null = _NULL if column.nullable else None
     if fill == _NULL:
         return null
@@ -37,19 +37,19 @@ def row_value(fill: str, column: Column) -> str | None:
     if kind.name == "time":
         return _microseconds(text)
     if has_zero_dates(kind):
-        # Of month or day 0: no value, as in rows that come.
+        # A date with month or day 0 becomes NULL, as in rows from the shards.
         return null if "-00" in text[4:10] else _moment(kind.name, text)
     is_number = spark_type(kind).partition("(")[0] in _NUMBERS
     return text if is_number and _NUMBER.fullmatch(text) else None
 
 
 def has_value(column: Column, literal: str) -> str:
-    """The condition that a row has a literal already."""
+    """The condition that a row already has a literal."""
     return f"{quote_identifier(column.name)} <=> {literal}"
 
 
 def string_literal(value: str) -> str:
-    """A text as Spark SQL writes it."""
+    """A text as a string literal of Spark SQL."""
     text = value.replace("\\", "\\\\").replace("'", "\\'")
     return "'" + text.replace("\n", "\\n").replace("\r", "\\r") + "'"
 

@@ -20,7 +20,7 @@ _INTEGERS = {
     ("int", False): "int", ("int", True): "bigint", ("bigint", False): "bigint",
     ("bigint", True): "decimal(20,0)",
 }  # fmt: skip
-"""By name and sign; Iceberg has integers of four and eight bytes only."""
+"""(name, unsigned) → Spark's type. Iceberg has only integers of four and eight bytes."""
 _PLAIN = {
     "float": "float", "double": "double", "year": "int", "date": "date", "time": "bigint",
     "datetime": "timestamp_ntz", "timestamp": "timestamp", "enum": "string", "set": "string",
@@ -40,9 +40,9 @@ _LAST_BIT_OF_LONG = 63
 def spark_type(kind: ColumnType) -> str:
     """The type that holds a MySQL type's values.
 
-    * time is a bigint of microseconds: it goes from -838:59:59 to 838:59:59, and sorts.
-    * bit is its unsigned number.
-    * timestamp is an instant, datetime has no time zone.
+    * time is a bigint of microseconds: the range is -838:59:59 to 838:59:59, and the order is kept.
+    * bit is an unsigned number.
+    * timestamp is an instant; datetime has no time zone.
     """
     if kind.is_integer:
         return _INTEGERS[kind.name, kind.unsigned]
@@ -59,10 +59,10 @@ def spark_type(kind: ColumnType) -> str:
 
 
 def stored_type(kind: ColumnType) -> ColumnType:
-    """The type of the target's column, as the MySQL type that is most like it.
+    """The type of the target's column, as the most similar MySQL type.
 
-    Types that are one to Spark give one type: a column of an Iceberg table does not tell which
-    type the shards have.
+    MySQL types with the same Spark type give the same result: a column of an Iceberg table does not
+    show which type the shards have.
     """
     text = spark_type(kind)
     if found := _DECIMAL.match(text):
@@ -71,12 +71,12 @@ def stored_type(kind: ColumnType) -> ColumnType:
 
 
 def has_zero_dates(kind: ColumnType) -> bool:
-    """Whether MySQL may hold dates of month or day 0, which Spark has no value for."""
+    """Whether values of the type may be dates with month or day 0, which Spark cannot hold."""
     return kind.name in _ZERO_DATES
 
 
 def type_notes(kind: ColumnType) -> tuple[str, ...]:
-    """What is to be told about a type's values in the target."""
+    """Notes on how the target holds a type's values."""
     if has_zero_dates(kind):
         return ("a date with month or day 0 has no value there and becomes NULL",)
     if kind.name == "decimal" and (kind.length or 10) > _MAX_DIGITS:
@@ -89,11 +89,11 @@ def type_notes(kind: ColumnType) -> tuple[str, ...]:
 
 
 def can_widen(before: str, after: str) -> bool:
-    """Whether Iceberg changes one type to another in place, without writing rows anew.
+    """Whether Iceberg changes one type to another in place, without rewriting rows.
 
     Args:
-        before: Spark's or Iceberg's name of a primitive type.
-        after: Another one, by the same naming.
+        before: Spark's or Iceberg's name of the old primitive type.
+        after: The name of the new one.
     """
     if (before, after) in (("int", "bigint"), ("int", "long"), ("float", "double")):
         return True

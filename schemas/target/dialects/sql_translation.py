@@ -1,10 +1,10 @@
-"""Expressions of MySQL as Spark SQL.
+"""Translates MySQL expressions to Spark SQL.
 
-sqlglot parses, and this module writes, node by node: what it does not know is refused, never
-passed through, since a function of the same name may count bytes here and characters there.
-Where MySQL gives NULL and Spark an error (division by zero) or the other way round (GREATEST
-with a NULL), the text says what MySQL does. Strings compare by bytes in Spark, whatever the
-collation is in MySQL: no expression can say otherwise.
+sqlglot parses the text, and this module writes it node by node. A node that it does not know is
+refused, never copied: a function with the same name may count bytes in one and characters in the
+other. Where MySQL and Spark differ (division by zero is NULL in MySQL and an error in Spark;
+GREATEST with a NULL is NULL in MySQL and skips the NULL in Spark), the result does what MySQL does.
+Spark compares strings by bytes whatever their collation is in MySQL; no expression changes that.
 
 Source: Spark SQL Reference, "Functions"; MySQL Reference Manual, "Functions and Operators".
 """
@@ -46,12 +46,12 @@ def to_spark(text: str, *, as_value: bool = False) -> str | CannotRender:
     """A canonical MySQL expression in Spark SQL.
 
     Args:
-        text: Canonical (``grammar.expressions``): columns stand in backticks.
-        as_value: Whether the value is kept, so that a condition must become 1, 0 or NULL as in
-            MySQL; conditions of CHECK stay what they are.
+        text: Canonical (``grammar.expressions``): columns are in backticks.
+        as_value: Whether the value is stored, so that a condition must become 1, 0 or NULL as in
+            MySQL. Without it a condition stays a condition, as in a CHECK.
 
     Returns:
-        The Spark text, or why Spark has none that gives the same value.
+        The Spark text, or why no Spark text gives the same value.
     """
     if NOT_MYSQL.search(text):
         return CannotRender(f"a date format in ({text}) is none of MySQL's", _HINT)
@@ -65,7 +65,7 @@ def to_spark(text: str, *, as_value: bool = False) -> str | CannotRender:
 
 
 class _Untranslatable(Exception):
-    """A part of the tree that Spark has nothing for."""
+    """Raised for a part of the tree that cannot be translated."""
 
 
 def _parsed(text: str) -> exp.Expression:
@@ -78,7 +78,7 @@ def _write(node: exp.Expression) -> str:
     if kind in BINARY:
         return f"({_value(node.this)} {BINARY[kind]} {_value(node.expression)})"
     if kind in DIVISIONS:
-        # MySQL divides by zero to NULL, Spark to an error.
+        # Division by zero gives NULL in MySQL and an error in Spark.
         divisor = _value(node.expression)
         return f"({_value(node.this)} {DIVISIONS[kind]} nullif({divisor}, 0))"
     if kind in _WRITERS:
@@ -106,13 +106,13 @@ def _is_predicate(node: exp.Expression) -> bool:
 
 
 def _value(node: exp.Expression) -> str:
-    """A condition is 1, 0 or NULL to MySQL, and no number to Spark."""
+    """The node as a value. A condition is 1, 0 or NULL in MySQL, but not a number in Spark."""
     text = _write(node)
     return f"cast({text} as int)" if _is_predicate(node) else text
 
 
 def _condition(node: exp.Expression) -> str:
-    """What MySQL takes for true: a number that is not zero."""
+    """The node as a condition. In MySQL a number that is not zero is true."""
     text = _write(node)
     return text if _is_predicate(node) else f"({text} <> 0)"
 
@@ -201,7 +201,7 @@ def _length(node: exp.Expression) -> str:
 def _substring(node: exp.Expression) -> str:
     start = node.args["start"]
     if not isinstance(start, exp.Literal) or start.this == "0":
-        # MySQL has nothing at place 0, Spark the first character.
+        # At position 0 MySQL gives an empty string, Spark begins at the first character.
         raise _Untranslatable("a start of SUBSTR that is not a number above 0")
     parts = [node.this, start, node.args.get("length")]
     return f"substring({', '.join(_write(p) for p in parts if p is not None)})"
@@ -211,7 +211,7 @@ def _trim(node: exp.Expression) -> str:
     side = str(node.args.get("position") or "BOTH").upper()
     removed = node.expression
     if removed is not None and (not removed.is_string or len(removed.name) != 1):
-        # Spark removes any of the characters, MySQL the whole string.
+        # Spark removes each of the characters, MySQL only the whole string.
         raise _Untranslatable("TRIM of more than one character")
     return f"trim({side} {_write(removed) if removed else chr(39) + ' ' + chr(39)} FROM " + (
         f"{_write(node.this)})"
@@ -231,7 +231,7 @@ def _position(node: exp.Expression) -> str:
 
 def _extreme(name: str) -> Callable[[exp.Expression], str]:
     def write(node: exp.Expression) -> str:
-        # MySQL gives NULL as soon as one is, Spark passes over NULLs.
+        # MySQL gives NULL if any argument is NULL, Spark skips NULLs.
         parts = list(map(_write, (node.this, *node.expressions)))
         nulls = " OR ".join(f"{part} IS NULL" for part in parts)
         return f"if({nulls}, NULL, {name}({', '.join(parts)}))"
@@ -240,7 +240,7 @@ def _extreme(name: str) -> Callable[[exp.Expression], str]:
 
 
 def _inner(node: exp.Expression) -> str:
-    """A wrapper by which sqlglot says that a value counts as a date."""
+    """The node without sqlglot's wrapper, which says that the value counts as a date."""
     return _write(node.this)
 
 
@@ -307,7 +307,10 @@ def _cast(node: exp.Expression) -> str:
 
 
 def _bits(node: exp.Expression) -> str:
-    """``flags & 4``: MySQL's bits are unsigned, so only what cannot be negative is the same."""
+    """``flags & 4``. MySQL's result is unsigned and Spark's is signed.
+
+    They agree when the result cannot be negative, so one side must be a literal number.
+    """
     parts = (node.this, node.expression)
     if not any(isinstance(part, exp.Literal) and not part.is_string for part in parts):
         raise _Untranslatable("& without a number")
@@ -315,7 +318,7 @@ def _bits(node: exp.Expression) -> str:
 
 
 def _cast_integer(node: exp.Expression, name: str) -> str:
-    """MySQL rounds numbers and cuts strings, so it must be known which it is."""
+    """CAST to an integer. MySQL rounds numbers but truncates strings, so the kind must be known."""
     inner = node.this
     while isinstance(inner, exp.Paren):
         inner = inner.this

@@ -1,4 +1,4 @@
-"""TiDB as a target: MySQL's statements, one action each, less what it refuses (``tidb_rules``).
+"""TiDB as a target: MySQL's statements, without those that TiDB refuses (``tidb_rules``).
 
 Source: TiDB documentation, "MySQL Compatibility", "MODIFY COLUMN", "Generated Columns", "Default
 Values", "Character Set and Collation", "Clustered Indexes"; run on TiDB 8.4 (tests/tidb).
@@ -46,7 +46,7 @@ _COLLATIONS = frozenset({
     "latin1_bin", "binary", "gbk_bin", "gbk_chinese_ci",
 })  # fmt: skip
 _WITHOUT_DEFAULTS = frozenset({"json", *STRING_NAMES[2:], *BINARY_NAMES[2:]})
-"""Text, blob and JSON: no literal default, and few expressions, none of them a constant."""
+"""Text, blob and JSON: they take no literal default, and few expressions, none a constant."""
 _COLLATIONS_0900_FROM = (7, 4)
 _TO_UTF8MB4 = ("utf8mb3", "utf8mb4", "latin1")
 
@@ -56,8 +56,8 @@ class TiDbDialect(MySqlDialect):
     """A TiDB cluster.
 
     Attributes:
-        server: Unused version of MySQL that TiDB's syntax follows.
-        version: TiDB's own.
+        server: The MySQL version whose syntax TiDB follows.
+        version: TiDB's own version.
     """
 
     server: ServerContext = field(default=ServerContext(version=(8, 0, 11)))
@@ -81,7 +81,10 @@ class TiDbDialect(MySqlDialect):
     def set_default_charset(
         self, table: TargetTable, charset: str, collation: str, *, before: str = ""
     ) -> Rendering:
-        """Only to utf8mb4, from utf8 and latin1 (``checkModifyCharsetAndCollation``)."""
+        """DEFAULT CHARACTER SET, only from utf8 or latin1 to utf8mb4, or within utf8mb4.
+
+        Source: ``checkModifyCharsetAndCollation``.
+        """
         if charset != "utf8mb4" or before not in _TO_UTF8MB4:
             return ()
         if collation and not self._has_collation(collation):
@@ -90,15 +93,18 @@ class TiDbDialect(MySqlDialect):
 
     @property
     def fixes_named_columns(self) -> bool:
-        """No MODIFY of a column that a computed one names, nor of a computed one (error 3106)."""
+        """True: TiDB refuses MODIFY of computed columns and of columns they name (error 3106)."""
         return True
 
     def needs_no_index(self, before: ColumnType, after: ColumnType) -> bool:
-        """A column of an index keeps its collation (error 8200)."""
+        """TiDB does not change the collation of a column that is in an index (error 8200)."""
         return needs_no_index(before, after)
 
     def refusal(self, schema: TableSchema, *, has_key: bool) -> CannotRender | None:
-        """Only a primary key that is too long: rows may be longer than MySQL's."""
+        """Why TiDB cannot have the table: only a primary key that is too long.
+
+        Rows may be longer than in MySQL.
+        """
         key = schema.primary_key
         if key is None or key_bytes(key, schema) <= MAX_KEY_BYTES:
             return None
@@ -109,7 +115,7 @@ class TiDbDialect(MySqlDialect):
         return collation in _COLLATIONS and not is_new
 
     def fit_column(self, column: Column, place: Place) -> FittedColumn | CannotRender:
-        """The column as TiDB can have it; a STORED column is computed when it is read."""
+        """The column as TiDB can have it. A STORED one becomes VIRTUAL, except in a primary key."""
         kind = column.type
         if kind.name in SPATIAL_NAMES or kind.name == "vector":
             return CannotRender(
@@ -146,7 +152,7 @@ class TiDbDialect(MySqlDialect):
         if column.generated is not None and column.generated.stored:
             before = place.previous
             was_stored = before is not None and before.generated is not None
-            # A key is made of stored values only.
+            # A primary key can only have stored values.
             if place.key == "primary" and (place.is_new_table or was_stored):
                 return FittedColumn(column, tuple(notes))
             notes.append(STORED.reason)
@@ -166,12 +172,12 @@ class TiDbDialect(MySqlDialect):
         """The index as TiDB can have it."""
         if index.kind in (IndexKind.FULLTEXT, IndexKind.SPATIAL, IndexKind.VECTOR):
             return LeftOut(f"TiDB has no {index.kind.value} indexes")
-        # It reads DESC and forgets it.
+        # TiDB parses DESC and ignores it.
         parts = tuple(replace(part, descending=False) for part in index.parts)
         return MySqlDialect.fit_index(self, replace(index, parts=parts), schema)
 
     def fit_check(self, check: Check) -> Check | LeftOut:
-        """TiDB reads a check and forgets it, unless a cluster-wide variable says otherwise."""
+        """No check: TiDB parses checks and ignores them, unless a cluster-wide variable is set."""
         return LeftOut("TiDB forgets checks")
 
     def change_column(
@@ -195,7 +201,7 @@ class TiDbDialect(MySqlDialect):
     def change_primary_key(
         self, table: TargetTable, before: Index | None, after: Index | None
     ) -> Rendering:
-        """ADD where there is none; refused where there is one."""
+        """ADD PRIMARY KEY if the table has no key; TiDB refuses to replace one."""
         if before is None:
             return MySqlDialect.change_primary_key(self, table, before, after)
         return CannotRender(

@@ -1,7 +1,7 @@
-"""What TiDB refuses to alter: one table of rules, each with its source. Pure.
+"""Which changes TiDB refuses: one table of rules, each with its source. Pure.
 
-A rule that holds makes a change a hold with its reason, before any statement is sent. What TiDB
-does in another way than MySQL, and accepts, is no matter of these rules.
+When a rule applies to a change, the change is held with the rule's reason before any statement is
+sent. These rules do not cover changes that TiDB accepts but makes differently than MySQL.
 
 Source: TiDB 8.4, ``pkg/types/field_type.go`` (``CheckModifyTypeCompatible``), ``pkg/ddl/
 modify_column.go``, ``pkg/ddl/executor.go``; tests/tidb/test_rules.py tries every rule on a server,
@@ -29,7 +29,7 @@ _STRINGS = frozenset({*STRING_NAMES, *BINARY_NAMES})
 _FAMILIES = (INTEGER_NAMES, ("float", "double"), STRING_NAMES, BINARY_NAMES)
 _UNCAST = frozenset({*TEMPORAL_NAMES, *_LISTS, "bit", "json"})
 OURS = "ours: a shard's rows are not read again for a MODIFY that every server carries out alike"
-"""The source of a rule that is none of TiDB's."""
+"""The source of a rule that is ours, not TiDB's."""
 _TO_WIDER = frozenset({("utf8mb3", "utf8mb4"), ("latin1", "utf8mb4")})
 _SAME_ORDER = (
     frozenset({"utf8mb4_general_ci", "utf8mb3_general_ci"}),
@@ -49,7 +49,13 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """``reason``: the end of "TiDB does not change c from x to y: …". ``source``: who says so."""
+    """A rule about changes that are refused.
+
+    Attributes:
+        holds: Whether the rule applies to a change.
+        reason: The end of the sentence "TiDB does not change c from x to y: …".
+        source: The function or error of TiDB, or ``OURS``.
+    """
 
     holds: Callable[[Change], bool]
     reason: str
@@ -76,18 +82,20 @@ STORED = Rule(
     "TiDB adds no STORED column to a table, it computes the value when read",
     "CreateNewColumn, error 3106",
 )
-"""What is no matter of types: refused, or replaced with a note."""
+"""These four rules do not depend on types. The first two refuse a change; for the other two the
+column is replaced and gets a note."""
 
 
 def refusal(change: Change) -> str:
-    """Why TiDB refuses a change of type, by the first rule that holds; "" where none does."""
+    """Why TiDB refuses a change of type: the reason of the first rule that applies; "" if none."""
     return next((rule.reason for rule in RULES if rule.holds(change)), "")
 
 
 def collation_of(kind: ColumnType) -> str:
-    """The collation that a column has there; ``binary`` for what has none.
+    """The collation that a column has in TiDB; ``binary`` for a type without one.
 
-    The sink's sessions set ``default_collation_for_utf8mb4``, so that it is always this one.
+    The sink's sessions set ``default_collation_for_utf8mb4``, so that utf8mb4's default is always
+    utf8mb4_bin.
     """
     if not kind.charset or kind.charset == "binary":
         return "binary"
@@ -99,15 +107,16 @@ def collation_of(kind: ColumnType) -> str:
 def needs_no_index(before: ColumnType, after: ColumnType) -> bool:
     """Whether a change is refused as long as a secondary index names the column.
 
-    Source: ``checkModifyCharsetAndCollation``, error 8200. Where the values are written anew the
-    index is, too (measured).
+    When TiDB rewrites the values, it rewrites the index too (measured), so the change is accepted.
+
+    Source: ``checkModifyCharsetAndCollation``, error 8200.
     """
     same = _is_same_order(collation_of(before), collation_of(after))
     return not same and not rewrites(before, after)
 
 
 def rewrites(before: ColumnType, after: ColumnType) -> bool:
-    """Whether the values of every row are written anew.
+    """Whether TiDB rewrites the value in every row.
 
     Source: ``CheckModifyTypeCompatible`` and ``needReorgToChange``.
     """
@@ -138,7 +147,7 @@ def _needs_reorganisation(before: ColumnType, after: ColumnType) -> bool:
 
 
 def _storage(kind: ColumnType) -> str:
-    """``char`` or ``varchar``, of binary strings too; "" for all others."""
+    """``char`` or ``varchar``, also for binary strings; "" for all other types."""
     return {"binary": "char", "varbinary": "varchar"}.get(
         kind.name, kind.name if kind.name in ("char", "varchar") else ""
     )
@@ -157,7 +166,7 @@ def _charset(kind: ColumnType) -> str:
 
 
 def _charset_stays(change: Change) -> bool:
-    """Whether TiDB cannot change the character set, or the collation of this one."""
+    """Whether TiDB refuses the change of the character set or of its collation."""
     before, after = change.before, change.after
     old, new = _charset(before), _charset(after)
     if old == new:
@@ -223,4 +232,4 @@ RULES: tuple[Rule, ...] = (
         "checkModifyCharsetAndCollation",
     ),
 )
-"""In the order in which they are asked."""
+"""The rules, in the order in which they are tried."""

@@ -1,1 +1,1 @@
-"""What stands inside a table's definition: columns, types, defaults, indexes."""
+"""The parts of a table's definition: columns, types, defaults, indexes."""

@@ -1,4 +1,4 @@
-"""Column definitions: type, attributes, defaults, and what is written inline.
+"""Column definitions: type, attributes, defaults, and constraints inside the definition.
 
 Source: MySQL Reference Manual, "CREATE TABLE Statement"; MariaDB's, the same.
 """
@@ -43,7 +43,7 @@ class Definition:
 
 
 class _Draft:
-    """Attributes of one column while they are read, in whatever order they stand."""
+    """The attributes of one column while they are read; they may be in any order."""
 
     __slots__ = (
         "auto_increment", "checks", "collation", "comment", "default", "foreign_keys",
@@ -68,7 +68,7 @@ class _Draft:
 
 
 def column_definition(cursor: Cursor) -> Definition:
-    """Read ``name type attributes`` up to the comma, parenthesis or FIRST/AFTER behind it."""
+    """Read ``name type attributes`` up to the following comma, parenthesis or FIRST/AFTER."""
     return definition_of(cursor, field_name(cursor, "a column name"))
 
 
@@ -105,9 +105,9 @@ def definition_of(cursor: Cursor, name: str) -> Definition:
         nullable = False
     indexes = tuple(draft.indexes)
     if cursor.context.is_mariadb and any(i.kind is IndexKind.PRIMARY for i in indexes):
-        # To MariaDB a column that is the primary key is not UNIQUE besides.
+        # In MariaDB, UNIQUE in the definition of a primary key's column makes no index.
         indexes = tuple(i for i in indexes if i.kind is IndexKind.PRIMARY)
-        nullable = False  # Also where IF NOT EXISTS then finds another primary key.
+        nullable = False  # Even if IF NOT EXISTS then finds another primary key.
     column = Column(
         draft.name, kind, nullable, default, on_update, draft.auto_increment, draft.generated,
         draft.comment, draft.invisible,
@@ -119,7 +119,7 @@ def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-# Readers of attributes: each starts at its own word and returns False to leave it unread.
+# Readers of attributes: each starts at its attribute's word, and returns False if it reads nothing.
 
 
 def _not(cursor: Cursor, draft: _Draft) -> bool:
@@ -154,7 +154,7 @@ def _on(cursor: Cursor, draft: _Draft) -> bool:
 def _auto_increment(cursor: Cursor, draft: _Draft) -> bool:
     cursor.advance()
     draft.auto_increment = True
-    # NULL that stands behind it counts.
+    # A NULL after AUTO_INCREMENT makes the column nullable again.
     draft.nullable = False
     return True
 
@@ -192,17 +192,18 @@ def _unique(cursor: Cursor, draft: _Draft) -> bool:
 
 
 def _unique_index(draft: _Draft) -> None:
-    """Said twice, UNIQUE is still one index."""
+    """Add a unique index. A second UNIQUE in the same definition adds nothing."""
     index = Index("", IndexKind.UNIQUE, (IndexPart(draft.name),))
     if index not in draft.indexes:
         draft.indexes.append(index)
 
 
 def _collated(kind: ColumnType, collation: str, cursor: Cursor) -> ColumnType:
-    """A type with what COLLATE says.
+    """A type with the collation of COLLATE.
 
-    Beside BINARY it tells the charset, if that is not written. (Measured on 5.7, 8.0, 9.7, 10.11;
-    MariaDB takes only the charset's own binary collation there, and 5.7 ignores another one.)
+    With the attribute BINARY, COLLATE only sets the charset, if none is written. (Measured on 5.7,
+    8.0, 9.7, 10.11. With BINARY, MariaDB accepts only the charset's own binary collation, and 5.7
+    ignores another one.)
     """
     is_binary = kind.collation == BINARY_ATTRIBUTE and collation != BINARY_ATTRIBUTE
     if is_binary and not cursor.context.is_mariadb:
@@ -259,7 +260,7 @@ def _srid(cursor: Cursor, draft: _Draft) -> bool:
 
 def _references(cursor: Cursor, draft: _Draft) -> bool:
     found = references(cursor, "", "", (draft.name,))
-    # MySQL before 9.0 and MariaDB before 10.5 read an inline reference and forget it.
+    # MySQL before 9.0 and MariaDB before 10.5 parse an inline reference and ignore it.
     if cursor.context.at_least(90000, 100500):
         draft.foreign_keys.append(found)
     return True

@@ -1,4 +1,4 @@
-"""Defaults: what stands behind DEFAULT and SET DEFAULT.
+"""Defaults: the values after DEFAULT and SET DEFAULT.
 
 Source: MySQL Reference Manual, "Data Type Default Values"; MariaDB's "CREATE TABLE", DEFAULT.
 """
@@ -16,7 +16,7 @@ from shardmerge.schemas.model.tables import Default, DefaultKind
 NOW = frozenset({"CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP"})
 """Words for the current time."""
 _FOLDED = {"pi()": "3.141592653589793", "-(pi())": "-3.141592653589793"}
-"""Constants that MariaDB does not keep as expressions."""
+"""Expression → the number that MariaDB stores instead of it."""
 
 
 def current_timestamp(fsp: int) -> str:
@@ -25,9 +25,9 @@ def current_timestamp(fsp: int) -> str:
 
 
 def default_value(cursor: Cursor, *, alters: bool = False) -> Default:
-    """Read what stands behind DEFAULT, or with ``alters`` behind ALTER COLUMN … SET DEFAULT.
+    """Read the value after DEFAULT, or with ``alters`` after ALTER COLUMN … SET DEFAULT.
 
-    To MySQL a constant in parentheses is an expression in a definition, and a literal in SET
+    In MySQL a constant in parentheses is an expression in a definition, but a literal in SET
     DEFAULT. (Measured on 8.0.15 and 9.7.)
     """
     word = cursor.word
@@ -62,15 +62,15 @@ def default_value(cursor: Cursor, *, alters: bool = False) -> Default:
 
 
 def _folded(text: str) -> WrittenLiteral | None:
-    """What MariaDB computes when it is told such a default."""
+    """The number that MariaDB stores for this expression; None when it stores the expression."""
     value = _FOLDED.get(text)
     return None if value is None else WrittenLiteral(DefaultKind.LITERAL, value, "number")
 
 
 def _constant_in_parentheses(cursor: Cursor) -> Default | None:
-    """A literal or NULL in any number of parentheses; None when it is something else.
+    """Read a literal or NULL in any number of parentheses; None when it is something else.
 
-    MariaDB stores ``DEFAULT (5)`` as ``DEFAULT 5``. MySQL takes a minus for an operator.
+    MariaDB stores ``DEFAULT (5)`` as ``DEFAULT 5``. In MySQL a minus is an operator here.
     """
     start = cursor.index
     depth = 0
@@ -86,13 +86,13 @@ def _constant_in_parentheses(cursor: Cursor) -> Default | None:
 
 
 def _mariadb_now(text: str) -> str:
-    """MariaDB doesn't tell ``DEFAULT (NOW())`` from ``DEFAULT CURRENT_TIMESTAMP``."""
+    """In MariaDB ``DEFAULT (NOW())`` is the same as ``DEFAULT CURRENT_TIMESTAMP``."""
     digits = text[len("now(") : -1]
     return current_timestamp(int(digits or 0)) if not digits or digits.isdigit() else text
 
 
 def now(cursor: Cursor) -> str:
-    """Read one of those words and its number of digits."""
+    """Read one of the words in ``NOW`` and its number of digits."""
     cursor.advance()
     fsp = 0
     if cursor.accept("("):

@@ -1,7 +1,7 @@
 """Options that a MariaDB engine defines for tables, columns and indexes: ``name = value``.
 
-Any name may stand there, quoted or not, as long as it is no keyword of the grammar; the equals
-sign is what tells it from everything else. MySQL has no such options.
+The name may be any name, quoted or not, that is not a keyword of the grammar. The equals sign shows
+that it is an option. MySQL has no such options.
 
 Source: MariaDB's documentation, "Engine-defined New Table/Field/Index Attributes".
 """
@@ -14,7 +14,7 @@ _SWITCHES = ("DEFAULT", "YES", "NO", "ON", "OFF")
 
 
 def engine_option(cursor: Cursor) -> tuple[str, str] | None:
-    """Read one such option: its name in upper case, and its value; None when none begins here."""
+    """Read one option: its name in upper case, and its value; None when none begins here."""
     if not (cursor.context.is_mariadb and cursor.ahead() == "=" and cursor.is_name()):
         return None
     name = cursor.identifier().upper()

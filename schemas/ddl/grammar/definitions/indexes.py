@@ -1,4 +1,4 @@
-"""Indexes and constraints, as they stand in CREATE TABLE, ALTER TABLE and CREATE INDEX.
+"""Indexes and constraints in CREATE TABLE, ALTER TABLE and CREATE INDEX.
 
 Source: MySQL Reference Manual, "CREATE INDEX Statement", "FOREIGN KEY Constraints",
 "CHECK Constraints".
@@ -22,7 +22,7 @@ INDEX_WORDS = {
     "SPATIAL": IndexKind.SPATIAL, "VECTOR": IndexKind.VECTOR, "INDEX": IndexKind.PLAIN,
     "KEY": IndexKind.PLAIN,
 }  # fmt: skip
-"""Words with which an index begins; VECTOR may also be a column."""
+"""The words that an index begins with; VECTOR may also be the name of a column."""
 _CONSTRAINT_WORDS = frozenset({"CONSTRAINT", "FOREIGN", "CHECK"})
 _PRIMARY = "PRIMARY"
 
@@ -36,7 +36,7 @@ def begins_constraint(cursor: Cursor) -> bool:
 
 
 def constraint(cursor: Cursor) -> tuple[Index | Check | ForeignKey, bool]:
-    """Read an index or constraint; also whether IF NOT EXISTS stood in it."""
+    """Read an index or constraint; the second value says whether it has IF NOT EXISTS."""
     name = ""
     if_not_exists = False
     if cursor.accept("CONSTRAINT"):
@@ -78,7 +78,7 @@ def _index(cursor: Cursor, constraint_name: str) -> tuple[Index, bool]:
 
 
 def index_body(cursor: Cursor, name: str, kind: IndexKind, method: str) -> Index:
-    """Read key parts and index options; the name and maybe a method are already read."""
+    """Read key parts and index options. The name and an optional method are already read."""
     cursor.expect("(")
     parts = [_part(cursor)]
     while cursor.accept(","):
@@ -90,7 +90,7 @@ def index_body(cursor: Cursor, name: str, kind: IndexKind, method: str) -> Index
         name = _PRIMARY
     hashed = cursor.context.is_mariadb and (said or method) == "HASH"
     if hashed:
-        # What MariaDB was told to hash has no order.
+        # MariaDB ignores DESC in an index with USING HASH.
         parts = [replace(part, descending=False) if part.descending else part for part in parts]
     return Index(name, kind, tuple(parts), comment, invisible, parser, hashed=hashed)
 
@@ -114,7 +114,7 @@ def _part(cursor: Cursor) -> IndexPart:
 
 
 def accept_method(cursor: Cursor) -> str:
-    """Read ``USING BTREE`` and the like, if it stands here: its last word, else ""."""
+    """Read ``USING BTREE`` and the like, if it is here; its last word, else ""."""
     if cursor.word not in ("USING", "TYPE"):
         return ""
     cursor.advance()
@@ -173,7 +173,7 @@ def lock_wait(cursor: Cursor) -> None:
 
 
 def _key_columns(cursor: Cursor) -> tuple[str, ...]:
-    """The columns of a foreign key; a prefix length or an order means nothing there."""
+    """Read the columns of a foreign key. A prefix length or an order has no meaning there."""
     cursor.expect("(")
     names = []
     while True:
@@ -218,7 +218,7 @@ def references(
         else:
             break
     if is_matched and not cursor.context.at_least(80000, 0):
-        on_delete = on_update = ""  # MySQL 5.7 forgets what stands behind a MATCH.
+        on_delete = on_update = ""  # MySQL 5.7 ignores ON DELETE and ON UPDATE if there is a MATCH.
     return WrittenForeignKey(
         name, columns, parent.database, parent.table, parent_columns, on_delete, on_update,
         index_name,
@@ -233,7 +233,7 @@ def _reaction(cursor: Cursor) -> str:
     if cursor.accept("SET", "DEFAULT"):
         return "" if cursor.context.is_mariadb else "SET DEFAULT"
     if cursor.accept("RESTRICT"):
-        return ""  # The same as NO ACTION to InnoDB; MariaDB shows neither.
+        return ""  # InnoDB treats it as NO ACTION; MariaDB shows neither of the two.
     if not cursor.accept("CASCADE"):
         cursor.fail("a reference option")
     return "CASCADE"
@@ -248,7 +248,7 @@ def check_constraint(cursor: Cursor, name: str) -> Check:
     except UnparsableDDL:
         if cursor.context.stores_checks or cursor.ahead(start - cursor.index) != "(":
             raise
-        # The server forgets it, so it may be what no server could check: a query, a variable.
+        # The server ignores the check, so it may be anything, such as a query or a variable.
         cursor.seek(start)
         text = _anything_parenthesised(cursor)
     enforced = True
@@ -260,7 +260,7 @@ def check_constraint(cursor: Cursor, name: str) -> Check:
 
 
 def _anything_parenthesised(cursor: Cursor) -> str:
-    """Step over parentheses and what is in them; the text in them as it was written."""
+    """Step over parentheses and their contents; return the contents as they were written."""
     start, depth = cursor.index + 1, 0
     while True:
         depth += (cursor.word == "(") - (cursor.word == ")")

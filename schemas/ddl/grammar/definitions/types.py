@@ -1,8 +1,8 @@
 """Column types: every spelling, read into ``ColumnType``.
 
-What depends on the table (an inherited charset, the size class of ``TEXT(n)``) is left to
-``normalize``: charset "" is "inherited", collation ``_bin`` is the attribute BINARY, and a text
-or blob type keeps the length that was written.
+``normalize`` fills in what depends on the table, such as an inherited charset or the size of
+``TEXT(n)``. Until then charset "" means "inherited", collation ``_bin`` means the attribute BINARY,
+and a text or blob type has the length that was written.
 
 Source: MySQL Reference Manual, "Data Types"; sql_yacc.yy, rule ``type``.
 """
@@ -18,7 +18,7 @@ from shardmerge.schemas.ddl.grammar.tokens.lexer import BIT, HEX, NUMBER, Cursor
 from shardmerge.schemas.model.types import ColumnType
 
 BINARY_ATTRIBUTE = "_bin"
-"""Collation of a raw type that was written with the attribute BINARY."""
+"""The collation of a type that was written with the attribute BINARY, before ``normalize``."""
 
 _INTEGERS = {
     "TINYINT": "tinyint", "INT1": "tinyint", "SMALLINT": "smallint", "INT2": "smallint",
@@ -45,7 +45,7 @@ _PLAIN = {
 _MARIADB = {"UUID": "uuid", "INET4": "inet4", "INET6": "inet6"}
 _DECIMAL_NUMBER = re.compile(r"(\d+)\.\d+")
 _VECTOR_DIMENSIONS = 2048
-"""Of a VECTOR without a number."""
+"""Dimensions of a VECTOR without a number."""
 _SINGLE_PRECISION = 24
 """FLOAT(p) with more bits than this is a double."""
 
@@ -197,7 +197,7 @@ def _length(cursor: Cursor) -> int | None:
 
 
 def _whole(what: str, cursor: Cursor) -> int:
-    """Read a length; the server takes one like ``19.5`` too, and cuts it off."""
+    """Read a length. The server also accepts one like ``19.5``, and truncates it."""
     if cursor.word == NUMBER and (cut := _DECIMAL_NUMBER.fullmatch(cursor.text())) is not None:
         cursor.advance()
         return int(cut[1])
@@ -257,7 +257,7 @@ def _charset(cursor: Cursor, found: ColumnType) -> ColumnType:
 
 
 def accept_compressed(cursor: Cursor) -> bool:
-    """Step over MariaDB's COMPRESSED[=method], which stands before or behind the charset."""
+    """Step over MariaDB's COMPRESSED[=method], which may be before or after the charset."""
     if not cursor.context.is_mariadb:
         return False
     cursor.expect("COMPRESSED")

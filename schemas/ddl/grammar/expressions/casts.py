@@ -68,7 +68,7 @@ def cast_type(cursor: Cursor) -> str:
         text += f"({','.join(numbers)})"
     if accept_charset(cursor):
         charset = charset_word(cursor)
-        # MySQL prints the charset of the connection here, which nobody wrote.
+        # MySQL prints the connection's charset here even if the statement does not have it.
         text += "" if charset == "utf8mb4" else f" charset {charset}"
     elif cursor.accept("ASCII"):
         text += " charset latin1"

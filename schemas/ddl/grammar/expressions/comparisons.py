@@ -20,20 +20,20 @@ _SIGNS = {
     "=": "=", "<=>": "<=>", ">=": ">=", ">": ">", "<=": "<=", "<": "<", "<>": "<>", "!=": "<>",
 }  # fmt: skip
 _Reader: TypeAlias = Callable[[Cursor, Notes, str, str, Read], str]
-"""Reads a comparison behind its word: cursor, notes, left operand, "not " or "", reader."""
+"""Reads a comparison after its word: (cursor, notes, left operand, "not " or "", reader)."""
 
 
 def comparison(cursor: Cursor, notes: Notes, left: str, read: Read) -> str:
     """Read the comparison that follows an operand.
 
     Args:
-        cursor: Behind the operand.
-        notes: On the whole expression.
+        cursor: At the token after the operand.
+        notes: The notes on the whole expression.
         left: The operand's text.
         read: Reads operands.
 
     Returns:
-        The text of both; "" when no comparison follows, and then nothing was read.
+        The text of the whole comparison; "" when none follows, and then nothing was read.
     """
     word = cursor.word
     if word in _SIGNS:
@@ -54,7 +54,7 @@ def _signed(cursor: Cursor, notes: Notes, left: str, read: Read) -> str:
     cursor.advance()
     right = read(cursor, notes, ABOVE_COMPARISON)
     if left == "0" and sign in ("=", "<>"):
-        # MySQL writes 0 <> a for a value as a condition, MariaDB a <> 0.
+        # For a value that is used as a condition, MySQL writes 0 <> a and MariaDB a <> 0.
         left, right = right, left
     text = notes.condition(f"({left} {sign} {right})")
     opposite = _OPPOSITES.get(sign)
@@ -121,5 +121,5 @@ def _member(cursor: Cursor, notes: Notes, left: str, _: str, read: Read) -> str:
 _NEGATABLE: dict[str, _Reader] = {
     "IN": _in, "BETWEEN": _between, "LIKE": _like, "REGEXP": _regexp, "RLIKE": _regexp,
 }  # fmt: skip
-"""Those that may have NOT before them."""
+"""The comparisons that NOT may precede."""
 _READERS: dict[str, _Reader] = {**_NEGATABLE, "IS": _is, "SOUNDS": _sounds, "MEMBER": _member}

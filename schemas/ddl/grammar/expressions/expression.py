@@ -1,9 +1,9 @@
 """Expressions in DEFAULT, CHECK, generated columns, functional indexes and partitions.
 
-Operator-precedence parser that writes what it reads in one canonical form, close to the one
-in which MySQL prints expressions: names in backticks, keywords and functions in lower case,
-every operator in parentheses. So ``a+1`` in one statement and ``(`a` + 1)`` in another server's
-SHOW CREATE TABLE are the same text, and the text is valid SQL.
+This operator-precedence parser writes expressions in one canonical form, close to MySQL's own:
+names in backticks, keywords and functions in lower case, every operation in parentheses. So
+``a+1`` in a statement and ``(`a` + 1)`` in another server's SHOW CREATE TABLE become the same text,
+and the text is valid SQL.
 
 Source: MySQL Reference Manual, "Operator Precedence"; sql/item*.cc ``print`` (read).
 """
@@ -35,7 +35,7 @@ _ESCAPES = {"D": "DATE", "T": "TIME", "TS": "TIMESTAMP"}
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """What was read: the canonical text, and the columns it names in order of appearance."""
+    """An expression: its canonical text, and the columns that it names, in order of appearance."""
 
     text: str
     columns: tuple[str, ...]
@@ -97,7 +97,7 @@ def _read(cursor: Cursor, notes: Notes, least: int) -> str:
 
 def _operation(left: str, sign: str, right: str, notes: Notes) -> str:
     if sign == "-" and left in notes.days and right in notes.days:
-        # MySQL writes DATEDIFF so.
+        # MySQL prints DATEDIFF as a difference of TO_DAYS.
         return f"datediff({notes.days[left]},{notes.days[right]})"
     return f"({left} {sign} {right})"
 
@@ -118,7 +118,7 @@ def _operand(cursor: Cursor, notes: Notes) -> str:
 
 
 def _literal(cursor: Cursor, notes: Notes) -> str:
-    """Read a literal; "" when none is there, and then nothing was read."""
+    """Read a literal; "" when there is none, and then nothing was read."""
     word = cursor.word
     if word in (STRING, NATIONAL):
         return quote_string(cursor.string())
@@ -142,7 +142,7 @@ def _literal(cursor: Cursor, notes: Notes) -> str:
 
 
 def _worded(cursor: Cursor, notes: Notes) -> str:
-    """Read an operand that is no literal: a group, an operator's, a function or a column."""
+    """Read an operand that is no literal, such as a group, a function or a column."""
     word = cursor.word
     if word == "(":
         return _group(cursor, notes)
@@ -172,14 +172,14 @@ def _worded(cursor: Cursor, notes: Notes) -> str:
 
 
 def _variable(cursor: Cursor, notes: Notes) -> str:
-    """Read a variable of the session or the server, which MariaDB takes in a DEFAULT."""
+    """Read a session or server variable, which MariaDB allows in a DEFAULT."""
     if not cursor.context.is_mariadb:
         cursor.fail("a value that does not depend on the session")
     text = cursor.word
     cursor.advance()
     name = cursor.name_or_string("a variable").lower()
     while cursor.accept("."):
-        # MariaDB keeps neither SESSION nor GLOBAL.
+        # MariaDB stores the name without SESSION or GLOBAL.
         name = cursor.identifier("a variable", reserved=True).lower()
     text += name
     if cursor.word == "=" and cursor.text() == ":=":
@@ -228,9 +228,10 @@ def _unary(cursor: Cursor, notes: Notes) -> str:
 
 
 def _introduced(cursor: Cursor) -> str:
-    """Read a literal with its charset: the charset is left out where the text tells the same.
+    """Read a literal with a charset introducer; drop the charset if the text alone is the same.
 
-    MySQL writes literals in the charset of the column that they meet, whatever was written.
+    MySQL prints literals in the charset of the column that they are used with, whatever was
+    written.
     """
     charset = charset_name(cursor.word[1:])
     cursor.advance()

@@ -1,4 +1,4 @@
-"""Functions in expressions: those with a syntax of their own, and all others.
+"""Functions in expressions, both those with a special syntax and all others.
 
 Source: MySQL Reference Manual, "Functions and Operators"; sql_yacc.yy, ``function_call_keyword``.
 """
@@ -174,7 +174,7 @@ def _json_value(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
     text = read(cursor, notes, 0)
     cursor.expect(",")
     if cursor.word.startswith("_") and cursor.ahead() == STRING:
-        cursor.advance()  # SHOW CREATE TABLE writes an introducer that nobody wrote.
+        cursor.advance()  # SHOW CREATE TABLE prints an introducer that the statement lacks.
     text += f", {quote_string(cursor.string('a JSON path'))}"
     if cursor.accept("RETURNING"):
         text += f" returning {cast_type(cursor)}"
@@ -246,7 +246,7 @@ def _pair(cursor: Cursor, notes: Notes, read: Read) -> tuple[str, str]:
 
 
 def _instr(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
-    """INSTR is LOCATE with its arguments exchanged; MariaDB and MySQL 5.7 write it so."""
+    """INSTR is LOCATE with swapped arguments; MariaDB and MySQL 5.7 print it as LOCATE."""
     value, needle = _pair(cursor, notes, read)
     return f"locate({needle},{value})"
 

@@ -16,9 +16,10 @@ def quote_string(value: str) -> str:
 
 
 def decoded(raw: bytes, charset: str) -> str | None:
-    """The text of a literal of a charset; None when its bytes are no text that all charsets have.
+    """The text of a literal in a charset; None when it has no text that is safe in all charsets.
 
-    Source: MySQL Reference Manual, "Character Set Introducers": wide ones are filled on the left.
+    Source: MySQL Reference Manual, "Character Set Introducers": literals of wide charsets are
+    padded on the left.
     """
     if charset in _WIDE:
         width, codec = _WIDE[charset]

@@ -1,4 +1,4 @@
-"""NOT, AND, OR and XOR as servers store them."""
+"""NOT, AND, OR and XOR in the form in which servers store them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .notes import Notes, truth
 
 
 def negated(cursor: Cursor, text: str, notes: Notes) -> str:
-    """``NOT`` as servers store it: the opposite comparison, AND for OR, ``= 0`` for a value."""
+    """The negation as servers store it: the opposite comparison, AND for OR, ``value = 0``."""
     operands = notes.chains.get(text)
     if operands is not None:
         word, parts = operands
@@ -35,7 +35,7 @@ def exclusive(left: str, right: str, notes: Notes) -> str:
 
 
 def chain(word: str, operands: list[str], notes: Notes) -> str:
-    """``(a and b)`` and ``c`` make ``(a and b and c)``: servers flatten AND and OR."""
+    """The operands joined by AND or OR. Servers flatten: ``(a and b) and c`` is one chain."""
     parts: list[str] = []
     for operand in operands:
         found = notes.chains.get(operand)

@@ -1,4 +1,4 @@
-"""What is remembered while one expression is read."""
+"""Facts about the parts of an expression, collected while it is read."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class Notes:
 
     Attributes:
         columns: Columns that it names, in order of appearance.
-        conditions: Texts whose value is true, false or unknown.
-        opposites: Text of a comparison to the text of its negation.
-        exclusives: Text of an XOR to its operands.
-        days: Text of a TO_DAYS to its argument.
-        chains: Text of an AND or OR to that word in lower case and its operands.
+        conditions: Texts of parts whose value is true, false or unknown.
+        opposites: Text of a comparison → the text of its negation.
+        exclusives: Text of an XOR → its operands.
+        days: Text of a TO_DAYS → its argument.
+        chains: Text of an AND or OR → that word in lower case, and its operands.
     """
 
     columns: list[str] = field(default_factory=list)
@@ -30,22 +30,22 @@ class Notes:
     chains: dict[str, tuple[str, list[str]]] = field(default_factory=dict)
 
     def condition(self, text: str) -> str:
-        """The text, which is noted to be a condition."""
+        """Note that a text is a condition, and return it."""
         self.conditions.add(text)
         return text
 
     def either(self, head: str, negated: str, tail: str) -> str:
-        """A comparison with or without NOT inside; its negation is noted."""
+        """The text of a comparison with or without NOT inside; its negation is noted."""
         text = self.condition(f"{head}{negated}{tail}")
         self.opposites[text] = f"{head}{'' if negated else 'not '}{tail}"
         return text
 
 
 def truth(text: str, notes: Notes) -> str:
-    """A text where a condition is wanted: a value is one when it is not 0.
+    """The text as a condition: a value is true when it is not 0.
 
-    Servers differ in where they write that: MySQL from 8.0.16 on ``0 <> a``, MariaDB ``a <> 0``
-    for columns in AND and OR, older ones nothing.
+    Servers print this differently: MySQL from 8.0.16 on ``0 <> a``, MariaDB ``a <> 0`` for columns
+    in AND and OR, older servers only ``a``.
     """
     if text in notes.conditions:
         inner = text[1 : -len(" <> 0)")]

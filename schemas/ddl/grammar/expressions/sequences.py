@@ -12,7 +12,7 @@ from .notes import Notes, Read
 
 
 def sequence_function(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
-    """Read ``NEXTVAL(sequence)``: what stands there is no column."""
+    """Read ``NEXTVAL(sequence)`` and the like; the first argument is not a column."""
     cursor.expect("(")
     name = table_name(cursor)
     text = f"{word.lower()}({_plain(name.database or cursor.context.default_database, name.table)}"
@@ -32,5 +32,5 @@ def sequence_value(cursor: Cursor) -> str:
 
 
 def _plain(database: str, name: str) -> str:
-    """A sequence's name without backticks, which in expressions stand around columns only."""
+    """A sequence's name without backticks, which only columns have in expressions."""
     return f"{database}.{name}" if database else name

@@ -70,7 +70,7 @@ def _at_home(action: Action, home: str) -> Action:
 
 
 def _may_follow_without_comma(cursor: Cursor) -> bool:
-    """Table options need no comma between them, nor does partitioning at the end."""
+    """Whether the next action needs no comma: table options, and partitioning at the end."""
     word, after = cursor.word, cursor.ahead()
     if word == "PARTITION":
         return after == "BY"
@@ -277,7 +277,7 @@ def _order(cursor: Cursor) -> list[Action]:
             cursor.identifier("a column name", reserved=True)
         if not cursor.accept("ASC"):
             cursor.accept("DESC")
-        # In a list of actions too the comma belongs to the columns if a name and no action follows.
+        # The comma continues the list of columns if a name follows, and not another action.
         if not (cursor.word == "," and cursor.ahead(2) in (",", END, "ASC", "DESC", ".", ";")):
             break
         cursor.advance()
@@ -299,7 +299,7 @@ def _algorithm(cursor: Cursor) -> list[Action]:
 
 
 def _words(cursor: Cursor) -> list[Action]:
-    """Actions of fixed words that change nothing of the schema."""
+    """Read an action of fixed words that does not change the schema."""
     start = cursor.index
     for words in _FIXED:
         if cursor.accept(*words):

@@ -68,9 +68,10 @@ def create_table(cursor: Cursor, *, replaces: bool) -> Statement:
 def _with_query(
     definitions: list[Definition], queried: tuple[str, ...], context: ServerContext
 ) -> list[Definition]:
-    """The definitions in the table's order: columns that the query fills come last, in its order.
+    """The definitions in the table's order: columns of the query come last, in the query's order.
 
-    They are spelled as in the query. MySQL also takes their comments from there.
+    Their names are spelled as in the query. MySQL also takes their comments from the query's
+    columns; the statement does not show these, so they are empty here.
 
     Source: measured on MySQL 5.7, 8.0, 9.7 and MariaDB 10.11.
     """
@@ -100,7 +101,7 @@ def _elements(
         else:
             found = column_definition(cursor)
             definitions.append(found)
-            # The order in which indexes and checks were written decides generated names.
+            # Generated names depend on the order in which indexes and checks are written.
             constraints += (*found.indexes, *found.checks, *found.foreign_keys)
         if not cursor.accept(","):
             break
@@ -163,7 +164,7 @@ def _schema(
 
 
 def _indexes(constraints: list[Index | Check | ForeignKey]) -> Iterator[Index]:
-    """The indexes, those that foreign keys bring among them: their order decides names."""
+    """The indexes, including those for foreign keys. Generated names depend on their order."""
     for item in constraints:
         if isinstance(item, Index):
             yield item
@@ -174,7 +175,7 @@ def _indexes(constraints: list[Index | Check | ForeignKey]) -> Iterator[Index]:
 def at_home(
     constraints: list[Index | Check | ForeignKey], home: str
 ) -> list[Index | Check | ForeignKey]:
-    """Leave out the parent's database where it is the table's own, as the server does."""
+    """Remove the parent's database if it is the table's own database, as the server does."""
     return [
         replace(item, parent_database="")
         if isinstance(item, ForeignKey) and item.parent_database == home
@@ -186,9 +187,10 @@ def at_home(
 def merge_charset(
     charset: str, collation: str, option: SetDefaultCharset, context: ServerContext
 ) -> tuple[str, str]:
-    """Add one charset or collation option to those before it; a collation implies its charset.
+    """Add a charset or collation option to earlier options; a collation implies its charset.
 
-    A charset behind a collation resets it on older MySQL, not on newer MySQL and on MariaDB.
+    On older MySQL a charset after a collation resets the collation; on newer MySQL and on MariaDB
+    it does not.
 
     Source: measured on 5.7, 8.0.15, 9.7 and MariaDB 10.11; parse_tree_nodes.cc
     ``set_default_charset`` (read): 8.0.26 resets it, 8.0.35 does not.

@@ -1,4 +1,4 @@
-"""Statements that concern no table's schema, known by their leading words.
+"""Statements that change no table's schema, recognised by their leading words.
 
 Source: MySQL Reference Manual, "SQL Statements"; MariaDB's for sequences and packages.
 """
@@ -25,7 +25,7 @@ _OBJECTS = words(
     """
 )
 _DDL_WORDS = frozenset({"CREATE", "ALTER", "DROP"})
-# Between CREATE and the object's kind.
+# Words that may be between CREATE and the object's kind.
 _MODIFIERS = words(
     """
     OR REPLACE ALGORITHM = UNDEFINED MERGE TEMPTABLE DEFINER @ SQL SECURITY INVOKER AGGREGATE
@@ -35,7 +35,7 @@ _MODIFIERS = words(
 
 
 def irrelevant(cursor: Cursor) -> Irrelevant | None:
-    """Recognise such a statement and step to its end; None for any other."""
+    """Recognise a statement that changes no schema, and step to its end; None for any other."""
     word = cursor.word
     if word == END:
         return Irrelevant("nothing but comments")

@@ -85,7 +85,7 @@ def table_option(cursor: Cursor) -> Option | None:
 def charset_option(cursor: Cursor) -> SetDefaultCharset | None:
     """Read the default charset or collation of a table or database; None when none begins here.
 
-    DEFAULT gives ``default`` as the name, which ``apply`` resolves.
+    For DEFAULT the name is ``default``, which ``apply`` resolves.
     """
     start = cursor.index
     cursor.accept("DEFAULT")
@@ -102,7 +102,7 @@ def charset_option(cursor: Cursor) -> SetDefaultCharset | None:
 
 
 def charset_value(cursor: Cursor) -> str:
-    """Read a charset's name; DEFAULT gives ``default``, which ``apply`` resolves."""
+    """Read a charset's name; for DEFAULT it is ``default``, which ``apply`` resolves."""
     if cursor.accept("DEFAULT"):
         return "default"
     return charset_word(cursor)

@@ -118,7 +118,7 @@ def create_database(cursor: Cursor, *, replaces: bool) -> CreateDatabase:
 
 
 def alter_database(cursor: Cursor) -> AlterDatabase:
-    """Read ALTER DATABASE from the word DATABASE on; without a name the default one."""
+    """Read ALTER DATABASE from the word DATABASE on. Without a name, it is the default database."""
     cursor.advance()
     name = ""
     if cursor.word not in ("CHARSET", "CHARACTER", "CHAR", "COLLATE", "DEFAULT", "READ") and not (

@@ -1,7 +1,7 @@
 """PARTITION BY and the partition actions of ALTER TABLE.
 
-Partitioning is no part of the lattice; it is read in full so that nothing after it is missed,
-and kept as text.
+Partitioning is not part of the lattice value. It is parsed in full, so that nothing after it is
+missed, and stored as text.
 
 Source: MySQL Reference Manual, "CREATE TABLE", partition options; "ALTER TABLE Partition
 Operations"; MariaDB's for SYSTEM_TIME.
@@ -31,7 +31,7 @@ _MAINTENANCE = frozenset({"ANALYZE", "CHECK", "OPTIMIZE", "REBUILD", "REPAIR", "
 
 
 def partitioning(cursor: Cursor) -> str:
-    """Read PARTITION BY … with its definitions; the text with single spaces."""
+    """Read PARTITION BY … with its definitions; return its text with single spaces."""
     start = cursor.index
     cursor.expect("PARTITION", "BY")
     _method(cursor, subpartition=False)
@@ -246,7 +246,7 @@ def _partition_names(cursor: Cursor) -> None:
     if cursor.accept("ALL"):
         return
     cursor.identifier("a partition name")
-    # A name behind the comma belongs to the list, unless another action begins with it.
+    # A name after the comma belongs to the list, unless it begins another action.
     while cursor.word == "," and not (
         cursor.ahead() in RESERVED or cursor.ahead() == "FORCE" or cursor.ahead(2) == "="
     ):

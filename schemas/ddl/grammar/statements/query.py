@@ -1,7 +1,7 @@
-"""The query of CREATE TABLE … SELECT: which columns it gives.
+"""The query of CREATE TABLE … SELECT, and the columns that it gives.
 
-The types of a query's columns are not in the text, but their names mostly are, and those that the
-statement defines itself have the type that is written there. sqlglot reads the query.
+The text does not contain the types of a query's columns, but mostly their names. Columns that the
+statement also defines have the type in the definition. sqlglot reads the query.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _FIRST_WORDS = ("SELECT", "WITH", "TABLE", "VALUES")
 
 
 def in_parentheses(cursor: Cursor) -> bool:
-    """Whether the parenthesis here is a query's and not that of definitions."""
+    """Whether the parenthesis here begins a query, and not definitions."""
     count = 0
     while cursor.ahead(count) == "(":
         count += 1
@@ -27,8 +27,8 @@ def query_columns(cursor: Cursor) -> tuple[str, ...] | None:
     """Step over ``[IGNORE | REPLACE] [AS] query`` at the end of a statement.
 
     Returns:
-        The names of its columns, "" and ``*`` for those that the text does not tell; None when
-        no query stands here.
+        The names of its columns, with "" and ``*`` for columns whose names are not in the text;
+        None when there is no query here.
     """
     start = cursor.index
     cursor.accept_any(("IGNORE", "REPLACE"))
@@ -45,7 +45,7 @@ def query_columns(cursor: Cursor) -> tuple[str, ...] | None:
     try:
         query = sqlglot.parse_one(text, dialect="mysql")
     except SqlglotError:
-        return ("*",)  # MySQL has syntax that sqlglot does not know; then nothing is told.
+        return ("*",)  # sqlglot does not know all of MySQL's syntax; the columns stay unknown.
     if isinstance(query, expressions.Query):
         return tuple("*" if each.is_star else each.output_name for each in query.selects)
     return ("*",)

@@ -15,7 +15,7 @@ _LIST_STATEMENTS = ("DROP", "RENAME")
 
 
 def search_tables(cursor: Cursor) -> tuple[TableName, ...]:
-    """The names behind TABLE (or ON, for CREATE and DROP INDEX), in order, without repeats."""
+    """The names after TABLE (or ON, for CREATE and DROP INDEX), in order, without repeats."""
     first = cursor.word
     names: list[TableName] = []
     marker = "TABLE"
@@ -35,7 +35,7 @@ def search_tables(cursor: Cursor) -> tuple[TableName, ...]:
         while first in _LIST_STATEMENTS and (cursor.accept(",") or cursor.accept("TO")):
             names.append(table_name(cursor))
     except UnparsableDDL:
-        pass  # What was found before the unreadable place is still the best guess.
+        pass  # The names before the unreadable text are still the best guess.
     return tuple(dict.fromkeys(names))
 
 

@@ -1,1 +1,1 @@
-"""Tokens, and what every other part of the grammar reads: names, comments, character sets."""
+"""Tokens, and the parts that all of the grammar uses: names, comments, character sets."""

@@ -1,4 +1,4 @@
-"""Names of character sets and collations where they stand in a statement."""
+"""Names of character sets and collations in a statement."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .lexer import Cursor
 
 
 def charset_word(cursor: Cursor) -> str:
-    """Read a charset's canonical name (``BINARY`` is one, although reserved)."""
+    """Read a charset's canonical name (``BINARY`` is a charset, although it is reserved)."""
     if cursor.accept("BINARY"):
         return "binary"
     return charset_name(cursor.name_or_string("a character set"))

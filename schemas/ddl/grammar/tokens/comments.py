@@ -1,7 +1,7 @@
-"""Version comments: SQL text that stands in a comment and is executed by some servers.
+"""Version comments: SQL text in a comment that some servers execute.
 
 ``/*!50100 … */`` is executed by servers from 5.1.0 on, ``/*! … */`` by all, ``/*M!100301 … */``
-by MariaDB alone. MariaDB skips the numbers 50700 to 99999, which are MySQL's own.
+only by MariaDB. MariaDB skips comments with the numbers 50700 to 99999, which are MySQL versions.
 
 Source: MySQL and MariaDB reference manuals, "Comments".
 """
@@ -14,8 +14,9 @@ from shardmerge.schemas.model.server_context import ServerContext
 
 _MARIADB_HEAD = re.compile(r"/\*(M?)!(\d{5,6})?")
 _MYSQL_HEAD = re.compile(r"/\*(M?)!(\d{6}(?=\s)|\d{5})?")
-"""To MySQL a sixth digit belongs to the version only before a blank (measured on 9.7)."""
-# What can hide the characters of a comment: strings, quoted names, and other comments.
+"""In MySQL a sixth digit belongs to the version only if a blank follows (measured on 9.7)."""
+# Parts in which the characters of a comment have no meaning (strings, quoted names, line
+# comments), and the characters themselves.
 _NEXT = re.compile(
     r"'(?:[^'\\]|\\.|'')*'"
     r'|"(?:[^"\\]|\\.|"")*"'
@@ -27,10 +28,10 @@ _NEXT = re.compile(
 
 
 def execute_version_comments(sql: str, context: ServerContext) -> str:
-    """Replace version comments by their contents, or by blanks where the server skips them.
+    """Replace version comments by their contents, or by blanks if the server skips them.
 
-    The text keeps its length, so that offsets stay true. A comment that is not closed at the
-    end of the text counts as closed: Debezium strips the closing part of a trailing one.
+    The text keeps its length, so that offsets stay valid. A comment that is still open at the end
+    of the text counts as closed: Debezium removes the closing part of a trailing comment.
     """
     if "/*!" not in sql and "/*M!" not in sql:
         return sql
@@ -74,7 +75,7 @@ def _is_executed(head: re.Match[str], context: ServerContext) -> bool:
 
 
 def _skip_comment(sql: str, at: int) -> int:
-    """The end of the comment whose contents begin at ``at``; a skipped one may hold others."""
+    """The end of the skipped comment whose contents begin at ``at``; comments may be nested."""
     depth = 1
     while depth:
         close = sql.find("*/", at)

@@ -1,8 +1,8 @@
 """Tokens of a statement, and the cursor with which the parser reads them.
 
-sqlglot's tokenizer does the cutting, with MySQL's quoting rules and without keywords: every
-word is a word, and the grammar decides what it means where it stands (a column may be called
-``date`` or ``any``). Values of strings and names are read from the source text.
+sqlglot's tokenizer splits the text, with MySQL's quoting rules and without keywords. The grammar
+decides what a word means in its context (a column may be called ``date`` or ``any``). Values of
+strings and names are read from the source text.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from .comments import execute_version_comments
 from .reserved import RESERVED
 
 NAME = "`"
-"""``Cursor.word`` of a quoted name."""
+"""``Cursor.word`` at a quoted name."""
 STRING = "'"
 NATIONAL = "N'"
 NUMBER = "0"
 HEX = "0x'"
 BIT = "0b'"
 END = ""
-"""``Cursor.word`` behind the last token."""
+"""``Cursor.word`` after the last token."""
 _LITERALS = frozenset({STRING, NATIONAL, NUMBER, HEX, BIT, END})
 
 _OPERATORS = {
@@ -63,9 +63,10 @@ _KINDS = {
     (False, False): _PlainTokenizer,
     (True, False): _PlainAnsiTokenizer,
 }
-"""By ANSI quotes and backslash escapes."""
+"""(ANSI quotes, backslash escapes) → tokenizer."""
 _IDLE: dict[tuple[bool, bool], list[_Tokenizer]] = {mode: [] for mode in _KINDS}
-"""A tokenizer keeps the text that it is cutting: whoever parses takes one out, in any thread."""
+"""Idle tokenizers. A tokenizer holds the text that it splits, so each parse takes one from here;
+threads do not share one."""
 
 
 def _tokens(text: str, mode: tuple[bool, bool]) -> list[Token]:
@@ -90,17 +91,17 @@ _MARKS = {
 }
 _ESCAPES = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
 _NAME_LIKE_A_NUMBER = re.compile(r"\d+[eE]")
-"""``1e`` without an exponent is a name."""
+"""Matches ``1e`` without an exponent, which is a name."""
 
 
 class Cursor:
-    """A place in the tokens of one statement.
+    """A position in the tokens of one statement.
 
     Attributes:
-        sql: The statement as it came; offsets count its characters.
-        word: The current token: an unquoted word in upper case, a symbol as it is, or one of
-            this module's marks. A quoted name is never equal to a keyword.
-        index: The current token's number.
+        sql: The statement's original text; offsets count its characters.
+        word: The current token: an unquoted word in upper case, a symbol, or a constant of this
+            module such as ``NAME``. So a quoted name is never equal to a keyword.
+        index: The current token's index.
     """
 
     __slots__ = (
@@ -139,14 +140,14 @@ class Cursor:
     # -- moving ---------------------------------------------------------------------------
 
     def advance(self) -> None:
-        """Step to the next token; at the end of the statement an error."""
+        """Step to the next token; fails at the end of the statement."""
         if self.word == END:
             self.fail("more text")
         self.index += 1
         self.word = self._words[self.index]
 
     def seek(self, index: int) -> None:
-        """Go back to a token that was looked at before."""
+        """Go back to an earlier token."""
         self.index = index
         self.word = self._words[index]
 
@@ -156,7 +157,7 @@ class Cursor:
         return self._words[place] if place < len(self._words) else END
 
     def accept(self, *words: str) -> bool:
-        """Step over these words if exactly they stand here."""
+        """Step over these words if they are the next tokens."""
         if self.word != words[0]:
             return False
         if len(words) > 1:
@@ -169,7 +170,7 @@ class Cursor:
         return True
 
     def accept_any(self, words: frozenset[str] | tuple[str, ...]) -> str:
-        """Step over one of these words; "" when none stands here."""
+        """Step over one of these words and return it; "" when the next token is none of them."""
         word = self.word
         if word not in words:
             return ""
@@ -177,9 +178,9 @@ class Cursor:
         return word
 
     def accept_nested(self) -> int:
-        """Step over the parentheses that the one before holds and nothing else; how many.
+        """Step over parentheses that enclose the whole contents of the one before; how many.
 
-        Each must be closed by itself. A text of hundreds of them is read without recursion.
+        The caller must read as many closing ones. So hundreds of them need no recursion.
         """
         count = 0
         while self.word == "(" and self._closes(self.index) + 1 == self._closes(self.index - 1):
@@ -188,7 +189,7 @@ class Cursor:
         return count
 
     def _closes(self, opening: int) -> int:
-        """Where the parenthesis at this place is closed; where the text ends if it is not."""
+        """The index of the token that closes this parenthesis, or of the end of the text."""
         if self._closing is None:
             self._closing = {}
             opened: list[int] = []
@@ -200,17 +201,17 @@ class Cursor:
         return self._closing.get(opening, len(self._words))
 
     def expect(self, *words: str) -> None:
-        """Step over these words, which must stand here."""
+        """Step over these words, which must be the next tokens."""
         for word in words:
             if self.word != word:
                 self.fail(" ".join(words))
             self.advance()
 
     def fail(self, expected: str) -> NoReturn:
-        """Give up here.
+        """Raise an error at the current token.
 
         Raises:
-            UnparsableDDL: Always; it names what was expected and what stands there.
+            UnparsableDDL: Always; it says what was expected and what was found.
         """
         if self.word == END:
             raise UnparsableDDL(
@@ -246,7 +247,7 @@ class Cursor:
     # -- values ---------------------------------------------------------------------------
 
     def is_name(self) -> bool:
-        """Whether an identifier may stand here."""
+        """Whether the current token can be an identifier."""
         word = self.word
         if word == NAME:
             return True
@@ -261,7 +262,7 @@ class Cursor:
         return first.isalnum() or first in "_$" or ord(first) > 127
 
     def identifier(self, what: str = "a name", *, reserved: bool = False) -> str:
-        """Read an identifier; ``reserved``: after a dot reserved words and digits are names."""
+        """Read an identifier; ``reserved``: accept reserved words and digits, as after a dot."""
         if not self.is_name() and not (reserved and self._is_word()):
             self.fail(what)
         value = self._texts[self.index]
@@ -274,11 +275,11 @@ class Cursor:
         return self.word in RESERVED
 
     def is_string(self) -> bool:
-        """Whether a string literal stands here."""
+        """Whether the current token is a string literal."""
         return self.word in (STRING, NATIONAL)
 
     def string(self, what: str = "a string") -> str:
-        """Read a string literal; neighbouring literals are one string."""
+        """Read a string literal; adjacent literals are one string."""
         if not self.is_string():
             self.fail(what)
         value = self._string_value()
@@ -319,12 +320,12 @@ class Cursor:
 
 
 def _word(text: str) -> str:
-    """``:=`` means ``=`` wherever the grammar has one."""
+    """The text in upper case. ``:=`` becomes ``=``: the grammar treats both alike."""
     return "=" if text == ":=" else text.upper()
 
 
 def _unescape(piece: str) -> str:
-    """The character of a backslash sequence; those of LIKE patterns stay as they are.
+    """The character of a backslash sequence; sequences with % and _, for LIKE, do not change.
 
     Source: MySQL Reference Manual, "String Literals".
     """

@@ -1,4 +1,4 @@
-"""Names with others before them: ``database.table``, ``table.column``."""
+"""Qualified names: ``database.table``, ``table.column``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def table_name(cursor: Cursor) -> TableName:
 def field_name(cursor: Cursor, what: str) -> str:
     """Read ``[[database.]table.]name`` and keep the last part.
 
-    MySQL before 8.0 and MariaDB take a column, index or constraint of the table so.
+    MySQL before 8.0 and MariaDB accept such a name for a column, index or constraint of the table.
 
     Source: sql_yacc.yy of 5.7, rule ``field_ident``.
     """

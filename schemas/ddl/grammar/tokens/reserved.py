@@ -1,7 +1,7 @@
 """Words that can't be names without quotes.
 
-Only words that every supported server reserves: a word that one version reserves and another
-doesn't (``rank``, ``system``) is read as a name where a name is expected.
+The list has only words that every supported server reserves. A word that only some versions reserve
+(``rank``, ``system``) is read as a name where a name is expected.
 
 Source: MySQL Reference Manual, "Keywords and Reserved Words" (5.7, 8.0).
 """

@@ -1,4 +1,4 @@
-"""Lists of words as readable text."""
+"""Sets of words, written as one text."""
 
 from __future__ import annotations
 
