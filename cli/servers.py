@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
@@ -112,8 +111,7 @@ def _tables(cursor: Cursor, source: Source) -> list[SourceTable]:
             tuple(columns.get((database, table), ())),
         )
         for database, table, keys in found
-        if re.fullmatch(source.databases, database)
-        and (not source.tables or re.fullmatch(source.tables, f"{database}.{table}"))
+        if source.reads_table(database, table)
     ]
 
 
@@ -219,7 +217,7 @@ def _charsets(cursor: Cursor, source: Source) -> dict[str, str]:
     return {
         str(name): str(charset)
         for name, charset in cursor.fetchall()
-        if re.fullmatch(source.databases, str(name))
+        if source.reads_database(str(name))
     }
 
 

@@ -5,13 +5,13 @@ The limits are in ``connectors.debezium.value_limits``; this module finds the sh
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TypeAlias
 
 from shardmerge.connectors.debezium.value_limits import LIMITS, ValueLimit
 from shardmerge.connectors.debezium.year_columns import COUNTS_YEARS, is_misread, may_misread
+from shardmerge.schemas.lattice.left_out_columns import is_left_out
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.pipeline.routing import RoutingRule, route, rule_of
 from shardmerge.schemas.pipeline.settings import Source
@@ -97,7 +97,7 @@ def _shards(
         if route(rules, shard):
             rule = rule_of(rules, shard)
             left_out = rule.leave_out if rule is not None else ""
-            merged = (c for c in table.columns if not (left_out and re.fullmatch(left_out, c.name)))
+            merged = (c for c in table.columns if not is_left_out(c.name, left_out))
             if any(map(concerns, merged)):
                 found.append(str(shard))
     return found

@@ -95,8 +95,10 @@ def kept_lineage(
     return found
 
 
+def is_left_out(column: str, pattern: str) -> bool:
+    """Whether a route leaves out a column of that name; ``pattern`` is its ``leave_out``."""
+    return bool(pattern) and re.fullmatch(pattern, column, re.IGNORECASE) is not None
+
+
 def _left_out(schema: TableSchema, pattern: str) -> frozenset[str]:
-    if not pattern:
-        return frozenset()
-    match = re.compile(pattern, re.IGNORECASE).fullmatch
-    return frozenset(c.name.lower() for c in schema.columns if match(c.name))
+    return frozenset(c.name.lower() for c in schema.columns if is_left_out(c.name, pattern))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 from shardmerge.schemas.model.errors import ConfigError
@@ -74,6 +75,16 @@ class Source:
             raise ConfigError(
                 f"source {self.name}: epoch must be 0 to {MAX_EPOCH}, not {self.epoch}"
             )
+
+    def reads_database(self, database: str) -> bool:
+        """Whether the connector captures tables of a database; like Debezium, whatever the case."""
+        return re.fullmatch(self.databases, database, re.IGNORECASE) is not None
+
+    def reads_table(self, database: str, table: str) -> bool:
+        """Whether the connector captures a table."""
+        name = f"{database}.{table}"
+        listed = not self.tables or re.fullmatch(self.tables, name, re.IGNORECASE) is not None
+        return listed and self.reads_database(database)
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,3 +76,9 @@ def test_values_that_stop_the_connector_are_told() -> None:
     mode = f"{STRICT},ALLOW_INVALID_DATES"
     [found] = value_findings(SOURCE, mode, [table("t", ColumnType("date"))], RULES)
     assert not found.fault and "ALLOW_INVALID_DATES" in found.text
+
+
+def test_a_column_that_is_left_out_is_no_finding_whatever_its_case() -> None:
+    rules = [RoutingRule(".*", "app", "t.*", "m", "t", leave_out="C0")]
+    found = value_findings(SOURCE, "", [table("t_0", ColumnType("date"))], rules)
+    assert found == value_findings(SOURCE, "", [table("t_0")], rules)
