@@ -1,7 +1,8 @@
 """The places at which ``SHARDMERGE_SINK_FAILPOINT`` can kill the driver or a Python worker.
 
 Its value is ``<place>:<passing>``: ``rows-written:3`` kills a process when it reaches that place
-for the third time. Every process counts for itself. For tests only; off unless it is set.
+for the third time. With ``:stop`` behind that, the process is stopped instead
+(``connectors.failpoints``). Every process counts for itself. For tests only; off unless it is set.
 """
 
 from __future__ import annotations
