@@ -1,7 +1,7 @@
-"""Values: from Debezium's JSON or Avro to text that the target takes, by the shard's type. Pure.
+"""Converts values from Debezium's JSON or Avro to text for the target, by the shard's type. Pure.
 
-Works on whole columns of a batch: checking the types of 100,000 values and converting them is
-a few calls into C then. What each conversion expects is what Debezium emits with
+Works on whole columns of a batch, so that checking the types of 100,000 values and converting them
+takes a few calls into C. Each conversion expects what Debezium emits with
 ``decimal.handling.mode=string``, ``bigint.unsigned.handling.mode=precise``,
 ``time.precision.mode=adaptive_time_microseconds`` and, in JSON, ``binary.handling.mode=base64``.
 Avro has bytes where JSON has their base64 text; all other values are the same.
@@ -33,18 +33,19 @@ from .times import DATES, datetimes_ms, datetimes_us, time_text, timestamps
 
 
 class Form(Enum):
-    """How a cell's text has to be read."""
+    """What a cell's text means."""
 
     TEXT = "text"
     """Characters; written as a quoted literal."""
     JSON = "json"
-    """JSON text, likewise."""
+    """JSON text; also written as a quoted literal."""
     NUMBER = "number"
-    """A decimal or floating-point literal, checked to be one."""
+    """A decimal or floating-point literal; checked to be one."""
     DATE = "date"
     TIME = "time"
     DATETIME = "timestamp"
-    """These three are compared as text unless they are written as literals of their type."""
+    """DATE, TIME and DATETIME are written as literals of their types; else they would be compared
+    as text."""
     HEX = "hex"
     """Bytes as hexadecimal digits."""
     BITS = "bits"
@@ -56,9 +57,9 @@ class Encoder:
     """Converts the values of one column.
 
     Attributes:
-        accepts: Types of the values, beside None.
-        convert: Values in row order, and whether there are None among them → cells. May raise
-            any of ``_MISFITS``.
+        accepts: Python types of the values, besides None.
+        convert: Values in row order, and whether some are None → cells. May raise any of
+            ``_MISFITS``.
     """
 
     form: Form
@@ -70,7 +71,7 @@ class Encoder:
         return self.encode_column(values)[0]
 
     def encode_column(self, values: Sequence[Any]) -> tuple[Cells, bool]:
-        """As ``encode``, and whether there are NULLs among the cells."""
+        """As ``encode``, with whether there are NULLs among the cells."""
         if not values:
             return [], False
         kinds = set(map(type, values))
@@ -91,8 +92,8 @@ def encoder(column_type: ColumnType, *, base64: bool = True) -> Encoder:
     """The encoder for values of a shard column of that type.
 
     Args:
-        column_type: On the shard.
-        base64: Whether bytes come as base64 text, as in JSON; else as bytes.
+        column_type: The column's type on the shard.
+        base64: Whether bytes come as base64 text, as in JSON, or as bytes.
 
     Raises:
         UnfitValue: The type is not known here.
@@ -239,7 +240,7 @@ def _set(elements: tuple[str, ...]) -> Callable[[Sequence[Any], bool], Cells]:
 
 
 def _enum(elements: tuple[str, ...]) -> Callable[[Sequence[Any], bool], Cells]:
-    """Elements as text; the error value of index 0, which Debezium writes as '', as ``0``.
+    """Elements as text. The error value (index 0), which Debezium writes as '', becomes ``0``.
 
     Source: measured: in strict mode MySQL takes the text '0' for index 0, and refuses ''.
     """
@@ -261,7 +262,7 @@ def _decimals(values: Sequence[Any], has_nulls: bool) -> Cells:
     if has_nulls:
         return around_nulls(_decimals, values)
     cells = list(map(str, values))
-    # They are written without quotes (a quoted one would be compared as a double).
+    # Decimals are written without quotes: MySQL would compare a quoted one as a double.
     joined_alike(cells, _DECIMAL, "is not a decimal number")
     return [*cells]
 
@@ -270,7 +271,7 @@ _DECIMAL = re.compile(r"-?0+(?:\.0+)?")
 
 
 def _numbers(values: Sequence[Any], has_nulls: bool) -> Cells:
-    """The shortest text of each number, as JSON writes it: a column in one call into C."""
+    """The shortest text of each number, as JSON writes it; one call into C for a column."""
     return _split(_json_text(values), has_nulls)
 
 
