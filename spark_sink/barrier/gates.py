@@ -58,7 +58,7 @@ def key_stop(shard: ShardGates, rows: RowProgress) -> tuple[int, str] | None:
     only as long as message keys are made of the same columns.
 
     Returns:
-        Its index and what is waited for; None when nobody waits.
+        Its index, and the reason for people; None when no row waits.
     """
     for index in shard.key_changes:
         gate = shard.gates[index]

@@ -80,7 +80,7 @@ class Restart:
         index: Of its gate.
         removal: The statement that deletes the rows of the shard and of its mates; None before
             ``BEGUN``, and when rows are taken back chunk by chunk or none is left.
-        left: Partitions of which rows are to be taken back, with the offset where each stands.
+        left: Partitions whose rows are to be taken back, each with its stored offset.
         is_last: Whether the shard has no later restart.
         mates: The shards that the same decision reloads, this one among them; only this one when
             its snapshot began again.

@@ -197,7 +197,7 @@ class Target(Protocol):
     """One pipeline's target.
 
     Attributes:
-        state, batches: See there.
+        state, batches: See ``WriterState`` and ``Batches``.
     """
 
     @property

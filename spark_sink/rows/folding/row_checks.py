@@ -26,7 +26,7 @@ class RowChecks:
     """Checks rows part by part; a row like the one before it does not come here (``row_fold``).
 
     Args:
-        stream: Whose rows.
+        stream: The stream of the rows.
         plans: Of its segments.
         refusals: Rows known not to be applicable, by offset.
     """
