@@ -128,7 +128,7 @@ class CatchUp:
         watermarks: Watermarks,
         applied: Mapping[Partition, Applied],
     ) -> None:
-        """Take a reading. A partition that has not reached its kept reading ignores it."""
+        """Take a reading. A partition that has not yet reached an earlier one keeps the earlier."""
         latest = Reached(watermarks.seen, watermarks.number)
         for partition in partitions:
             awaited = self._awaited.get(partition)

@@ -47,7 +47,7 @@ class AppliedRows:
 
     @property
     def progress(self) -> RowProgress:
-        """How far rows are applied, with the latest watermarks; a live view, not a copy."""
+        """How far rows are applied, with the latest watermarks; offsets in it change with this."""
         intake = self._intake
         return RowProgress(self._applied, intake.watermarks, self._catch_up.caught_up, intake.scans)
 

@@ -62,7 +62,8 @@ class Intake:
         decisions: Everything decided, as far as read.
         barriers: Per source, with the ends that are safe.
         watermarks: The latest reading of the row topics' high watermarks.
-        row_topics: The row topics that exist, as described last; a new object when they change.
+        row_topics: The row topics that exist, as described last; another object after each change
+            and each new description of the list.
         ordered: Stream whose partitions are ordered → its latest closure; None without one.
         scans: Tables that were read again, see ``RowProgress``.
         unreadable: Whole partition → the offset at which an open transaction blocks reading,

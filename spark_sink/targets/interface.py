@@ -1,4 +1,4 @@
-"""The interface of a kind of target to the sink's driver; one contract test suite runs on each.
+"""The interface between the sink's driver and a target; every kind passes one contract suite.
 
 Besides its tables a target keeps what the sink must never lose: the writer epoch, the offset up to
 which each row partition is applied, and the journal of executed statements. In every kind of target

@@ -101,7 +101,7 @@ def encoder(column_type: ColumnType, *, base64: bool = True) -> Encoder:
     name = column_type.name
     binary, read = (str, _base64) if base64 else (bytes, bytes)
     if column_type.is_integer:
-        # tinyint(1), which clients read as a boolean, is one in JSON too.
+        # tinyint(1), which clients read as a boolean, comes as a boolean in JSON, too.
         return _encoder(Form.NUMBER, _integers, int, bool)
     if column_type.is_string:
         return _encoder(Form.TEXT, _texts_of(column_type.charset), str)
@@ -142,7 +142,8 @@ def _encoder(
 def _singles(values: Sequence[Any], has_nulls: bool) -> Cells:
     """The exact value of the nearest single-precision number.
 
-    The shortest text that names the greatest one, 3.4028235e38, is beyond it: MySQL refuses it.
+    The shortest text of the greatest such number, 3.4028235e38, is a little above its exact value,
+    and MySQL refuses it.
     """
     if has_nulls:
         return around_nulls(_singles, values)
@@ -153,7 +154,7 @@ def _singles(values: Sequence[Any], has_nulls: bool) -> Cells:
 def _year_text(value: int) -> str:
     """Four digits, because MySQL reads the text '0' as 2000 (and the number 0000 as 0000).
 
-    1900 is no YEAR: Debezium writes it for 0000 (measured, from the binlog).
+    Debezium writes 1900, which is no valid YEAR, for 0000 (measured, from the binlog).
     """
     if not 0 <= value <= 9_999:
         raise ValueError("not a year")
@@ -165,7 +166,7 @@ def _base64(text: str) -> bytes:
 
 
 def _bits(value: Any, read: Callable[[Any], bytes]) -> str:
-    """BIT(1) is a boolean, longer ones are little-endian bytes."""
+    """Debezium writes BIT(1) as a boolean, and longer bit fields as little-endian bytes."""
     if isinstance(value, bool):
         return "1" if value else "0"
     return str(int.from_bytes(read(value), "little"))
@@ -179,8 +180,8 @@ def _bytes_hex(data: bytes, width: int) -> str:
 def _geometry_hex(value: dict[str, Any], read: Callable[[Any], bytes]) -> str:
     """Debezium's ``{wkb, srid}`` → MySQL's internal form: SRID, little-endian, then the WKB.
 
-    ST_GeomFromWKB would swap the axes of geographic systems: Debezium's bytes are the internal
-    ones.
+    Debezium's WKB has the axes in the order of the internal form. ST_GeomFromWKB would swap them in
+    geographic systems, so it is not used.
 
     Source: MySQL Reference Manual, "Internal Geometry Storage Format".
     """

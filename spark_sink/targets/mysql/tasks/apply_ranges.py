@@ -8,7 +8,7 @@ compare-and-set of the offset of every partition that moved.
    round's bound. The rows of all partitions of one shard are written together, sorted by primary
    key, so that they go through the target's index once.
 2. In one transaction: check the writer epoch, write the rows, move the offsets. The transaction is
-   repeated after a deadlock, or after a lock wait that is too long.
+   repeated after a deadlock, a lock wait that is too long, or a lost connection.
 3. When a value does not fit, or the target refuses a row, the tasks are applied one by one
    instead. For one task the first refused row is searched for by bisection; each probe is rolled
    back. Then the task is folded again up to just before that row, and the row is held.
