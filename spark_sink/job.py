@@ -1,6 +1,7 @@
 """The sink's process: ``python -m shardmerge.spark_sink.job --pipeline FILE``.
 
-Reads the settings, connects, becomes the writer, then turns the driver until it is told to end.
+Reads the settings, connects, becomes the writer, then runs the driver's steps until it is told to
+end.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ log = logging.getLogger(__name__)
 
 _RETRY_S = 1.0
 _CHECK_S = 10.0
-"""How often a sink without work looks whether it is still the writer."""
+"""Seconds after which a sink without work checks again that it is still the writer."""
 _STANDARD_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
 
 
@@ -60,7 +61,7 @@ class Stopped:
         self.requested = False
 
     def install(self) -> None:
-        """Take the signals; only the main thread may."""
+        """Install the signal handlers; only the main thread may do so."""
         signal.signal(signal.SIGTERM, self._request)
         signal.signal(signal.SIGINT, self._request)
 
@@ -72,14 +73,14 @@ def run(settings: SinkSettings, pipeline: Pipeline, stopped: Stopped) -> None:
     """Run the sink until ``stopped`` is requested.
 
     Raises:
-        ShardMergeError: It cannot start, or must not go on.
+        ShardMergeError: The sink cannot start, or must not go on.
     """
     bootstrap = pipeline.kafka.bootstrap_servers
     format_ = awaited_record_format(pipeline.kafka, lambda: stopped.requested)
     target = open_target(settings, pipeline)
     target.batches.start()
-    # Also checks that the schema-change topics and the ddl topic have one partition each:
-    # without that their order, which everything here rests on, is lost.
+    # Also checks that the schema-change topics and the ddl topic have one partition each: with
+    # more their records would have no order, and the barrier needs that order.
     create_topics(bootstrap, topics.own_topics(pipeline))
     epoch = _take_over(target.state, stopped)
     log.info("sink started", extra={"pipeline": pipeline.name, "writer_epoch": epoch})
@@ -145,7 +146,10 @@ def _take_over(state: WriterState, stopped: Stopped) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Entry point; returns the exit code: 0 when told to end, 1 when the sink cannot go on."""
+    """Entry point. Returns the exit code.
+
+    0: the sink was told to end; 1: it cannot go on; 2: its settings or the pipeline file are wrong.
+    """
     try:
         settings = settings_from(sys.argv[1:] if arguments is None else arguments, os.environ)
         pipeline = parse_pipeline(_text(settings), os.environ)

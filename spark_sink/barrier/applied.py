@@ -1,4 +1,4 @@
-"""How far rows are applied, and the proof that none is left before a place. Pure values."""
+"""How far rows are applied, and the proof that none is left before a position. Pure values."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Applied:
 
     Attributes:
         offset: Every row before it is applied, none from it on.
-        next_position: Position of the row at ``offset``, when a task looked at it and stopped
-            there; None when that is not known. Rows of a partition come in position order.
+        next_position: Position of the row at ``offset``, when a task read the row and stopped
+            there; None when it is not known. Rows of a partition come in position order.
     """
 
     offset: int
@@ -33,13 +33,14 @@ class Watermarks:
     """High watermarks of all row partitions, and when they were read.
 
     Attributes:
-        seen: ``Decisions.seen`` *before* the topics were listed and their watermarks asked for.
-        number: Of the reading: later ones have higher numbers.
+        seen: ``Decisions.seen`` *before* the topics were listed and their watermarks requested.
+        number: Number of the reading: later readings have higher numbers.
         partitions: Row topic → number of its partitions; a topic that is not listed had no row.
-        ends: Whole partition → high watermark (read uncommitted, exclusive), of all of them.
+        ends: Every whole partition → its high watermark (read uncommitted, exclusive).
         topics: Where the shards' rows are.
-        unread: Streams that are not read any more: their shards are gone with their source.
-        strays: Shards that have rows elsewhere than in their topic: nothing of them is read.
+        unread: Streams that are no longer read: their source left the pipeline (see
+            ``Decisions.unread``).
+        strays: Shards that have rows outside their topic: no rows of these shards are read.
     """
 
     seen: int = -1
@@ -58,7 +59,7 @@ class Watermarks:
         return partitions_of(stream, self.partitions.get(stream.topic, 0))
 
     def end(self, partition: Partition) -> int:
-        """The high watermark of a partition, or of the one that it is part of."""
+        """The high watermark of the partition's whole Kafka partition."""
         return self.ends[partition.whole]
 
 
@@ -70,8 +71,8 @@ class RowProgress:
         applied: Row partition → where it stands; one that is not listed stands at offset 0.
         watermarks: The latest reading.
         caught_up: See ``CatchUp``.
-        scans: Source and ``database.table`` → for each time that its connector told that it has
-            read the table again, in order, the number of the first reading after that.
+        scans: Source and ``database.table`` → one number for each notice that the connector has
+            read the table again, in order: the number of the first reading of watermarks after it.
     """
 
     applied: Mapping[Partition, Applied] = field(default_factory=dict)
@@ -88,11 +89,11 @@ class RowProgress:
         return self.watermarks.partitions_of(shard)
 
     def is_parked(self, shard: ShardId) -> bool:
-        """Whether the shard has rows that are not applied, by the latest reading."""
+        """Whether the shard has rows that are not applied, according to the latest reading."""
         return self.parked(shard) > 0
 
     def parked(self, shard: ShardId) -> int:
-        """How many offsets its row topic has beyond what is applied, by the latest reading."""
+        """How many offsets of the shard are not applied, according to the latest reading."""
         end = self.watermarks.end
         return sum(max(end(p) - self.at(p).offset, 0) for p in self.partitions_of(shard))
 
@@ -101,17 +102,17 @@ _UNTOUCHED = Applied(0)
 
 
 class Reached(NamedTuple):
-    """A reading of watermarks: see there."""
+    """Identifies a reading of watermarks: see ``Watermarks``."""
 
     seen: int
     number: int
 
 
 class CatchUp:
-    """Remembers which high watermark the rows of each partition have reached.
+    """Remembers which high watermark the applied rows of each partition have reached.
 
-    Where more comes all the time, of whichever shard, the latest one is never reached; an earlier
-    one is, and proves as much as it did when it was read.
+    While records keep coming, of whichever shard, the latest watermark is never reached. An earlier
+    one is reached, and still proves what it proved when it was read.
 
     Attributes:
         caught_up: Partition → the reading whose high watermark it has reached.
@@ -127,7 +128,7 @@ class CatchUp:
         watermarks: Watermarks,
         applied: Mapping[Partition, Applied],
     ) -> None:
-        """Take a reading. The one before is kept for a partition until it is reached."""
+        """Take a reading. A partition that has not yet reached an earlier one keeps the earlier."""
         latest = Reached(watermarks.seen, watermarks.number)
         for partition in partitions:
             awaited = self._awaited.get(partition)
@@ -138,7 +139,7 @@ class CatchUp:
                 del self._awaited[partition]
 
     def forget(self, partition: Partition) -> None:
-        """Rows of a partition are applied once more."""
+        """Drop what is known of a partition: its rows are going to be applied once more."""
         self.caught_up.pop(partition, None)
         self._awaited.pop(partition, None)
 
@@ -146,9 +147,11 @@ class CatchUp:
 def moved_streams(
     applied: Iterable[Partition], decisions: Decisions
 ) -> tuple[ShardId, str, str] | None:
-    """A shard whose rows were applied from another topic than its route says: that, and this one.
+    """A shard whose rows were applied from another topic than its route says now.
 
-    None when there is none.
+    Returns:
+        The shard, the topic of the applied rows and the topic of the route; None when no shard has
+        moved.
     """
     topics, streams = decisions.topics, decisions.streams
     own = {row_topic(stream.shard): stream.shard for stream in streams if stream.shard is not None}
@@ -166,7 +169,7 @@ def is_applied_up_to(shard: ShardId, reading: int, rows: RowProgress) -> bool:
 
     Args:
         shard: Any.
-        reading: Its number; a later one proves as much.
+        reading: Number of the reading; a later reading proves as much.
         rows: How far rows are applied.
     """
     watermarks = rows.watermarks
@@ -186,19 +189,21 @@ def is_applied_up_to(shard: ShardId, reading: int, rows: RowProgress) -> bool:
 def unapplied_before(
     shard: ShardId, place: SourcePosition, seen: int, rows: RowProgress, *, reading: int = 0
 ) -> str:
-    """Whether rows of a shard before a place may still have to be applied.
+    """Whether rows of a shard before a position may still have to be applied.
 
-    Proven otherwise by one of two facts, for each partition of the row topic: the next row that
-    is not applied stands at or beyond the place; or everything is applied up to a high watermark
-    that was read after the record that stands at the place was seen, so that it covers every row
-    that precedes it. It is the latest one, or one that was kept (``CatchUp``).
+    None is left when each partition of the row topic fulfils one of two conditions. Either the
+    partition's next row that is not applied stands at or beyond the position. Or everything is
+    applied up to a high watermark that was read after the record at the position was seen: that
+    watermark covers every row that precedes the record. It can be the latest watermark, or one that
+    was kept (``CatchUp``).
 
     Args:
         shard: Any.
-        place: A gate's, say.
-        seen: ``Decisions.seen`` when that record was seen: a reading made then or later counts.
+        place: The position, for example a gate's.
+        seen: ``Decisions.seen`` when the record at the position was seen. Readings made then or
+            later count.
         rows: How far rows are applied.
-        reading: Number of the first reading that counts: of a place that no decision tells of.
+        reading: Number of the first reading that counts, for a position that is not a decision's.
 
     Returns:
         "" when none is left, else what is waited for, as text for people.

@@ -3,22 +3,22 @@
 Theory of operation, per source:
 
 1. The end offsets of its row partitions are read (read committed). Where several sources' rows
-   share a topic, each shard has its part of a partition, whose end is taken by its own source.
+   share a topic, each shard's part of a partition has an end of its own, read for its source.
 2. After that the high watermark of its schema-change topic is read (read uncommitted): the
    barrier. With an exactly-once source it covers every DDL that precedes a row below the ends.
-3. The schema-change topic is read up to the barrier; which offsets hold records is known only
-   then, because commit markers leave gaps.
-4. When each of these records has all its decisions, and the ddl topic is read up to the high
-   watermark that it had after step 1, the ends are *safe*: rows below them may be planned, now and
-   for ever. The ddl topic, because a decision about another source's change can have this source's
-   rows read again. That is asked for when the decision is acknowledged, so the watermark covers the
-   decision when such rows are below the ends.
+3. The schema-change topic is read up to the barrier. Only reading shows which offsets hold
+   records, because commit markers leave gaps.
+4. The ends are *safe* when each of these records has all its decisions, and the ddl topic is read
+   up to the high watermark that it had after step 1. Rows below safe ends may be planned, now and
+   for ever. The ddl topic counts because a decision about another source's change can request that
+   this source's rows are read again. The request is made when the decision is acknowledged. So when
+   such rows are below the ends, the watermark of the ddl topic covers the decision.
 
-The pair of ends and barrier is kept until it is settled; only then a new one is taken. A
+A source keeps its ends and barrier until they are settled, and only then takes new ones. A
 barrier that moved with the topic would never be reached while schema changes keep coming.
 
-Source: KIP-618 (exactly-once source connectors); measured with three brokers under kills: the high
-watermark was never violated, the last stable offset was.
+Source: KIP-618 (exactly-once source connectors). Measured with three brokers that were killed: the
+guarantee always held for the high watermark, and not always for the last stable offset.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ class Missing:
     """Why a barrier is not settled yet.
 
     Attributes:
-        topic: The source's schema-change topic, which has its name, or the ddl topic.
-        watermark: The topic's, as the barrier has it.
+        topic: The source's schema-change topic, which is named like the source, or the ddl topic.
+        watermark: The barrier's high watermark of that topic.
         unread_from: Offset up to which the topic is read, if that is below the watermark; else
             None.
-        undecided: Offsets of schema changes below the watermark without all their decisions.
+        undecided: Offsets below the watermark of schema changes that lack decisions.
     """
 
     topic: str
@@ -82,7 +82,7 @@ class SchemaChangeTail:
 
     Attributes:
         read_to: Everything below this offset was read (the end-of-partition event says so).
-        undecided: Offsets that hold a record and whose decisions were not all there yet.
+        undecided: Offsets that hold a record that still lacks decisions.
     """
 
     source: str
@@ -105,7 +105,7 @@ class SchemaChangeTail:
 
 
 def open_transaction(partition: Partition, offset: int) -> str:
-    """What the rows of a partition wait for, where nothing can be read from the offset on."""
+    """What rows of a partition wait for when an open transaction blocks reading at ``offset``."""
     return f"the end of the transaction that is open at {partition}@{offset}"
 
 
@@ -115,10 +115,10 @@ def missing(
     """What is missing before the barrier's ends are safe; None when nothing is.
 
     Args:
-        barrier: Of a source.
+        barrier: The barrier of one source.
         tail: What was read of that source's schema-change topic.
         decisions: What was read of the ddl topic.
-        ddl_read_to: Up to which offset (exclusive).
+        ddl_read_to: Offset (exclusive) up to which the ddl topic was read.
     """
     tail.settle(decisions)
     unread_from = tail.read_to if tail.read_to < barrier.watermark else None
@@ -139,7 +139,7 @@ class Barriers:
     Attributes:
         tails: Source → what was read of its schema-change topic.
         safe_ends: Row partition → end offset (exclusive) that is safe.
-        missing: Source → what its barrier waits for, where it does.
+        missing: Source → what its barrier waits for; only sources whose barrier waits.
     """
 
     def __init__(self, sources: Iterable[str]) -> None:
@@ -150,7 +150,7 @@ class Barriers:
         self._watermarks: dict[Partition, int] = {}
 
     def check(self, watermarks: Mapping[Partition, int]) -> None:
-        """Take new high watermarks of whole partitions of any topics.
+        """Store new high watermarks of whole partitions, of any topics.
 
         Raises:
             BarrierRegressed: One is lower than before.
@@ -168,7 +168,8 @@ class Barriers:
     def wanting(self, partitions: Mapping[Partition, str]) -> tuple[Partition, ...]:
         """The partitions whose ends should be read for a new barrier.
 
-        Those that have grown beyond their safe ends, of sources without a barrier to settle.
+        These partitions have grown beyond their safe ends, and their source has no barrier to
+        settle.
 
         Args:
             partitions: Row partition → its source; their watermarks were taken by ``check``.
@@ -181,7 +182,7 @@ class Barriers:
         )
 
     def grown(self, ends: Mapping[Partition, int]) -> tuple[Partition, ...]:
-        """Those of the ends that lie beyond what is safe: worth a barrier."""
+        """The partitions whose ends lie beyond their safe ends: a new barrier is worth it."""
         return tuple(p for p, end in ends.items() if end > self.safe_ends.get(p, 0))
 
     def take(self, barrier: Barrier) -> None:
@@ -194,11 +195,11 @@ class Barriers:
         self._pending[barrier.source] = barrier
 
     def settle(self, decisions: Decisions, ddl_read_to: int) -> None:
-        """Make the ends safe of every barrier whose schema changes are all decided.
+        """Declare the ends of a barrier safe when nothing is ``missing`` for it.
 
         Args:
             decisions: What was read of the ddl topic.
-            ddl_read_to: Up to which offset (exclusive).
+            ddl_read_to: Offset (exclusive) up to which the ddl topic was read.
 
         Raises:
             ContractError: A decision names a source that the pipeline does not have.

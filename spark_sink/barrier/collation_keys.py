@@ -1,4 +1,4 @@
-"""Which key columns have values that are equal and yet different bytes. Pure."""
+"""Which key columns can have two values that compare as equal but differ in bytes. Pure."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ _EXACT = ("utf8mb4_0900_bin", "_nopad_bin", "binary")
 
 
 def is_collation_key(kind: ColumnType) -> bool:
-    """Whether two values of a key column can be one key, and messages have them as two.
+    """Whether two values of a column can be one key for the server but two message keys.
 
-    Text can be, under every collation that is not binary; under a binary one that pads with blanks
-    too ('a' = 'a '), unless the type has no blanks at the end. So are 0 and -0. Of a BLOB the key
-    has the first bytes alone.
+    That is so for text under every collation that is not binary. It is so under a binary collation
+    that pads with blanks, too ('a' = 'a '), except for CHAR, which has no blanks at the end. For
+    FLOAT and DOUBLE, 0 and -0 are equal. The key of a BLOB has only the first bytes of the value.
 
     Source: MySQL Reference Manual, "The binary Collation Compared to _bin Collations".
     """

@@ -1,9 +1,9 @@
 """The fold of the ddl topic: per target its decisions, per shard its gates. Pure.
 
-The topic is written at least once and compacted, so a decision can stand there twice, and the
-second copy can be the one that compaction keeps: behind decisions of higher versions. The fold
-therefore shows a target's decisions only as far as their versions have no gap; what lies beyond
-waits inside. A schema change counts as decided when all its decisions are shown.
+The topic is written at least once and compacted. So it can hold a decision twice, and compaction
+can keep only the second copy, which stands behind decisions of higher versions. The fold therefore
+shows a target's decisions only as far as their versions have no gap, and keeps later ones back. A
+schema change counts as decided when all its decisions are shown.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .shard_gates import Gate, ShardGates
 
 @dataclass(frozen=True, slots=True, order=True)
 class StatementKey:
-    """A statement of a target: its decision's version and its place there, from 0."""
+    """Names a statement of a target: the decision's version, and the index in it, from 0."""
 
     version: int
     ordinal: int
@@ -34,19 +34,19 @@ class StatementKey:
 
 @dataclass(frozen=True, slots=True)
 class Reread:
-    """That a shard's table is to be read again.
+    """A request to read a shard's table again.
 
     Attributes:
-        version: Of the decision that asks for it.
-        columns: Identities of the columns in which its rows may differ until then; None where one
-            of them is a column that the shard has no more.
+        version: Of the decision that makes the request.
+        columns: Identities of the columns in which the target's rows may differ until then. None
+            for any column: all rows come anew, or the shard has dropped one of the columns.
     """
 
     version: int
     columns: frozenset[str] | None
 
     def is_about(self, columns: frozenset[str]) -> bool:
-        """Whether it may bring other values in one of these columns."""
+        """Whether the reading may bring other values in one of these columns."""
         return self.columns is None or not self.columns.isdisjoint(columns)
 
 
@@ -58,14 +58,15 @@ class TargetDecisions:
         version: Of the latest decision shown; 0 when there is none.
         statements: Every statement in execution order.
         shards: Every shard that a decision names, whether it still lives or not.
-        paused: Shards whose rows wait because an operator, or their route, said so.
+        paused: Shards whose rows wait because an operator, or their route, paused them.
         left: Shards that an operator took out, and that have had no schema change since.
-        fixups: Version of a decision with fix-ups → the shards that they are about.
-        read_again: All of those shards: rows of theirs may come again by a snapshot.
-        rereads: Shard → what was asked of it since it came, in order.
-        restarted: Shards with a gate whose rows of before go, by the first one.
-        reloads: Version of a decision that reloads shards → these, sorted.
-        awaited: Shards whose tables are to be read as a whole, and were not.
+        fixups: Version of a decision with fix-ups → the shards of the fix-ups.
+        read_again: All shards in ``fixups``: their rows may come again by a snapshot.
+        rereads: Shard → the requests to read it again since it last joined the target, in order.
+        restarted: Shards with at least one gate in ``ShardGates.restarts``, in the order of their
+            first such gates.
+        reloads: Version of a decision that reloads shards → those shards, sorted.
+        awaited: Shards whose tables still have to be read as a whole.
     """
 
     target: TargetTable
@@ -120,11 +121,11 @@ class Decisions:
 
     @property
     def ordered_streams(self) -> Collection[Stream]:
-        """Those whose rows have to keep their order over all partitions: see ``ShardGates``."""
+        """The streams whose rows must keep their order across partitions: see ``ShardGates``."""
         return self._ordered
 
     def unread(self, sources: Collection[str]) -> frozenset[Stream]:
-        """The streams of sources that are not there any more, and whose shards are all gone."""
+        """The streams whose source is not in ``sources`` and whose shards no longer live."""
         return frozenset(
             stream
             for stream, owners in self._streams.items()
@@ -143,8 +144,8 @@ class Decisions:
             Whether anything new is shown now.
 
         Raises:
-            ContractError: The key was there with other content, or the decision contradicts an
-                earlier one of its shard.
+            ContractError: The topic has other content under the same key, or the decision
+                contradicts an earlier one of its shard.
         """
         key = decision_key(decision.target, decision.version, str(decision.id))
         known = self._records.get(key)
@@ -200,7 +201,7 @@ class Decisions:
             for fixup in decision.fixups:
                 if fixup.kind.asks_for_snapshot:
                     names = target.shards[fixup.shard].ids_by_name
-                    # All columns of a shard come anew where its rows were taken out.
+                    # FixupKind.RELOAD takes the shard's rows out first: all columns come anew.
                     has_all = fixup.kind is FixupKind.SNAPSHOT
                     has_all = has_all and names.keys() >= set(fixup.columns)
                     columns = frozenset(names[n] for n in fixup.columns) if has_all else None
@@ -213,7 +214,7 @@ class Decisions:
             target.paused.discard(decision.shard)
 
     def _reload(self, target: TargetDecisions, decision: Decision, reload: Reload) -> None:
-        """Set the gate whose rows of before go."""
+        """Set the gate at which the shard is reloaded: the rows before it are taken out."""
         shard = target.shards[reload.shard]
         last = shard.gates[-1]
         if reload.position < last.position:
@@ -253,7 +254,7 @@ class Decisions:
         target.left.discard(name)
         position = decision.position
         if decision.snapshot and not shard.gates:
-            # The description of a starting state: it holds for every row that there is.
+            # The description of the table's first state: it holds for every row in the topic.
             position = BEGINNING
         if shard.gates and position < shard.gates[-1].position:
             raise ContractError(
@@ -273,7 +274,7 @@ class Decisions:
                 reason=decision.reason,
                 hint=decision.hint,
                 renewed=decision.renewed,
-                # A table that was dropped in between begins with its description.
+                # The gate is no restart if the table was dropped before: it starts anew here.
                 began_ms=max(decision.ts_ms, 1)
                 if decision.snapshot and shard.gates and shard.gates[-1].live
                 else 0,

@@ -15,7 +15,8 @@ class Stop:
     """A gate that may not be passed, and the reason for people.
 
     Attributes:
-        held: Whether the decision holds the shard; else its statements are not executed yet.
+        held: True when the decision holds the shard. False when rows wait for a statement, or for
+            something of the shard itself (``first_stop``).
     """
 
     gate: Gate
@@ -35,8 +36,8 @@ def first_stop(shard: ShardGates, frontier: int, own: tuple[int, str] | None = N
     Args:
         shard: The shard's gates.
         frontier: Lowest version of the target whose rows must wait (``statements.frontier``).
-        own: The gate at which the shard's rows wait for something of the shard itself, by its
-            index, and for what; None when they do not.
+        own: Index of the gate at which the shard's rows wait for something of the shard itself,
+            and what that is; None when they do not wait so.
     """
     index = shard.first_blocked(frontier)
     if own is not None and own[0] < index:
@@ -51,13 +52,13 @@ def first_stop(shard: ShardGates, frontier: int, own: tuple[int, str] | None = N
 
 
 def key_stop(shard: ShardGates, rows: RowProgress) -> tuple[int, str] | None:
-    """The gate at which rows with other message keys wait for the shard's earlier rows.
+    """The gate at which message keys change, while the shard's earlier rows are not all applied.
 
-    Rows of one key are in one partition, and so in order, only as long as message keys are made of
-    the same columns.
+    Kafka keeps the rows of one key in order, because it puts them into one partition. That holds
+    only as long as message keys are made of the same columns.
 
     Returns:
-        Its index and what is waited for; None when nobody waits.
+        Its index, and the reason for people; None when no row waits.
     """
     for index in shard.key_changes:
         gate = shard.gates[index]

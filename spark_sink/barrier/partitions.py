@@ -1,8 +1,8 @@
-"""What rows are counted by: partitions of row topics, and one shard's part of a shared one. Pure.
+"""Partitions of row topics, and one shard's part of a partition that shards share. Pure.
 
-A topic can hold the rows of one shard, or of many. Of the second kind each shard is treated as if
-it had the topic for itself, with an offset of its own in each partition; what is read there of
-other shards is passed over.
+A topic can hold the rows of one shard, or of many. In a shared topic each shard is treated as if
+it had the topic for itself: it has an offset of its own in each partition, and other shards' rows
+are skipped.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from shardmerge.schemas.pipeline.topics import RowTopics
 
 
 class Stream(NamedTuple):
-    """The rows of a shard, by where they are. ``shard``: None where the topic has no other."""
+    """The rows of a shard in a topic. ``shard``: None when the topic belongs to one shard."""
 
     topic: str
     shard: ShardId | None = None
@@ -24,7 +24,7 @@ class Partition(NamedTuple):
     """One partition of a stream.
 
     Attributes:
-        shard: Whose part of a shared topic; None of a whole partition, as Kafka has it.
+        shard: The shard whose part of a shared topic this is; None for a whole Kafka partition.
     """
 
     topic: str
@@ -38,7 +38,7 @@ class Partition(NamedTuple):
 
     @property
     def whole(self) -> Partition:
-        """Kafka's partition."""
+        """The Kafka partition that it is, or is a part of."""
         return self if self.shard is None else Partition(self.topic, self.number)
 
     def __str__(self) -> str:
@@ -51,5 +51,5 @@ def stream_of(shard: ShardId, topics: RowTopics) -> Stream:
 
 
 def partitions_of(stream: Stream, count: int) -> list[Partition]:
-    """The partitions of a stream whose topic has so many."""
+    """The partitions of a stream whose topic has ``count`` of them."""
     return [Partition(stream.topic, number, stream.shard) for number in range(count)]

@@ -1,13 +1,14 @@
 """What becomes of NOT NULL when statements pass a debt that the target refuses for NULLs. Pure.
 
-A coordinator's statement supposes that all before it are executed. Where a debt to NOT NULL is
-refused, for rows whose values come later, later statements about the column pass it
-(``statements``); and the rows that the debt needs may wait for these. So
+The coordinator writes each statement for a target on which all earlier ones are executed. The
+target can refuse a debt to NOT NULL, because the values for its NULLs come with later rows. Then
+later statements about the column pass the debt (``statements``), since the rows that the debt needs
+may wait for these statements. Therefore:
 
-* one that defines the column anew, with NOT NULL, is executed without that;
-* the debt stays, with the definition that the column has by then: what the statements made of it.
+* a later statement that defines the column anew, as NOT NULL, is executed without NOT NULL;
+* the debt stays open, with the column definition that the later statements have made.
 
-It is void where a statement has taken its NOT NULL back, or the column is gone or renamed.
+The debt is void when a later statement takes the NOT NULL back, or drops or renames the column.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _NULL_DEFAULT = Default(DefaultKind.NULL)
 
 
 def without_not_null(statement: TargetStatement) -> TargetStatement:
-    """The statement, without the NOT NULL that it gives a column with its definition."""
+    """The statement without the NOT NULL of its column definition, if it has one."""
     column = _defined(statement)
     if column is None or column.nullable:
         return statement
@@ -38,11 +39,11 @@ def without_not_null(statement: TargetStatement) -> TargetStatement:
 def carried_debts(
     statements: Mapping[StatementKey, TargetStatement], executed: Collection[StatementKey]
 ) -> dict[StatementKey, TargetStatement]:
-    """The debts to NOT NULL that executed statements have passed, as they are by then.
+    """The debts to NOT NULL that executed statements have passed, with their present text.
 
     Args:
         statements: Of a target, in execution order.
-        executed: Those that are in the target.
+        executed: The statements that are in the target.
     """
     open_debts: dict[str, StatementKey] = {}
     found: dict[StatementKey, TargetStatement] = {}
@@ -94,7 +95,7 @@ def _defined(statement: TargetStatement) -> Column | None:
     """The column that a statement defines anew under its name; None for any other statement."""
     match statement.actions:
         case [ColumnChange(name=name, column=column)] if name == column.name:
-            # What is not written as the coordinator writes it is left as it is.
+            # A definition that the coordinator would write otherwise is left as it is.
             is_ours = column.generated is None and _spelling(statement, column) is not None
             return column if is_ours else None
         case _:
@@ -102,7 +103,7 @@ def _defined(statement: TargetStatement) -> Column | None:
 
 
 def _with_definition(statement: TargetStatement, old: Column, new: Column) -> TargetStatement:
-    """The statement, which gives a column the definition ``old``, with the definition ``new``."""
+    """The statement, with its column definition ``old`` replaced by ``new``."""
     old_utf8 = _spelling(statement, old)
     assert old_utf8 is not None
     head = statement.sql.removesuffix(mysql.column_definition(old, old_utf8=old_utf8))
@@ -111,9 +112,9 @@ def _with_definition(statement: TargetStatement, old: Column, new: Column) -> Ta
 
 
 def _spelling(statement: TargetStatement, column: Column) -> bool | None:
-    """Whether the text ends with the column's definition in old names of character sets.
+    """Whether the SQL text has the column's definition with the old name of utf8mb3 (``utf8``).
 
-    None: it does not end with the definition in either spelling.
+    None: the text ends with the definition in neither spelling.
     """
     for old_utf8 in (False, True):
         definition = mysql.column_definition(column, old_utf8=old_utf8)

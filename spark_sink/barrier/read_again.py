@@ -1,24 +1,25 @@
-"""Whose rows, read again by incremental snapshots, a debt waits for before it is tried. Pure.
+"""Which shards must be read again by incremental snapshots before a debt is tried. Pure.
 
-A decision can ask for a shard's table to be read again, because the target's rows of the shard may
-hold other values than the shard's (``rows.fixups``). A statement after which the target takes
-fewer values can be refused for just these, so it is tried when they have come:
+A decision can request that a shard's table is read again, because the target's rows of the shard
+may hold other values than the shard's own (``rows.fixups``). The target can refuse a debt because
+of these values. So the debt is tried when the new values have come:
 
-1. The connector tells on the notifications topic that it has read a table. What it tells follows
-   the rows in its order of sending, so high watermarks that are read after the notice was seen
-   cover every one of them (``RowProgress.scans``).
-2. The first notice of a table answers the first request for it, and so on. A request that a
-   connector carries out twice, after it was killed, makes a later one look answered too early: the
-   debt is refused then, and tried again.
-3. Only requests of the debt's own version and before, and for a column that it is about, count.
-4. What stands behind a gate that is held comes when that is opened, and nobody knows when: the debt
-   is tried without it.
+1. The connector sends a notice to the notifications topic when it has read a table. It sends the
+   notice after the rows, so high watermarks that are read after the notice was seen cover every
+   one of these rows (``RowProgress.scans``).
+2. The first notice for a table answers the first request for it, and so on. If a connector was
+   killed, it may carry out one request twice, and a later request looks answered too early. The
+   target then refuses the debt, and the debt is tried again.
+3. A request counts only if its version is at most the debt's, and if it concerns a column of the
+   debt.
+4. Rows behind a held gate come when the gate is opened, which may be never. The debt is tried
+   without them.
 
-Nothing waits for itself by that. Rows that are read again may stand behind gates of any version,
-and so wait for statements. But a debt waits for them only as long as no statement that rows wait
-for comes after it with a subject in common, directly or by other statements between: so none that
-these rows can wait for waits for the debt. Where there is one (``statements.holds_rows_up``), the
-debt is tried at once; if the target refuses it, the other one goes first.
+No wait is circular. Rows that are read again may stand behind gates of any version, and so wait for
+statements. But a debt waits for such rows only if no later statement that rows wait for has a
+subject in common with it, directly or through statements in between. So no statement that these
+rows wait for waits for the debt. If there is such a statement (``statements.holds_rows_up``), the
+debt is tried at once; if the target refuses it, the other statement goes first.
 """
 
 from __future__ import annotations
@@ -38,13 +39,13 @@ from .shard_gates import ShardGates
 def awaited_rereads(
     target: TargetDecisions, key: StatementKey, statement: TargetStatement, rows: RowProgress
 ) -> tuple[ShardId, ...]:
-    """The shards whose rows that are read again can make the target take a debt; sorted.
+    """The shards that must be read again so that the target can accept a debt; sorted.
 
     Args:
         target: What is decided.
         key: Of the statement.
-        statement: Any that is not executed.
-        rows: How far rows are applied, and which tables are read.
+        statement: Any statement that is not executed.
+        rows: How far rows are applied, and which tables were read again.
     """
     if not target.rereads or not takes_fewer_values(statement):
         return ()
@@ -62,10 +63,10 @@ def awaited_rereads(
 
 
 def takes_fewer_values(statement: TargetStatement) -> bool:
-    """Whether a statement is a debt that the target may refuse for values of rows.
+    """Whether a statement is a debt that the target may refuse because of values in rows.
 
-    So it may for a definition of a column, a unique index and a check. What drops a column or a
-    default, or adds a plain index, it takes whatever the rows hold.
+    That is so for a column definition, a unique index and a check. The target accepts every DROP
+    COLUMN, change of a default or plain index, whatever the rows hold.
     """
     if statement.kind is not StatementKind.CONTRACTING or not statement.subjects:
         return False
@@ -84,13 +85,13 @@ def _is_unique(action: Action) -> bool:
 
 
 def awaited_text(shards: Sequence[ShardId]) -> str:
-    """Whose rows are waited for, as text for people."""
+    """The shards whose rows are waited for, as text for people."""
     rest = f" and {len(shards) - 1} more shards" if len(shards) > 1 else ""
     return f"rows of {shards[0]}{rest} that are read again"
 
 
 def _last_about(asked: Sequence[Reread], columns: frozenset[str]) -> int:
-    """How many requests are answered when the last one about some of the columns is."""
+    """How many requests of ``asked`` there are up to the last one about some of the columns."""
     for count in range(len(asked), 0, -1):
         if asked[count - 1].is_about(columns):
             return count
@@ -98,7 +99,7 @@ def _last_about(asked: Sequence[Reread], columns: frozenset[str]) -> int:
 
 
 def _has_come(shard: ShardId, count: int, rows: RowProgress) -> bool:
-    """Whether the rows of so many requests are applied."""
+    """Whether the rows of the shard's first ``count`` requests are applied."""
     if not count:
         return True
     scans = rows.scans.get((shard.source, f"{shard.database}.{shard.table}"), ())
@@ -114,7 +115,10 @@ def stands_held(shard: ShardGates, rows: RowProgress) -> bool:
 def _columns_of(
     target: TargetDecisions, key: StatementKey, statement: TargetStatement
 ) -> frozenset[str]:
-    """Identities of the columns that a statement is about, by the names that they have by then."""
+    """Identities of the columns that a statement is about.
+
+    Its subjects name target columns; the statements up to it say which identity has which name.
+    """
     names: dict[str, set[str]] = {}
     ids: dict[str, str] = {}
     for other, earlier in target.statements.items():

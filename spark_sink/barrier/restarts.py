@@ -1,34 +1,36 @@
-"""Snapshots that begin again: what the interrupted one brought, and the new one lacks, goes. Pure.
+"""Snapshots that begin again: rows of the interrupted snapshot are taken out of the target. Pure.
 
-Debezium takes a snapshot that was interrupted again from its beginning. The connector commits each
-poll, so rows of the first one are in the row topics, and may be in the target; what was deleted
-meanwhile no record tells. Theory of operation, for one shard:
+After an interruption Debezium takes a snapshot again from its beginning. The connector commits each
+poll, so rows of the first snapshot are in the row topics, and may be in the target. No record tells
+which of these rows were deleted on the source meanwhile. Theory of operation, for one shard:
 
-1. The new snapshot describes every table anew before it reads a row. The decision about that has a
-   gate in the shard's rows, at the snapshot's position. A gate like that, of a shard that lives, is
-   a *restart*, unless it turns out that no snapshot read rows there.
-2. Rows before the gate are applied as ever. The shard stops at the gate until a row of that
-   snapshot is seen, of whichever shard of the source: all of its gates stand at one position, and
-   rows of the binlog stand behind it. When such a row is seen first, all rows of the snapshot can
-   be read, and are looked for. Some descriptions bring no rows (``snapshot.mode`` ``no_data`` or
-   ``recovery``), and nothing may go for their sake. A snapshot that finds no row in any table of
-   its source cannot be told from those: what the one before brought stays, and the shard is held
-   at its first row of the binlog behind the gate.
-3. ``BEGUN`` is journalled. From here on no row before the gate is applied any more: the target may
-   have given up since what they need. What was applied of them is taken back. Either by one
-   statement, where the target tells the shard's rows (``truncations.emptying``), or row by row,
-   from the end: a chunk of the partition is read, its keys are deleted (or, without a key, as many
-   rows as it brought), and in the same transaction the partition moves back to the chunk's start.
-   So an offset tells at every moment what is left to be taken back, whatever crashes.
-4. ``UNDONE`` is journalled. Rows before the gate are passed over, and those behind it applied.
+1. The new snapshot describes every table anew before it reads a row. The decision about the
+   description has a gate in the shard's rows, at the snapshot's position. Such a gate of a live
+   shard is a *restart*, unless it turns out that no snapshot read rows there.
+2. Rows before the gate are applied as always. The shard stops at the gate until a row of the new
+   snapshot is seen, from any shard of the source. (The gates of all these shards stand at one
+   position, and rows of the binlog stand behind it.) If a shard meets a binlog row first, all rows
+   of the snapshot can be read by then, and the sink looks for one in every partition (``peers``).
+   Some descriptions bring no rows (``snapshot.mode`` ``no_data`` or ``recovery``), and no row may
+   be taken out because of them. A snapshot that finds no row in any table of its source looks the
+   same: the rows of the snapshot before stay, and the shard is held at its first binlog row behind
+   the gate.
+3. ``BEGUN`` is journalled. From now on no row before the gate is applied: the target may have
+   dropped what such a row needs. The rows that were applied are taken back. If the target can tell
+   the shard's rows, one statement deletes them (``truncations.emptying``). Otherwise they are
+   taken back from the end of each partition: a chunk is read, its keys are deleted (or, without a
+   key, as many rows as it brought), and the same transaction moves the partition back to the
+   chunk's start. So after any crash the offset says what is left to be taken back.
+4. ``UNDONE`` is journalled. Rows before the gate are skipped, and rows behind it are applied.
 
-The binlog may have stood still between the two snapshots; then their rows name one position. The
-connector's clock, in its records, tells which of them were read before the new description.
+If the binlog stood still between the two snapshots, the rows of both have the same position. Then
+the connector's clock, in its records, tells which rows were read before the new description.
 
-A decision can *reload* shards (``Decision.reloads``): their tables are read again, and what the
-target has of them goes first, because nobody could match the two. Its gates are restarts that are
-found from the beginning. All shards of the decision are begun together and settled together, by its
-one version: so a target that nobody else has rows in can be emptied by one statement.
+A decision can *reload* shards (``Decision.reloads``): their tables are read again, and the target's
+rows of these shards are taken out first, because the two could not be matched. The gates of such a
+decision are restarts from the beginning, without step 2. All shards of the decision begin together
+and are settled together, under its one version. So one statement can empty a target in which no
+other shard has rows.
 """
 
 from __future__ import annotations
@@ -48,11 +50,11 @@ from .shard_gates import Gate, ShardGates
 from .truncations import emptying
 
 BEGUN, UNDONE, VOID = -1, -2, -3
-"""Stand for statements of a restart's decision in the journal: their ordinals. ``VOID``: nothing
-has to go there."""
+"""Marks of a restart in the journal, where they take the place of a statement's ordinal. ``VOID``:
+no row has to be taken out."""
 CHUNK, KEYLESS_CHUNK = 10_000, 1_000
-"""Offsets of a partition whose rows are taken back in one transaction; without a key each row is
-looked for by itself."""
+"""Offsets of a partition whose rows are taken back in one transaction. The second is for tables
+without a key, where each row needs a search of its own."""
 
 
 class Stage(StrEnum):
@@ -76,12 +78,12 @@ class Restart:
 
     Attributes:
         index: Of its gate.
-        removal: Deletes the rows of the shard and of its mates; None when they are taken back one
-            by one.
-        left: Partitions of which rows are to be taken back, with the offset where each stands.
-        is_last: Whether no later snapshot has begun again since.
-        mates: The shards that the same decision reloads, itself among them; only itself when its
-            snapshot began again.
+        removal: The statement that deletes the rows of the shard and of its mates; None before
+            ``BEGUN``, and when rows are taken back chunk by chunk or none is left.
+        left: Partitions whose rows are to be taken back, each with its stored offset.
+        is_last: Whether the shard has no later restart.
+        mates: The shards that the same decision reloads, this one among them; only this one when
+            its snapshot began again.
     """
 
     target: TargetTable
@@ -96,12 +98,12 @@ class Restart:
 
     @property
     def leads(self) -> bool:
-        """Whether it stands for its mates in what is done for all of them at once."""
+        """Whether it represents its mates in what is done once for all of them."""
         return self.shard == self.mates[0]
 
     @property
     def reason(self) -> str:
-        """Why its shard stands, for people."""
+        """Why its shard waits, for people."""
         return _RELOADS[self.stage] if self.gate.reloads else self.stage.value
 
     @property
@@ -115,16 +117,16 @@ class Restart:
         return self.stage is Stage.AWAITED
 
     def key(self, mark: int) -> StatementKey:
-        """Under which the journal has a mark of it."""
+        """The key of one of its marks (``BEGUN``, ``UNDONE``, ``VOID``) in the journal."""
         return StatementKey(self.gate.version, mark)
 
 
 Places = Collection[tuple[str, SourcePosition]]
-"""Sources, and positions of snapshots of theirs that read rows."""
+"""Pairs of a source and the position of one of its snapshots that read rows."""
 
 
 def undone_upto(shard: ShardGates, executed: Collection[StatementKey]) -> int:
-    """How many of the shard's first gates have rows that were taken back."""
+    """How many of the shard's gates, from the first, have had their rows taken back."""
     for index in reversed(shard.restarts):
         if StatementKey(shard.gates[index].version, UNDONE) in executed:
             return index
@@ -146,7 +148,7 @@ def snapshots_seen(
     executed: Mapping[TargetTable, Collection[StatementKey]],
     rows: RowProgress,
 ) -> Places:
-    """The snapshots that began again and read rows, as far as that was seen."""
+    """The snapshots that began again and are known to have read rows."""
     found = set()
     for target in decisions.targets.values():
         done = executed.get(target.target, ())
@@ -171,11 +173,11 @@ def restarts_of(
     bound: Mapping[str, Binding],
     seen: Places,
 ) -> dict[ShardId, Restart]:
-    """The restarts of a target's shards that are not settled: the first one of each.
+    """For each shard of a target its first restart that is not settled.
 
     Args:
         target: Everything decided for it.
-        executed: What the journal has of it.
+        executed: The target's keys in the journal.
         rows: How far rows are applied.
         bound: Identity → target column (``statements.bindings``).
         seen: See ``snapshots_seen``.
@@ -207,9 +209,10 @@ def restarts_of(
 
 
 def _is_reloaded_later(shard: ShardGates, index: int) -> bool:
-    """Whether a decision reloads the shard behind a restart: whatever came before goes then.
+    """Whether a decision reloads the shard behind a restart, which takes out all earlier rows.
 
-    Nobody needs to know what the snapshot read, and of an empty table no row would ever tell.
+    Then it does not matter whether the snapshot read rows. The sink could also wait for ever: a
+    shard whose table is empty gets no row that shows it.
     """
     return any(shard.gates[later].reloads for later in shard.restarts if later > index)
 
@@ -217,7 +220,7 @@ def _is_reloaded_later(shard: ShardGates, index: int) -> bool:
 def unsettled_reload(
     target: TargetDecisions, version: int, executed: Collection[StatementKey]
 ) -> int | None:
-    """The first version up to that one whose reloads are not settled; None when all are."""
+    """The first version up to ``version`` whose reloads are not settled; None when all are."""
     return next(
         (at for at in target.reloads if at <= version and StatementKey(at, UNDONE) not in executed),
         None,
@@ -227,9 +230,9 @@ def unsettled_reload(
 def peers(
     restart: Restart, decisions: Decisions, rows: RowProgress
 ) -> dict[Partition, tuple[ShardId, Gate]]:
-    """Where rows of a restart's snapshot can be: shard and gate, by partition.
+    """Partition → shard and gate, for every partition that can hold rows of a restart's snapshot.
 
-    Of all shards of its source that were described anew at its position.
+    These are the partitions of all shards of its source that were described anew at its position.
     """
     return {
         partition: (name, gate)
@@ -243,6 +246,6 @@ def peers(
 
 
 def _is_behind(name: ShardId, place: SourcePosition, rows: RowProgress) -> bool:
-    """Whether a row behind the place was seen."""
+    """Whether a row of the shard behind the position was seen."""
     nexts = (rows.at(p).next_position for p in rows.partitions_of(name))
     return any(position is not None and position > place for position in nexts)

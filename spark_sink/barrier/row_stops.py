@@ -1,7 +1,7 @@
 """At which gates the rows of shards wait for statements of their target. Pure.
 
-These are the statements that change a shard's own rows, and those that make the columns which a
-fix-up is about. For every other statement rows wait by its version (``statements.frontier``).
+Two kinds of statements are handled here: those that change one shard's rows, and those that make
+the columns of a fix-up. For every other statement, rows wait by version (``statements.frontier``).
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from .statements import OpenStatement
 def rows_stops(
     target: TargetDecisions, open_now: Iterable[OpenStatement]
 ) -> dict[ShardId, tuple[int, str]]:
-    """Per shard the first gate at which its rows wait for a change of its rows, and for what.
+    """Per shard the first gate at which its rows wait for a statement that changes its rows.
+
+    The value is the index of the gate, and the reason for people.
 
     Args:
         target: What is decided.
@@ -42,13 +44,14 @@ def fixup_stops(
 ) -> dict[ShardId, tuple[int, str]]:
     """Per shard the gate at which its rows wait for the statements of a decision with a fix-up.
 
-    The fix-up is about rows of before: of what comes later nothing may be lost, so it must be
-    written into the columns that these statements make. What is read again comes when it likes;
-    rows that the binlog has newer come by themselves, and rows that are new come only so. So all
-    rows wait that are not applied when the decision is seen; whatever was applied before is older
-    than the request, and is read again. The decision need not have a gate in the shard's stream.
-    The place is the last gate before it, and not beyond: rows before that gate can be what the
-    statements wait for.
+    A fix-up repairs rows that are older than its request. Rows that come later must lose nothing,
+    so their values must be written into the columns that these statements make. The rows that are
+    read again can come at any time. A row that changed since comes by the binlog, too, and a new
+    row comes only by the binlog. So every row waits that is not applied when the decision is seen.
+    Rows applied before are older than the request, and are read again.
+
+    The decision need not have a gate in the shard's stream. The rows wait at the last gate up to
+    its version, and not later. The statements may wait for rows before that gate, so those pass.
 
     Args:
         target: What is decided.

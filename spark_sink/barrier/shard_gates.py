@@ -14,7 +14,7 @@ from shardmerge.schemas.records.decisions import Outcome, Release
 from .collation_keys import is_collation_key
 
 _NEVER = 1 << 62
-"""The effective version of a held gate, for ordering."""
+"""Stands for the effective version of a held gate: higher than any real one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,18 +25,18 @@ class Gate:
         version: Of the decision.
         position: Rows from here on (inclusive) lie behind the gate.
         outcome, columns, key, live, reason, hint, renewed: Of the decision.
-        seen: How many decisions the fold had shown when it showed this one, itself included: a
-            reading made when ``seen`` or more were shown was made after this decision was seen.
+        seen: ``Decisions.seen`` when this decision was shown, itself included. Watermarks with
+            this ``seen`` or a higher one were read after the decision was seen.
         released_by: Version that opened a held gate; None while it is held, and for every other
             gate.
-        left_out: Identities of columns whose values behind a held gate do not count: of its
-            release.
-        passed_over: Whether the rows behind a held gate do not count at all: its shard was taken
-            out while it was held.
-        began_ms: Of a gate at which a snapshot begins, by whose rows those of before go: when
-            the connector began it, by its clock; 0 at every other gate.
-        reloads: Whether a decision says that what the target has of the shard's rows before the
-            gate goes (``Decision.reloads``).
+        left_out: Identities of columns whose values behind a held gate are not applied; its
+            release names them.
+        passed_over: Whether rows behind a held gate are skipped: the shard was taken out while it
+            was held.
+        began_ms: At a gate where a snapshot begins that replaces the shard's earlier rows: when
+            the connector began it, in milliseconds by its clock. 0 at every other gate.
+        reloads: Whether a decision orders that the target's rows from before the gate are taken
+            out (``Decision.reloads``).
     """
 
     version: int
@@ -57,7 +57,7 @@ class Gate:
 
     @property
     def begins_anew(self) -> bool:
-        """Whether the rows before the gate go."""
+        """Whether the rows from before the gate are taken out of the target."""
         return self.reloads or self.began_ms > 0
 
     @property
@@ -71,13 +71,13 @@ class ShardGates:
     """The gates of one shard in one target, in position order, which is version order too.
 
     Attributes:
-        key_changes: Indices of the gates behind which rows have other message keys than before: the
-            primary key's columns have other names or types. So they can be in another partition
-            than earlier rows of the same key, and nothing orders the two but the gate.
-        restarts: Indices of the gates whose rows of before go: a snapshot that began again
-            describes the shard anew there, or a decision reloads it (``restarts``).
-        needs_order: Whether rows that have to keep their order can be in several partitions: at any
-            gate there is no primary key, or a collation key (``collation_keys``).
+        key_changes: Indices of the gates behind which rows have other message keys: the primary
+            key's columns have other names or types. A row behind such a gate can be in another
+            partition than earlier rows of the same key, so only the gate orders the two.
+        restarts: Indices of the gates at which the earlier rows are taken out: a snapshot that
+            began again describes the shard anew there, or a decision reloads it (``restarts``).
+        needs_order: Whether rows that must keep their order can be in several partitions: some
+            gate has no primary key, or a collation key (``collation_keys``).
     """
 
     shard: ShardId
@@ -105,7 +105,7 @@ class ShardGates:
 
     @property
     def ids_by_name(self) -> dict[str, str]:
-        """The names of its columns behind its last gate → their identities."""
+        """Name of each column behind the last gate → the column's identity."""
         return {item.column.name: item.id for item in self.gates[-1].columns}
 
     @property
@@ -121,8 +121,8 @@ class ShardGates:
     def first_blocked(self, version: int) -> int:
         """Index of the first gate that may not be passed before ``version`` is reached.
 
-        That is the first one that is held or whose effective version is at least ``version``;
-        the number of gates when there is none. Thousands of gates cost a binary search.
+        That is the first gate that is held or whose effective version is at least ``version``. When
+        there is none, it is the number of gates. The search is binary: there can be thousands.
         """
         return min(bisect_left(self._reached, version), len(self.gates))
 

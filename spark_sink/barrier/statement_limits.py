@@ -1,6 +1,6 @@
 """Which rows have to be applied before a statement of the target. Pure.
 
-Why it is so: see ``statements``.
+``statements`` gives the reasons for these rules.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from .shard_gates import Gate, ShardGates
 WAITED_FOR = (StatementKind.EXPANDING, StatementKind.SWITCHING)
 """The statements that rows of their version wait for."""
 WHOLE_TABLE = "table"
-"""The subject that every other subject is part of."""
+"""The subject that contains every other subject."""
 
 
 def limit_of(shard: ShardGates, version: int) -> Gate | None:
     """The gate up to which a shard's rows must be applied before a statement of ``version``.
 
-    It is the shard's last gate up to that version. But where a gate is held, or was opened by
-    this version or a later one, it is that gate: the rows behind it wait for this version
-    themselves, and before it the shard's schema counts as it was.
+    Usually it is the shard's last gate up to that version. If an earlier gate is held, or was
+    opened by this version or a later one, it is the first such gate: the rows behind it wait for
+    this version themselves, and the rows before it have the schema from before the gate.
 
     Returns:
         None when the shard has no gate up to that version.
@@ -36,10 +36,10 @@ def limit_of(shard: ShardGates, version: int) -> Gate | None:
 
 
 def debt_limit_of(shard: ShardGates, version: int) -> Gate | None:
-    """The gate up to which rows must be applied before a debt of ``version`` that none waits for.
+    """The gate up to which rows must be applied before a debt that no row waits for.
 
-    It is the shard's last gate up to that version, or the first one that only a later version
-    opens, or none yet.
+    It is the shard's last gate up to ``version``, or the first gate that is held or was opened
+    only by a later version, if that comes first.
 
     Returns:
         None when the shard has no gate up to that version.
@@ -51,11 +51,12 @@ def debt_limit_of(shard: ShardGates, version: int) -> Gate | None:
 
 
 def is_waited_for(target: TargetDecisions, key: StatementKey, statement: TargetStatement) -> bool:
-    """Whether rows that a statement's own version lets through may wait for it.
+    """Whether rows that the statement's own version lets through may wait for the statement.
 
-    So they do for one that rows wait for, and for one before it with which it has a subject in
-    common, or which stands in a chain of such. Statements of later versions do not matter: no row
-    that the statement could ask for waits for those.
+    They may when its kind is one that rows wait for (``WAITED_FOR``). They also may when a later
+    statement of the same version, for which rows wait, has a subject in common with it, directly or
+    through statements in between. Statements of later versions do not matter: no row that the
+    statement could need waits for those.
     """
     if statement.kind in WAITED_FOR:
         return True
@@ -74,11 +75,11 @@ def is_waited_for(target: TargetDecisions, key: StatementKey, statement: TargetS
 def rows_gate(shard: ShardGates, version: int) -> int | None:
     """Index of the gate at which a statement of ``version`` that changes the shard's rows stands.
 
-    It is the gate that this version opens: its own, or the first of those that were held until
-    then.
+    It is the gate that this version opens: the version's own gate, or the first of the held gates
+    that it releases.
 
     Returns:
-        None when it opens none: no row waits for the statement.
+        None when the version opens no gate: no row waits for the statement.
     """
     index = shard.first_blocked(version)
     if index < len(shard.gates) and shard.gates[index].effective_version == version:
@@ -92,7 +93,7 @@ def unapplied_before_limits(
     rows: RowProgress,
     limit_at: Callable[[ShardGates, int], Gate | None],
 ) -> str:
-    """Whose rows a contracting or switching statement waits for; "" for nobody's."""
+    """The rows that a contracting or switching statement waits for, as text; "" for none."""
     waits = []
     for shard in target.shards.values():
         limit = limit_at(shard, version)
@@ -106,7 +107,7 @@ def unapplied_before_limits(
 
 
 def unapplied_before_change(shard: ShardGates, version: int, rows: RowProgress) -> str:
-    """Whether a statement that changes a shard's rows waits for some of them; "" if not."""
+    """The rows that a statement which changes a shard's rows waits for, as text; "" for none."""
     index = rows_gate(shard, version)
     if index is None:
         return ""

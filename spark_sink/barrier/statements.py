@@ -1,28 +1,30 @@
-"""Which target statements are executed, may run now, or wait, and for whom. Pure.
+"""Which target statements are executed, may run now, or wait, and what they wait for. Pure.
 
 The rules, by ``StatementKind``:
 
-* A statement waits for every earlier statement of its target with a common subject, but not for
-  a debt that the target refuses: where it changes what the debt was about, the debt is void, but
-  for NOT NULL that it has not taken back (``passed_debts``). Only a column that is to go must be
-  gone before another one of its name comes, and a debt waits for one about the same thing, unless
-  it drops that.
-* Apart from that an expanding one may run at once: it overtakes debts.
-* A contracting or switching one of version v waits until each shard has applied all rows before
-  its *limit* as of v (``statement_limits``). That is every shard that a decision up to v names:
-  shards that left are asked too, since their last rows may still be on the way.
-* A debt for which none of these rows waits, directly or by a common subject (``is_waited_for``),
-  waits for the rows up to the last gate as of v instead (``debt_limit_of``): rows that the same
-  version lets through can be what it needs. A server refuses NOT NULL while the target has a NULL
-  which the shard replaced behind a held gate.
-* A debt that the target may refuse for values of rows waits for those that are read again, as long
-  as it holds nobody up (``read_again``; why no wait is circular stands there).
-* One that changes the rows of one shard waits for that shard's rows before the gate at which it
-  stands (``rows_gate``), and for nobody else's; one that changes rows of all is a debt like those.
-* Where a decision reloads shards, only expanding statements run before their rows are taken out:
-  rows are found by what the target had before, its primary key say.
-* Where a decision has a fix-up for a shard, that shard's rows wait for its statements, also where
-  the decision has no gate in their stream (``row_stops``).
+* A statement waits for every earlier statement of its target that has a common subject. It does
+  not wait for a debt that the target refuses. When the statement changes the subject of such a
+  debt, the debt becomes void, except a NOT NULL that the statement does not take back
+  (``passed_debts``). Two cases still wait: a column must be dropped before another one gets its
+  name, and a debt waits for an earlier refused debt about the same thing, unless it drops that
+  thing.
+* Apart from that, an expanding statement may run at once: it overtakes debts.
+* A contracting or switching statement of version v waits until each shard has applied all rows
+  before the shard's *limit* as of v (``statement_limits``). This concerns every shard that a
+  decision up to v names. Shards that left count too: their last rows may still be on the way.
+* Some debts hold up no row, neither directly nor through a common subject (``is_waited_for``). Such
+  a debt waits for the rows up to the shard's last gate as of v instead (``debt_limit_of``), because
+  it may need rows that the same version lets through. Example: the server refuses NOT NULL while
+  the target has a NULL, and the row in which the shard replaced it stands behind a held gate.
+* A debt that the target may refuse because of values in rows waits for rows that are read again, as
+  long as the debt holds up no row (``read_again``, which shows that no wait is circular).
+* A statement that changes the rows of one shard waits for that shard's rows before the statement's
+  gate (``rows_gate``), and for no other shard's. A statement that changes the rows of all shards
+  waits like a contracting one.
+* When a decision reloads shards, only expanding statements run before the shards' rows are taken
+  out: those rows are found by what the target had before, for example by its primary key.
+* When a decision has a fix-up for a shard, that shard's rows wait for the decision's statements,
+  even if the decision has no gate in the shard's stream (``row_stops``).
 """
 
 from __future__ import annotations
@@ -50,7 +52,7 @@ from .statement_limits import (
 
 
 class StatementState(StrEnum):
-    """Where a statement that is not executed stands."""
+    """The state of a statement that is not executed."""
 
     READY = "ready"
     EXECUTING = "executing"
@@ -64,7 +66,7 @@ class OpenStatement:
     """A statement that is decided and not executed.
 
     Attributes:
-        detail: Who waits for whom, or the target's error when it was tried last.
+        detail: What it waits for, or the target's error from its last try.
     """
 
     key: StatementKey
@@ -74,7 +76,7 @@ class OpenStatement:
 
     @property
     def is_refused(self) -> bool:
-        """Whether the target refused it the last time, also while it is tried again."""
+        """Whether the target refused it at its last try; also true while it is tried again."""
         return self.state is StatementState.REFUSED or (
             self.state in (StatementState.READY, StatementState.EXECUTING) and bool(self.detail)
         )
@@ -82,7 +84,7 @@ class OpenStatement:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The target refused a statement. ``resting``: it is not tried again yet."""
+    """The target refused a statement. ``resting``: it is too early to try again."""
 
     error: str
     resting: bool
@@ -117,7 +119,7 @@ def open_statements(
             statement = without_not_null(statement)
         before = _earlier(statement, earlier)
         if before is None and _may_be_passed(statement):
-            # With it executed the one before would be void, and what that is to bring lost.
+            # Executed first, this one would make the refused debt void, and its effect be lost.
             before = refused_of.get(statement.subjects[0])
         if before is not None:
             detail = f"waits for statement {before.version}.{before.ordinal}"
@@ -148,11 +150,11 @@ def _drops(statement: TargetStatement) -> bool:
 
 
 def void_debts(target: TargetDecisions, executed: Collection[StatementKey]) -> set[StatementKey]:
-    """The debts that a later statement has passed by, and undone or made pointless.
+    """The debts that an executed later statement has undone or made pointless.
 
-    A statement's first subject is what it changes; a rename changes what has the new name, too.
-    What an index or a check is made of it does not change. Of those that are here, debts to NOT
-    NULL may be open all the same (``carried_debts``).
+    A statement changes its first subject; a rename also changes the column with the new name. An
+    index or a check does not change the columns that it is made of. Debts to NOT NULL among the
+    result can still be open, with another text (``carried_debts``).
     """
     changed: set[str] = set()
     found = set()
@@ -175,8 +177,8 @@ def executing(statement: OpenStatement) -> OpenStatement:
 def frontier(target: TargetDecisions, executed: Collection[StatementKey]) -> int:
     """The lowest version whose rows must wait: rows pass gates of lower versions only.
 
-    It is the first version with an expanding or switching statement that is not executed, or
-    the one after the latest decision.
+    It is the first version with an expanding or switching statement that is not executed. When
+    there is none, it is the version after the latest decision.
     """
     for key, statement in target.statements.items():
         if statement.kind in WAITED_FOR and key not in executed:
@@ -203,7 +205,7 @@ def _reloaded_before(
     statement: TargetStatement,
     executed: Collection[StatementKey],
 ) -> str:
-    """The shards whose rows have to be taken out before a statement; "" when none have to."""
+    """The shards whose rows have to be taken out before a statement, as text; "" for none."""
     if statement.kind is StatementKind.EXPANDING or not target.reloads:
         return ""
     version = unsettled_reload(target, key.version, executed)
@@ -239,7 +241,7 @@ def _waiting_for_rereads(
     refused: Collection[StatementKey],
     rows: RowProgress,
 ) -> OpenStatement:
-    """A debt whose turn has come, as it stands while rows are read again that it needs."""
+    """A debt whose turn has come, with the state that fits while it needs rows read again."""
     if at.state not in (StatementState.READY, StatementState.REFUSED):
         return at
     lacking = awaited_rereads(target, at.key, at.statement, rows)
@@ -260,7 +262,7 @@ def _waiting_for_rereads(
 def holds_rows_up(
     key: StatementKey, statement: TargetStatement, left: Mapping[StatementKey, TargetStatement]
 ) -> bool:
-    """Whether a later statement that rows wait for waits for this one, perhaps by others."""
+    """Whether this statement delays a later one that rows wait for, directly or through others."""
     subjects = set(statement.subjects)
     for other, later in left.items():
         if other <= key:

@@ -1,4 +1,4 @@
-"""What the target stores of a pipeline must be of the topics that are read now. Pure."""
+"""Checks that the target's stored state belongs to the topics that the sink reads now. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from .partitions import Partition
 
 
 def check_topics(applied: Mapping[Partition, Applied], decisions: Decisions) -> None:
-    """Raise ``ContractError`` when rows come where they did not before: an offset is a topic's."""
+    """Raise ``ContractError`` when a shard's rows come from another topic than before.
+
+    Stored offsets are valid only in the topic that they were stored for.
+    """
     moved = moved_streams(applied, decisions)
     if moved is not None:
         shard, was, now = moved
@@ -27,13 +30,13 @@ def check_topics(applied: Mapping[Partition, Applied], decisions: Decisions) -> 
 def check_journal(
     executed: Mapping[TargetTable, Collection[StatementKey]], decisions: Decisions
 ) -> None:
-    """Raise ``ContractError`` when something is executed that is not decided.
+    """Raise ``ContractError`` when the journal has an executed statement that is not decided.
 
-    Then the ddl topic is not the one that it came from.
+    The statement then came from another ddl topic.
     """
     for target, keys in executed.items():
         decided = decisions.targets.get(target)
-        # What has a negative ordinal is no statement (``restarts``).
+        # A negative ordinal marks a restart, not a statement (``restarts``).
         stored = {key for key in keys if key.ordinal >= 0}
         lacking = sorted(stored - (decided.statements.keys() if decided else set()))
         if lacking:

@@ -1,19 +1,22 @@
-"""TRUNCATE TABLE of a shard: its rows in the target are deleted, wherever they came from.
+"""TRUNCATE TABLE of a shard: its rows in the target are deleted, from whichever partition.
 
-Debezium tells a TRUNCATE by a row event alone, in one partition of the shard's row topic. Theory of
-operation:
+Debezium reports a TRUNCATE only by a row event, in one partition of the shard's row topic. Theory
+of operation:
 
-1. The task that meets the event stops before it. The shard's other partitions go on up to its
-   position, and stop there.
-2. When every row before it is applied the shard's rows are deleted: those that the origin columns
-   tell from others' rows, or all rows of a target that has had no other shard.
-3. A partition may have been applied beyond the position before the event was met, and those rows
-   are deleted with the others. So the partition is set back to its first row from there on, before
-   anything is deleted. No contracting statement can be in between: it would have waited for the
-   event's partition. Last the event's own partition moves past it.
+1. The task that meets the event stops before it. The shard's other partitions go on up to the
+   event's position, and stop there.
+2. When every row before the event is applied, the shard's rows are deleted. The origin columns tell
+   them from other shards' rows; without such columns, all rows of the target are deleted, provided
+   that it has never had another shard.
+3. A partition may have been applied beyond the position before the event was met. Those rows are
+   deleted with the others, so they must be applied again. Therefore, before anything is deleted,
+   the partition is set back to its first row from the position on. No contracting statement can be
+   in between: it would have waited for the event's partition.
+4. At last the event's own partition moves past the event.
 
-A crash before that finds the event again, and deletes again; or, if truncated rows shall be kept
-by then, passes it: what was deleted of the rows behind the event comes again either way.
+After a crash before step 4 the sink meets the event again, and deletes again. If the route's
+``on_truncate`` keeps rows by then, the sink passes the event. Either way, rows behind the event
+that were deleted come again.
 """
 
 from __future__ import annotations
@@ -38,9 +41,9 @@ class Truncation:
 
     Attributes:
         partition, offset: Of its event.
-        position: Rows from there on came after it.
+        position: Of its event; rows from this position on came after it.
         seen: ``Decisions.seen`` when it was met.
-        reading: Number of the first reading of watermarks after that.
+        reading: Number of the first reading of watermarks after it was met.
     """
 
     target: TargetTable
@@ -52,7 +55,7 @@ class Truncation:
     reading: int = 0
 
     def waits_for(self, rows: RowProgress) -> str:
-        """Which rows before it are not applied, as text for people; "" when all are.
+        """The rows before the event that are not applied, as text for people; "" for none.
 
         Args:
             rows: How far rows are applied.
@@ -75,7 +78,7 @@ _REASON = "their rows were truncated, or all of them come again"
 def emptying(
     target: TargetDecisions, shards: Collection[ShardId], bindings: Mapping[str, Binding]
 ) -> TargetStatement | None:
-    """The statement that deletes the rows of shards; None when nobody knows which they are.
+    """The statement that deletes the rows of shards; None when those rows cannot be told apart.
 
     Args:
         target: Everything decided for it.

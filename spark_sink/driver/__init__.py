@@ -1,1 +1,1 @@
-"""The loop that reads, plans, applies and tells."""
+"""The loop that reads, plans, applies and reports."""

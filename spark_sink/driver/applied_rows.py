@@ -14,16 +14,16 @@ from shardmerge.spark_sink.targets.interface import WriterState
 
 
 class AppliedRows:
-    """Keeps what is stored in the target, and what the batches since have told.
+    """Keeps the offsets that the target has stored, and the results of the batches since.
 
     Args:
         intake: Tells where the row partitions end.
-        control: Stores the offsets; nothing else moves them beside the batches.
+        control: Stores the offsets; only this object and the batches move them.
         epoch: Of this writer.
 
     Attributes:
         counts: Target → row events applied to it.
-        collisions: Rows that were written over others, by shard.
+        collisions: How many rows of each shard replaced other rows.
     """
 
     def __init__(self, intake: Intake, control: WriterState, epoch: int) -> None:
@@ -47,7 +47,7 @@ class AppliedRows:
 
     @property
     def progress(self) -> RowProgress:
-        """How far rows are applied, by the latest reading of their ends; it changes with this."""
+        """How far rows are applied, with the latest watermarks; offsets in it change with this."""
         intake = self._intake
         return RowProgress(self._applied, intake.watermarks, self._catch_up.caught_up, intake.scans)
 
@@ -56,7 +56,7 @@ class AppliedRows:
         self._catch_up.look(self._intake.partitions, self._intake.watermarks, self._applied)
 
     def take(self, result: RangeResult) -> tuple[TargetTable, ShardId]:
-        """Take what a task committed; returns whose rows they were."""
+        """Take what a task committed; returns the target and the shard of its rows."""
         partition = result.place
         self._applied[partition] = Applied(result.next_offset, result.next_position)
         [(target, shard)] = self._intake.decisions.streams[partition.stream]
@@ -67,7 +67,7 @@ class AppliedRows:
         return target, shard
 
     def move(self, moves: Sequence[Advance]) -> None:
-        """Let partitions go on at other offsets, in one transaction.
+        """Set partitions to other offsets, in one transaction.
 
         Raises:
             WriterReplaced: Another writer took over.

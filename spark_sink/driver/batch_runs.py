@@ -35,8 +35,9 @@ class BatchRuns:
         options: Of the pipeline's sink: how large and how long a batch may be.
         control: Tells whether this is still the writer.
         epoch: Of this writer.
-        intake, rows, holds, removals, statements: Are told what became of the rows.
-        reports: Tell of a failure before the pause that follows it.
+        intake, rows, holds, removals, statements: The driver's other parts; most of them take
+            results of batches.
+        reports: Publish a failure before the pause that follows it.
 
     Attributes:
         failing: The targets whose latest batch did not end.
@@ -78,11 +79,11 @@ class BatchRuns:
         return self._runner.bound(self._size.records)
 
     def run(self, batch: BatchPlan) -> bool:
-        """Apply the planned ranges. Returns whether an offset moved.
+        """Apply the planned ranges. Returns whether anything moved.
 
         Raises:
             WriterReplaced: Another writer took over.
-            ContractError: A task has met what no repetition mends.
+            ContractError: A task has failed in a way that a repetition cannot help.
             TargetError: The target does not answer after a failure (``retryable``).
         """
         moved, started = False, time.monotonic()
@@ -100,7 +101,7 @@ class BatchRuns:
         busy = self._statements.busy
         self.failing = after_batch(self.failing, batch.tasks, done, failures, busy)
         if failures:
-            # What follows fails too while the target is away.
+            # Before the recovery, which raises an error while the target is away.
             self._reports.publish(batch.targets, self.failing)
             self._recover(failures)
         records, seconds = offsets_moved(results), time.monotonic() - started
@@ -109,7 +110,7 @@ class BatchRuns:
         return moved
 
     def _take(self, result: RangeResult) -> bool:
-        """Take a result; whether anything moved by it."""
+        """Take a result. Returns whether anything moved."""
         partition = result.place
         target, shard = self._rows.take(result)
         if result.hold is not None:
@@ -130,11 +131,11 @@ class BatchRuns:
                     self._intake.watermarks.number + 1,
                 )
             )
-        # Coming to stand at a gate is a move too: it can be what a debt waits for.
+        # A partition that reaches a gate has moved too: a debt can wait for that.
         return result.next_offset != result.start_offset or result.next_position is not None
 
     def _recover(self, failures: Sequence[TaskFailure]) -> None:
-        """After failed tasks: go on from what is committed, unless that cannot help."""
+        """After failed tasks: go on from the committed offsets, unless a failure is final."""
         for failure in failures:
             if failure.final:
                 raise ContractError(failure.message, hint=failure.hint)

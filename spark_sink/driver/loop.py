@@ -1,21 +1,21 @@
 """The sink's driver: the offset barrier at work.
 
-Theory of operation; the numbers are those of the offset barrier's design. One call of ``step``:
+Theory of operation. One call of ``step`` does this; comments in the code use the same numbers:
 
-1. Read what came on the ddl topic and the schema-change topics. Ask where the row partitions
-   end (read committed), and for their high watermarks (proof that a shard has no rows left).
-2. *After* that ask for the high watermark of the schema-change topics: the barrier of these
-   ends, per source. It is kept until it is settled.
-3. Ends are safe when every schema change below their barrier has all its decisions. Nothing
-   blocks on that: the sources are independent, and earlier safe ends stay safe.
-4. Place the gates: which statements are ready, up to where each shard's rows may go (``plan``).
-5. Begin to execute the ready statements, beside this loop; apply the rows of all other targets
-   up to their gates. What ended is seen by the next call.
-6. Every task committed its offsets with its rows; publish the progress.
+1. Read the new records of the ddl topic and the schema-change topics. Read the ends of the row
+   partitions (read committed), and their high watermarks (proof that a shard has no rows left).
+2. *After* that read the high watermarks of the schema-change topics. For each source this is the
+   barrier of the ends from step 1; it is kept until it is settled.
+3. Ends are safe when every schema change below their barrier has all its decisions. No source
+   waits for another one, and earlier safe ends stay safe.
+4. Decide which statements are ready, and up to which gate each shard's rows may go (``plan``).
+5. Begin to execute the ready statements, in threads beside this loop. Apply the rows of all other
+   targets up to their gates. The next call takes the results of statements that have ended.
+6. Publish the progress. Every task has committed its offsets in one transaction with its rows.
 
 ``step`` says whether anything moved; the caller repeats it at once until nothing does. After a
-crash at any place the journal, the stored offsets and the topics give the same state again: all
-that is kept in memory besides them is a reading, or a hold that the next try finds again.
+crash at any point the journal, the stored offsets and the topics give the same state again.
+Everything else in memory is a reading of Kafka, or a hold that the next try finds again.
 """
 
 from __future__ import annotations
@@ -56,19 +56,19 @@ log = logging.getLogger(__name__)
 class Driver:
     """One sink process of a pipeline; see the module's text.
 
-    It has the order of the steps. What is known between two of them belongs to its parts:
+    It defines the order of the steps. The state between two steps belongs to its parts:
 
     * ``AppliedRows``: how far rows are applied,
     * ``StatementOutcomes``: which statements are executed or refused,
     * ``ShardHolds``: which rows cannot be applied,
     * ``ShardRemovals``: which TRUNCATEs are not carried out,
-    * ``RowTopicCheck``: which row topics the offsets are of,
+    * ``RowTopicCheck``: for which row topics the offsets are stored,
     * ``BatchRuns``: how large batches are, and which targets fail.
 
     Args:
         control, journal, runner: Of the pipeline's target; nothing else uses them.
         statements: Its threads are started as needed.
-        epoch: The writer epoch that was taken.
+        epoch: The writer epoch that this sink has taken.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class Driver:
             statements=statements,
             reports=self._reports,
         )
-        # Whether more will be known, or can be done, at once.
+        # Whether another round at once can find or do more.
         self._awaits_more = False
 
     def load(self) -> None:
@@ -136,8 +136,9 @@ class Driver:
 
         Raises:
             StackError: Kafka cannot be read.
-            TargetError: The target cannot.
-            ContractError: The ddl topic contradicts itself or the journal.
+            TargetError: The target cannot be read.
+            ContractError: The ddl topic contradicts itself or the journal, or a shard's rows come
+                from another topic than before.
         """
         self._outcomes.load()
         self._rows.load()
@@ -164,10 +165,10 @@ class Driver:
         return bool(self._statements.busy)
 
     def check_writer(self) -> None:
-        """Be sure that this is still the writer; a sink without work would not find out.
+        """Check that this sink is still the writer; without work it would not notice otherwise.
 
         Raises:
-            WriterReplaced: Another one took over.
+            WriterReplaced: Another writer took over.
             TargetError: The target is away (``retryable``).
         """
         check_epoch(self._control, self._epoch)
@@ -208,7 +209,7 @@ class Driver:
         self._rows.look()
         batch = plan(self._intake.decisions, self._state(), self._batches.bound())  # 4
         if batch.tasks:
-            # The ends are of these topics, not of ones that were made anew in between.
+            # Makes sure that no topic was deleted and made anew after its end was read.
             self._intake.identify({task.topic for task in batch.tasks})
             self._row_topics.compare()
         return batch
@@ -228,7 +229,7 @@ class Driver:
         )
 
     def _execute(self, batch: BatchPlan) -> None:
-        """Begin to execute what is ready."""
+        """Begin to execute the ready statements and removals."""
         for target in batch.targets:
             if target.ready:
                 self._statements.start(target.target, target.ready)

@@ -1,4 +1,4 @@
-"""Tells the world how the targets stand: progress records, and warnings in the log."""
+"""Reports the state of the targets: progress records, and warnings in the log."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from .statement_runs import StatementRunner
 log = logging.getLogger(__name__)
 
 _STAGE_S = 2.0
-"""How often the target is asked about a statement that runs long."""
+"""Seconds between two questions to the target about a statement that runs."""
 
 
 class ProgressReports:
-    """Makes the records out of what the driver's other parts know.
+    """Makes the records from the state of the driver's other parts.
 
     Args:
         publisher: Writes the records.
         journal: Is asked about the statements that run.
-        intake, rows, holds, removals, statements: What they tell of.
+        intake, rows, holds, removals, statements: The parts with that state.
     """
 
     def __init__(
@@ -56,14 +56,14 @@ class ProgressReports:
         self._stages: dict[TargetTable, tuple[float, str]] = {}
 
     def publish(self, targets: Iterable[TargetPlan], failing: Failing) -> None:
-        """Publish what is due of each target, and warn of rows that were written over others.
+        """Publish the records that are due, and warn of rows that replaced other rows.
 
         Args:
             targets: As they were planned last.
             failing: Which of them fail, and why.
 
         Raises:
-            TargetError: The target does not say what it executes.
+            TargetError: The target does not answer what it executes.
         """
         holds = self._holds.by_shard()
         missing = {source: str(what) for source, what in self._intake.barriers.missing.items()}
@@ -89,7 +89,7 @@ class ProgressReports:
                 )
 
     def _stage(self, target: TargetTable) -> str:
-        """What the target says of the statement that runs on it, asked for now and then."""
+        """What the target says about its running statement; asked every ``_STAGE_S`` seconds."""
         now = time.monotonic()
         if target not in self._statements.busy:
             self._stages.pop(target, None)

@@ -1,4 +1,4 @@
-"""Carries out what is due of snapshots that began again (``restarts``), step by step."""
+"""Carries out the steps of restarts: snapshots that began again, and reloads (``restarts``)."""
 
 from __future__ import annotations
 
@@ -50,13 +50,14 @@ _NO_SNAPSHOT = Refusal(
 
 
 class RestartRuns:
-    """See the module. Belongs to the driver's thread.
+    """Carries out the steps of restarts. Belongs to the driver's thread.
 
     Args:
-        pipeline: Its sources' snapshot modes, and its routes' word on rows that nobody knows.
+        pipeline: Has the sources' snapshot modes, and the routes' ``on_truncate``, which decides
+            about rows that cannot be told apart.
         journal: Of the pipeline's target.
         statements: Deletes rows beside the driver's loop.
-        open_reader: Of row topics; closed here.
+        open_reader: Opens a reader of row topics; it is closed here.
         rows: The records' format.
     """
 
@@ -82,15 +83,15 @@ class RestartRuns:
         executed: Mapping[TargetTable, set[StatementKey]],
         progress: RowProgress,
     ) -> StatementKey | RowHold | None:
-        """Do what is due.
+        """Do the next step of a restart.
 
         Returns:
-            The mark that is in the journal now; why the shard stands; None when a statement was
-            begun.
+            The mark that is in the journal now; or a hold that says why the shard waits; None when
+            a statement was begun.
 
         Raises:
             StackError: Kafka does not answer.
-            TargetError: The target does not, or another writer took over.
+            TargetError: The target does not answer, or another writer took over.
         """
         if restart.stage is Stage.BEGUN:
             if restart.removal is None:
@@ -109,13 +110,14 @@ class RestartRuns:
         return self._mark(restart, UNDONE) if keeps else _hold(restart, refusal, progress)
 
     def ended(self, restart: Restart) -> StatementKey:
-        """Note that the rows are deleted; raises ``TargetError``."""
+        """Write into the journal that the rows are deleted; raises ``TargetError``."""
         return self._mark(restart, UNDONE)
 
     def _brings_rows(self, restart: Restart) -> bool:
-        """Whether rows may have to go for its snapshot.
+        """Whether rows may have to be taken out because of this restart's snapshot.
 
-        Not where none was to be read; nor where another one followed, which sees to it.
+        No row has to when the snapshot mode reads none. When a later snapshot followed, that one's
+        restart takes the rows out.
         """
         return restart.is_last and self._modes.get(restart.shard.source, "") not in WITHOUT_ROWS
 
@@ -147,7 +149,7 @@ class RestartRuns:
         executed: Mapping[TargetTable, set[StatementKey]],
         progress: RowProgress,
     ) -> Refusal | None:
-        """Why nobody knows which of the target's rows are the shard's; None when it is known."""
+        """Why the shard's rows in the target cannot be told apart; None when they can."""
         target = decisions.targets[restart.target]
         if emptying(target, restart.mates, bindings(target, executed.get(target.target, ()))):
             return None
@@ -168,7 +170,10 @@ class RestartRuns:
         reader: RowReader,
         progress: RowProgress,
     ) -> Refusal | None:
-        """Why its row topic does not tell which of the target's rows are a shard's."""
+        """Why the row topic of a shard does not show which rows in the target are the shard's.
+
+        None when it does: then its records can be taken back chunk by chunk.
+        """
         shard = target.shards[name]
         upto = shard.upto(restart.gate.version)
         is_keyless = any(gate.live and not gate.key for gate in shard.gates[:upto])
@@ -188,7 +193,7 @@ class RestartRuns:
         return None
 
     def _is_found(self, restart: Restart, decisions: Decisions, progress: RowProgress) -> bool:
-        """Whether its snapshot read a row, of any shard. All that it read can be read by now."""
+        """Whether its snapshot read a row of any shard. All rows that it read are in the topics."""
         reader = self._open_reader()
         try:
             return any(
@@ -199,10 +204,10 @@ class RestartRuns:
             reader.close()
 
     def _has_nothing(self, restart: Restart, progress: RowProgress) -> bool:
-        """Whether nothing is applied that could have to go.
+        """Whether no row is applied that may have to be taken out.
 
-        That is so before the shard's first row; or where rows behind the gate are applied: an
-        earlier version did not stop there.
+        That is so before the shard's first row. It is also so when rows behind the gate are
+        applied already, because an earlier version of the sink did not stop at such gates.
         """
         reader = self._open_reader()
         try:
@@ -224,5 +229,5 @@ def _hold(restart: Restart, refusal: Refusal, progress: RowProgress) -> RowHold:
 
 
 def held_at(restart: Restart, progress: RowProgress) -> Partition:
-    """The partition that stands for all of a shard that is held at its restart."""
+    """The partition under which the hold of a whole shard at its restart is kept."""
     return progress.partitions_of(restart.shard)[0]

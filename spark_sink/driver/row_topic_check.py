@@ -1,4 +1,4 @@
-"""Makes sure that every row topic is the one that the stored offsets are of."""
+"""Makes sure that every row topic is the one for which the offsets were stored."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from shardmerge.spark_sink.kafka.row_topics import RowTopic, changed, gone, gone
 from shardmerge.spark_sink.targets.interface import WriterState
 
 GONE_S = 5.0
-"""How long Kafka must lack a topic before the sink ends: a broker may learn of one late."""
+"""Seconds that Kafka must lack a topic before the sink ends: a broker may learn of it late."""
 
 
 class RowTopicCheck:
-    """Compares the row topics that are there with those that the target has stored.
+    """Compares the row topics in Kafka with those that the target has stored.
 
     Args:
-        intake: Tells which topics are there.
-        control: Stores what they are.
+        intake: Tells which topics there are.
+        control: Stores their ids and numbers of partitions.
         epoch: Of this writer.
         clock: Monotonic seconds.
     """
@@ -40,15 +40,15 @@ class RowTopicCheck:
         self._gone_since: dict[str, float] = {}
 
     def load(self) -> None:
-        """Take what the target has stored; raises ``TargetError``."""
+        """Read what the target has stored; raises ``TargetError``."""
         self._stored = dict(self._control.row_topics())
 
     def compare(self) -> None:
-        """Compare the topics, when the list of them is a new one; store those that are new.
+        """Compare the topics if their list is new; store the topics that are new.
 
         Raises:
-            ContractError: One is another topic than before.
-            StackError: One is gone, for a moment until now: nothing is done without it.
+            ContractError: One is another topic than before, or has been gone for ``GONE_S``.
+            StackError: One has been gone for less than that: nothing is done without it.
             TargetError: The target does not answer, or another writer took over.
         """
         there = self._intake.row_topics
@@ -56,7 +56,7 @@ class RowTopicCheck:
             return
         live = live_topics(self._intake.decisions) & self._intake.watermarks.partitions.keys()
         if new := changed(self._stored, there, live):
-            # Before the first offset of theirs is stored.
+            # This is done before the first offset in these topics is stored.
             self._control.keep_row_topics(self._epoch, new)
             self._stored |= new
         now, lacking = self._clock(), gone(self._stored, there, live)

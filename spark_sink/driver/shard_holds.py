@@ -1,4 +1,4 @@
-"""The shards that stand at a row which cannot be applied, until it is tried again."""
+"""The shards that wait at a row which cannot be applied, until it is tried again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class _Held:
 
 
 class ShardHolds:
-    """What holds shards, by the partition whose row it is. Kept in memory only: a try finds it.
+    """What holds shards, by the partition of the row. In memory only: a new try finds it again.
 
     Args:
         retry_s: Seconds after which a held row is tried again.
@@ -35,7 +35,7 @@ class ShardHolds:
         self._held: dict[Partition, _Held] = {}
 
     def hold(self, partition: Partition, hold: RowHold) -> None:
-        """Hold a shard; the log tells of it unless it was held for the same before."""
+        """Hold a shard; log it unless it was held for the same reason before."""
         before = self._held.get(partition)
         self._held[partition] = _Held(hold, self._clock() + self._retry_s)
         if before is None or before.hold != hold:
@@ -51,15 +51,15 @@ class ShardHolds:
             )
 
     def release(self, partitions: Iterable[Partition]) -> None:
-        """Nothing holds the rows of these partitions any more."""
+        """Forget the holds of these partitions: nothing holds their rows any more."""
         for partition in partitions:
             self._held.pop(partition, None)
 
     def resting(self) -> dict[ShardId, SourcePosition]:
-        """The shards whose row is not tried again yet → where it stands."""
+        """Shard whose row is not to be tried again yet → position of the row."""
         now = self._clock()
         return {h.hold.shard: h.hold.position for h in self._held.values() if now < h.retry_at}
 
     def by_shard(self) -> dict[ShardId, RowHold]:
-        """What holds each shard that is held, whether it rests or not."""
+        """Held shard → its hold, also when it is time to try the row again."""
         return {held.hold.shard: held.hold for held in self._held.values()}

@@ -1,8 +1,8 @@
-"""Takes the rows of shards out of the target: after a TRUNCATE, and where a snapshot began again.
+"""Takes the rows of shards out of the target: after a TRUNCATE, and when a snapshot began again.
 
-Both run beside the driver's loop, and both end in one of two ways. The rows are gone and the shard
-goes on behind the event; or the target refuses, and the shard is held at the event until it is
-tried again.
+Both kinds run beside the driver's loop, and both end in one of two ways. Either the rows are
+deleted, and the shard goes on behind the event. Or the target refuses, and the shard is held at the
+event until it is tried again.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ log = logging.getLogger(__name__)
 
 
 class ShardRemovals:
-    """Begins what a plan says, and takes its end.
+    """Begins the removals of a plan, and takes their results.
 
     Args:
-        restarts: What to do next with a snapshot that began again.
+        restarts: Carries out the steps of restarts.
         statements: Deletes the rows beside the driver's loop.
-        open_reader: Of row topics; closed here.
+        open_reader: Opens a reader of row topics; it is closed here.
         row_format: Of their records.
         intake, outcomes, rows, holds: What is decided, executed, applied and held.
 
@@ -75,20 +75,20 @@ class ShardRemovals:
         self.truncations: dict[ShardId, Truncation] = {}
 
     def meet(self, truncation: Truncation) -> None:
-        """A task has met a TRUNCATE; the first one of a shard is carried out first."""
+        """Note that a task has met a TRUNCATE; the first one of a shard is carried out first."""
         known = self.truncations.get(truncation.shard)
         if known is None or truncation.position <= known.position:
             self.truncations[truncation.shard] = truncation
 
     def begin(self, batch: BatchPlan) -> bool:
-        """Begin the removals whose turn has come, where no statement runs on their target.
+        """Begin the removals whose turn has come, if no statement runs on their target.
 
         Returns:
-            Whether a restart went on, so that another plan is worth it at once.
+            Whether a restart made a step, so that another plan is worth it at once.
 
         Raises:
             StackError: Kafka does not answer.
-            TargetError: The target does not, or another writer took over.
+            TargetError: The target does not answer, or another writer took over.
         """
         for truncation in batch.emptied:
             if truncation.target not in self._statements.busy:
@@ -136,8 +136,8 @@ class ShardRemovals:
         bound = bindings(target, self._outcomes.executed.get(target.target, ()))
         removal = emptying(target, (truncation.shard,), bound)
         if removal is not None:
-            # Set back before the first row is deleted: should the sink stop in between, and then
-            # keep truncated rows, the rows behind the event must come again all the same.
+            # Offsets are set back before the first row is deleted. If the sink stops in between,
+            # and keeps truncated rows when it starts again, rows behind the event must come again.
             moves = self._behind(truncation)
             self._rows.move([m for m in moves if m.next_offset < m.start_offset])
             reach("offsets-rewound")
@@ -156,7 +156,7 @@ class ShardRemovals:
             reader.close()
 
     def _refused(self, of: Truncation | Restart, error: TargetError) -> None:
-        """Hold the shard whose rows the target does not delete."""
+        """Hold the shard whose rows the target refuses to delete."""
         refuses = f"the target refuses it: {error.message}"
         if isinstance(of, Truncation):
             self._hold_truncated(of, f"TRUNCATE TABLE: {refuses}", error.hint)
@@ -168,7 +168,7 @@ class ShardRemovals:
         self._holds.hold(partition, RowHold(of.shard, of.position, offset, reason, error.hint))
 
     def _hold_truncated(self, truncation: Truncation, reason: str, hint: str) -> None:
-        """Let the shard stand for a while; the task that meets the event again begins anew."""
+        """Hold the shard for a while; when a task meets the event again, all begins anew."""
         self.truncations.pop(truncation.shard, None)
         self._holds.hold(
             truncation.partition,
@@ -176,7 +176,7 @@ class ShardRemovals:
         )
 
     def _go_on(self, restart: Restart) -> bool:
-        """Do what is due for a snapshot that began again; whether its next mark is set."""
+        """Do the next step of a restart. Returns whether its next mark is in the journal."""
         progress = self._rows.progress
         done = self._restarts.carry_out(
             restart, self._intake.decisions, self._outcomes.executed, progress
@@ -189,7 +189,7 @@ class ShardRemovals:
         return False
 
     def _settled(self, restart: Restart, mark: StatementKey) -> None:
-        """A mark of a restart is in the journal: what was known of its rows is of no use."""
+        """Note that a restart's mark is in the journal; forget what was known of its rows."""
         self._outcomes.note(restart.target, mark)
         progress = self._rows.progress
         for shard in restart.mates:

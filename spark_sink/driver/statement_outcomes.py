@@ -18,7 +18,7 @@ from .statement_runs import StatementResult
 log = logging.getLogger(__name__)
 
 FAILURE_PAUSE_S = 1.0
-"""How long nothing is asked of a target that could not answer."""
+"""Seconds to wait before a target that did not answer is asked again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class _Refusal:
 
 
 class StatementOutcomes:
-    """What the journal holds, and how the statements since have ended.
+    """What the journal holds, and how statements have ended since it was read.
 
     Args:
         journal: Of the pipeline's target.
@@ -52,7 +52,7 @@ class StatementOutcomes:
         self._refused: dict[TargetTable, dict[StatementKey, _Refusal]] = {}
 
     def load(self) -> None:
-        """Take what the journal holds; raises ``TargetError``."""
+        """Read the journal; raises ``TargetError``."""
         now = self._clock()
         for (target, version, ordinal), entry in self._journal.load().items():
             key = StatementKey(version, ordinal)
@@ -62,11 +62,11 @@ class StatementOutcomes:
                 self._refuse(target, key, entry.error, now)
 
     def note(self, target: TargetTable, key: StatementKey) -> None:
-        """A statement is executed, or a mark is in the journal."""
+        """Note that a statement is executed, or that a restart's mark is in the journal."""
         self.executed.setdefault(target, set()).add(key)
 
     def refused(self) -> dict[TargetTable, Mapping[StatementKey, Refused]]:
-        """What each target refused when it was tried last."""
+        """Target → the statements that it refused at their last try."""
         now = self._clock()
         return {
             target: {key: Refused(r.error, now < r.retry_at) for key, r in refusals.items()}
@@ -78,7 +78,7 @@ class StatementOutcomes:
 
         Raises:
             WriterReplaced: Another writer took over.
-            ShardMergeError: Whatever else is no matter of this statement alone.
+            ShardMergeError: Any other error that concerns more than this statement.
         """
         name, key, entry = result.target, result.statement.key, result.entry
         sql = result.statement.statement.sql

@@ -1,7 +1,7 @@
 """Executes target statements beside the driver's loop: a long one stops its own target only.
 
-A statement waits for the metadata lock of its table, or copies the table: seconds or hours in
-which the rows of all other targets go on. The statements of one target run one after the other.
+A statement can wait for the metadata lock of its table, or copy the table, for seconds or hours.
+Meanwhile the rows of all other targets go on. The statements of one target run one after another.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class RemovalResult:
 
 @dataclass(frozen=True, slots=True)
 class _Removal:
-    """Why a shard's rows go, and the statement that deletes them."""
+    """Why a shard's rows are taken out, and the statement that deletes them."""
 
     of: Truncation | Restart
     statement: TargetStatement
@@ -68,7 +68,7 @@ class StatementRunner:
         open_journal: Called in a thread when it needs a journal for the first time.
 
     Attributes:
-        busy: Targets whose statements run, or ran and were not taken yet.
+        busy: Targets whose statements run, or have ended without ``finished`` having said so.
     """
 
     def __init__(self, open_journal: Callable[[], StatementJournal]) -> None:
@@ -91,8 +91,8 @@ class StatementRunner:
         self.busy.add(run.target)
         self._runs.put(run)
         if len(self._threads) < min(len(self.busy), THREADS):
-            # A daemon: a statement that takes hours does not keep the process from ending. The
-            # journal tells the next process how it ended.
+            # A daemon thread does not keep the process from ending while a statement takes hours.
+            # The journal tells the next process how the statement ended.
             thread = threading.Thread(target=self._work, name="statements", daemon=True)
             self._threads.append(thread)
             thread.start()
@@ -116,7 +116,7 @@ class StatementRunner:
         return found
 
     def stop(self) -> None:
-        """Begin nothing more."""
+        """Let each thread end after its present work."""
         for _ in self._threads:
             self._runs.put(None)
 

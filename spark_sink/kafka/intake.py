@@ -1,4 +1,4 @@
-"""What the sink's driver reads of Kafka: decisions, the rows' ends, and the barriers of these.
+"""What the sink's driver reads from Kafka: decisions, ends of row partitions, and the barriers.
 
 Steps 1 to 3 of the offset barrier (``driver.loop``): which ends are safe to apply up to.
 """
@@ -31,15 +31,16 @@ from .row_topics import RowTopic
 log = logging.getLogger(__name__)
 
 _RELIST_S = 0.1
-"""How old a list of topics may be before it is read again without a reason."""
+"""Seconds after which the list of topics is read again without a reason."""
 _DESCRIBE_S = 5.0
-"""How old may be what is known of the topics of an unchanged list. Those whose rows are applied are
-asked for just before that: of one that is made anew between two lists only its id tells."""
+"""Seconds after which the topics of an unchanged list are described again. A topic whose rows are
+about to be applied is described just before (``identify``): if it was made anew between two lists,
+only its id shows that."""
 _ASK_SHARE = 20
-"""How many times as long as it takes to ask what topics are, it is not asked again without a
-reason: they may be thousands."""
+"""A question about topics is repeated only after this many times the time that its answer took,
+unless there is a reason: there may be thousands of topics."""
 _LOUD_S = 5.0
-"""How long a missing decision is waited for before the log says so."""
+"""Seconds that something may be waited for before the log says so."""
 
 
 def tailed(pipeline: Pipeline) -> list[str]:
@@ -60,12 +61,13 @@ class Intake:
     Attributes:
         decisions: Everything decided, as far as read.
         barriers: Per source, with the ends that are safe.
-        watermarks: The latest reading of the row topics' ends.
-        row_topics: The row topics that there are, by the latest list; another object with each.
-        ordered: Streams whose partitions are ordered → what is known to be complete of them.
+        watermarks: The latest reading of the row topics' high watermarks.
+        row_topics: The row topics that exist, as described last; another object after each change
+            and each new description of the list.
+        ordered: Stream whose partitions are ordered → its latest closure; None without one.
         scans: Tables that were read again, see ``RowProgress``.
-        unreadable: Partition as Kafka has it → where a transaction is open, behind which there are
-            rows; all before it is safe already.
+        unreadable: Whole partition → the offset at which an open transaction blocks reading,
+            although there are records behind it. Everything before that offset is safe already.
     """
 
     def __init__(
@@ -100,7 +102,7 @@ class Intake:
         self._collided: set[Stream] = set()
 
     def load(self) -> None:
-        """Read the decisions that there are.
+        """Read the decisions that the ddl topic has now.
 
         Raises:
             StackError: Kafka cannot be read.
@@ -112,10 +114,10 @@ class Intake:
             self.read(timeout_s=1.0)
 
     def read(self, timeout_s: float) -> bool:
-        """Fold what came in the ddl topic, the schema-change topics and the notifications.
+        """Take the new records of the ddl topic, schema-change topics and notifications topic.
 
         Args:
-            timeout_s: Longest wait for a first record.
+            timeout_s: Longest wait for a first record, in seconds.
 
         Returns:
             Whether a decision was shown.
@@ -153,7 +155,7 @@ class Intake:
         return self.decisions.add(record)
 
     def _read_notices(self) -> None:
-        """Take what connectors told; the rest stays for later while a registry is away."""
+        """Take the connectors' notices. While a registry is away, the rest is kept for later."""
         while self._notices:
             event = self._notices[0]
             try:
@@ -161,7 +163,7 @@ class Intake:
             except RegistryUnreachable:
                 return
             except ContractError as error:
-                # Debts wait the longer for it, until the table is read once more.
+                # Without this notice a debt may wait until the table is read once more.
                 facts = {"offset": event.offset, "error": str(error)}
                 log.warning("notification not read", extra=facts)
                 said = None
@@ -171,7 +173,7 @@ class Intake:
                 readings.append(self.watermarks.number + 1)
 
     def observe(self) -> None:
-        """Read where the row partitions end; after that the barrier of these ends.
+        """Read the ends of the row partitions, and after that the barriers of these ends.
 
         Raises:
             StackError: Kafka does not answer: the next call tries again.
@@ -215,7 +217,7 @@ class Intake:
         return self._listing.partitions
 
     def _list(self) -> None:
-        """Have a list of topics that is not too old, and knows all shards that were decided."""
+        """Renew the list of topics if it is old, or if decisions came since it was read."""
         now = time.monotonic()
         if self._listing.seen != self.decisions.seen or now >= self._list_at:
             wanted = Wanted.of(self.decisions, self.barriers.tails.keys())
@@ -225,7 +227,7 @@ class Intake:
             self._describe()
 
     def _describe(self) -> None:
-        """Know what the listed topics are: again after a while, and where their list is another."""
+        """Describe the listed topics if their list has changed, or the description is old."""
         now = time.monotonic()
         counts = {name: count for name, count in self._listing.counts.items() if count}
         known = {name: topic.partitions for name, topic in self.row_topics.items()}
@@ -235,7 +237,7 @@ class Intake:
             self._describe_at = _ask_again(now, _DESCRIBE_S)
 
     def identify(self, names: Collection[str]) -> None:
-        """Know what these topics are now: rows of them are to be applied.
+        """Describe these topics now, because their rows are about to be applied.
 
         Raises:
             StackError: Kafka does not answer.
@@ -246,10 +248,10 @@ class Intake:
             self.row_topics = known
 
     def settle(self) -> bool:
-        """See which ends are safe by now: their schema changes have all their decisions.
+        """Find out which ends are safe by now, and which closures are known.
 
         Returns:
-            Whether more will be known soon.
+            Whether another call soon can find a new closure.
         """
         self.barriers.settle(self.decisions, self._ddl_read_to)
         self._report_missing()
@@ -268,10 +270,11 @@ class Intake:
     def order_partitions(self, stream: Stream) -> bool:
         """Order the partitions of a stream from now on.
 
-        A unique value may have gone from a row of one partition to a row of another.
+        Called after a collision in a unique key: the value may have moved from a row of one
+        partition to a row of another.
 
         Returns:
-            Whether that is anything new.
+            Whether the stream was not ordered before, and can be.
         """
         if (
             not self._orders_partitions
@@ -285,7 +288,7 @@ class Intake:
         return True
 
     def _report_missing(self) -> None:
-        """Say in the log who is waited for, when it takes long."""
+        """Log what rows wait for when that takes long."""
         now = time.monotonic()
         lacking = {source: str(what) for source, what in self.barriers.missing.items()}
         lacking |= {str(p): open_transaction(p, offset) for p, offset in self.unreadable.items()}
@@ -297,6 +300,6 @@ class Intake:
 
 
 def _ask_again(since: float, pause_s: float) -> float:
-    """When to ask again what was asked at ``since`` and is answered now."""
+    """When to repeat a question that was asked at ``since`` and is answered now."""
     now = time.monotonic()
     return since + max(pause_s, _ASK_SHARE * (now - since))

@@ -1,4 +1,4 @@
-"""Which partitions hold the rows that are decided about, by a list of Kafka's topics. Pure."""
+"""Which partitions hold the rows of the known shards, given a list of Kafka's topics. Pure."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ class Listing:
     """The row topics as they were at one time.
 
     Attributes:
-        seen: ``Decisions.seen`` then; -1 before the first one.
-        counts: Topic → number of its partitions; 0 where it does not exist yet.
-        unread: Streams of sources that are not there any more, and whose shards are all gone.
-        partitions: Every partition of rows that is read → the source of its rows.
-        whole: The same as Kafka has them.
-        own: Partitions of topics of one shard's own, of shards that share one → the shard.
-        missed: Shards whose rows Debezium brings elsewhere than their route says.
+        seen: ``Decisions.seen`` then; -1 before the first list.
+        counts: Topic → number of its partitions; 0 for a topic that does not exist yet.
+        unread: See ``Decisions.unread``.
+        partitions: Every row partition that is read → the source of its rows.
+        whole: The whole Kafka partitions of these.
+        own: For shards that share a topic: partition of the shard's default topic, which should
+            have no rows → the shard.
+        missed: Shards whose rows Debezium writes to another topic than their route says.
     """
 
     seen: int = -1
@@ -36,10 +37,10 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is to be listed: the streams that are read, and where shared ones should have nothing.
+    """What is to be listed: streams that are read, and topics that should have no rows.
 
     Attributes:
-        own: Topic of one shard's own → the shard, which shares another one.
+        own: Default topic of a shard that shares another topic → the shard.
     """
 
     streams: tuple[Stream, ...]
@@ -48,7 +49,7 @@ class Wanted:
 
     @classmethod
     def of(cls, decisions: Decisions, sources: Collection[str]) -> Wanted:
-        """Of all streams; ``sources``: those that the pipeline file has."""
+        """What to list for all known shards; ``sources``: the sources in the pipeline file."""
         unread = decisions.unread(sources)
         streams = tuple(stream for stream in decisions.streams if stream not in unread)
         own = {row_topic(s.shard): s.shard for s in streams if s.shard is not None}
@@ -56,11 +57,11 @@ class Wanted:
 
     @property
     def topics(self) -> set[str]:
-        """What Kafka is to be asked about."""
+        """The topics to ask Kafka about."""
         return {*self.own, *(stream.topic for stream in self.streams)}
 
     def listing(self, decisions: Decisions, listed: Mapping[str, int]) -> Listing:
-        """What it comes to; ``listed``: topic → number of partitions, of those that exist."""
+        """The listing; ``listed``: topic that exists → number of its partitions."""
         counts = {stream.topic: listed.get(stream.topic, 0) for stream in self.streams}
         partitions = {
             partition: decisions.streams[stream][0][1].source

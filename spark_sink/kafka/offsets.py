@@ -29,7 +29,7 @@ _CHUNK = 1_000
 
 
 class OffsetReader:
-    """Answers where partitions end. A failed query raises and nothing advances."""
+    """Answers where partitions end. A query that fails raises, so nothing advances."""
 
     def __init__(self, bootstrap_servers: str) -> None:
         self._admin = AdminClient(
@@ -41,7 +41,7 @@ class OffsetReader:
         )
 
     def partitions(self, topics: Collection[str]) -> dict[str, int]:
-        """Topic → number of its partitions, of those topics that exist.
+        """Topic → number of its partitions; only topics that exist.
 
         Raises:
             StackError: Kafka does not answer.
@@ -61,7 +61,7 @@ class OffsetReader:
         return found
 
     def described(self, topics: Collection[str]) -> dict[str, RowTopic]:
-        """Topic → its id and its number of partitions, of those topics that exist.
+        """Topic → its id and number of partitions; only topics that exist.
 
         Raises:
             StackError: Kafka does not answer.
@@ -86,7 +86,7 @@ class OffsetReader:
         return found
 
     def high_watermarks(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
-        """Whole partition → end offset with open transactions (read uncommitted, exclusive).
+        """Whole partition → end offset, open transactions included (read uncommitted, exclusive).
 
         Raises:
             StackError: Kafka does not answer for one of them.
@@ -94,7 +94,7 @@ class OffsetReader:
         return self._ends(partitions, IsolationLevel.READ_UNCOMMITTED)
 
     def stable_ends(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
-        """Whole partition → end of what is readable (read committed, exclusive).
+        """Whole partition → end offset of what is readable (read committed, exclusive).
 
         Raises:
             StackError: Kafka does not answer for one of them.
@@ -137,7 +137,7 @@ class TailEnd:
 class TopicTail:
     """Reads topics of one partition from their beginning, committed records only, for ever.
 
-    No consumer group: the place is this object's, and a new one begins again.
+    It uses no consumer group: the object itself keeps its place, and a new one begins again.
     """
 
     def __init__(self, bootstrap_servers: str, topics: Iterable[str]) -> None:
@@ -159,11 +159,11 @@ class TopicTail:
         self._consumer.assign([TopicPartition(topic, 0, 0) for topic in topics])
 
     def read(self, timeout_s: float) -> Iterator[TailRecord | TailEnd]:
-        """What arrived, waiting for the first of it at most ``timeout_s``.
+        """The records that have arrived; waits for the first at most ``timeout_s`` seconds.
 
         Raises:
             StackError: Kafka reports an error that does not pass by itself.
-            ContractError: The place to read from does not exist any more.
+            ContractError: The offset to read from does not exist any more.
         """
         first = self._consumer.poll(timeout_s)
         if first is None:
@@ -194,12 +194,12 @@ def _event(message: Message) -> TailRecord | TailEnd | None:
         )
     if error.fatal():
         raise StackError(f"reading {topic}: {error.str()}")
-    # A broker that is away: the client tries again, and nothing advances meanwhile.
+    # A broker is away: the client tries again, and nothing advances meanwhile.
     return None
 
 
 def _topic_id(told: Uuid | None) -> str:
-    """A topic's id as text; "" of a broker before 2.8, which has none."""
+    """A topic's id as text; "" from a broker before Kafka 2.8, which has no topic ids."""
     if told is None:
         return ""
     halves = (told.get_most_significant_bits(), told.get_least_significant_bits())

@@ -15,14 +15,14 @@ from shardmerge.schemas.records.record_format import AVRO, RecordFormat
 from shardmerge.spark_sink.planning.progress import since
 
 _PAUSE_S = 0.2
-"""Least time between two records of one target: people read them."""
+"""Least seconds between two records of one target: people read them."""
 _FLUSH_S = 10.0
 
 
 class ProgressPublisher:
     """Sends the progress of each target to a compacted topic, keyed by the target.
 
-    A record that gets lost is replaced by the next change; nothing is decided from them.
+    When a record gets lost, the next change replaces it; no decision depends on these records.
     """
 
     def __init__(self, bootstrap_servers: str, topic: str, format_: RecordFormat = AVRO) -> None:
@@ -63,5 +63,5 @@ class ProgressPublisher:
         self._sent_at[record.target] = time.monotonic()
 
     def close(self) -> None:
-        """Wait for what was sent, for a bounded time."""
+        """Wait until the records are delivered, at most ``_FLUSH_S`` seconds."""
         self._producer.flush(_FLUSH_S)

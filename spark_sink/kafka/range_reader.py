@@ -18,20 +18,20 @@ from shardmerge.schemas.pipeline.topics import MAX_ROW_BYTES
 from shardmerge.spark_sink.barrier.partitions import Partition
 
 CHUNK = 500
-"""Most records that are handed on at once: as many as stay in the processor's cache."""
+"""Most records that are handed on at once: that many stay in the processor's cache."""
 _POLL_S = 0.2
 _METADATA_S = 10.0
 _OPEN_TRANSACTION_WAIT_S = 1.0
-"""How long to wait for a transaction that is still open below a range's end."""
+"""Seconds to wait for a transaction that is still open below a range's end."""
 _STALL_S = 60.0
-"""No record, no end of partition: the broker is not there."""
+"""After these seconds without a record or an end of partition the broker counts as away."""
 
 
 class OffsetRange(NamedTuple):
     """``[start, end)`` of a partition.
 
     Attributes:
-        part: The shard whose records alone are wanted of a shared topic, see ``shard_demux``.
+        part: In a shared topic, the only shard whose records are wanted (``shard_demux``).
     """
 
     topic: str
@@ -42,14 +42,14 @@ class OffsetRange(NamedTuple):
 
     @property
     def place(self) -> Partition:
-        """What it is a range of."""
+        """The partition, or the shard's part of it, that this is a range of."""
         return Partition(self.topic, self.partition, self.part)
 
 
 class Records(NamedTuple):
     """Committed records of one range, in offset order; a tombstone's value is None.
 
-    Of a shared topic those of one shard: a tombstone names none.
+    From a shared topic they are one shard's records, without tombstones, which name no shard.
     """
 
     partition: Partition
@@ -58,11 +58,12 @@ class Records(NamedTuple):
 
 
 SMALL_FETCH_WAIT_MS, LARGE_FETCH_WAIT_MS = 5, 25
-"""``fetch_wait_ms`` of small batches and of backlogs.
+"""``fetch_wait_ms`` for small batches and for backlogs.
 
-Ranges end where their partitions do, and with a commit marker: each waits for one empty answer.
-While what was fetched ahead is being applied, such questions are all that the brokers hear: a
-backlog of a million rows cost them 1.1 s at 5 ms, 0.5 s at 100 ms (half a core at 1 ms).
+A range ends at the end of its partition, with a commit marker, so each range waits for one empty
+answer. While records that were fetched ahead are applied, the brokers get only such empty requests.
+For a backlog of a million rows these cost the brokers 1.1 s of CPU time at 5 ms and 0.5 s at 100 ms
+(half a core at 1 ms).
 """
 
 
@@ -74,15 +75,15 @@ class RowReader:
         self._known: set[str] = set()
 
     def open(self, ranges: Sequence[OffsetRange]) -> RangeCursor:
-        """A cursor over ranges; what an earlier one has not read is not read by it any more.
+        """A cursor over ranges. An earlier cursor of this reader must not be used any more.
 
         Raises:
             StackError: No broker answers.
         """
         try:
             for topic in sorted({r.topic for r in ranges} - self._known):
-                # The client looks for the leader of a topic that is new to it only once a second;
-                # asked for its metadata it knows at once (measured: 1.0 s against 4 ms a topic).
+                # The client looks for the leader of a new topic only once a second. A request for
+                # the metadata finds it at once (measured: 4 ms a topic instead of 1.0 s).
                 self.consumer.list_topics(topic, timeout=_METADATA_S)
                 self._known.add(topic)
             self.consumer.assign([TopicPartition(r.topic, r.partition, r.start) for r in ranges])
@@ -118,10 +119,10 @@ class _Progress:
 
 
 class RangeCursor:
-    """Reads committed records of ranges, each in offset order, side by side.
+    """Reads committed records of several ranges side by side, each range in offset order.
 
-    What was not read stays to be read: nothing is read twice or passed over. A range that was
-    read to its end, or left, is given back: it costs the broker nothing any more.
+    No record is read twice or skipped. A range that was read to its end, or left, is unassigned,
+    so it costs the broker nothing any more.
     """
 
     def __init__(self, consumer: Consumer, ranges: Sequence[OffsetRange]) -> None:
@@ -139,13 +140,14 @@ class RangeCursor:
         return bool(self._open)
 
     def is_reading(self, partition: Partition) -> bool:
-        """Whether that range is not read to its end yet, nor left."""
+        """Whether the range of this partition is neither read to its end nor left."""
         return partition in self._open
 
     def reached(self, partition: Partition) -> int:
         """Offset up to which a range was read (exclusive).
 
-        The range's end when it was read as a whole, unless a transaction stayed open below it.
+        It is the range's end when the range was read as a whole, and less when it was left, or
+        when a transaction stayed open below the end.
         """
         return self._progress[partition].reached
 
@@ -157,7 +159,7 @@ class RangeCursor:
             self._consumer.incremental_unassign([left])
 
     def read(self, most: int = CHUNK) -> list[Records]:
-        """Records that are there, at most so many; waits a moment for the first.
+        """The records that have arrived, at most ``most``; waits a moment for the first.
 
         An empty list does not mean that there are no more: see ``is_open``.
 
@@ -188,7 +190,7 @@ class RangeCursor:
         return found
 
     def _messages(self, most: int) -> list[Message]:
-        """One message when there is one soon, and all that are there with it."""
+        """The messages that have arrived; waits a moment if there is none yet."""
         message = self._consumer.poll(_POLL_S)
         if message is None:
             return []
@@ -219,7 +221,7 @@ class RangeCursor:
             progress.reached = progress.end
             self.leave(partition)
         else:
-            # Offsets between two records are commit markers: nothing is lost.
+            # Offsets without a record are commit markers or aborted records: nothing is lost.
             progress.reached = offsets[-1] + 1
             progress.open_since = None
         if offsets:
@@ -251,7 +253,7 @@ class RangeCursor:
 def row_consumer(bootstrap_servers: str, fetch_wait_ms: int = SMALL_FETCH_WAIT_MS) -> Consumer:
     """A consumer for row topics: read committed, assigned by hand, no offsets kept in Kafka.
 
-    A broker may keep the answer that there is nothing more for ``fetch_wait_ms``.
+    When there are no more records, a broker may delay its answer by ``fetch_wait_ms``.
     """
     return Consumer(
         {

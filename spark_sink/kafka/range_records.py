@@ -1,4 +1,4 @@
-"""The loop that reads ranges: all of them, or a bounded part of what is left of them."""
+"""The loop that reads ranges: to their ends, or until a bound is reached."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ def chunks(
 ) -> Iterator[tuple[Records, int]]:
     """Read ranges to their ends, or until a bound is reached.
 
-    Who takes a chunk may leave its range (``Cursor.leave``). What is not read, stays to be read.
+    The caller may leave the range of a chunk that it got (``Cursor.leave``). The cursor can go on
+    later with what was not read.
 
     Args:
         cursor: Of the ranges.
-        most_records: Nothing is read beyond so many records.
-        most_bytes: Reading ends with the chunk that reaches so many bytes of values.
+        most_records: Most records to read.
+        most_bytes: Reading ends with the chunk that reaches this many bytes of values.
 
     Yields:
         Records of one range, and the bytes of their values.
@@ -45,7 +46,7 @@ def records_in(
     """The records of one range, without tombstones: their offsets and values.
 
     Args:
-        reader: Is free for other ranges when the caller takes no more.
+        reader: It can be used for other ranges once the caller has stopped iterating.
         wanted: The range.
         rows: The records' format: it tells the shard of a record in a shared topic.
 

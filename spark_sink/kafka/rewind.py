@@ -1,4 +1,4 @@
-"""Finds where a partition's rows behind a place begin, to apply them again."""
+"""Finds the offset from which a partition's rows behind a binlog position begin."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def moves_behind(
     """The moves of a shard's partitions to their first rows behind a TRUNCATE.
 
     Args:
-        truncation: That.
+        truncation: The TRUNCATE.
         partitions: Of the shard's rows.
-        applied: Where they stand.
+        applied: Partition → where it stands.
         reader: Of row topics.
         rows: The records' format.
 
@@ -62,9 +62,9 @@ def first_from(
 
     Args:
         reader: Of row topics.
-        partition: The rows of a shard are in position order in it.
-        end: Where to stop looking (exclusive).
-        position: What is looked for.
+        partition: A partition of one shard, whose rows are in position order there.
+        end: Offset at which to stop looking (exclusive).
+        position: The position to look for.
         rows: The records' format.
 
     Raises:
@@ -96,7 +96,7 @@ def last_operation(
 ) -> str | None:
     """The operation of a partition's last row before an offset; None when there is no row.
 
-    A row that cannot be decoded is passed over.
+    Rows that cannot be decoded are skipped.
 
     Raises:
         StackError, ContractError: As ``first_from``.
@@ -123,8 +123,9 @@ def has_snapshot_row(
     Args:
         reader: Of row topics.
         partition: The shard's.
-        end: Where to stop looking (exclusive).
-        gate: Its rows name the gate's position, and were made after the description.
+        end: Offset at which to stop looking (exclusive).
+        gate: The snapshot's rows have the gate's position, and were made at or after the gate's
+            ``began_ms``.
         rows: The records' format.
 
     Raises:
@@ -144,9 +145,10 @@ def has_snapshot_row(
 
 
 def _position(value: bytes, rows: RowFormat) -> SourcePosition | None:
-    """Where a row stands; None where that does not tell what it comes before.
+    """The binlog position of a row; None if the row says nothing about its order.
 
-    Rows of an incremental snapshot stand between rows of the binlog.
+    That is so for rows of an incremental snapshot, which come between rows of the binlog, and for
+    records that cannot be decoded.
     """
     try:
         record = rows.decode(value)

@@ -1,8 +1,8 @@
 """Rows in Avro with a schema registry, in Confluent's framing. Pure but for asking for schemas.
 
-A record names its schema by number; the function that gives schemas is passed in. The quick
-decoder of a shard's rows is compiled for record schema and row shape (``avro_envelope``); what it
-refuses is decoded as a whole, which can say what is wrong.
+A record names its schema by number; the function that gives schemas is passed in. A quick decoder
+is compiled for each record schema and row shape (``avro_envelope``). A record that it refuses is
+decoded as a whole, which finds out what is wrong.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from shardmerge.spark_sink.rows.values.columns import Encoder, encoder
 
 
 class AvroRows:
-    """See ``row_format.RowFormat``; one per process keeps what it learned.
+    """See ``row_format.RowFormat``; one object per process keeps schemas and decoders.
 
     Args:
         schema_text: Gives schemas by number.
@@ -79,7 +79,7 @@ class AvroRows:
                 reader = self._names[head] = names_reader(self.schema_of(value).expanded)
             return reader(value)
         except (DecodeError, Unreadable, ShardMergeError):
-            # Whoever folds it finds out why, also when the registry does not answer.
+            # The fold decodes the record again and finds the reason, such as a silent registry.
             return None
 
     def image_names(self, column: str) -> tuple[str, str]:
@@ -119,7 +119,7 @@ class AvroRows:
         """The schema that a record's value names.
 
         Raises:
-            UndecodableAvro, UnknownSchema, RegistryUnreachable: It cannot be had.
+            UndecodableAvro, UnknownSchema, RegistryUnreachable: The schema cannot be had.
         """
         head = value[:HEAD_BYTES]
         schema = self._schemas.get(head)
@@ -166,7 +166,7 @@ def _decoder(
     images: dict[bytes, Callable[[tuple[bytes, int]], Any]] = {}
 
     def compile_for(value: bytes) -> None:
-        """Raises ``DecodeError`` where the record has to be looked at as a whole."""
+        """Raises ``DecodeError`` when the record has to be decoded as a whole."""
         try:
             schema = rows.schema_of(value)
             _check_kinds(schema.expanded, columns)
@@ -205,7 +205,11 @@ def _decoder(
 
 
 def _check_kinds(schema: Any, columns: Shape) -> None:
-    """The types of values are the schema's: looked at once instead of in every row."""
+    """Check the columns' types in the schema, once, instead of the values of every row.
+
+    Raises:
+        Unreadable: The schema has other columns, or a column of another type.
+    """
     fields = (fields_of(schema) or {}).get("after")
     of_image = fields_of(fields) if fields is not None else None
     if of_image is None or of_image.keys() != {name for name, _ in columns}:

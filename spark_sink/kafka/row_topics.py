@@ -1,8 +1,8 @@
-"""What a row topic was when the pipeline first read it, against what it is. Pure.
+"""Compares a row topic with what it was when the pipeline first read it. Pure.
 
-A stored offset tells of one topic with so many partitions. In a topic that was deleted and made
-anew it stands somewhere else, and the records before it would never be read. Over more partitions
-keys are spread anew, so the changes of one row stand in two partitions, which have no order.
+A stored offset is valid for one topic with one number of partitions. If the topic was deleted and
+made anew, the records before the offset would never be read. If partitions were added, keys are
+distributed anew: changes of one row are then in two partitions, which have no order.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ class RowTopic(NamedTuple):
     """A row topic as Kafka has it.
 
     Attributes:
-        id: It tells topics of one name from each other; "" where the broker gives none.
-        partitions: How many.
+        id: Distinguishes topics of the same name; "" when the broker gives none.
+        partitions: Number of partitions.
     """
 
     id: str
@@ -29,7 +29,7 @@ class RowTopic(NamedTuple):
 
 
 def live_topics(decisions: Decisions) -> set[str]:
-    """The row topics that still have a shard: rows may come in them, or be left."""
+    """The row topics that still have a live shard: they may have rows that are not applied."""
     return {
         stream.topic
         for stream, owners in decisions.streams.items()
@@ -40,16 +40,16 @@ def live_topics(decisions: Decisions) -> set[str]:
 def changed(
     known: Mapping[str, RowTopic], there: Mapping[str, RowTopic], live: Collection[str]
 ) -> dict[str, RowTopic]:
-    """What is to be stored of the topics that are there: those that are new.
+    """The topics that have to be stored, because they are new.
 
     Args:
-        known: Topic → what is stored of it.
-        there: Topic → what it is now; one that does not exist is not in it.
-        live: Topics that still have a shard. What is stored of another one stays: its shard may
-            come back, and its stored offsets with it.
+        known: Topic → what is stored about it.
+        there: Topic that exists → what it is now.
+        live: Topics that still have a live shard. For any other topic the stored entry stays: its
+            shard may come back, and then its stored offsets count again.
 
     Raises:
-        ContractError: One is not the topic that it was.
+        ContractError: A topic was made anew, or has another number of partitions.
     """
     new = {}
     for name, now in there.items():
@@ -80,12 +80,12 @@ def changed(
 def gone(
     known: Mapping[str, RowTopic], there: Mapping[str, RowTopic], live: Collection[str]
 ) -> set[str]:
-    """The topics that were there and are not, while a shard of theirs lives; as ``changed``."""
+    """The topics that existed and do not now, while a shard of theirs lives; see ``changed``."""
     return {name for name in live if name not in there and name in known and known[name].id}
 
 
 def gone_error(name: str, was: RowTopic) -> ContractError:
-    """The error of a topic that stays away."""
+    """The error for a topic that stays away."""
     return ContractError(
         f"row topic {name} is gone: it had the topic id {was.id} and {was.partitions} partitions",
         hint=f"rows of it may not be applied; without them {_ANEW}. When the table of its shard was"

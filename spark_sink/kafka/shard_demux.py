@@ -1,9 +1,9 @@
 """Demultiplexes shared row topics: hands each shard its records.
 
-A partition is read once for all shards that want something of it. Which shard a record is of its
-envelope's ``source`` block says; what is of no shard that is asked for is passed over, a tombstone
-is of none. A record that does not say it is handed to every shard: whoever it may be of must not
-go on without it.
+A partition is read once for all shards that want records of it. The ``source`` block of a record's
+envelope says which shard the record belongs to. Records of other shards, and tombstones, which name
+no shard, are skipped. A record whose shard cannot be read is handed to every shard: it may belong
+to any of them, and that shard must not go on without it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .range_reader import CHUNK, OffsetRange, RangeCursor, Records, RowReader
 
 
 def open_ranges(reader: RowReader, ranges: Sequence[OffsetRange], rows: RowFormat) -> Cursor:
-    """A cursor over ranges, at most one for each partition; parts of one are read together.
+    """A cursor over ranges, at most one per partition or part; parts of one are read together.
 
     Raises:
         StackError: No broker answers.
@@ -34,13 +34,13 @@ def open_ranges(reader: RowReader, ranges: Sequence[OffsetRange], rows: RowForma
         whole[place] = OffsetRange(r.topic, r.partition, start, end)
     for place in {r.place.whole for r in ranges if r.part is not None}:
         if whole[place].start == 0:
-            # Of shards that are new: what others have had for long need not be there any more.
+            # A new shard begins at 0, but the topic's first records may have been removed.
             whole[place] = whole[place]._replace(start=reader.beginning(place))
     return DemuxCursor(reader.open(list(whole.values())), ranges, rows)
 
 
 class DemuxCursor:
-    """Like ``RangeCursor``, where ranges can be parts of shared partitions."""
+    """Like ``RangeCursor``, but ranges can be parts of shared partitions."""
 
     def __init__(self, cursor: RangeCursor, ranges: Sequence[OffsetRange], rows: RowFormat) -> None:
         self._cursor = cursor
@@ -58,7 +58,7 @@ class DemuxCursor:
         return self._cursor.is_open
 
     def is_reading(self, partition: Partition) -> bool:
-        """Whether that range is not read to its end yet, nor left."""
+        """Whether the range of this partition is neither read to its end nor left."""
         wanted = self._parts.get(partition)
         if wanted is None:
             return self._cursor.is_reading(partition)
@@ -114,7 +114,7 @@ class DemuxCursor:
         ]
 
     def _close_read(self, place: Partition) -> None:
-        """Give back what was read to its end; the partition too, when nobody wants more of it."""
+        """Close the parts that were read to their ends, and the partition when none is left."""
         if open_here := self._open[place]:
             reached = self._cursor.reached(place)
             for names in [names for names, r in open_here.items() if r.end <= reached]:

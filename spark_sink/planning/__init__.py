@@ -1,1 +1,1 @@
-"""What the driver does next: offset ranges, and statements between them. Pure."""
+"""What the driver does next: which offset ranges to apply, which statements to execute. Pure."""

@@ -1,4 +1,4 @@
-"""Which targets' rows could not be applied, batch after batch: for people, nothing waits. Pure."""
+"""The targets whose batches fail, for reports to people; nothing waits because of them. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from shardmerge.spark_sink.barrier.partitions import Partition
 from .ranges import RangeTask, TaskFailure
 
 Failing = Mapping[TargetTable, FailureProgress]
-"""The targets whose latest batch did not end, with what is told of that, but for the time."""
+"""Target whose latest batch did not end → what is reported about the failure, without its time."""
 
 
 def after_batch(
@@ -21,17 +21,17 @@ def after_batch(
     failures: Sequence[TaskFailure],
     busy: Collection[TargetTable] = (),
 ) -> dict[TargetTable, FailureProgress]:
-    """What fails after a batch: a target is no longer there as soon as its tasks all ended.
+    """The failing targets after a batch. A target is left out as soon as all its tasks ended.
 
-    Tasks that another one's failure kept from being begun did not end either, and would not as
-    long as that goes on: their target has that failure, with the name of the other target.
+    A task may not have begun because a task of another target failed. It did not end either, so its
+    target gets that failure, with the name of the other target.
 
     Args:
-        before: After the batch before.
+        before: The failing targets before the batch.
         tasks: Of the batch.
-        done: What it has results of.
+        done: Partitions for which the batch has results.
         failures: Of the batch.
-        busy: Targets that had no tasks because a statement runs on them: nothing is known anew.
+        busy: Targets that had no tasks because a statement runs on them: they keep their failure.
     """
     found = {target: before[target] for target in busy if target in before}
     left: dict[TargetTable, set[Partition]] = {}

@@ -1,15 +1,15 @@
-"""Ordered partitions: every commit has their rows up to one place of the binlog. Pure.
+"""Ordered partitions: every commit has their rows up to one position of the binlog. Pure.
 
-Rows of one key are in one partition, in order. Rows of different partitions have no order, and
-need none, where no row minds what becomes of another. That is not so
+Rows of one key are in one partition, in order. Rows of different partitions have no order. They
+need none as long as no row depends on another one. Rows do depend on each other
 
-* where the target calls keys equal that are different bytes, and so in different partitions: 'a'
-  and 'A' under most collations (``collation_keys``);
-* without a primary key: equal rows are in whichever partitions;
-* while a unique value goes from a row of one partition to a row of another.
+* when the target treats two keys as equal whose bytes differ, and which are therefore in different
+  partitions: 'a' and 'A' under most collations (``collation_keys``);
+* when the table has no primary key: equal rows can be in any partitions;
+* while a unique value moves from a row of one partition to a row of another.
 
-There every commit must have all of the shard's rows up to one place, and none beyond. What has to
-be known for that is which rows there are before a place, in *all* partitions: a ``Closure``.
+Then every commit must have all of the shard's rows up to one position, and none beyond. For this
+the sink must know which rows stand before a position in *all* partitions: a ``Closure`` says it.
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ from shardmerge.spark_sink.barrier.partitions import Partition, Stream, partitio
 
 @dataclass(frozen=True, slots=True)
 class Closure:
-    """Offsets of a stream's partitions between which every row stands that precedes some others.
+    """Ends of a stream's partitions, and bounds below which every row stands that precedes them.
 
     Attributes:
-        ends: Partition → offset (exclusive). Whatever precedes a row below these ends, in any
-            partition, is below the bounds.
-        bounds: Partition → offset (exclusive), at or beyond the end. All below them can be read,
-            and its schema changes are decided.
+        ends: Partition → offset (exclusive). If a row in any partition precedes a row below these
+            ends, it is below the bounds.
+        bounds: Partition → offset (exclusive), at or beyond the end. Every row below the bounds
+            can be read, and the schema changes before it are decided.
     """
 
     ends: Mapping[Partition, int]
     bounds: Mapping[Partition, int]
 
     def of(self, partition: Partition) -> PartitionClosure:
-        """What a task has to know of it for one partition."""
+        """The part of the closure that the task of one partition needs."""
         return PartitionClosure(self.ends.get(partition, 0), self.bounds[partition])
 
 
 class Closures:
     """Finds closures.
 
-    The high watermarks (read uncommitted) that were read *after* the ends (read committed) bound
-    everything that precedes the rows below the ends: all records of a transaction, and of those
-    before it, are there before it is committed. When the safe ends have come so far too, the pair
-    is a closure.
+    First the ends (read committed) are read, *then* the high watermarks (read uncommitted). A
+    transaction is committed only after all its records, and those of earlier transactions, are in
+    the topic. So everything that precedes a row below the ends is below the high watermarks. When
+    the safe ends have reached these watermarks, the pair is a closure.
 
     Source: KIP-618 (exactly-once source connectors), as for the barrier.
 
@@ -65,15 +65,15 @@ class Closures:
         watermarks: Watermarks,
         safe_ends: Mapping[Partition, int],
     ) -> bool:
-        """Take a reading of watermarks, and the safe ends of now.
+        """Take a reading of watermarks, and the present safe ends.
 
         Args:
-            streams: Those that are to be ordered.
-            watermarks: Read after the last look.
+            streams: The streams that are to be ordered.
+            watermarks: Read after the previous call.
             safe_ends: Row partition → end offset (exclusive) whose barrier is settled.
 
         Returns:
-            Whether another look soon is worth it.
+            Whether another call soon can find a new closure.
         """
         hopeful = False
         for stream in streams:
@@ -98,10 +98,10 @@ def _reach(ends: Mapping[Partition, int], bounds: Mapping[Partition, int]) -> bo
 
 @dataclass(frozen=True, slots=True)
 class PartitionClosure:
-    """What a task has to know of its partition's closure.
+    """A closure's end and bound for one partition.
 
     Attributes:
-        end, bound: Of the partition, see ``Closure``.
+        end, bound: See ``Closure``.
     """
 
     end: int
@@ -111,15 +111,15 @@ class PartitionClosure:
 def closed_ranges(
     closure: Closure | None, available: Mapping[Partition, tuple[int, int]]
 ) -> dict[Partition, tuple[int, int]]:
-    """The ranges that have to be read together for the rows below a closure's ends.
+    """The ranges that have to be read together to apply the rows below a closure's ends.
 
     Args:
-        closure: Of the stream; None: not known yet.
-        available: Partition → what is not applied of it and safe; one that stands where the stream
-            has to stop is left out.
+        closure: Of the stream; None when it is not known yet.
+        available: Partition → start and end of what is safe and not applied; without the
+            partitions that have reached the position where the stream has to stop.
 
     Returns:
-        Partition → start and end; empty when there is nothing below the ends.
+        Partition → start and end; empty when no row is left below the ends.
     """
     if closure is None:
         return {}

@@ -37,7 +37,7 @@ class TargetPlan:
     Attributes:
         frontier: Rows of this version and higher ones wait.
         open: Statements that are not executed, in execution order.
-        stops: Per shard the first gate that may not be passed; shards without one flow.
+        stops: Shard → the first gate that may not be passed; a shard without one is not held up.
     """
 
     target: TargetTable
@@ -58,8 +58,8 @@ class BatchPlan:
     Attributes:
         emptied: Truncations whose turn has come: every row before them is applied, and no statement
             of the target is ready.
-        restarts: Restarts for which something is to be done besides tasks: to begin them, to delete
-            their rows by a statement, to end them; or to find out whether they are one.
+        restarts: Restarts that need something besides tasks: to begin or end the restart, to
+            delete its rows by a statement, or to find out whether a snapshot read rows there.
     """
 
     targets: tuple[TargetPlan, ...]
@@ -71,13 +71,13 @@ class BatchPlan:
 def plan(decisions: Decisions, state: SinkState, max_records: int) -> BatchPlan:
     """Choose the statements to run now and the ranges to apply.
 
-    Calling it again after a crash with what is stored gives a plan that goes on from there. A
-    target with statements to run has no ranges: rows that wait for them come with a later plan,
-    and a statement would only wait for the locks of the others.
+    After a crash, a call with the stored state gives a plan that goes on from there. A target with
+    statements to run has no ranges. Rows that wait for the statements come with a later plan, and
+    other rows would only hold locks that the statements wait for.
 
     Args:
         decisions: Everything decided, as far as it was read.
-        state: Everything else.
+        state: Everything else that a plan depends on.
         max_records: Bound of the sum of all readings, in offsets; shared fairly.
 
     Raises:
@@ -150,7 +150,7 @@ def _plan_target(
 def _available(
     partition: Partition, end: int, shard: ShardId, stop: Stop | None, state: SinkState
 ) -> int:
-    """How many offsets of a partition may be read now; 0 for a shard that stands at its stop."""
+    """How many offsets of a partition may be read now; 0 for a shard that waits at its stop."""
     standing = state.rows.at(partition)
     if end < standing.offset:
         raise ContractError(

@@ -1,4 +1,4 @@
-"""What the sink tells the world of a target: a ``SinkProgress`` record. Pure."""
+"""Builds what the sink publishes about a target: a ``SinkProgress`` record. Pure."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from .ranges import RowHold
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Why shards stand, besides their gates.
+    """Why shards wait, besides their gates.
 
     Attributes:
-        holds: Rows that could not be applied, by shard.
-        missing: Source → what its barrier waits for, where it does.
-        unreadable: Partition as Kafka has it → where a transaction is open in it.
-        stage: What the target says of the statement that it executes.
+        holds: Shard → the row that could not be applied.
+        missing: Source → what its barrier waits for; only sources whose barrier waits.
+        unreadable: Whole partition → the offset at which a transaction is open in it.
+        stage: What the target reports about the statement that it executes.
         is_busy: Whether a statement, or the removal of a truncated shard's rows, runs on the
             target.
         truncations: Shard → the first TRUNCATE that was met and is not carried out, in the order
-            in which those whose turn has come are.
+            in which due ones are carried out.
         failure: Why the target's latest batch did not end; None when it did.
-        key_collisions: Shard → its rows that were written over others, where there are some.
+        key_collisions: Shard → how many of its rows replaced other rows; only shards with some.
     """
 
     holds: Mapping[ShardId, RowHold] = field(default_factory=dict)
@@ -61,7 +61,7 @@ def progress_of(
         decisions: Everything decided.
         plan: The target as it was planned last.
         rows: How far rows are applied.
-        standing: Why shards stand, besides their gates.
+        standing: Why shards wait, besides their gates.
         row_count: Rows applied to the target so far.
     """
     shards = decisions.targets[plan.target].shards
@@ -84,11 +84,11 @@ def progress_of(
 
 
 def since(record: SinkProgress, before: SinkProgress | None, now_ms: int) -> SinkProgress:
-    """The record with the times when each of its states was seen first.
+    """The record with the time at which each of its states was first seen.
 
     Args:
-        record: Without times.
-        before: The last one of the target, with times; None for the first.
+        record: The new record, without times.
+        before: The target's previous record, with times; None for the first record.
         now_ms: Milliseconds since 1970.
     """
     known_statements = before.open if before else ()
@@ -106,7 +106,7 @@ def since(record: SinkProgress, before: SinkProgress | None, now_ms: int) -> Sin
     failure = record.failure
     if failure is not None:
         known = before.failure if before else None
-        # A count that is not higher began anew in between.
+        # A lower count than before means that the failures began anew in between.
         goes_on = known is not None and known.times <= failure.times
         failure = replace(failure, since_ms=known.since_ms if known and goes_on else now_ms)
     return replace(
@@ -121,7 +121,7 @@ def since(record: SinkProgress, before: SinkProgress | None, now_ms: int) -> Sin
 
 
 def _statement(open_statement: OpenStatement, stage: str) -> StatementProgress:
-    # A ready one is executed at once.
+    # A ready statement is executed at once, so it is reported as executing.
     state = open_statement.state
     if open_statement.is_refused:
         state = StatementState.REFUSED
@@ -185,7 +185,7 @@ def _shard(
 def _running(
     decisions: Decisions, plan: TargetPlan, rows: RowProgress, standing: Standing
 ) -> OpenStatement | Truncation | None:
-    """What runs on the target, whose rows wait for its end; None for nothing.
+    """The statement or deletion that runs on the target while its rows wait; None for nothing.
 
     A statement that became ready while a truncated shard's rows are deleted counts as running.
     """
@@ -200,14 +200,14 @@ def _running(
         for t in standing.truncations.values()
         if t.target == plan.target and not t.waits_for(rows)
     ]
-    # One may have been paused since its rows began to be deleted.
+    # A shard may have been paused after the deletion of its rows began.
     return min(ready, key=lambda t: t.shard in paused, default=None)
 
 
 def _at_truncate(
     truncation: Truncation, rows: RowProgress, running: OpenStatement | Truncation | None
 ) -> str:
-    """Why a shard stands at its TRUNCATE."""
+    """Why a shard waits at its TRUNCATE."""
     if running == truncation:
         return "it was truncated: its rows in the target are being deleted"
     if waits := truncation.waits_for(rows):
@@ -246,7 +246,7 @@ def contradiction(decisions: Decisions, shard: ShardId) -> str:
 
 
 def _stray(decisions: Decisions, shard: ShardId) -> tuple[str, str]:
-    """Reason and hint for a shard that has rows where its route says that there are none."""
+    """Reason and hint for a shard that has rows outside the topic that its route names."""
     own, topic = row_topic(shard), decisions.topics.topic_of(shard)
     if decisions.topics.misses(shard):
         return (

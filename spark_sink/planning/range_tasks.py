@@ -20,15 +20,15 @@ from .shard_streams import shard_stream
 from .sink_state import SinkState
 
 _UNDOING = 1 << 40
-"""Numbers of readings from here on are of rows that are taken back."""
+"""Readings with this number or a higher one take rows back."""
 
 
 class RangeTasks:
-    """Knows what the tasks of a plan have in common: streams of shards, bindings of targets.
+    """Makes the tasks of a plan. They share the streams of shards and the bindings of targets.
 
     Args:
         decisions: Everything decided, as far as it was read.
-        state: Everything else.
+        state: Everything else that a plan depends on.
     """
 
     def __init__(self, decisions: Decisions, state: SinkState) -> None:
@@ -44,9 +44,9 @@ class RangeTasks:
 
         Args:
             partition: Of the shard.
-            offsets: The first, and the one behind the last.
+            offsets: The first offset, and the one behind the last.
             stop: The first gate that the shard's rows may not pass.
-            reading: The number of what is read together.
+            reading: The number of the reading; ranges with one number are read together.
         """
         [(target, shard)] = self._decisions.streams[partition.stream]
         start, end = offsets
@@ -67,7 +67,7 @@ class RangeTasks:
         )
 
     def undoing(self, restart: Restart) -> list[RangeTask]:
-        """The tasks that take rows of a restarted shard back: the last ones of each partition."""
+        """The tasks that take back the last chunk of each partition of a restarted shard."""
         target = self._decisions.targets[restart.target]
         stream = shard_stream(target, restart.shard, None, self._state)
         stream = replace(stream, stop=None, undoes=True)
@@ -102,8 +102,8 @@ def shared_out(
     """The number of each reading, and its ranges.
 
     Args:
-        available: What may be read of partitions that are nobody's but their own.
-        ordered: The same of the partitions of ordered streams.
+        available: Partition of a stream that is not ordered → start and end of what may be read.
+        ordered: The same for the partitions of ordered streams.
         state: See ``plan``.
         max_records: See ``plan``.
     """

@@ -25,11 +25,13 @@ class Segment:
             these names.
         key: The shard's primary-key column names there.
         live: False after the shard was dropped: a row here contradicts the tracked schema.
-        added: Columns that the shard had got when its held rows were released: the target may
+        added: Columns that the shard got between these held rows and their release: the target may
             need a value for them.
-        passed_over: The shard was dropped while it was held here: its rows are not applied.
-        undone: What came here was taken back: all of it comes again, and its rows are not applied.
-        began_ms: Of the gate: a snapshot's row at ``start`` that is older is of a snapshot before.
+        passed_over: The shard was dropped or taken out while it was held here: its rows are
+            skipped.
+        undone: The rows here were taken back and all come again later, so they are skipped.
+        began_ms: Of the gate (``Gate.began_ms``). A snapshot row at ``start`` that is older belongs
+            to an earlier snapshot.
     """
 
     start: SourcePosition
@@ -48,10 +50,10 @@ class ShardStream:
 
     Attributes:
         segments: In position order; never empty.
-        stop: Position of the first gate that may not be passed; None when all may.
+        stop: Position of the first gate or TRUNCATE that may not be passed; None when all may.
         partitions: How many partitions the row topic has.
         keeps_truncated: Whether rows stay in the target when the shard's table is truncated.
-        where: Condition of the rows that the target has; "" is all.
+        where: Condition that rows must fulfil to be merged; "" for all rows.
         is_part: Whether the row topic holds other shards' rows too.
         ordered: Whether its partitions are ordered (``ordered_partitions``).
         reads_again: Whether rows that the target has already may come again by a snapshot.
@@ -74,7 +76,7 @@ class ShardStream:
 
     @property
     def kept_from(self) -> SourcePosition | None:
-        """Where the rows begin that were not taken back; None when none were."""
+        """Start of the first rows that were not taken back; None when no rows were taken back."""
         kept = next((s.start for s in self.segments if not s.undone), None)
         return kept if self.segments[0].undone else None
 
@@ -83,16 +85,17 @@ class ShardStream:
 class RangeTask:
     """One partition's half-open offset range ``[start_offset, end_offset)``.
 
-    Of a shared topic it is one shard's: see ``place``. Where its rows are taken back the partition
-    moves from its end to its start.
+    In a shared topic it is one shard's range: see ``place``. If the task takes rows back, it moves
+    the partition from the end of the range to its start.
 
     Attributes:
-        stream: None when no decision tells of the topic's shard: such a range is never planned.
-        bindings: Identity → physical target column, of the statements executed so far.
-        writer_epoch: Fences a driver that was replaced.
-        reading: Ranges of one partition of a shared topic with equal numbers are read together.
-            Of an ordered stream it is negative, and all ranges of its topic with that number are.
-        closure: Of the partition of an ordered stream; None of any other.
+        stream: How to read the shard's rows.
+        bindings: Identity → physical target column, as the statements executed so far made it.
+        writer_epoch: Fencing token: the target refuses it once a new driver has replaced this one.
+        reading: Ranges of one partition of a shared topic with equal numbers are read together. For
+            an ordered stream the number is negative, and all ranges of the topic with that number
+            are read together.
+        closure: For a partition of an ordered stream; None for any other.
     """
 
     topic: str
@@ -107,12 +110,12 @@ class RangeTask:
 
     @property
     def place(self) -> Partition:
-        """What it is a range of."""
+        """The partition, or the shard's part of it, that this is a range of."""
         return Partition(self.topic, self.partition, self.part)
 
     @property
     def part(self) -> ShardId | None:
-        """Whose part of a shared topic it is; None where the topic is the shard's own."""
+        """The shard whose part of a shared topic it is; None if the topic is the shard's own."""
         return self.stream.shard if self.stream.is_part else None
 
     @property
@@ -123,10 +126,10 @@ class RangeTask:
 
 @dataclass(frozen=True, slots=True)
 class RowHold:
-    """A row that cannot be applied: its shard stands before it until an operator acts.
+    """A row that cannot be applied: its shard waits before it until an operator acts.
 
     Attributes:
-        collides: Another row of the target has a unique key of it.
+        collides: Whether another row of the target has the same value in a unique key.
     """
 
     shard: ShardId
@@ -147,11 +150,11 @@ class RangeResult:
             was held; None when the range was read to its end.
         rows: Row events consumed (before keeping the last change per key).
         written, deleted: Rows sent to the target.
-        truncated: Whether the row event at ``next_offset`` says that the shard's table was emptied.
+        truncated: Whether the row event at ``next_offset`` is a TRUNCATE of the shard's table.
         read_bytes: Size of the record values that were read.
-        part: Whose part of a shared topic it is about.
-        key_collisions: So many rows at least took the place of others that the target had; counted
-            for all of a shard's partitions together, in one of them.
+        part: The shard whose part of a shared topic it is about; None if the topic is not shared.
+        key_collisions: At least this many inserts replaced existing rows of the target. One result
+            of a shard has the number for all of the shard's partitions.
     """
 
     topic: str
@@ -170,7 +173,7 @@ class RangeResult:
 
     @property
     def place(self) -> Partition:
-        """What it is about."""
+        """The partition, or the shard's part of it, that the result is about."""
         return Partition(self.topic, self.partition, self.part)
 
 
@@ -190,17 +193,17 @@ class Advance:
 
     @property
     def place(self) -> Partition:
-        """What moves."""
+        """The partition, or the shard's part of it, that moves."""
         return Partition(self.topic, self.partition, self.part)
 
 
 @dataclass(frozen=True, slots=True)
 class TaskFailure:
-    """Why tasks ended before their ranges did. What they committed before counts.
+    """Why tasks ended before their ranges did. What they committed before stays valid.
 
     Attributes:
         final: Trying again cannot help: the sink stops, with the message.
-        target: Whose rows they were to apply; None where that cannot be told.
+        target: The target whose rows they were to apply; None if it is not known.
     """
 
     message: str
@@ -210,7 +213,7 @@ class TaskFailure:
 
 
 def by_reading(tasks: Iterable[RangeTask]) -> list[tuple[RangeTask, ...]]:
-    """Tasks by what is read together: those of a shared partition, any other one by itself."""
+    """Groups of tasks that are read together: those with one partition and one ``reading``."""
     found: dict[tuple[str, int, int], list[RangeTask]] = {}
     for task in tasks:
         found.setdefault((task.topic, task.partition, task.reading), []).append(task)
@@ -226,7 +229,7 @@ def offsets_in(tasks: Sequence[RangeTask]) -> int:
 
 
 def offsets_moved(results: Iterable[RangeResult]) -> int:
-    """How many offsets were moved over, each counted once also where several shards did."""
+    """How many offsets the results moved over; what several shards moved over counts once."""
     by_partition: dict[tuple[str, int], list[tuple[int, int]]] = {}
     for result in results:
         moved = (result.start_offset, result.next_offset)

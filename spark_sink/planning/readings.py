@@ -1,12 +1,12 @@
-"""What is read together of a shared topic, and how much of it. Pure.
+"""Which ranges of a topic are read together, and how many offsets of them. Pure.
 
-The shards of a shared topic stand at offsets of their own. Those that stand near each other are
-one *reading*: a task reads the partition once and hands each shard its records. A shard that
-stands far behind, because it was held or is new, is a reading of its own until it has come near: it
-must neither keep the others waiting nor make them read what they have.
+Each shard of a shared topic has an offset of its own. Shards whose offsets are near each other are
+one *reading*: a task reads the partition once and hands each shard its records. A shard that is far
+behind, because it was held or is new, is a reading of its own until it has come near. So it neither
+keeps the others waiting nor makes them read again what they have.
 
-All partitions of an ordered shard (``ordered_partitions``) are read together. Of a
-shared topic such shards are a reading when they stand near each other in every partition.
+All partitions of an ordered shard (``ordered_partitions``) are read together. Several such shards
+of a shared topic are one reading when their offsets are near each other in every partition.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from shardmerge.spark_sink.barrier.partitions import Partition, Stream
 
 K = TypeVar("K", bound=tuple[object, ...])
 NEAR = 20_000
-"""Offsets between two shards that are read together: a part of a second's work."""
+"""Most offsets between two shards that are read together: less than a second's work."""
 _LEAST = 1_000
-"""Offsets of a partition that are read in any case of an ordered shard."""
+"""At least this many offsets are read of each partition of an ordered shard."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """``[start, end)`` of a whole partition, and the ranges that it serves; all begin within."""
+    """``[start, end)`` of a whole partition, and the ranges that it serves; all begin inside it."""
 
     start: int
     end: int
@@ -38,7 +38,7 @@ class Reading:
         return self.end - self.start
 
     def first(self, size: int) -> dict[Partition, tuple[int, int]]:
-        """The ranges of the first so many offsets."""
+        """The parts of the ranges that lie in the first ``size`` offsets of the reading."""
         bound = self.start + size
         return {
             partition: (start, min(end, bound))
@@ -50,7 +50,7 @@ class Reading:
 def readings(
     ranges: Mapping[Partition, tuple[int, int]],
 ) -> dict[tuple[Partition, int], Reading]:
-    """Group ranges, none of them empty: whole partition and number → what is read together.
+    """Group ranges that are not empty: whole partition and number → what is read together.
 
     Readings of one partition do not overlap.
     """
@@ -89,9 +89,9 @@ class OrderedReading:
         return sum(end - start for start, end in self._whole().values())
 
     def first(self, size: int) -> dict[Partition, tuple[int, int]]:
-        """The ranges as far as about so many offsets go, and a few of each in any case.
+        """The first about ``size`` offsets of the ranges, and at least ``_LEAST`` of each range.
 
-        None is left out: without it nobody would know what precedes a row of another one.
+        No range is left out: the task needs all of them to know which rows precede a row.
         """
         whole = self._whole()
         total = max(self.size, 1)
@@ -112,9 +112,9 @@ class OrderedReading:
 def ordered_readings(
     ranges: Mapping[Stream, Mapping[Partition, tuple[int, int]]],
 ) -> dict[tuple[Partition, int], OrderedReading]:
-    """Group the ranges of ordered streams: a topic, and a negative number → what is read together.
+    """Group the ranges of ordered streams: a topic and a negative number → what is read together.
 
-    The topic is written as its partition -1, that of all.
+    The topic is written as its partition -1, which stands for all its partitions.
     """
     found: dict[tuple[Partition, int], OrderedReading] = {}
     groups: dict[str, list[dict[Partition, tuple[int, int]]]] = {}
@@ -142,10 +142,10 @@ def _is_near(
 
 
 def share_fairly(available: Mapping[K, int], bound: int) -> dict[K, int]:
-    """Split a bound over partitions, or readings: small ones whole, large ones in equal parts.
+    """Split a bound over partitions or readings: small ones whole, large ones in equal parts.
 
     Returns:
-        Which of them → offsets to read; those whose share is 0 are left out.
+        Key of the partition or reading → offsets to read; shares of 0 are left out.
     """
     shares: dict[K, int] = {}
     left = bound

@@ -1,4 +1,4 @@
-"""Which snapshots that began again, and which TRUNCATEs, have their turn. Pure."""
+"""Which restarts (snapshots that began again) and TRUNCATEs are carried out next. Pure."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class Turns:
 
     Args:
         decisions: Everything decided, as far as it was read.
-        state: Everything else.
+        state: Everything else that a plan depends on.
         restarts: Shard → its restart that is not settled (``open_restarts``).
         ready: Targets that have statements to run first.
 
     Attributes:
         emptied: Truncations whose turn has come.
         restarts: Restarts whose turn has come.
-        emptying: Targets that a statement will take rows out of: no range of theirs is applied.
+        emptying: Targets from which a statement will delete rows: none of their ranges is applied.
     """
 
     def __init__(
@@ -63,8 +63,7 @@ class Turns:
                 for r in restarts.values()
                 if has_turn(r)
                 and _is_there(decisions, state, r.target)
-                # An older reading may not know the partitions: nothing in them would look like
-                # done.
+                # An older reading may lack the partitions; the restart would then look finished.
                 and state.rows.watermarks.seen >= r.gate.seen
             ]
         )
@@ -75,7 +74,7 @@ class Turns:
 
     @property
     def taken_back(self) -> list[Restart]:
-        """Restarts of which rows are to be taken back, range by range."""
+        """Restarts whose rows are to be taken back range by range."""
         return [
             r
             for r in self.restarts
@@ -84,7 +83,7 @@ class Turns:
 
     @property
     def to_carry_out(self) -> tuple[Restart, ...]:
-        """Restarts for which something is to be done besides ranges (``BatchPlan.restarts``)."""
+        """Restarts that need something besides tasks for ranges (``BatchPlan.restarts``)."""
         left = {(r.target, r.gate.version) for r in self.restarts if r.left}
         return tuple(
             r
@@ -121,9 +120,10 @@ def lets_rows_pass(restarts: Mapping[ShardId, Restart], shard: ShardId) -> bool:
 
 
 def _rests(of: Truncation | Restart, state: SinkState) -> bool:
-    """Whether its shard stands for a while.
+    """Whether its shard waits for a while, because a row could not be applied.
 
-    A reload minds nothing but its own gate: whichever row could not be applied before it goes.
+    A reload waits only if the shard waits at the reload's own gate: every row before that gate is
+    taken out, also one that could not be applied.
     """
     place = state.resting.get(of.shard)
     if isinstance(of, Restart) and of.gate.reloads:
@@ -132,9 +132,9 @@ def _rests(of: Truncation | Restart, state: SinkState) -> bool:
 
 
 def _together(turns: Sequence[Restart]) -> list[Restart]:
-    """Those whose mates have come as far as themselves.
+    """The restarts whose mates all have their turn too.
 
-    What deletes rows of all of them at once does so only where one of them has any.
+    The statement that deletes the rows of all mates is dropped when none of them has rows.
     """
     found: dict[tuple[TargetTable, int], list[Restart]] = {}
     for restart in turns:
@@ -148,6 +148,6 @@ def _together(turns: Sequence[Restart]) -> list[Restart]:
 
 
 def _is_there(decisions: Decisions, state: SinkState, target: TargetTable) -> bool:
-    """Whether the target is made: it keeps the marks of restarts, or has the rows."""
+    """Whether the target exists, which the marks of restarts, or the rows, need."""
     statements, executed = decisions.targets[target].statements, state.executed.get(target, ())
     return not statements or any(key.ordinal >= 0 for key in executed)

@@ -1,4 +1,4 @@
-"""The schemas that the rows of a shard have, as far as they may be applied now. Pure."""
+"""The schemas of a shard's rows, up to the first gate that they may not pass. Pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def shard_stream(
         target: The shard's target.
         name: The shard.
         stop: The first gate that its rows may not pass; None when they may pass all.
-        state: See there.
+        state: See ``SinkState``.
     """
     shard, segments = target.shards[name], []
     undone = undone_upto(shard, state.executed.get(target.target, ())) if shard.restarts else 0
@@ -48,7 +48,7 @@ def shard_stream(
             )
         )
     if not segments:
-        # The shard's first gate is closed: there is no row before it, but the task finds out.
+        # The shard's first gate is closed. No row should stand before it; the task checks that.
         assert stop is not None
         gate = stop.gate
         segments.append(Segment(gate.position, gate.columns, gate.key, gate.live))
@@ -75,12 +75,12 @@ def shard_stream(
 def _columns(
     shard: ShardGates, gate: Gate
 ) -> tuple[tuple[ShardColumn, ...], tuple[ShardColumn, ...]]:
-    """The columns of a segment, and those that the shard has got since, as they were added.
+    """The columns of a segment, and the columns that the shard got before its release, as added.
 
-    Behind a gate that was held, the shard may have had a column that it dropped again before it
-    was released: its value is dropped with it, and the column has no identity here, also when the
-    shard has a column of that name, and so of that identity, again. So it is with a column that it
-    converted, and is read again for, and with one that a command left out.
+    Between a held gate and its release the shard may have dropped a column. Then the values of the
+    column are not applied: it has no identity here, even if the shard has got a column of the same
+    name, and so of the same identity, again. The same is done with a column that the shard
+    converted and is read again for, and with a column that a command left out.
     """
     if gate.released_by is None:
         return gate.columns, ()
@@ -105,9 +105,9 @@ def _columns(
 
 
 def _as_added(column: ShardColumn, known: ShardColumn | None, gate: Gate) -> ShardColumn:
-    """A column as it was when the shard's rows got it; ``known``: at the gate before this one.
+    """A column as it was when the shard's rows got it; ``known``: the same at the gate before.
 
-    A later definition counts where it converted the values, or may have.
+    A later definition replaces the earlier one if it converted the values, or may have.
     """
     if known is None or column.id in gate.renewed:
         return column
@@ -115,9 +115,9 @@ def _as_added(column: ShardColumn, known: ShardColumn | None, gate: Gate) -> Sha
 
 
 def _last_gate(shard: ShardGates, gate: Gate) -> Gate:
-    """The last of the shard's gates that were opened together with a held one.
+    """The last of the shard's gates that were opened together with a held gate.
 
-    A gate that was not held is its own.
+    For a gate that was never held it is the gate itself.
     """
     if gate.released_by is None:
         return gate

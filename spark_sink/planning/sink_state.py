@@ -26,12 +26,12 @@ class SinkState:
         rows: How far rows are applied.
         safe_ends: Row partition → end offset (exclusive) whose barrier is settled.
         busy: Targets on which statements run: nothing else is done with them meanwhile.
-        resting: Shards that stand at a row which cannot be applied, until it is tried again → the
-            place of that row, or of the gate where they stand.
+        resting: Shard that has met a row which cannot be applied, and waits until it is tried
+            again → the position of that row, or of the gate where the shard waits.
         truncations: Shard → the first TRUNCATE that was met and is not carried out.
-        ordered: Streams whose partitions are ordered → what is known to be complete; None
-            while that is not known.
-        routes: They say what becomes of the rows of a truncated shard.
+        ordered: Stream whose partitions are ordered → its latest closure; None while there is
+            none yet.
+        routes: The routing rules; they say what becomes of the rows of a truncated shard.
         writer_epoch: Of this driver.
     """
 

@@ -1,1 +1,1 @@
-"""How the sink's processes are started, and what they are told."""
+"""How the sink's processes are started, and their settings."""

@@ -1,7 +1,8 @@
 """The places at which ``SHARDMERGE_SINK_FAILPOINT`` can kill the driver or a Python worker.
 
-``<place>:<passing>``, such as ``rows-written:3``; every process counts for itself. Off unless the
-variable is set: for tests only.
+Its value is ``<place>:<passing>``: ``rows-written:3`` kills a process when it reaches that place
+for the third time. With ``:stop`` behind that, the process is stopped instead
+(``connectors.failpoints``). Every process counts for itself. For tests only; off unless it is set.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ PLACES = (
     "statement-begun", "statement-executed", "statement-done",
     "rows-changed", "shard-emptied", "offsets-rewound",
 )  # fmt: skip
-"""The driver's round; a task's; the statement of a decision; a statement that changes rows."""
+"""By line: in a round of the driver; in a task; around the statement of a decision; around a
+statement that changes rows."""
 
 
 def reach(place: str) -> None:
-    """Come by a place.
+    """Say that the process has reached a place, at which it may be killed.
 
     Raises:
         ConfigError: The variable names no place.

@@ -1,4 +1,4 @@
-"""What the sink's process is told when it starts."""
+"""The settings that the sink's process gets when it starts."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ JARS = "SHARDMERGE_SPARK_JARS"
 
 @dataclass(frozen=True, slots=True)
 class SinkSettings:
-    """Settings of one sink process; what both runtimes must agree on is in the pipeline file.
+    """Settings of one sink process. Settings that agents and sink share are in the pipeline file.
 
     Attributes:
         pipeline_file: Path of the pipeline file.
         master: Spark's master URL.
-        driver_memory: Heap of the driver's JVM, as Java writes it (``512m``); "": as the kind of
-            target needs it.
-        ui_port: Port of Spark's web page on 127.0.0.1; 0: no page.
+        driver_memory: Heap of the driver's JVM, in Java's notation (``512m``); "" for what the kind
+            of target needs.
+        ui_port: Port of Spark's web page on 127.0.0.1; 0 for no page.
         log_level: Of our own log records.
-        jars: Paths of further jars for Spark, with commas: Iceberg's runtime where Spark is not
-            to fetch it.
+        jars: Paths of further jars for Spark, separated by commas: for example Iceberg's runtime,
+            if Spark is not to fetch it.
     """
 
     pipeline_file: Path
@@ -43,7 +43,7 @@ class SinkSettings:
 
 
 def settings_from(arguments: Sequence[str], env: Mapping[str, str]) -> SinkSettings:
-    """Read settings from the command line, and from the environment where it says nothing.
+    """Read settings from the command line, and what it leaves out from the environment.
 
     Raises:
         ConfigError: A value is not usable.

@@ -17,8 +17,9 @@ from .settings import SinkSettings
 
 _DRIVER_MEMORY = "512m"
 JAVA_OPTIONS = "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=96m"
-"""Of a driver whose JVM computes. Elsewhere it only hands tasks to Python, and needs no more than
-Java's first compiler: the second one took about an eighth of what the sink used of a backlog."""
+"""For a driver whose JVM computes. In other drivers the JVM only hands tasks to Python, and Java's
+first compiler is enough: the second one took about an eighth of the sink's CPU time for a backlog.
+"""
 _FIRST_COMPILER_ONLY = "-XX:TieredStopAtLevel=1"
 
 
@@ -26,8 +27,8 @@ class SparkStart:
     """Starts Spark in the background; ``session`` waits for it.
 
     Args:
-        start: Starts it.
-        needs: What that needs, for people.
+        start: Starts Spark and returns the session.
+        needs: What the start needs, as text for people.
     """
 
     def __init__(self, start: Callable[[], Any], needs: str) -> None:
@@ -38,20 +39,20 @@ class SparkStart:
         self._starter = threading.Thread(target=self._run, name="spark-start", daemon=True)
 
     def begin(self) -> None:
-        """Begin to start it, if nobody did."""
+        """Begin to start it, if that has not been done."""
         if self._starter.ident is None:
             self._starter.start()
 
     @property
     def is_starting(self) -> bool:
-        """Whether it is on its way."""
+        """Whether the start has begun and not ended."""
         return self._starter.is_alive()
 
     def session(self) -> Any:
         """Spark's session.
 
         Raises:
-            ConfigError: It does not start.
+            ConfigError: Spark does not start.
         """
         self.begin()
         self._starter.join()
@@ -78,11 +79,11 @@ class SparkStart:
 
 
 def start_spark(settings: SinkSettings, conf: Mapping[str, str] | None = None) -> Any:
-    """A Spark session for local work: on 127.0.0.1 only, no web page unless asked for.
+    """A Spark session. A local one listens on 127.0.0.1 only; a web page has to be asked for.
 
     Args:
-        settings: See there.
-        conf: What a kind of target needs of Spark beside it.
+        settings: See ``SinkSettings``.
+        conf: Spark's settings that a kind of target needs besides.
     """
     # The workers must be this Python: the driver's values are pickled for them.
     os.environ["PYSPARK_PYTHON"] = sys.executable

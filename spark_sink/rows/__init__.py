@@ -1,1 +1,1 @@
-"""Rows: from a record's bytes to the last change of each key. Pure."""
+"""Rows: from the bytes of records to the last change of each key. Pure."""

@@ -1,1 +1,1 @@
-"""Kinds of target: how to connect, write and look a schema up."""
+"""Kinds of target: how to connect, write rows, and execute statements."""

@@ -1,13 +1,13 @@
-"""What the sink's driver asks of a kind of target; one contract test suite runs against each.
+"""The interface between the sink's driver and a target; every kind passes one contract suite.
 
-A target keeps, beside its tables, what the sink must never lose: the writer epoch, the offset up
-to which each row partition is applied, and the journal of executed statements. Rows and the
-offsets that they move commit together, whatever the kind:
+Besides its tables a target keeps what the sink must never lose: the writer epoch, the offset up to
+which each row partition is applied, and the journal of executed statements. In every kind of target
+rows are committed together with the offsets that they move:
 
-* MySQL: control tables in the target's server, moved in the transaction of the rows.
-* Iceberg: properties of each table, moved by the same commit of its metadata as the rows.
+* MySQL: offsets are in control tables on the target's server, in the same transaction as the rows.
+* Iceberg: offsets are in properties of each table, in the same metadata commit as the rows.
 
-A writer of an earlier epoch is refused everywhere: its batches, its statements.
+Batches and statements of a writer with an earlier epoch are refused.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class JournalEntry:
 
 
 def taken_over(current: int, epoch: int) -> WriterReplaced:
-    """The error of a writer whose epoch is not the current one any more."""
+    """The error for a writer whose epoch is no longer the current one."""
     return WriterReplaced(
         f"another writer took over (writer epoch {current}, this one is {epoch})",
         hint="only one sink may run per pipeline: stop this one",
@@ -51,11 +51,11 @@ class WriterState(Protocol):
     """
 
     def prepare(self) -> None:
-        """Make what is missing to keep the state in."""
+        """Make the database and tables for the state where they are missing."""
         ...
 
     def take_epoch(self) -> int:
-        """Become the writer: the next epoch. Nothing of an earlier one commits afterwards."""
+        """Become the writer, with the next epoch; writers of earlier epochs cannot commit then."""
         ...
 
     def epoch(self) -> int:
@@ -63,7 +63,7 @@ class WriterState(Protocol):
         ...
 
     def offsets(self) -> Mapping[Partition, int]:
-        """Partition → next offset to apply, of every one that was ever applied."""
+        """Partition → next offset to apply; every partition that was ever applied."""
         ...
 
     def rows(self) -> dict[TargetTable, int]:
@@ -75,7 +75,7 @@ class WriterState(Protocol):
         ...
 
     def keep_row_topics(self, epoch: int, row_topics: Mapping[str, RowTopic]) -> None:
-        """Store what row topics are, beside those that are stored.
+        """Store the ids and numbers of partitions of row topics, besides those that are stored.
 
         Raises:
             WriterReplaced: Another writer took over.
@@ -84,7 +84,7 @@ class WriterState(Protocol):
         ...
 
     def move(self, epoch: int, moves: Iterable[Advance]) -> None:
-        """Set offsets of one target's partitions, forward or back, in one step.
+        """Set offsets of one target's partitions, forward or back, atomically.
 
         Raises:
             WriterReplaced: Another writer took over: the epoch, or an offset, is not the expected
@@ -95,7 +95,7 @@ class WriterState(Protocol):
 
 
 def check_epoch(state: WriterState, epoch: int) -> None:
-    """Be sure that an epoch is the current one.
+    """Check that an epoch is the current one.
 
     Raises:
         WriterReplaced: It is not.
@@ -106,7 +106,7 @@ def check_epoch(state: WriterState, epoch: int) -> None:
 
 
 class StatementJournal(Protocol):
-    """Executes statements so that none runs twice, whatever crashes when."""
+    """Executes statements so that none runs twice, even after a crash at any point."""
 
     def load(self) -> Mapping[StatementPlace, JournalEntry]:
         """Every statement of the pipeline that was begun."""
@@ -117,9 +117,9 @@ class StatementJournal(Protocol):
     ) -> JournalEntry:
         """Execute a statement and verify its effect, or find out that it was executed.
 
-        A table, or a column, that is there before its statement is taken when it accepts the rows.
-        A statement that changes the rows of a shard (``TargetStatement.shard``) may be executed
-        again after a crash: it finds what is left.
+        If the table or column that a statement makes exists already, it is used, provided that it
+        accepts the rows. A statement that changes the rows of a shard (``TargetStatement.shard``)
+        may be executed again after a crash: it then changes the rows that are left.
 
         Returns:
             ``done``, or ``refused`` with the reason; the next call tries again.
@@ -131,13 +131,13 @@ class StatementJournal(Protocol):
         ...
 
     def note(self, target: TargetTable, version: int, ordinal: int, what: str) -> None:
-        """Store, as if a statement were done, what is none: its ordinal is negative.
+        """Store a mark that is no statement; ``load`` returns it like a statement that is done.
 
         Args:
-            target: Under which, with version and ordinal, ``load`` tells it.
-            version: See there.
-            ordinal: See there.
-            what: For people who read the journal.
+            target: With version and ordinal, the place under which ``load`` returns the mark.
+            version: See ``target``.
+            ordinal: See ``target``; negative.
+            what: Text for people who read the journal.
 
         Raises:
             WriterReplaced: Another writer took over.
@@ -146,16 +146,16 @@ class StatementJournal(Protocol):
         ...
 
     def stage(self, target: TargetTable) -> str:
-        """What the target says of the statement of ours that it executes on a table now.
+        """What the target reports about our statement that it executes on a table now.
 
-        "" when it says nothing. Raises ``TargetError`` when it does not answer.
+        "" when it reports nothing. Raises ``TargetError`` when it does not answer.
         """
         ...
 
     def change_rows(self, target: TargetTable, statement: TargetStatement) -> None:
-        """Execute a statement that changes rows, which is in no decision.
+        """Execute a statement that changes rows, and is in no decision.
 
-        Done again after a crash it finds what is left.
+        Executed again after a crash it changes the rows that are left.
 
         Raises:
             TargetLost: The sink must end; ``WriterReplaced`` when another writer took over.
@@ -168,28 +168,28 @@ class Batches(Protocol):
     """Applies the tasks of a plan. Belongs to the driver's thread."""
 
     def start(self) -> None:
-        """Begin to start what applying needs."""
+        """Begin to start what is needed to apply rows, in the background."""
         ...
 
     @property
     def orders_partitions(self) -> bool:
-        """Whether tasks with a ``step`` can be applied (``ordered_partitions``)."""
+        """Whether tasks with a ``closure`` can be applied (``ordered_partitions``)."""
         ...
 
     def bound(self, records: int) -> int:
-        """How many of so many records the next batch may have."""
+        """How many records the next batch may have: at most ``records``."""
         ...
 
     def run(self, tasks: Sequence[RangeTask]) -> Iterator[RangeResult | TaskFailure]:
         """Apply ranges up to their ends, gates or rows that cannot be applied.
 
-        Results come in any order; what a result tells is committed. After a ``TaskFailure``
-        the stored offsets tell what is.
+        Results come in any order, and what a result says is committed. After a ``TaskFailure``
+        only the stored offsets tell what is committed.
         """
         ...
 
     def stop(self) -> None:
-        """Let go of everything that applying kept open."""
+        """Close everything that was opened to apply rows."""
         ...
 
 
@@ -197,7 +197,7 @@ class Target(Protocol):
     """One pipeline's target.
 
     Attributes:
-        state, batches: See there.
+        state, batches: See ``WriterState`` and ``Batches``.
     """
 
     @property

@@ -1,4 +1,4 @@
-"""From the pipeline file to its kind of target."""
+"""Opens the kind of target that the pipeline file names."""
 
 from __future__ import annotations
 

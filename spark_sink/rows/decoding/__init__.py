@@ -1,1 +1,1 @@
-"""From the bytes of a record to an operation, an image and a place. Pure."""
+"""From the bytes of a record to an operation, a row image and a binlog position. Pure."""

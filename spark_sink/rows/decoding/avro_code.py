@@ -1,11 +1,11 @@
-"""Writes the statements that read values of an Avro schema, and makes functions of them. Pure.
+"""Generates Python statements that read values of an Avro schema, and compiles functions. Pure.
 
 A general decoder walks the schema for every record; here the walk is made once per schema. Only
 numbers and names made here get into the source text; whatever comes from a schema is passed in as
 a value.
 
-Source: Avro 1.12 specification, "Binary Encoding". Law: it gives what fastavro gives,
-tests/unit/spark_sink/kafka/test_row_avro.py.
+Source: Avro 1.12 specification, "Binary Encoding". Law: the functions give what fastavro gives
+(tests/unit/spark_sink/kafka/test_row_avro.py).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from msgspec import DecodeError
 from shardmerge.connectors.formats.avro_wire import INTEGER
 
 WRONG = (IndexError, error, KeyError, ValueError, AttributeError)
-"""What reading the bytes of another schema leads to, where it does not just give other values."""
+"""Errors that can occur when bytes of another schema are read; it may also give wrong values."""
 _KINDS: Mapping[str, type] = {
     "null": type(None), "boolean": bool, "int": int, "long": int, "float": float, "double": float,
     "bytes": bytes, "fixed": bytes, "string": str, "enum": str, "record": dict, "map": dict,
@@ -30,7 +30,7 @@ _KINDS: Mapping[str, type] = {
 
 
 class Unreadable(Exception):
-    """A schema is not one that rows have."""
+    """The schema is not one of row records."""
 
 
 def kinds_of(schema: Any) -> frozenset[type]:
@@ -42,7 +42,7 @@ def kinds_of(schema: Any) -> frozenset[type]:
 
 
 def fields_of(schema: Any) -> dict[str, Any] | None:
-    """Name → schema of a record's fields, or of the only record among a union's branches."""
+    """Field name → schema, of a record or of the only record in a union; None for others."""
     schema, kind = kind_of(schema)
     if kind == "union":
         records = [part for part in schema if kind_of(part)[1] == "record"]
@@ -53,9 +53,9 @@ def fields_of(schema: Any) -> dict[str, Any] | None:
 
 
 class Code:
-    """Statements being written, and the values that they name.
+    """Statements that are being generated, and the values that they name.
 
-    They read from the bytes ``b`` at the place ``p``.
+    The statements read from the bytes ``b`` at the index ``p``.
     """
 
     def __init__(self) -> None:
@@ -65,19 +65,19 @@ class Code:
         self._names = 0
 
     def put(self, *lines: str) -> None:
-        """Write statements."""
+        """Add statements."""
         self.lines.extend("    " * self._depth + line for line in lines)
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
-        """What is put meanwhile belongs to a compound statement."""
+        """Begin a compound statement; statements added inside the context are its body."""
         self.put(head)
         self._depth += 1
         yield
         self._depth -= 1
 
     def value(self, value: Any) -> str:
-        """A name for a value."""
+        """A new name under which the statements can use a value."""
         name = self.name("k")
         self.values[name] = value
         return name
@@ -88,7 +88,7 @@ class Code:
         return f"{letter}{self._names}"
 
     def function(self, head: str) -> Any:
-        """The function; what bytes of another schema lead to is a ``DecodeError``."""
+        """Compile the function; it raises ``DecodeError`` for errors in ``WRONG``."""
         self.values |= {"WRONG": WRONG, "DecodeError": DecodeError}
         source = "\n".join(
             [
@@ -99,15 +99,15 @@ class Code:
                 "    raise DecodeError(str(error)) from None",
             ]
         )
-        # Names and numbers of this module alone: nothing of a schema is in the text.
+        # The text has only names and numbers made in this module, nothing from a schema.
         exec(source, self.values)  # noqa: S102
         return self.values[head.partition("(")[0]]
 
-    # --- one value: into a variable, or passed over ------------------------------------------
+    # --- one value: into a variable, or skipped ----------------------------------------------
 
     def number(self, into: str) -> None:
-        """A varint, as it is: twice the length or the count that it means, where it means one."""
-        # Most numbers have one or two bytes: a call costs more than reading them.
+        """Read a varint without zigzag decoding: a length or an index is then doubled."""
+        # Most numbers have one or two bytes, and a function call costs more than reading those.
         more = self.name()
         self.put(f"{into} = b[p]; p += 1")
         with self.block(f"if {into} > 127:"):
@@ -116,7 +116,7 @@ class Code:
             self.put(f"else: {into}, p = varint(b, p, {into} + ({more} << 7) - 16512)")
 
     def read(self, schema: Any, into: str) -> None:
-        """A value into a variable."""
+        """Read a value into a variable."""
         schema, kind = kind_of(schema)
         match kind:
             case "null":
@@ -159,7 +159,7 @@ class Code:
                 raise Unreadable(f"a column of Avro's type {kind}")
 
     def skip(self, schema: Any) -> None:
-        """Pass over a value."""
+        """Skip a value."""
         schema, kind = kind_of(schema)
         match kind:
             case "null":
@@ -191,7 +191,7 @@ class Code:
                 raise Unreadable(f"a field of Avro's type {kind}")
 
     def branches(self, union: list[Any]) -> Iterator[Any]:
-        """Inside the loop's body: the statements of one branch. The other indexes are errors."""
+        """Yield each branch; the caller adds its statements. Any other branch index raises."""
         which = self.name()
         self.put(f"{which} = b[p]; p += 1")
         for number, branch in enumerate(union):
@@ -206,7 +206,7 @@ _to_end_of_number = re.compile(NUMBER).match
 
 
 def kind_of(schema: Any) -> tuple[Any, str]:
-    """A schema without wrappings, and its kind: ``union``, or a name of Avro's."""
+    """A schema without nested ``type`` objects, and its kind: ``union`` or Avro's type name."""
     while isinstance(schema, dict) and not isinstance(schema["type"], str):
         schema = schema["type"]
     if isinstance(schema, list):
@@ -219,7 +219,7 @@ def _is_integer(schema: Any) -> bool:
 
 
 def _varint(b: bytes, p: int, number: int) -> tuple[int, int]:
-    """A number from its third byte on, and the place behind it."""
+    """Read a varint from its third byte on; returns it and the index behind it."""
     shift = 14
     while True:
         part = b[p]

@@ -1,7 +1,7 @@
 """Compiles readers of Debezium's envelopes in Avro. Pure.
 
-A general decoder makes objects of everything in a record; it costs ten times what JSON costs. A
-compiled one reads what the fold reads, and passes over the rest.
+A general decoder makes objects of everything in a record, and takes ten times as long as for JSON.
+A compiled reader reads what the fold needs, and skips the rest.
 """
 
 from __future__ import annotations
@@ -26,20 +26,21 @@ def envelope_reader(
     make: Mapping[str, Callable[..., Any]],
     epoch: int = 0,
 ) -> Callable[[bytes], Any]:
-    """A record's value → its envelope.
+    """Compile a function: a record's value → its envelope.
 
     Args:
-        schema: Expanded, of Debezium's envelopes.
-        identity: Fields of ``source`` and the texts that they must have.
-        likely: A ``source`` block: others are like it, for the most part.
+        schema: The expanded schema of Debezium's envelopes.
+        identity: Fields of ``source``, and the texts that they must have.
+        likely: A ``source`` block that most others are like.
         ops: The operations that are read.
-        columns: What an image must have, in the order in which it is made.
+        columns: The columns that an image must have, in the order in which ``Image`` takes them.
         make: ``Image`` of the columns' values, ``Source`` of ``file`` and ``pos``, ``Envelope`` of
-            ``op``, ``source``, ``before`` (where it stands: record and place, or None), ``after``.
-        epoch: That records must name.
+            ``op``, ``source``, ``before`` (not decoded: the record, and the index in it) and
+            ``after``.
+        epoch: The source's epoch, which records must name.
 
     Raises:
-        Unreadable: Rows of this schema are not such rows.
+        Unreadable: Records of this schema are not such rows.
     """
     fields = fields_of(schema)
     if fields is None or not {"op", "source", "before", "after"} <= fields.keys():
@@ -54,7 +55,7 @@ def envelope_reader(
         raise Unreadable("no epoch")
     for name, field in fields.items():
         if not missing:
-            break  # only times follow
+            break  # only timestamps follow
         missing.discard(name)
         match name:
             case "before":
@@ -82,10 +83,12 @@ def envelope_reader(
 def image_reader(
     schema: Any, columns: tuple[str, ...], make: Callable[..., Any]
 ) -> Callable[[tuple[bytes, int]], Any]:
-    """The place of a ``before`` (see ``envelope_reader``) → its image, or None.
+    """Compile a function: a ``before`` from ``envelope_reader`` → its image.
+
+    The function raises ``DecodeError`` when there is no image.
 
     Raises:
-        Unreadable: Its columns are other ones.
+        Unreadable: The schema's image has other columns.
     """
     fields = fields_of(schema)
     if fields is None or "before" not in fields:
@@ -102,7 +105,7 @@ def image_reader(
 
 
 def names_reader(schema: Any) -> Callable[[bytes], tuple[str, str, str]]:
-    """A record's value → source, database and table of its ``source`` block.
+    """Compile a function: a record's value → source, database and table of its ``source`` block.
 
     Raises:
         Unreadable: Records of this schema do not name them.
@@ -128,7 +131,7 @@ def names_reader(schema: Any) -> Callable[[bytes], tuple[str, str, str]]:
             code.skip(field)
         if not missing:
             break
-    # A slice of what is not there is a shorter text, not an error.
+    # A slice beyond the end of the bytes gives a shorter text, not an error.
     with code.block("if p > len(b) or None in (name, db, table):"):
         code.put("raise IndexError('no names')")
     code.put("return name, db, table")
@@ -178,10 +181,10 @@ def _read_source(
 def _pass_over(
     code: Code, run: Mapping[str, Any], identity: Mapping[str, str], likely: Mapping[str, Any]
 ) -> None:
-    """Pass over fields of the source block, and check those that name the table.
+    """Skip fields of the source block, and check those that name the table.
 
-    From row to row little changes but numbers: all of them are one look of a regular expression,
-    unless it finds something else.
+    Between rows hardly anything but numbers changes in these fields. So one regular expression
+    matches them all; the fields are read one by one only when it does not match.
     """
     if not run:
         return
@@ -207,7 +210,7 @@ def _pass_over(
 
 
 def _likely_bytes(schema: Any, value: Any) -> bytes | None:
-    """A pattern of what a field holds: any number, or the text that it had before."""
+    """A pattern for the bytes of a field: any number, or the text of ``value``; None: unknown."""
     schema, kind = kind_of(schema)
     if kind in ("int", "long"):
         return NUMBER
@@ -224,7 +227,7 @@ def _likely_bytes(schema: Any, value: Any) -> bytes | None:
 
 
 def _written(schema: Any, text: str) -> bytes:
-    """A text as it is written under a schema: a string, or one of a union's branches."""
+    """The bytes of a text under a schema: a string, or a union that has a string branch."""
     schema, kind = kind_of(schema)
     if kind == "union":
         kinds = [kind_of(branch)[1] for branch in schema]

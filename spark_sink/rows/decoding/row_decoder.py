@@ -1,9 +1,9 @@
 """Typed decoding of row records: one compiled decoder per shape of a shard's rows. Pure.
 
-A decoder knows a row's column names, the JSON types that its columns' values have, and the shard
-that the row must belong to: what it decodes has been checked for all of that in one call into C,
-and what nobody reads, such as the row before an update, is passed over without making objects.
-Whatever it refuses is looked at again with ``row_envelope``, which can say what is wrong.
+A decoder knows a row's column names, the JSON types of the columns' values, and the shard that the
+row must belong to. It decodes a record and checks all of that in one call into C. Parts that are
+not needed, such as the row before an update, are skipped without making objects. A record that it
+refuses is decoded again by ``row_envelope``, which can say what is wrong.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from shardmerge.schemas.model.names import ShardId
 from .row_envelope import DELETE, UNDECODABLE, UPSERTS
 
 Shape: TypeAlias = tuple[tuple[str, frozenset[type] | None], ...]
-"""Of a row image, by column: its name there and the Python types of its values (None: any)."""
+"""For each column of a row image: its name there, and its values' Python types (None: any)."""
 _CLOSING = ord("}")
 
 
@@ -37,8 +37,8 @@ class RowDecoder:
         key_of: Image → primary key; None without one.
         decode: A record's value → ``op``, ``source`` (``file``, ``pos``), ``before``
             (not decoded yet) and ``after`` (an image or None). Raises ``UNDECODABLE``. None when
-            names do not allow it.
-        decode_wrapped: The same for JSON with Connect's embedded schema.
+            a column's name does not allow such a decoder.
+        decode_wrapped: The same for JSON with Connect's embedded schema; None for Avro.
         decode_image: Such a ``before`` → an image. Raises ``UNDECODABLE``.
     """
 
@@ -58,13 +58,13 @@ def row_decoder(
 ) -> RowDecoder:
     """The decoder for a shard's rows with exactly these columns.
 
-    Making one costs about a millisecond: they are kept.
+    Making a decoder costs about a millisecond, so decoders are kept.
 
     Args:
-        shard: Named by the ``source`` block.
+        shard: The shard that the ``source`` block must name.
         columns: Of the row image.
         key: Names of the primary key's columns.
-        epoch: Of the source: of any other it refuses rows.
+        epoch: The source's epoch; rows of any other epoch are refused.
     """
     fields = [f"c{number}" for number in range(len(columns))]
     types: list[Any] = [_optional(kinds) for _, kinds in columns]
@@ -72,10 +72,10 @@ def row_decoder(
     field_of = {name: field for field, name in names.items()}
     key_of = attrgetter(*(field_of[name] for name in key)) if key else None
     try:
-        # Nothing decoded from JSON can be part of a cycle: the collector need not look at it.
+        # Values decoded from JSON form no cycles, so the garbage collector need not track them.
         image: Any = _struct("Image", fields, types, rename=names, forbid_unknown_fields=True)
     except ValueError:
-        # A quote, a backslash or a control character in a column's name.
+        # A column's name has a quote, a backslash or a control character.
         return RowDecoder(_struct("Image", fields, types), key_of, None, None, None)
     literal: Any = Literal
     source: Any = _struct(
@@ -109,16 +109,16 @@ def row_decoder(
 def _unwrapping(
     decode: Callable[[bytes], Any], decode_wrapped: Callable[[bytes], Any]
 ) -> Callable[[bytes], Any]:
-    """A decoder of envelopes with an embedded schema, which is most of a record.
+    """A decoder of envelopes with an embedded schema.
 
-    The records of a shard have the same one until a DDL: it is compared with the last one instead
-    of read.
+    The schema makes up most of a record, and stays the same until the shard's next DDL. So it is
+    compared with the schema of the last record instead of being parsed.
     """
     prefix = b""
 
     def unwrapped(value: bytes) -> Any:
         nonlocal prefix
-        known = prefix  # another thread may learn another one meanwhile
+        known = prefix  # another thread may set another prefix meanwhile
         if known and value.startswith(known) and value[-1] == _CLOSING:
             return decode(value[len(known) : -1])
         envelope = decode_wrapped(value).payload
@@ -136,7 +136,7 @@ _decode_schema = Decoder(_Schema).decode
 
 
 def _before_payload(value: bytes) -> bytes:
-    """What stands before the payload, as Connect's converter writes it; else nothing."""
+    """The bytes before the payload, if Connect's converter wrote the record; else empty."""
     try:
         schema = _decode_schema(value).schema
     except UNDECODABLE:

@@ -1,4 +1,4 @@
-"""Debezium row records: bytes of a record's value → operation, image and place. Pure."""
+"""Debezium row records: bytes of a record's value → operation, image and position. Pure."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.position import SourcePosition
 
 UPSERTS = frozenset("rcu")
-"""Operations that leave a row behind: read by a snapshot, create, update."""
+"""Operations after which the row exists: read by a snapshot, create, update."""
 CREATE, READ, UPDATE, DELETE, TRUNCATE = "crudt"
 INCREMENTAL = "incremental"
-"""What ``source.snapshot`` says in rows of an incremental snapshot, and, while one is under way, in
-whatever else the connector reads from the binlog (measured, Debezium 3.6.1)."""
+"""The value of ``source.snapshot`` in rows of an incremental snapshot. While such a snapshot runs,
+rows that the connector reads from the binlog have it too (measured, Debezium 3.6.1)."""
 UNDECODABLE = (DecodeError, UnicodeDecodeError)
-"""What decoding raises for what is no JSON, or not of the type that was asked for."""
+"""Errors of decoding bytes that are no JSON, or not of the requested type."""
 
 Names: TypeAlias = tuple[str, str, str]
-"""Source, database and table, as a ``source`` block has them."""
+"""Source, database and table, as a ``source`` block names them."""
 
 _decode: Callable[[bytes], Any] = Decoder().decode
 
@@ -43,7 +43,7 @@ class RowRecord(NamedTuple):
         before: The row before an update or a delete.
         wrapped: The value has Connect's embedded schema.
         epoch: Of the source, see ``Source``.
-        ts_ms: When the connector made the record, by its clock; 0 where it does not say.
+        ts_ms: When the connector made the record, in milliseconds by its clock; 0 if not given.
     """
 
     op: str
@@ -56,9 +56,9 @@ class RowRecord(NamedTuple):
 
     @property
     def is_incremental(self) -> bool:
-        """Whether an incremental snapshot read the row: its position is between others' places.
+        """Whether an incremental snapshot read the row.
 
-        A row of the binlog is none, whatever its ``source`` block says of the connector.
+        A row of the binlog is no such row, even if its ``source`` block says ``incremental``.
         """
         return self.op == READ and self.source.get("snapshot") == INCREMENTAL
 
@@ -110,7 +110,7 @@ def row_record(envelope: Any, *, wrapped: bool = False) -> RowRecord:
 
 
 def position_of(source: Mapping[str, Any], epoch: int) -> SourcePosition:
-    """The place in the binlog that a ``source`` block names.
+    """The binlog position that a ``source`` block names.
 
     Raises:
         UndecodableRow: ``file`` or ``pos`` is missing.
@@ -148,9 +148,9 @@ _decode_names = Decoder(_MaybeWrapped).decode
 
 
 def names_of(value: bytes) -> Names | None:
-    """The shard of a record in JSON, with or without an embedded schema; None without one.
+    """The shard of a record in JSON, with or without an embedded schema; None if it names none.
 
-    What nobody asks for is passed over without making objects.
+    The rest of the record is skipped without making objects.
     """
     try:
         found = _decode_names(value)

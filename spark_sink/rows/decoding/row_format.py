@@ -1,4 +1,4 @@
-"""How rows are written in Kafka: what the fold needs to know of a format. Pure."""
+"""The formats of row records in Kafka, and what the fold needs to know of a format. Pure."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class RowFormat(Protocol):
 
         Raises:
             UndecodableRow: It is no row record in this format.
-            StackError: What is needed to read it cannot be had now.
+            StackError: Its schema cannot be had now.
         """
         ...
 
     def names_of(self, value: bytes) -> Names | None:
-        """Which shard a record is of, looking at nothing else; None when it does not say."""
+        """The shard of a record, reading nothing else of it; None when it does not say."""
         ...
 
     def image_names(self, column: str) -> tuple[str, str]:
@@ -44,12 +44,12 @@ class RowFormat(Protocol):
         ...
 
     def loses(self, column: Column) -> str:
-        """Which values of a column do not come as they are; "" when all do."""
+        """Which values of a column the format changes, as text for people; "" for none."""
         ...
 
 
 class JsonRows:
-    """Debezium's JSON, with or without Connect's embedded schemas: each record tells."""
+    """Debezium's JSON; each record shows whether it has Connect's embedded schema."""
 
     def decode(self, value: bytes) -> RowRecord:
         """See ``RowFormat``."""

@@ -1,1 +1,1 @@
-"""From many changes to the last one of each key, ready to be written. Pure."""
+"""From many changes to the last change of each key, ready to be written. Pure."""

@@ -1,4 +1,4 @@
-"""What a fold keeps of its rows, in groups that are written one after the other. Pure."""
+"""The changes that a fold keeps, in groups that are written one after another. Pure."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from .segment_plans import SegmentPlans
 
 
 class KeptChanges:
-    """The groups of one fold. Of a group all rows have comparable keys, or none has a key.
+    """The groups of one fold. In a group either all rows have comparable keys, or none has a key.
 
     Args:
         plans: Of the segments that the groups' numbers stand for.
         lines_of: Makes lines of many rows, for a target that loads them.
 
     Attributes:
-        is_unasked: Whether there may be rows of which the stream's condition was not asked yet.
+        is_unasked: Whether there may be rows that the stream's condition was not applied to yet.
     """
 
     def __init__(self, plans: SegmentPlans, lines_of: LinesOf | None) -> None:
@@ -50,7 +50,7 @@ class KeptChanges:
         return last
 
     def counts(self) -> tuple[int, int]:
-        """Rows that have to be written, rows that have to be deleted."""
+        """How many rows have to be written, and how many have to be deleted."""
         self._ask()
         counts = [group.counts() for group in self._groups]
         return sum(count[0] for count in counts), sum(count[1] for count in counts)
@@ -59,7 +59,7 @@ class KeptChanges:
         """What has to be written, in order.
 
         Args:
-            others: Of other partitions of the stream: they have no key in common.
+            others: Of other partitions of the stream; no key is in two of them.
 
         Raises:
             RefusedRow: A value cannot be converted.
@@ -75,7 +75,7 @@ class KeptChanges:
         changes = [some._groups[0] for some in kept if len(some._groups) == 1]
         keyed = [group for group in changes if isinstance(group, Changes)]
         if len(keyed) == len(kept) and len({some._signature for some in kept}) == 1:
-            # One run through the target's primary key instead of one per partition.
+            # All partitions together go through the target's primary key once.
             return [batch_of(keyed, plan_of, self._lines_of)]
         return [
             group.batch(plan_of(group.number))
@@ -85,7 +85,7 @@ class KeptChanges:
         ]
 
     def _summed_up(self, changes: Sequence[KeylessChanges]) -> list[Batch | KeylessBatch]:
-        """Of several partitions: what came in one may go in another, within a segment."""
+        """The sums over several partitions: a row added in one may be removed in another."""
         count, plan_of = self._plans.count, self._plans.plan_of
         numbers = sorted({some.number for some in changes}, key=lambda n: (n % count, n))
         return [
@@ -96,11 +96,11 @@ class KeptChanges:
         ]
 
     def starts(self) -> list[int]:
-        """By batch of ``batches``: the lowest offset of what was kept of it."""
+        """For each batch of ``batches``: the lowest offset of the changes in it."""
         return [group.first_offset() for group in self._groups]
 
     def one_by_one(self) -> Iterator[tuple[int, Batch]]:
-        """Each change of a key by itself, with its offset: to find one that is refused.
+        """Each change of a key by itself, with its offset: to find the one that is refused.
 
         Raises:
             RefusedRow: As ``batches``.
@@ -112,7 +112,7 @@ class KeptChanges:
                     yield change[0], batch_of([Changes({key: change})], self._plans.plan_of)
 
     def _ask(self) -> None:
-        """Let rows that the target shall not have be deleted instead of written."""
+        """Turn writes of rows that do not fulfil the stream's condition into deletes."""
         if not self.is_unasked:
             return
         self.is_unasked = False

@@ -1,9 +1,9 @@
-"""Rows that took the place of others under one primary key: by how much a table grew tells. Pure.
+"""Counts inserts that replaced an existing row with the same primary key. Pure.
 
-A shard's table grew by the rows that were created less those that were deleted. Where its rows let
-the target grow by less, so many of them at least took the place of rows that were there: of another
-shard, as a rule. It may be more: a row that another shard deleted meanwhile lets the target grow
-once more than the shard's table.
+A shard's table grows by the rows created less the rows deleted. If writing these rows makes the
+target grow by less, at least as many of them as the difference replaced existing rows, usually of
+another shard. The real number can be higher: if another shard has deleted such a row meanwhile, the
+target grows by one more than the shard's table.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .row_batches import Batch
 from .row_fold import RowFold
 
 TELL_S = 10.0
-"""Seconds between two warnings of one shard."""
+"""Seconds between two warnings about one shard."""
 HINT = (
     "another shard has rows with the same primary keys, or they stayed when a table was dropped: "
     "origin columns in the target's keys (in_keys) keep them apart, "
@@ -30,10 +30,11 @@ HINT = (
 
 @dataclass(frozen=True, slots=True)
 class ShardWrites:
-    """What one transaction writes of a shard.
+    """What one transaction writes for a shard.
 
     Attributes:
-        growth: By how many rows the shard's table grew; None where that tells nothing.
+        growth: By how many rows the shard's table grew; None when the target's growth cannot be
+            compared with that.
     """
 
     batches: Sequence[Batch | KeylessBatch]
@@ -41,15 +42,16 @@ class ShardWrites:
 
     @classmethod
     def of(cls, folds: Sequence[RowFold]) -> ShardWrites:
-        """Of folds of the shard's partitions, one at least; raises ``RefusedRow``."""
+        """The writes of the folds of a shard's partitions, at least one; raises ``RefusedRow``."""
         first, *others = folds
         return cls(first.batches(others), _sum(fold.growth for fold in folds))
 
     def key_collisions(self, grown: Iterator[int | None]) -> int:
-        """How many rows were written over others, at least.
+        """At least this many inserts replaced existing rows.
 
         Args:
-            grown: By how many rows the target grew with each batch; as many are taken from it.
+            grown: By how many rows the target grew with each batch, over all shards. The numbers
+                of this shard's batches are taken from it.
         """
         actual = _sum(islice(grown, len(self.batches)))
         return 0 if self.growth is None or actual is None else max(0, self.growth - actual)
@@ -57,7 +59,7 @@ class ShardWrites:
 
 @dataclass(frozen=True, slots=True)
 class CollisionCount:
-    """Rows of a shard that were written over others since the sink started."""
+    """How many rows of a shard replaced existing rows since the sink started."""
 
     target: TargetTable
     shard: ShardId
@@ -65,19 +67,19 @@ class CollisionCount:
 
     @property
     def facts(self) -> dict[str, object]:
-        """For a log."""
+        """The fields for the log."""
         return {"target": str(self.target), "shard": str(self.shard), "rows": self.rows}
 
 
 class KeyCollisions:
-    """Sums by shard since the sink started.
+    """The sums for each shard since the sink started.
 
-    Of a shard with several partitions one may be ahead of a TRUNCATE in another: its rows are
-    written over those that the TRUNCATE will turn out to have taken away. So what such a shard
-    wrote over others counts when everything that was there by then is applied.
+    In a shard with several partitions, one partition may be ahead of a TRUNCATE in another. Its
+    rows then replace the shard's own old rows, which the TRUNCATE has removed on the shard. So the
+    collisions of such a shard are pending until everything is applied that its topic had by then.
 
     Attributes:
-        rows: Shard → rows written over others; only those that have some.
+        rows: Shard → how many of its rows replaced existing rows; only shards with some.
     """
 
     def __init__(self) -> None:
@@ -87,13 +89,13 @@ class KeyCollisions:
         self._told: dict[ShardId, tuple[float, int]] = {}
 
     def take(self, target: TargetTable, shard: ShardId, rows: int, progress: RowProgress) -> None:
-        """Note how many rows a task wrote over others.
+        """Add the collisions that a task has counted.
 
         Args:
-            target: Whose.
-            shard: Whose rows.
-            rows: How many, at least.
-            progress: As it was when the task began.
+            target: The task's target.
+            shard: The task's shard.
+            rows: At least this many inserts replaced existing rows.
+            progress: How far rows are applied, with the watermarks that the task was planned by.
         """
         if not rows:
             return
@@ -105,11 +107,11 @@ class KeyCollisions:
             pending[following] = pending.get(following, 0) + rows
 
     def forget(self, shard: ShardId) -> None:
-        """A shard was emptied: what is pending may be its own rows of before."""
+        """Drop what is pending for a shard that was emptied: it may have replaced its own rows."""
         self._pending.pop(shard, None)
 
     def due(self, progress: RowProgress, now: float) -> list[CollisionCount]:
-        """What is to be told of now; ``now``: seconds of any clock."""
+        """The counts to warn about now; ``now``: seconds of any clock."""
         for shard in list(self._pending):
             self._settle(shard, progress)
         found = []

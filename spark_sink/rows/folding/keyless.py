@@ -1,12 +1,11 @@
-"""Rows of shards without a primary key: what a batch of changes leaves of each whole row. Pure.
+"""Rows of shards without a primary key: sums up a batch's changes for each whole row. Pure.
 
-Two equal rows cannot be told apart, on the shard and in the target alike, so it does not matter
-which of them a change takes: what counts is how many there are. The changes of a batch are summed
-up per row image; a row that came and went leaves nothing, and the order in which the rest is
-written does not matter.
+Equal rows cannot be told apart, neither on the shard nor in the target. So it does not matter which
+of them a change removes; only their number counts. The changes of a batch are summed up per row
+image. A row that was added and removed leaves nothing, and the rest can be written in any order.
 
-Where the target has a column for it, each row that is added gets the place that it came from as its
-primary key (``place_of``). Which of equal rows went is not told by that either: one is taken.
+If the target has a column for it, each added row gets the place that it came from as its primary
+key (``place_of``). A removal does not say which of several equal rows it means: any one is removed.
 """
 
 from __future__ import annotations
@@ -32,9 +31,10 @@ class KeylessBatch:
     """Whole rows to take away and to add; no row is in both.
 
     Attributes:
-        removed: Distinct rows; ``removed_counts`` says how many of each there must be, at least.
+        removed: Distinct rows; ``removed_counts`` says how many of each are removed, so the target
+            must have at least as many.
         types: The shard's type name of each column of ``removed``.
-        added: As many times as they come.
+        added: Each row as many times as it is added.
     """
 
     removed: Block | None
@@ -60,7 +60,7 @@ class KeylessChanges:
 
     @classmethod
     def of_all(cls, changes: Sequence[KeylessChanges]) -> KeylessChanges:
-        """The sum of changes of one segment, one at least."""
+        """The sum of several changes of one segment; at least one."""
         total = cls(changes[0].number)
         for some in changes:
             for key, row in some._sums.items():
@@ -76,7 +76,7 @@ class KeylessChanges:
         after: dict[str, Any] | None,
         place: str = "",
     ) -> None:
-        """Take a change: the row it took away, the row it left behind, and the place of that."""
+        """Take a change: the row that it removed, the row that it added, and that row's place."""
         for image, count in ((before, -1), (after, 1)):
             if image is not None:
                 key = _encode(image)
@@ -86,11 +86,11 @@ class KeylessChanges:
                     known.places.append(place)
 
     def counts(self) -> tuple[int, int]:
-        """Rows to add, rows to remove."""
+        """How many rows to add, and how many to remove."""
         return sum(s.count for s in self._left(1)), -sum(s.count for s in self._left(-1))
 
     def first_offset(self) -> int:
-        """Of the first change."""
+        """The offset of the first change."""
         return min(s.offset for s in self._sums.values())
 
     def batch(self, plan: SegmentPlan) -> KeylessBatch:
@@ -112,9 +112,9 @@ class KeylessChanges:
         )
 
     def _cancel(self, plan: SegmentPlan) -> None:
-        """Take rows away from those that are added where they only look otherwise in the images.
+        """Cancel removed rows against added rows whose images differ but whose cells are equal.
 
-        A snapshot and the binlog may write one value in two ways, of which conversion makes one.
+        A snapshot and the binlog may write one value in two ways; conversion gives one text.
         """
         removed, added = [*self._left(-1)], [*self._left(1)]
         if not removed or not added:
@@ -131,7 +131,7 @@ class KeylessChanges:
         return zip(*block.cells, strict=True)
 
     def _placed(self, block: Block, column: str) -> Block:
-        """The rows that are added, each with its place, if they have one in the target."""
+        """The added rows, each with its place, if the target has a column for it."""
         if not column:
             return block
         places: Cells = [place for s in self._left(1) for place in s.places[-s.count :]]
@@ -155,10 +155,10 @@ _encode: Callable[[Any], bytes] = Encoder(order="sorted").encode
 
 
 def place_of(record: RowRecord, shard: ShardId, partition: int, offset: int) -> str:
-    """The place that a row came from, which no other row of any shard came from.
+    """The place that a row came from; no two rows of any shards have the same place.
 
-    Its place in the source's binlog. All rows that a snapshot reads have the same one: they have
-    the shard's table, the partition and the offset behind it.
+    It is the source's name and the row's binlog position. All rows of a snapshot have the same
+    position, so for these the table, the partition and the offset are added.
     """
     place = f"{shard.source}/{record.position}"
     if record.op != READ:

@@ -1,15 +1,15 @@
-"""Folds the rows of a shard's partitions up to one place of its binlog. Pure.
+"""Folds the rows of a shard's partitions up to one position of its binlog. Pure.
 
-Theory of operation. A *lane* is one partition's records that are read and not applied.
+Theory of operation. A *lane* holds the records of one partition that are read and not applied.
 
-1. Whatever stands at or before a row that was read below the closure's ends is
-   in the lanes, or still to be read: up to there a commit may go.
-2. Of a lane that is not read to its bound the next record may stand right behind its last one: up
-   to there alone everything is known. The lowest of these places is the limit.
-3. Every lane is folded up to the limit, included. Two records at one place are a primary-key
-   update, whose delete comes first: where the lane of its create is short of it, it comes in the
-   next commit.
-4. A row that cannot be applied, or a TRUNCATE, is a limit too: no lane goes as far as that.
+1. A commit may go up to the last row below the closure's ends that was read. Every record at or
+   before this row is in the lanes, or still to be read below the bounds.
+2. If a lane is not read to its bound, its next record may stand right behind its last one. So the
+   lane is complete only up to its last record. The limit is the lowest of these positions.
+3. Every lane is folded up to the limit, inclusive. Two records at one position are a primary-key
+   update; the delete comes first. If the lane of the create has not been read that far, the create
+   comes in the next commit.
+4. A row that cannot be applied, or a TRUNCATE, is a limit too: all lanes stop before it.
 """
 
 from __future__ import annotations
@@ -30,30 +30,31 @@ from .row_fold import RowFold
 from .segment_plan import Refusal
 
 _BEHIND_EVENT = 1 << 62
-"""Row number of what stands behind all rows of an event: no event has so many."""
+"""A row number behind all rows of a binlog event: no event has so many rows."""
 
 
 class LaneRecords:
     """Records of one partition, in offset order, without tombstones.
 
-    Their places are looked for only where they are asked for, by bisection: in a partition they
-    come in order. A record that names none, or names another shard, stands right behind the one
-    before it: it is to hold the shard there.
+    A record's place is its binlog position. The places in a partition are in order, so they are
+    found by bisection, and only the needed records are decoded. A record that names no position, or
+    names another shard, counts as standing right behind the record before it: the shard is to be
+    held there.
 
     Args:
-        shard: Whose they are.
+        shard: The shard of the records.
         start, end: The range to read, ``[start, end)``.
         closure: Of the partition.
         rows: The records' format.
-        kept_from: Rows before that place do not count (``ShardStream.kept_from``). They may come
-            behind rows of a later place, when a table was read by a connector of its own: they
-            stand right behind the record before them, too.
+        kept_from: Rows before this position are skipped (``ShardStream.kept_from``). When a
+            connector of its own has read a table, such rows may come behind rows with later
+            positions. So they, too, count as standing right behind the record before them.
 
     Attributes:
         reached: Offset up to which it is read (exclusive).
-        end: Offset up to which it is to be read now.
-        refusals: Records whose place cannot be known now, by offset.
-        is_ended: Nothing more of it is applied now: it stands at a gate, say.
+        end: Offset up to which it is to be read now (exclusive).
+        refusals: By offset, records whose position cannot be known now.
+        is_ended: Whether no more of its records are applied now, for example because of a gate.
         size: Bytes of the values.
     """
 
@@ -91,17 +92,17 @@ class LaneRecords:
 
     @property
     def last_place(self) -> SourcePosition:
-        """Where the last record stands; there must be one."""
+        """The place of the last record; there must be one."""
         return self.place(len(self) - 1)
 
     @property
     def last_closed_place(self) -> SourcePosition | None:
-        """Where the last record below the closure's end stands; None without one."""
+        """The place of the last record below the closure's end; None without one."""
         count = bisect_left(self._offsets, self._closure.end)
         return self.place(count - 1) if count else None
 
     def extend(self, offsets: Iterable[int], values: Iterable[bytes | None]) -> None:
-        """Take what was read next."""
+        """Add the records that were read next."""
         for offset, value in zip(offsets, values, strict=True):
             if value is not None:
                 self._offsets.append(offset)
@@ -109,7 +110,7 @@ class LaneRecords:
                 self.size += len(value)
 
     def place(self, index: int) -> SourcePosition:
-        """Where a record stands."""
+        """The place of a record."""
         first, found = index, self.own_place(index)
         while found is None and first > 0:
             first -= 1
@@ -136,7 +137,7 @@ class LaneRecords:
         if self._kept_from is not None and place < self._kept_from:
             return None
         if record.is_incremental:
-            # It came when the event that it names had been read, with all its rows.
+            # The connector sent it after it had read all rows of the event that the row names.
             return replace(place, row=_BEHIND_EVENT)
         return place
 
@@ -152,27 +153,27 @@ class LaneRecords:
         return self.place(index).sort_key
 
     def index_of(self, offset: int) -> int:
-        """The number of the record at an offset."""
+        """The index of the record at an offset."""
         return bisect_left(self._offsets, offset)
 
     def offset_at(self, count: int) -> int:
-        """Where it stands behind so many records."""
+        """The offset at which the partition stands when the first ``count`` are applied."""
         return self._offsets[count] if count < len(self) else self.reached
 
     def first(self, count: int) -> tuple[list[int], list[bytes]]:
-        """Offsets and values of the first so many."""
+        """Offsets and values of the first ``count`` records."""
         return self._offsets[:count], self._values[:count]
 
     def bytes_of(self, count: int) -> int:
-        """Size of the values of the first so many."""
+        """Size in bytes of the values of the first ``count`` records."""
         return sum(map(len, islice(self._values, count)))
 
     def places(self, count: int) -> list[SourcePosition]:
-        """Places of the first so many, in order."""
+        """Places of the first ``count`` records, in order."""
         return [self.place(index) for index in range(count)]
 
     def drop(self, count: int) -> None:
-        """Let the first so many go: they are applied."""
+        """Drop the first ``count`` records: they are applied."""
         if count:
             self._before = self.place(count - 1)
             self.size -= self.bytes_of(count)
@@ -186,7 +187,7 @@ class LaneFold:
 
     Attributes:
         fold: Of its first ``count`` records.
-        next_offset: Where it stands after that.
+        next_offset: The offset at which the partition stands after that.
     """
 
     fold: RowFold
@@ -195,7 +196,7 @@ class LaneFold:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether it came to a row before which all lanes have to stop, but to no gate."""
+        """Whether it met a held row or a TRUNCATE, before which all lanes have to stop."""
         end = self.fold.end
         return end is not None and (end.hold is not None or end.truncated)
 
@@ -212,7 +213,7 @@ class ShardLanes:
         self._closed: SourcePosition | None = None
 
     def limit(self) -> SourcePosition | None:
-        """Up to which place (inclusive) the lanes have everything; None when that is not known."""
+        """The place up to which (inclusive) the lanes are complete; None when it is not known."""
         places = [lane.last_closed_place for lane in self.lanes if not lane.is_ended]
         known = [place for place in (*places, self._closed) if place is not None]
         limit = self._closed = max(known, default=None)
@@ -227,10 +228,10 @@ class ShardLanes:
         """Fold what may be committed next.
 
         Args:
-            new_fold: Makes an empty fold for the lane with that number.
+            new_fold: Number of a lane → an empty fold for it.
 
         Returns:
-            By lane; None for those that are ended.
+            One fold for each lane; None for a lane that is ended.
         """
         limit = self.limit()
         folds = [
@@ -257,9 +258,11 @@ class ShardLanes:
     def _first_stop(
         self, folds: Sequence[LaneFold | None]
     ) -> tuple[SourcePosition, bool, int] | None:
-        """The first row before which all have to stop.
+        """The first row before which all lanes have to stop.
 
-        Its place, whether it follows what stands there, as one does that names none, and its lane.
+        Returns:
+            Its place; whether it names no place of its own, and so follows the records at that
+            place; the number of its lane. None when no lane has such a row.
         """
         stops = [
             (lane.place(fold.count), lane.own_place(fold.count) is None, number)
@@ -269,7 +272,7 @@ class ShardLanes:
         return min(stops, default=None)
 
     def take(self, folds: Sequence[LaneFold | None]) -> None:
-        """Let what was committed go."""
+        """Drop what was committed."""
         for lane, fold in zip(self.lanes, folds, strict=True):
             if fold is not None:
                 lane.drop(fold.count)

@@ -1,4 +1,4 @@
-"""Folded changes → what is written: cells by column, or lines for a load. Pure."""
+"""Turns folded changes into what is written: cells by column, or lines for a load. Pure."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ T = TypeVar("T")
 LINES_FROM_ROWS = 300
 """Fewer rows are not worth a load: they stay cells."""
 SETTLED_ROWS = 150
-"""So many images, of some kilobytes each with all that is made of them, stay in the processor's
-cache (measured on one with 1 MB: 150 take a sixth less of all a task's time than 1,000)."""
+"""This many images stay in the processor's cache, with all that is made of them (some kilobytes
+each). Measured with a cache of 1 MB: a whole task took a sixth less time with 150 than with 1,000.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
     """Changes of distinct keys: write the deletes first, then the upserts.
 
-    A key that differs only for this side from another one ('a' and 'A' under the target's
-    collation) is deleted before it is written again, so this order is right for both.
+    Two keys can differ here and be equal for the target ('a' and 'A' under its collation). If one
+    is deleted and the other written, the delete must come first, so this order is right for both.
 
     Attributes:
         key: Target columns of the primary key.
@@ -42,13 +43,13 @@ class Batch:
 
 
 class Changes(dict[Any, Change]):
-    """Key → its last change, of those that are not settled.
+    """Key → its last change, for changes that are not settled.
 
-    An image is some twenty objects all over the memory, its line is one: ``settle`` makes lines of
-    images while they are in the processor's cache, and no others have to be kept.
+    An image is some twenty objects spread over the memory; its line is one object. ``settle`` makes
+    lines of images while these are in the processor's cache, so that only the lines are kept.
 
     Attributes:
-        lines: Of settled rows to write: number of the segment → key → line.
+        lines: Settled rows to write: number of the segment → key → line.
         deletes: Settled rows to delete.
     """
 
@@ -61,16 +62,16 @@ class Changes(dict[Any, Change]):
 
     @property
     def is_settled(self) -> bool:
-        """Whether some of it is."""
+        """Whether some changes are settled."""
         return bool(self.lines or self.deletes)
 
     @property
     def is_many(self) -> bool:
-        """Whether it is worth lines to settle it: the first time a load must be worth it."""
+        """Whether there are enough changes to settle; the first time, enough for a load."""
         return len(self) >= (SETTLED_ROWS if self.is_settled else LINES_FROM_ROWS)
 
     def counts(self) -> tuple[int, int]:
-        """Rows to write, keys to delete, of what is settled or not."""
+        """How many rows to write and how many keys to delete, settled or not."""
         deleted = sum(map(_is_deleted, self.values()))
         upserted = len(self) - deleted
         for lines in self.lines.values():
@@ -79,14 +80,14 @@ class Changes(dict[Any, Change]):
         return upserted, deleted
 
     def first_offset(self) -> int:
-        """The lowest offset of what is not settled."""
+        """The lowest offset of the changes that are not settled."""
         return min(change[0] for change in self.values())
 
     def settle(self, plan_of: PlanOf, lines_of: LinesOf) -> None:
         """Make lines of all images.
 
         Raises:
-            RefusedRow: A value cannot be converted; the images are as they were then.
+            RefusedRow: A value cannot be converted; the images to write are still there then.
         """
         deletes = {key: change for key, change in self.items() if change[3]}
         for key in deletes:
@@ -116,12 +117,12 @@ def _forget(keys: Mapping[Any, object], *among: dict[Any, Any]) -> None:
 
 
 def batch_of(changes: Sequence[Changes], plan_of: PlanOf, lines_of: LinesOf | None = None) -> Batch:
-    """The batch of changes whose segments have one key, and no key in common.
+    """The batch of several ``Changes`` of one primary key; no key value is in two of them.
 
     Args:
-        changes: At least one, none of them empty; settled only where there is ``lines_of``.
+        changes: At least one, none of them empty; settled only if there is ``lines_of``.
         plan_of: The plan of a segment's number.
-        lines_of: For upserts; None: cells will do.
+        lines_of: Makes lines for upserts; None for cells.
 
     Raises:
         RefusedRow: A value cannot be converted.
@@ -159,7 +160,7 @@ def _cells(rows: Sequence[Change], plan: SegmentPlan) -> Block:
 def _lines(rows: Sequence[Change], plan: SegmentPlan, lines_of: LinesOf) -> list[str]:
     """A line for each row."""
     found: list[str] = []
-    # Their values stay in the cache from column to column, and into the lines.
+    # In parts, so that the values stay in the processor's cache until the lines are made.
     for first in range(0, len(rows), SETTLED_ROWS):
         block = _cells(rows[first : first + SETTLED_ROWS], plan)
         found += lines_of(block.forms, block.cells, block.has_nulls)
@@ -167,7 +168,7 @@ def _lines(rows: Sequence[Change], plan: SegmentPlan, lines_of: LinesOf) -> list
 
 
 def _loaded(lines: Sequence[Mapping[Any, str]], plan: SegmentPlan) -> Block:
-    """The block of lines by key, with the cells of the key: what a delete by key needs."""
+    """The block of lines by key, with the key's cells, which a delete by key needs."""
     keys, texts = _by_key(lines)
     names, forms = names_and_forms(plan.columns, (*plan.origin, *plan.added))
     constants = dict((*plan.origin, *plan.added))
@@ -194,8 +195,8 @@ def _by_key(parts: Sequence[Mapping[Any, T]]) -> tuple[list[Any], list[T]]:
     """Keys and values of all parts, which have no key in common, sorted."""
     merged = parts[0] if len(parts) == 1 else {k: v for part in parts for k, v in part.items()}
     keys = list(merged)
-    # Keys of several types are not sorted: one of them does not fit, and is found when it is
-    # converted.
+    # Keys of several types cannot be sorted: one of them does not fit its column, and conversion
+    # finds it.
     with suppress(TypeError):
         keys.sort()
     return keys, list(map(merged.__getitem__, keys))

@@ -29,7 +29,7 @@ Change: TypeAlias = tuple[int, int, Any, bool]
 """Offset, number of the segment, image (see ``RowDecoder``), whether the row was deleted."""
 
 LinesOf: TypeAlias = Callable[[Sequence[Form], Sequence[Cells], Sequence[bool]], list[str]]
-"""Forms, cells and whether there are NULLs, by column → rows as lines that a target loads."""
+"""For each column its form, cells and whether there are NULLs → rows as lines for a load."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +38,11 @@ class Block:
 
     Attributes:
         names: Target columns; ``forms`` and ``cells`` follow their order.
-        cells: One list per column, all of length ``rows``; where there are ``lines``, those of
-            the primary key only, the others are empty.
-        has_nulls: Whether there is a NULL, by column; not known of lines.
-        lines: The rows as ``LinesOf`` writes them; none where nobody asked for them, or the rows
-            are few.
+        cells: One list per column, all of length ``rows``. If there are ``lines``, only the primary
+            key's columns have cells; the other lists are empty.
+        has_nulls: For each column whether there is a NULL; always False if there are ``lines``.
+        lines: The rows as ``LinesOf`` writes them; empty if they were not requested, or if there
+            are few rows.
     """
 
     names: tuple[str, ...]
@@ -58,15 +58,15 @@ def block_of(
     columns: Sequence[WrittenColumn],
     constants: Sequence[tuple[str, ConstantCell]] = (),
 ) -> Block:
-    """The cells of rows, one or more; ``constants`` are of every row.
+    """The cells of rows; at least one row.
 
     Args:
-        rows: In the order that they are written in.
-        columns: Of the target, from the rows' images.
-        constants: Further ones.
+        rows: In the order in which they are written.
+        columns: The target's columns that get values from the rows' images.
+        constants: Further columns, with the cell that every row has there.
 
     Raises:
-        RefusedRow: A value cannot be converted; it is the one with the lowest offset.
+        RefusedRow: A value cannot be converted; names the refused row with the lowest offset.
     """
     cells: list[Cells] = []
     has_nulls: list[bool] = []
@@ -88,7 +88,7 @@ def block_of(
 def names_and_forms(
     columns: Sequence[WrittenColumn], constants: Sequence[tuple[str, ConstantCell]]
 ) -> tuple[tuple[str, ...], tuple[Form, ...]]:
-    """Those of a block, in its order: columns, then constants."""
+    """The names and forms of a block, in its order: columns, then constants."""
     return (
         (*(c.target for c in columns), *(name for name, _ in constants)),
         (*(c.encoder.form for c in columns), *(constant.form for _, constant in constants)),
@@ -96,7 +96,7 @@ def names_and_forms(
 
 
 def _first_refused(rows: Sequence[Change], columns: Sequence[WrittenColumn]) -> RefusedRow:
-    """The row with the lowest offset that has a value that does not fit."""
+    """The error for the row with the lowest offset among those with a value that does not fit."""
     for offset, _, image, _ in sorted(rows, key=_first):
         values = astuple(image)
         for column in columns:

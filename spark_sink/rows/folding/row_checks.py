@@ -23,10 +23,10 @@ from .segment_plans import SegmentPlans
 
 
 class RowChecks:
-    """Looks at rows part by part; those that are like the one before are not examined.
+    """Checks rows part by part; a row like the one before it does not come here (``row_fold``).
 
     Args:
-        stream: Whose rows.
+        stream: The stream of the rows.
         plans: Of its segments.
         refusals: Rows known not to be applicable, by offset.
     """
@@ -49,7 +49,8 @@ class RowChecks:
         Args:
             offset: Of the record.
             record: The row.
-            at: Its segment; where the row spells its names otherwise, the number changes to that.
+            at: Has the row's segment; its number is changed if the row uses the other spelling of
+                column names.
         """
         plan, source = self._plans.plan_of(at.number), record.source
         if self._refusals and offset in self._refusals:
@@ -78,7 +79,7 @@ class RowChecks:
         return Refusal(f"operation {record.op!r} is not known", "see Debezium's release notes")
 
     def _keyless(self, record: RowRecord, number: int) -> Refusal | None:
-        """The same of a row of a shard without a primary key."""
+        """The same for a row of a shard without a primary key."""
         if self._stream.undoes:
             return None if record.op == READ else UNKNOWN
         if self._stream.partitions > 1 and not self._stream.ordered:

@@ -4,18 +4,18 @@ Theory of operation:
 
 1. ``add`` takes records in offset order. It finds each row's segment by the row's position
    (``segment_locator``), checks the row image against it (``row_checks``), and keeps the last
-   change per primary key; of a shard without one it sums up whole rows (``kept_changes``). Rows
-   like the one before them, which nearly all are, take a short way: the segment's decoder has
-   checked them, and their position lies within the segment's bounds. Every other one is examined,
-   part by part.
+   change per primary key. For a shard without a primary key it sums up whole rows
+   (``kept_changes``). Nearly all rows are like the one before, and take a short path: the segment's
+   decoder has checked them, and their position lies within the segment's bounds. Every other row is
+   examined part by part.
 2. At the first row that stands at or beyond the stream's stop, or that cannot be applied, the
    fold ends: ``end`` tells where, and every later ``add`` is refused.
-3. ``batches`` converts what was kept to cells per target column, sorted by primary key.
-   A value that cannot be converted raises ``RefusedRow`` with its offset: the caller folds the
+3. ``batches`` converts the kept changes to cells per target column, sorted by primary key.
+   A value that cannot be converted raises ``RefusedRow`` with its offset. The caller then folds the
    same records again with that offset among ``refusals``, and so stops just before it.
 
-Of a stream that ``undoes`` every row is taken back: its key is deleted, or, without one, the row
-goes that came and comes that went (``restarts``).
+If the stream ``undoes``, every row is taken back (``restarts``): its key is deleted. Without a
+key, a row that was added is removed, and a row that was removed is added.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ from .segment_plans import SegmentPlans
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Where the fold ended: at a gate that may not be passed, unless something else is told.
+    """Where the fold ended: at the stream's stop, unless an attribute says otherwise.
 
     Attributes:
-        hold: The row at ``offset`` cannot be applied.
-        truncated: The row event at ``offset`` says that the shard's table was emptied.
+        hold: Set when the row at ``offset`` cannot be applied.
+        truncated: Whether the row event at ``offset`` is a TRUNCATE of the shard's table.
     """
 
     offset: int
@@ -81,8 +81,8 @@ class RowFold:
     Attributes:
         rows: Row events taken.
         end: Where the fold ended; None while it goes on.
-        growth: By how many rows the shard's table grew; None where that does not tell by how many
-            the target's has to.
+        growth: By how many rows the shard's table grew; None when the target's growth cannot be
+            compared with that.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class RowFold:
         partition: int = 0,
     ) -> None:
         self.rows = 0
-        # Where the target has rows that the shard does not have, a new one may be one of them.
+        # If the target has rows that the shard does not have, a created row may be one of them.
         uncertain = stream.where or stream.keeps_truncated or stream.undoes
         uncertain = uncertain or any(segment.passed_over for segment in stream.segments)
         self.growth: int | None = None if uncertain else 0
@@ -105,23 +105,23 @@ class RowFold:
         self._format = rows
         self._partition = partition
         self._lines_of = lines_of
-        # A condition is asked of images; what does not fit is found in them, at the end.
+        # A condition is checked on images at the end, so these must not become lines before.
         self._settles = lines_of is not None and not stream.where
         self._plans = SegmentPlans(stream, bindings, rows)
         self._at = SegmentLocator(stream)
         self._checks = RowChecks(stream, self._plans, refusals or {})
         self._kept = KeptChanges(self._plans, lines_of)
-        # A row that was refused once has to be met again.
+        # The short path does not look at refusals, so it is closed when there are some.
         self._is_quick = not refusals
-        # The first segment whose rows stay.
+        # The first segment whose rows were not taken back.
         self._first = sum(segment.undone for segment in stream.segments)
-        # Of the segment that the last row was taken into; None when the short way is closed.
+        # The group, and the segment's plan, of the last row; no plan when the short path is closed.
         self._last = Changes()
         self._short: SegmentPlan | None = None
         self._wrapped = False
 
     def add(self, offset: int, value: bytes | None) -> bool:
-        """Take the record at that offset; False when the fold has ended before it."""
+        """Take the record at an offset; False when the fold has ended before it."""
         return self.add_all((offset,), (value,))
 
     def add_all(self, offsets: Sequence[int], values: Sequence[bytes | None]) -> bool:
@@ -143,12 +143,12 @@ class RowFold:
         return taken == end
 
     def _settle(self) -> None:
-        """Make lines of what was kept last, while it is in the processor's cache."""
+        """Make lines of the last rows while they are in the processor's cache."""
         assert self._lines_of is not None
         try:
             self._last.settle(self._plans.plan_of, self._lines_of)
         except RefusedRow:
-            # A later change of its key may take its place yet.
+            # A later change of the key may still replace the row that is refused.
             self._settles = False
 
     def _take_alike(
@@ -158,7 +158,11 @@ class RowFold:
         values: Sequence[bytes | None],
         places: range,
     ) -> int:
-        """Take records up to the first that has to be examined; returns its place, or the end."""
+        """Take records up to the first that has to be examined.
+
+        Returns:
+            The index of that record, or the end of ``places``.
+        """
         decoder = plan.decoder
         decode = decoder.decode_wrapped if self._wrapped else decoder.decode
         decode_image, key_of = decoder.decode_image, decoder.key_of
@@ -170,7 +174,7 @@ class RowFold:
         last, place, tombstones, goes = self._last, places.start, 0, self._stream.undoes
         deleted = unchanged = 0
         counts_reads = self._counts_reads
-        # Rows of one place are all of a table's first snapshot, or all read again.
+        # Rows with one position are all of a table's first snapshot, or all read again.
         read_at, again = -1, True
         try:
             for place in places:
@@ -201,7 +205,7 @@ class RowFold:
             else:
                 place = places.stop
         except (*UNDECODABLE, TypeError):
-            pass  # looked at again, where the reason is told
+            pass  # the record is examined again, which finds the reason
         taken = place - places.start - tombstones
         self.rows += taken
         if self.growth is not None:
@@ -210,10 +214,10 @@ class RowFold:
 
     @property
     def _counts_reads(self) -> bool:
-        """Whether a row of an initial snapshot is new to the target.
+        """Whether a row that an initial snapshot read is new to the target.
 
         A snapshot that begins again describes the table anew: its rows stand behind another gate,
-        and what the one before brought is gone.
+        and the rows of the snapshot before are taken out.
         """
         segment = self._at.number % self._plans.count
         return segment == self._first and not self._stream.reads_again
@@ -223,12 +227,12 @@ class RowFold:
         try:
             record = self._format.decode(value)
             if self._stream.is_part and self._checks.names_another(record.source):
-                # Of whatever source: its position tells nothing here.
+                # The record may be of another source, so its position is not used.
                 return self._hold(offset, UNNAMED.reason, UNNAMED.hint)
             if not self._at.is_within(record) and not self._locate(offset, record):
                 return False
         except (UndecodableRow, StackError) as error:
-            # The registry does not answer: a hold too, since a held row is tried again and again.
+            # When the registry does not answer, a hold is right too: a held row is tried again.
             return self._hold(offset, error.message, error.hint)
         except (KeyError, TypeError):
             return self._hold(
@@ -270,11 +274,11 @@ class RowFold:
         return True
 
     def _stays(self, record: RowRecord) -> bool:
-        """Whether nothing is taken back of a row: a TRUNCATE has taken its rows away itself."""
+        """Whether a record is skipped while rows are taken back: a TRUNCATE brought no rows."""
         return self._stream.undoes and record.op == TRUNCATE
 
     def _take(self, offset: int, record: RowRecord) -> None:
-        """Keep a row that was checked."""
+        """Keep the change of a row that was checked."""
         number = self._at.number
         plan = self._plans.plan_of(number)
         assert record.image is not None
@@ -283,7 +287,7 @@ class RowFold:
             self._sum_up(offset, record, record.image)
             self.rows += 1
             return
-        # Of values that do not fit, whichever: that is found when they are converted.
+        # The values may not fit their columns; conversion finds that.
         image = plan.decoder.make(*map(record.image.__getitem__, plan.names))
         last = self._kept.keyed(plan)
         goes = record.op == DELETE or self._stream.undoes
@@ -325,14 +329,14 @@ class RowFold:
         return False
 
     def counts(self) -> tuple[int, int]:
-        """Rows that have to be written, rows that have to be deleted."""
+        """How many rows have to be written, and how many have to be deleted."""
         return self._kept.counts()
 
     def batches(self, others: Sequence[RowFold] = ()) -> list[Batch | KeylessBatch]:
         """What has to be written, in order.
 
         Args:
-            others: Folds of other partitions of this stream: they have no key in common.
+            others: Folds of other partitions of this stream; no key is in two of them.
 
         Raises:
             RefusedRow: A value cannot be converted.
@@ -340,11 +344,11 @@ class RowFold:
         return self._kept.batches([fold._kept for fold in others])
 
     def starts(self) -> list[int]:
-        """By batch of ``batches``: the lowest offset of what was kept of it."""
+        """For each batch of ``batches``: the lowest offset of the changes in it."""
         return self._kept.starts()
 
     def one_by_one(self) -> Iterator[tuple[int, Batch]]:
-        """What was kept, each change by itself with its offset: to find one that is refused.
+        """The kept changes one by one, each with its offset: to find the one that is refused.
 
         Raises:
             RefusedRow: As ``batches``.
@@ -353,4 +357,5 @@ class RowFold:
 
 
 _INCREMENTAL = INCREMENTAL.encode()
-"""Looked for in the whole record, in any format: a value that is like it stands for it too."""
+"""Searched for in the bytes of the whole record, in any format. A value of the row that contains it
+also makes the row count as incremental, which only lowers ``growth``."""

@@ -36,7 +36,7 @@ UNTOLD = Refusal(
 
 
 def differing(image: Mapping[str, Any], expected: frozenset[str]) -> Refusal:
-    """Of an image that has not exactly the columns of its segment."""
+    """The refusal of an image whose columns are not exactly those of its segment."""
     parts = [
         f"{what} {', '.join(sorted(names)[:5])}"
         for what, names in (

@@ -19,7 +19,7 @@ class Found(Enum):
 
 
 class SegmentLocator:
-    """Remembers the segment of the last row, and its bounds: most rows stand within them.
+    """Remembers the segment of the last row, and its bounds, because most rows are within them.
 
     Args:
         stream: The shard's segments and stop.
@@ -28,7 +28,7 @@ class SegmentLocator:
         number: Of the last row's segment (``segment_plans``); -1 before the first row.
         position: Of the last row that was not within the bounds.
         file: Epoch and binlog file of the bounds.
-        low, high: Offset and row in that file: the bounds, the first inclusive.
+        low, high: The bounds in that file, each a binlog offset and a row number: ``[low, high)``.
     """
 
     def __init__(self, stream: ShardStream) -> None:
@@ -41,7 +41,7 @@ class SegmentLocator:
         self.high: tuple[float, float] = (0, 0)
 
     def is_within(self, record: RowRecord) -> bool:
-        """Whether a row is of the last row's segment.
+        """Whether a row is certainly in the last row's segment.
 
         Raises:
             KeyError, TypeError: The record's source block names no binlog position.
@@ -72,7 +72,7 @@ class SegmentLocator:
         start = segments[number].start
         self.low = (start.pos, start.row) if _file_of(start) == self.file else (-1, -1)
         if segments[number].began_ms and position == start:
-            # What follows such a row in its partition is of the same snapshot, or of the binlog.
+            # Behind such a row its partition has only rows of the same snapshot, or of the binlog.
             self.low = (start.pos - 1, 0)
         self.high = min(
             ((p.pos, p.row) for p in following if _file_of(p) == self.file),
@@ -86,8 +86,8 @@ def is_behind(
 ) -> bool:
     """Whether a row stands behind a gate; ``began_ms``: of the gate, see ``shard_gates.Gate``.
 
-    The binlog may not have moved between a snapshot and the one that took its place. Then all their
-    rows name one place, and the connector's clock tells them apart.
+    If the binlog did not move between an interrupted snapshot and the one that replaced it, the
+    rows of both have one position. Then the connector's clock tells them apart.
     """
     if position != gate or not began_ms or record.op != READ or record.is_incremental:
         return position >= gate
@@ -95,5 +95,5 @@ def is_behind(
 
 
 def _file_of(position: SourcePosition) -> tuple[int, str]:
-    """The binlog file: another server's may have the same name."""
+    """Epoch and binlog file: files of two servers may have the same name."""
     return position.epoch, position.file

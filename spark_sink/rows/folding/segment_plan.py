@@ -31,7 +31,7 @@ class Refusal:
     """Why a row cannot be applied, and what the operator can do.
 
     Attributes:
-        collides: Another row of the target has a unique key of it.
+        collides: Whether another row of the target has the same value in a unique key.
     """
 
     reason: str
@@ -43,7 +43,7 @@ class WrittenColumn(NamedTuple):
     """A shard column that the target has too.
 
     Attributes:
-        place: Its number among the shard's columns.
+        place: Its index among the columns of the row image.
         image: Its name in row images.
         target: The target's column.
         kind: The shard's type name.
@@ -61,16 +61,16 @@ class SegmentPlan:
     """How to read rows and how to write their columns.
 
     Attributes:
-        names: What every row image must have, in column order.
+        names: The column names that every row image must have, in column order.
         image: The same, as a set.
         decoder: Of the rows' records; its ``key_of`` is None without a primary key.
         key_names: The target's columns of the key.
         signature: Rows of segments with equal signatures have comparable keys.
-        columns: What is written of the images.
-        origin: Target column and its value, for the origin columns that name the shard.
-        position: Target column of the row's place in its source; "" where it has none.
-        added: The same for columns that the shard has got since.
-        matches: Values of an image → whether the target has the row; None: it has every row.
+        columns: The columns of the images that are written.
+        origin: Target column and its cell, for the origin columns that name the shard.
+        position: Target column for the row's place in its source; "" if there is none.
+        added: Target column and its cell, for columns that the shard has got since.
+        matches: Values of an image → whether the row is merged; None when every row is.
         refusal: Why no row of the segment can be applied; None when they can.
     """
 
@@ -100,12 +100,12 @@ def plan_segment(
     """Prepare a segment of rows.
 
     Args:
-        stream: Whose.
-        segment: Which of the stream's.
+        stream: The shard's stream.
+        segment: One of the stream's segments.
         bindings: Identity → target column.
-        naming: Which spelling of names images use.
+        naming: Which spelling of names the images use: an index into ``RowFormat.image_names``.
         rows: The format of the records.
-        epoch: Of the source, of the rows.
+        epoch: The source's epoch that the rows name.
     """
     shard = stream.shard
     columns: list[WrittenColumn] = []

@@ -1,9 +1,8 @@
 """The plans of a stream's segments, each made when the first row needs it. Pure.
 
-A *number* stands for a segment and for what else its images depend on: which of two ways its
-columns' names are spelled in, and whether the row is of the source's next epoch. With n segments,
-number k is segment k % n; odd multiples of n beyond that are the other spelling, and every further
-2 n the next epoch.
+A *number* encodes a segment and the two other things that its images depend on: which of two
+spellings the column names have, and the source's epoch. With n segments, number k means segment
+k % n, spelling (k // n) % 2 and epoch k // (2 n).
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ class SegmentPlans:
     """Makes plans, and keeps them.
 
     Args:
-        stream: Whose segments.
+        stream: The stream that has the segments.
         bindings: Identity → target column.
         rows: The records' format.
 
     Attributes:
-        count: Of the segments.
+        count: Number of segments.
     """
 
     def __init__(
@@ -66,9 +65,9 @@ class SegmentPlans:
         return (variant ^ 1) * self.count + segment
 
     def is_wanted(self, number: int, values: Sequence[Any]) -> bool:
-        """Whether the target shall have the row with these values, by the stream's condition."""
+        """Whether a row with these values fulfils the stream's condition."""
         matches = self.plan_of(number).matches
         try:
             return matches is None or matches(values) is True
         except (UnfitValue, TypeError):
-            return True  # refused when it is converted, with the reason
+            return True  # the row is refused when it is converted, with the reason

@@ -1,1 +1,1 @@
-"""One value: from Debezium's form to the text that a target takes. Pure."""
+"""Converts values from Debezium's form to the text that a target takes. Pure."""

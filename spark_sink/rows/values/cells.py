@@ -19,16 +19,16 @@ class UnfitValue(SourceError):
 def joined_alike(values: Sequence[str], shape: re.Pattern[str], complaint: str) -> str:
     """Check the shape of values, and join them by commas.
 
-    The shape of a value is its text with a 0 for every digit. The values of a column have few
-    shapes: looking at those is quicker than at every value.
+    The shape of a value is its text with every digit replaced by 0. The values of a column have
+    few shapes, so checking the shapes is quicker than checking every value.
 
     Args:
         values: Without commas.
         shape: Matches every shape that is allowed.
-        complaint: What the error says behind a value of another shape.
+        complaint: What the error says after a value of another shape.
 
     Raises:
-        UnfitValue: One has another shape.
+        UnfitValue: A value has another shape.
     """
     joined = ",".join(values)
     shapes = joined.translate(_DIGITS_TO_0).split(",")
@@ -42,7 +42,7 @@ _DIGITS_TO_0 = str.maketrans("123456789", "000000000")
 
 
 def around_nulls(convert: Callable[[Sequence[Any], bool], Cells], values: Sequence[Any]) -> Cells:
-    """The cells of values some of which are None; ``convert`` gets only the others."""
+    """The cells of values, some of which are None; ``convert`` gets only the others."""
     present = [v for v in values if v is not None]
     cells = iter(convert(present, False) if present else ())
     return [None if v is None else next(cells) for v in values]

@@ -1,9 +1,10 @@
-"""Text of the binlog that Debezium reads by another character set than the column's. Pure.
+"""Repairs binlog text that Debezium decodes with another character set than the column's. Pure.
 
-A snapshot's text comes from the server in UTF-8. Of the binlog Debezium gets bytes, and reads them
-by the Java charset that the driver names for the column's: that of another maker, or of another
-language. Where it puts a character that the column's charset does not have, that character tells
-which was meant. U+FFFD, which it puts where it finds none at all, does not: such a row is refused.
+In a snapshot the server sends text in UTF-8. From the binlog Debezium gets bytes. It decodes them
+with the Java charset that the driver maps the column's charset to, and that charset may be another
+vendor's variant, or for another language. If the result has a character that the column's charset
+does not have, that character shows which one was meant. Where Java finds no character it puts
+U+FFFD, which does not show it: such a row is refused.
 
 Source: every character of every charset of MySQL 8.0.15 through ``CONVERT … USING utf16`` and
 through the Java charset of Connector/J 9.1, compared; tests/integration/spark/test_every_value.py.
@@ -16,7 +17,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 _UNICODE = frozenset({"utf8mb4", "utf8mb3", "ucs2", "utf16", "utf16le", "utf32", "gb18030", ""})
-"""Charsets that have U+FFFD themselves."""
+"""Charsets in which U+FFFD is a character of its own."""
 NO_CHARACTER = "\ufffd"
 MISREAD: dict[str, tuple[str, str]] = {
     "cp866": ("\u2116\u00a4", "\u207f\u00b2"),
@@ -47,17 +48,17 @@ MISREAD: dict[str, tuple[str, str]] = {
         "\u2015\uff5e\u2225\uff0d\uffe0\uffe1\uffe2",
     ),
 }
-"""Charset → characters that it does not have, and those that they stand for."""
+"""Charset → characters that it does not have, and the characters that they stand for."""
 
 
 def translation(charset: str) -> dict[int, int] | None:
-    """For ``str.translate``; None where nothing is misread."""
+    """The table for ``str.translate``; None for a charset that is not misread."""
     pair = MISREAD.get(charset)
     return None if pair is None else str.maketrans(*pair)
 
 
 def may_lack_characters(charset: str) -> bool:
-    """Whether U+FFFD in such a text can only be a character that Debezium could not read."""
+    """Whether U+FFFD in a text of this charset can only mean an unreadable character."""
     return charset not in _UNICODE
 
 
@@ -67,11 +68,14 @@ _MAY_BE_ESCAPED = frozenset("\\,'\"\0\b\n\r\t\x1a")
 
 
 def element_reader(elements: tuple[str, ...]) -> Callable[[str], str] | None:
-    """Finds the element of an enum or set that a text of Debezium's names; None: it is the text.
+    """Makes a function: Debezium's text for an element of an ENUM or SET → the element.
 
-    In rows of the binlog it spells elements as the statement does that made the column, with its
-    escapes, and writes a backslash before commas, by which it separates them in lists of its own.
-    A snapshot has them as they are.
+    In rows of the binlog Debezium spells elements as in the statement that made the column, with
+    that statement's escapes. It also writes a backslash before commas, because it separates
+    elements by commas in its own lists. A snapshot has the elements as they are.
+
+    Returns:
+        None when no element can be escaped: then the text is the element.
     """
     if not any(_MAY_BE_ESCAPED & set(element) for element in elements):
         return None

@@ -1,7 +1,7 @@
-"""Values: from Debezium's JSON or Avro to text that the target takes, by the shard's type. Pure.
+"""Converts values from Debezium's JSON or Avro to text for the target, by the shard's type. Pure.
 
-Works on whole columns of a batch: checking the types of 100,000 values and converting them is
-a few calls into C then. What each conversion expects is what Debezium emits with
+Works on whole columns of a batch, so that checking the types of 100,000 values and converting them
+takes a few calls into C. Each conversion expects what Debezium emits with
 ``decimal.handling.mode=string``, ``bigint.unsigned.handling.mode=precise``,
 ``time.precision.mode=adaptive_time_microseconds`` and, in JSON, ``binary.handling.mode=base64``.
 Avro has bytes where JSON has their base64 text; all other values are the same.
@@ -33,18 +33,19 @@ from .times import DATES, datetimes_ms, datetimes_us, time_text, timestamps
 
 
 class Form(Enum):
-    """How a cell's text has to be read."""
+    """What a cell's text means."""
 
     TEXT = "text"
     """Characters; written as a quoted literal."""
     JSON = "json"
-    """JSON text, likewise."""
+    """JSON text; also written as a quoted literal."""
     NUMBER = "number"
-    """A decimal or floating-point literal, checked to be one."""
+    """A decimal or floating-point literal; checked to be one."""
     DATE = "date"
     TIME = "time"
     DATETIME = "timestamp"
-    """These three are compared as text unless they are written as literals of their type."""
+    """DATE, TIME and DATETIME are written as literals of their types; else they would be compared
+    as text."""
     HEX = "hex"
     """Bytes as hexadecimal digits."""
     BITS = "bits"
@@ -56,9 +57,9 @@ class Encoder:
     """Converts the values of one column.
 
     Attributes:
-        accepts: Types of the values, beside None.
-        convert: Values in row order, and whether there are None among them → cells. May raise
-            any of ``_MISFITS``.
+        accepts: Python types of the values, besides None.
+        convert: Values in row order, and whether some are None → cells. May raise any of
+            ``_MISFITS``.
     """
 
     form: Form
@@ -70,7 +71,7 @@ class Encoder:
         return self.encode_column(values)[0]
 
     def encode_column(self, values: Sequence[Any]) -> tuple[Cells, bool]:
-        """As ``encode``, and whether there are NULLs among the cells."""
+        """As ``encode``, with whether there are NULLs among the cells."""
         if not values:
             return [], False
         kinds = set(map(type, values))
@@ -91,8 +92,8 @@ def encoder(column_type: ColumnType, *, base64: bool = True) -> Encoder:
     """The encoder for values of a shard column of that type.
 
     Args:
-        column_type: On the shard.
-        base64: Whether bytes come as base64 text, as in JSON; else as bytes.
+        column_type: The column's type on the shard.
+        base64: Whether bytes come as base64 text, as in JSON, or as bytes.
 
     Raises:
         UnfitValue: The type is not known here.
@@ -100,7 +101,7 @@ def encoder(column_type: ColumnType, *, base64: bool = True) -> Encoder:
     name = column_type.name
     binary, read = (str, _base64) if base64 else (bytes, bytes)
     if column_type.is_integer:
-        # tinyint(1), which clients read as a boolean, is one in JSON too.
+        # tinyint(1), which clients read as a boolean, comes as a boolean in JSON, too.
         return _encoder(Form.NUMBER, _integers, int, bool)
     if column_type.is_string:
         return _encoder(Form.TEXT, _texts_of(column_type.charset), str)
@@ -141,7 +142,8 @@ def _encoder(
 def _singles(values: Sequence[Any], has_nulls: bool) -> Cells:
     """The exact value of the nearest single-precision number.
 
-    The shortest text that names the greatest one, 3.4028235e38, is beyond it: MySQL refuses it.
+    The shortest text of the greatest such number, 3.4028235e38, is a little above its exact value,
+    and MySQL refuses it.
     """
     if has_nulls:
         return around_nulls(_singles, values)
@@ -152,7 +154,7 @@ def _singles(values: Sequence[Any], has_nulls: bool) -> Cells:
 def _year_text(value: int) -> str:
     """Four digits, because MySQL reads the text '0' as 2000 (and the number 0000 as 0000).
 
-    1900 is no YEAR: Debezium writes it for 0000 (measured, from the binlog).
+    Debezium writes 1900, which is no valid YEAR, for 0000 (measured, from the binlog).
     """
     if not 0 <= value <= 9_999:
         raise ValueError("not a year")
@@ -164,7 +166,7 @@ def _base64(text: str) -> bytes:
 
 
 def _bits(value: Any, read: Callable[[Any], bytes]) -> str:
-    """BIT(1) is a boolean, longer ones are little-endian bytes."""
+    """Debezium writes BIT(1) as a boolean, and longer bit fields as little-endian bytes."""
     if isinstance(value, bool):
         return "1" if value else "0"
     return str(int.from_bytes(read(value), "little"))
@@ -178,8 +180,8 @@ def _bytes_hex(data: bytes, width: int) -> str:
 def _geometry_hex(value: dict[str, Any], read: Callable[[Any], bytes]) -> str:
     """Debezium's ``{wkb, srid}`` → MySQL's internal form: SRID, little-endian, then the WKB.
 
-    ST_GeomFromWKB would swap the axes of geographic systems: Debezium's bytes are the internal
-    ones.
+    Debezium's WKB has the axes in the order of the internal form. ST_GeomFromWKB would swap them in
+    geographic systems, so it is not used.
 
     Source: MySQL Reference Manual, "Internal Geometry Storage Format".
     """
@@ -239,7 +241,7 @@ def _set(elements: tuple[str, ...]) -> Callable[[Sequence[Any], bool], Cells]:
 
 
 def _enum(elements: tuple[str, ...]) -> Callable[[Sequence[Any], bool], Cells]:
-    """Elements as text; the error value of index 0, which Debezium writes as '', as ``0``.
+    """Elements as text. The error value (index 0), which Debezium writes as '', becomes ``0``.
 
     Source: measured: in strict mode MySQL takes the text '0' for index 0, and refuses ''.
     """
@@ -261,7 +263,7 @@ def _decimals(values: Sequence[Any], has_nulls: bool) -> Cells:
     if has_nulls:
         return around_nulls(_decimals, values)
     cells = list(map(str, values))
-    # They are written without quotes (a quoted one would be compared as a double).
+    # Decimals are written without quotes: MySQL would compare a quoted one as a double.
     joined_alike(cells, _DECIMAL, "is not a decimal number")
     return [*cells]
 
@@ -270,7 +272,7 @@ _DECIMAL = re.compile(r"-?0+(?:\.0+)?")
 
 
 def _numbers(values: Sequence[Any], has_nulls: bool) -> Cells:
-    """The shortest text of each number, as JSON writes it: a column in one call into C."""
+    """The shortest text of each number, as JSON writes it; one call into C for a column."""
     return _split(_json_text(values), has_nulls)
 
 

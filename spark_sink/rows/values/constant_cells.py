@@ -1,8 +1,8 @@
 """Cells that all rows of a segment have in common. Pure.
 
-They are of the origin columns, and of the columns that the shard got after its rows. Rows that
-stood behind a held gate come to the target after the shard has changed its schema again: they get
-what the shard's own rows got by that change (``schemas.effects.added_column_values``).
+They belong to the origin columns, and to columns that the shard added after these rows. Rows behind
+a held gate come to the target after the shard has changed its schema again. In an added column they
+get the value that ADD COLUMN gave the shard's own rows (``schemas.effects.added_column_values``).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class ConstantCell:
 
 
 def added_cell(added: ShardColumn) -> ConstantCell | None:
-    """The cell that ADD COLUMN put into the rows; None when it cannot be told."""
+    """The cell that ADD COLUMN put into the rows; None when it is not known."""
     default = added_default(added.column)
     if default is None or default.kind is DefaultKind.EXPRESSION:
         return None

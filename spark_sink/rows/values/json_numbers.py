@@ -1,11 +1,11 @@
-"""Numbers in JSON text that a MySQL server reads as the double that they name. Pure.
+"""Rewrites numbers in JSON text so that a MySQL server reads exactly the double they name. Pure.
 
 MySQL's parser of JSON (RapidJSON, without full precision) takes a number's digits as an integer,
-makes a double of that and multiplies it by a power of ten: one double in eight, of those with 17
-digits, becomes its neighbour (measured, MySQL 8.0.15; 9.7 reads every number exactly). The server's
-own text of a JSON value, written to another server, is another value then. Such a number has other
-texts, with more digits or another place of the point, that this arithmetic takes to the right
-double, and so does every exact parser.
+makes a double of it and multiplies that by a power of ten. Of doubles with 17 digits one in eight
+becomes its neighbour that way (measured, MySQL 8.0.15; 9.7 reads every number exactly). So the text
+that one server shows for a JSON value can be another value on another server. But such a number can
+be written otherwise, with more digits or a shifted decimal point, so that both this arithmetic and
+every exact parser give the right double.
 
 Source: RapidJSON 1.1, ``GenericReader::ParseNumber`` and ``internal::StrtodNormalPrecision``;
 measured against servers, tests/integration/mysql/test_json_numbers.py.
@@ -28,14 +28,14 @@ _MOST_OF_POSITIVE, _MOST_OF_NEGATIVE = (1 << 64) - 1, 1 << 63
 _MOST_ZEROS = 24
 _SHORT, _PLAIN = 16, re.compile(r"-?\d+\.\d+")
 _CANDIDATE_DIGITS = range(15, 19)
-"""A whole number of so many digits fits into 63 bits, whatever its sign."""
+"""A whole number with these numbers of digits fits into 63 bits, whatever its sign."""
 
 
 def read_exactly(text: str) -> str:
-    """A JSON text whose numbers are read by MySQL as the doubles that they are nearest to.
+    """The JSON text, with numbers that MySQL reads as the nearest doubles of the given numbers.
 
     Args:
-        text: JSON. Numbers without point or exponent, and texts, stay as they are.
+        text: JSON. Strings, and numbers without a point or exponent, stay as they are.
     """
     if _MAY_HAVE.search(text) is None:
         return text
@@ -52,7 +52,7 @@ def _replacement(match: re.Match[str]) -> str:
 @lru_cache(maxsize=4_096)
 def _number(token: str) -> str:
     if len(token) <= _SHORT and _PLAIN.fullmatch(token):
-        return token  # fifteen digits and a power of ten, exact both of them
+        return token  # at most fifteen digits and a small power of ten: both are exact
     value = float(token)
     if value in (inf, -inf, 0.0) or server_reads(token) == value:
         return token
@@ -62,10 +62,10 @@ def _number(token: str) -> str:
 
 
 def _other_text(value: float) -> str:
-    """A positive double's text that is read right by both kinds of parser; "" when none is found.
+    """A text for a positive double that both kinds of parser read right; "" when none is found.
 
-    Each zero that is added to the digits, and taken from the exponent, lets the server round once
-    more.
+    Each zero that is added to the digits, and taken off the exponent, makes the server round
+    differently.
     """
     exact = Fraction(value)
     size = len(str(int(exact))) if exact >= 1 else 1 - len(str(int(1 / exact)))
@@ -75,14 +75,14 @@ def _other_text(value: float) -> str:
             whole = float(exact / Fraction(10) ** power)
             for near in (whole, nextafter(whole, 0), nextafter(whole, inf)):
                 text = f"{int(near)}{'0' * zeros}e{power - zeros}"
-                # The sign decides how many digits are taken as an integer.
+                # The sign decides how many digits the server takes as an integer.
                 if float(text) == value == server_reads(text) == -server_reads(f"-{text}"):
                     return text
     return ""
 
 
 def server_reads(token: str) -> float:
-    """The double that RapidJSON makes of a number with a point or an exponent."""
+    """The double that RapidJSON reads from a number with a point or an exponent."""
     mantissa, _, exponent = token.lower().partition("e")
     negative = mantissa.startswith("-")
     whole, _, fraction = mantissa.lstrip("-").partition(".")

@@ -9,15 +9,16 @@ from typing import Any
 from .cells import Cells, around_nulls, joined_alike
 
 ZERO_DAY = -100_000_000
-"""The day that ``connectors/java/ExactValues.java`` gives for a zero date that is NOT NULL; in
-milliseconds and microseconds it is midnight of that day."""
+"""The day that ``connectors/java/ExactValues.java`` writes for a zero date in a NOT NULL column.
+For DATETIME it writes midnight of that day in milliseconds or microseconds."""
 
 
 def date_text(days: int) -> str:
     """Days since 1970-01-01 → ``YYYY-MM-DD``, for the years 0 to 9999.
 
-    Source: H. Hinnant, "chrono-compatible low-level date algorithms" (civil_from_days);
-    Python's ``date`` knows no year 0, MySQL does. ``ZERO_DAY`` is the zero date.
+    ``ZERO_DAY`` gives the zero date. Python's ``date`` has no year 0, but MySQL does.
+
+    Source: H. Hinnant, "chrono-compatible low-level date algorithms" (civil_from_days).
     """
     if days == ZERO_DAY:
         return "0000-00-00"
@@ -42,7 +43,7 @@ _LAST_DAY = 2_932_896
 
 
 class _Dates(dict[int, str]):
-    """At most so many that they stay small."""
+    """A cache of texts by day; emptied at 65,536 entries, so that it stays small."""
 
     def __missing__(self, days: int) -> str:
         if len(self) >= 65_536:
@@ -52,8 +53,8 @@ class _Dates(dict[int, str]):
 
 
 DATES = _Dates()
-"""Days since 1970-01-01 → their text (``date_text``), kept once they were asked for."""
-# Small enough to stay in the processor's cache.
+"""Days since 1970-01-01 → their text (``date_text``); made at the first request, then kept."""
+# These tables are small enough to stay in the processor's cache.
 _MINUTES = [f"{m // 60:02d}:{m % 60:02d}:" for m in range(1_440)]
 _SECONDS = [f"{s:02d}" for s in range(60)]
 _MILLIS = ["", *(f".{n:03d}" for n in range(1, 1_000))]

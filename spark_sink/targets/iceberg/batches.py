@@ -2,16 +2,17 @@
 
 Theory of operation, per target:
 
-1. Read the table: its state must be of this writer or an earlier one, and its offsets must stand
+1. Read the table: its state must be of this writer or an earlier one, and its offsets must be
    where the tasks begin.
 2. The tasks read their ranges and hand on lines (``fold``): in Spark's workers when there are
    many records, in this process otherwise. The lines stay in Spark's cache.
 3. MERGE stages a snapshot on top of the current one. No reader sees it.
-4. One commit makes it the current snapshot and moves the offsets of every partition. It is
-   refused when anybody has committed since the table was read: the state is looked at again, and
-   the same snapshot is tried again while it still stands on the current one.
+4. One commit makes it the current snapshot, and moves the offsets of every partition. The commit is
+   refused if anybody has committed since the table was read. Then the state is read again, and the
+   same snapshot is tried again as long as its parent is still the current snapshot.
 
-A crash before 4 leaves the table as it was, after 4 as it has to be.
+A crash before step 4 leaves the table as it was before the batch; a crash after it, as it has to be
+after the batch.
 """
 
 from __future__ import annotations
@@ -64,11 +65,11 @@ class _Lines:
 
 
 class IcebergBatches:
-    """See the module.
+    """Applies batches; see the module's text.
 
     Args:
         spark: Iceberg's catalog is configured in it.
-        min_records: A batch below this is read in this process.
+        min_records: A batch with fewer records is read in this process.
     """
 
     def __init__(
@@ -85,11 +86,11 @@ class IcebergBatches:
 
     @property
     def orders_partitions(self) -> bool:
-        """See ``Batches``: keys are equal here when their bytes are, and there is no other one."""
+        """See ``Batches``; not needed: keys are compared by bytes, and no other key is unique."""
         return False
 
     def bound(self, records: int) -> int:
-        """As many as there may be: nothing is applied without Spark."""
+        """All ``records``: also small batches need Spark, so none are applied before it runs."""
         return records
 
     def run(self, tasks: Sequence[RangeTask]) -> Iterator[RangeResult | TaskFailure]:
@@ -104,10 +105,10 @@ class IcebergBatches:
                 final = isinstance(error, ContractError)
                 yield TaskFailure(error.message, error.hint, final=final, target=target)
             except Moved:
-                # Nothing is committed: the next step plans from what is there then.
+                # Nothing is committed: the next step plans from the stored offsets.
                 yield TaskFailure(f"somebody else committed to {target} meanwhile", target=target)
             except Uncertain:
-                # The same, once it is known whether it is.
+                # The stored offsets will show whether it is committed; the next step reads them.
                 yield TaskFailure(f"a commit to {target} was not acknowledged", target=target)
 
     def stop(self) -> None:
@@ -130,7 +131,7 @@ class IcebergBatches:
 
     @contextmanager
     def _lines(self, tasks: Sequence[RangeTask], columns: Columns) -> Iterator[_Lines]:
-        """The lines of tasks.
+        """The lines of tasks, in Spark's cache while the context is open.
 
         Raises:
             ShardMergeError: A task failed.
@@ -228,8 +229,8 @@ class IcebergBatches:
         """Make the staged snapshot the current one, and move the offsets, in one commit.
 
         Raises:
-            Moved: The staged snapshot does not stand on the current one any more.
-            Uncertain: It cannot be found out whether the commit took effect.
+            Moved: The staged snapshot's parent is no longer the current snapshot.
+            Uncertain: It is not known whether the commit took effect.
             WriterReplaced: Another writer took over or moved an offset.
         """
         uncertain = False

@@ -1,9 +1,9 @@
 """The tasks of an Iceberg target: read ranges, keep the last change per key, hand on lines.
 
-They write nothing: all lines of a target become one MERGE and one commit, which the driver makes.
-What a task hands on depends on its range alone, to the record, so that Spark may run it again:
-each partition is read up to its end, its gate, a row that cannot be applied, or the round's bound.
-A range whose rows are taken back (``barrier.restarts``) is read as a whole, or held.
+The tasks write nothing: the driver turns all lines of a target into one MERGE and one commit. The
+lines of a task depend only on its range, exactly to the record, so that Spark may run it again.
+Each partition is read up to its end, its gate, a row that cannot be applied, or the round's bound.
+A range whose rows are taken back (``barrier.restarts``) is read as a whole, or the shard is held.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from shardmerge.spark_sink.targets.iceberg.texts.lines import (
 )
 
 ROUND_RECORDS = 200_000
-"""Most records of one partition in one batch: bounds a worker's memory whatever the backlog."""
+"""Most records of one partition in one batch: bounds a worker's memory with any backlog."""
 ROUND_BYTES = 128 << 20
 NO_KEY = Refusal(
     "the table has no primary key: an Iceberg target finds a row by its key",
@@ -52,7 +52,7 @@ _HEAD = "#"
 
 @dataclass(frozen=True, slots=True)
 class FoldConfig:
-    """What a task needs to know of the world; picklable."""
+    """The addresses and limits that a task needs; picklable."""
 
     bootstrap_servers: str
     registry: RegistryAddress | None = None
@@ -62,7 +62,7 @@ class FoldConfig:
 
 @dataclass(frozen=True, slots=True)
 class FoldTask:
-    """``number`` marks the task's lines; ``columns``: the table's."""
+    """A range task; ``number`` marks its lines, ``columns`` are the table's."""
 
     number: int
     task: RangeTask
@@ -71,14 +71,14 @@ class FoldTask:
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """What became of a task.
+    """The outcome of a task.
 
     Attributes:
-        result: What holds once its lines are committed.
+        result: The task's result once its lines are committed.
         key: The table's columns that are the key of the lines; empty without lines.
-        count: Of the lines.
-        groups: How many lines may have one key: its changes from before and after the shard's
-            key got another type.
+        count: Number of lines.
+        groups: How many lines may have one key. There can be several groups, from before and after
+            the type of the shard's key changed.
     """
 
     number: int
@@ -90,7 +90,7 @@ class Folded:
 
 @dataclass(slots=True)
 class _Lane:
-    """A task on its way."""
+    """A task in progress."""
 
     task: FoldTask
     refusals: dict[int, Refusal] = field(default_factory=dict)
@@ -105,7 +105,7 @@ class _Lane:
 
     @property
     def range(self) -> OffsetRange:
-        """What is to be read."""
+        """The range that is to be read."""
         task = self.task.task
         start, end = task.start_offset, self.end_offset
         return OffsetRange(task.topic, task.partition, start, end, task.part)
@@ -124,23 +124,23 @@ class _Read:
 
 
 _readers: dict[str, RowReader] = {}
-"""One per worker process: Spark keeps its Python workers over tasks."""
+"""One reader per worker process; Spark keeps its Python workers over tasks."""
 
 
 def close_readers() -> None:
-    """Close what this process kept open for its tasks."""
+    """Close the consumer that this process kept open for its tasks."""
     while _readers:
         _readers.popitem()[1].close()
 
 
 def fold_units(units: Iterable[Sequence[FoldTask]], config: FoldConfig) -> Iterator[str]:
-    """The lines of tasks, and after those of each a head: the function of ``mapPartitions``.
+    """The lines of each task, then a head with its outcome: the function for ``mapPartitions``.
 
-    An error becomes a head too, the last one: an exception would come back as Java's text of a
-    Python traceback.
+    An error becomes the last head: an exception would come back as Java's text of a Python
+    traceback.
 
     Args:
-        units: What is read together of shared partitions, any other task by itself.
+        units: Tasks that are read together (``ranges.by_reading``).
         config: Of the tasks.
     """
     try:
@@ -154,7 +154,7 @@ def fold_units(units: Iterable[Sequence[FoldTask]], config: FoldConfig) -> Itera
 
 
 def _side_by_side(units: Iterable[Sequence[FoldTask]]) -> Iterator[list[FoldTask]]:
-    """The tasks, so that those that come together need each partition once."""
+    """The tasks in groups that are read together; a group has no partition in two units."""
     found: list[FoldTask] = []
     partitions: set[Partition] = set()
     for unit in units:
@@ -168,10 +168,10 @@ def _side_by_side(units: Iterable[Sequence[FoldTask]]) -> Iterator[list[FoldTask
 
 
 def read_head(text: str) -> Folded | TaskFailure | None:
-    """What a head says; None for a line."""
+    """The content of a head; None for a line."""
     if not text.startswith(_HEAD):
         return None
-    # Made by our own workers, in this job.
+    # The head was made by our own workers, in this job.
     value = pickle.loads(base64.b64decode(text[len(_HEAD) :]))  # noqa: S301
     assert isinstance(value, Folded | TaskFailure)
     return value
@@ -184,7 +184,7 @@ def _head(value: Folded | TaskFailure) -> str:
 def fold_ranges(
     tasks: Sequence[FoldTask], config: FoldConfig
 ) -> Iterator[tuple[Folded, list[str]]]:
-    """What becomes of tasks of different partitions, or parts of one, and their lines.
+    """The outcome and the lines of each task; the tasks have different partitions or parts.
 
     Raises:
         ContractError: A range's start does not exist any more.
@@ -202,7 +202,7 @@ def fold_ranges(
                 found = _folded(lane, _read([lane], reader, config)[lane.partition])
             yield found
     except Exception:
-        # Whatever state the consumer is in: the next task makes a new one.
+        # The consumer's state is unknown, so the next task makes a new one.
         close_readers()
         raise
 
@@ -242,11 +242,11 @@ def _read(lanes: Sequence[_Lane], reader: RowReader, config: FoldConfig) -> dict
 def _take(
     read: _Read, offsets: Sequence[int], values: Sequence[bytes | None], config: FoldConfig
 ) -> bool:
-    """Fold records; False when no more of the partition are wanted."""
+    """Fold records; False when no more records of the partition are wanted."""
     if read.is_full:
         return False
     sizes = list(accumulate((len(v) if v else 0 for v in values), initial=read.size))[1:]
-    # At least one record, however large: else nothing would ever move.
+    # At least one record is taken, however large it is: otherwise nothing would ever move.
     room = max(config.round_records - read.count, 0)
     fit = sum(size <= config.round_bytes for size in sizes[:room])
     if read.count == 0:
@@ -260,7 +260,7 @@ def _take(
 
 
 def _folded(lane: _Lane, read: _Read) -> tuple[Folded, list[str]] | None:
-    """The lines of what was read; None when it has to be read again up to another end."""
+    """Outcome and lines of what was read; None when it has to be read again to another end."""
     task, fold = lane.task.task, read.fold
     try:
         batches = fold.batches()
@@ -274,7 +274,7 @@ def _folded(lane: _Lane, read: _Read) -> tuple[Folded, list[str]] | None:
     if task.stream.undoes and fold.end is not None:
         return Folded(lane.task.number, _not_taken_back(task, fold), (), 0, 0), []
     if keys and any(key != keys[0] for key in keys):
-        # The shard got another primary key here: what comes after it is another MERGE.
+        # The shard got another primary key here: later rows need another MERGE.
         lane.end_offset = fold.starts()[next(n for n, k in enumerate(keys) if k != keys[0])]
         return None
     lines: list[str] = []
@@ -312,12 +312,12 @@ def _not_taken_back(task: RangeTask, fold: RowFold) -> RangeResult:
 
 
 def _refuse(lane: _Lane, fold: RowFold, error: Unwritable) -> None:
-    """Note the first row that does not fit."""
+    """Note the refusal of the first row that does not fit."""
     for offset, batch in fold.one_by_one():
         try:
             list(lines_of(0, 0, batch, lane.task.columns))
         except Unwritable as found:
             lane.refusals[offset] = Refusal(found.reason, found.hint)
             return
-    # Without a key there are no single changes: the first row is as good as any.
+    # Rows without a key are not kept as single changes, so the first row is refused.
     lane.refusals[fold.starts()[0]] = Refusal(error.reason, error.hint)

@@ -1,12 +1,13 @@
-"""Executes DDL on Iceberg tables: the schema and the journal's entry are one commit.
+"""Executes DDL on Iceberg tables: the new schema and the journal's entry are one commit.
 
-So no statement runs twice and none is forgotten, without an intent: before the commit neither
-the schema nor the entry is there, after it both are. The effect of a statement is computed
-(``layout_changes``) and committed, then the table is read back and compared; what somebody else did
-to the table before is seen when the statement does not apply to it, and refused with the reason. A
-table, or a column, that somebody made before its statement came is taken if it accepts the rows.
+So no statement runs twice and none is lost, and no intent is needed: before the commit the table
+has neither the schema nor the entry, after it the table has both. The effect of a statement is
+computed (``layout_changes``) and committed; then the table is read back and compared. If somebody
+has changed the table so that the statement does not apply to it, the statement is refused with the
+reason. If the table or column that the statement makes was made by somebody before, it is used,
+provided that it accepts the rows.
 
-A statement that changes rows becomes a MERGE (``row_changes``), whose staged snapshot and the
+A statement that changes rows becomes a MERGE (``row_changes``). Its staged snapshot and the
 journal's entry are one commit, too.
 """
 
@@ -66,7 +67,7 @@ class IcebergJournal:
         return repeated(lambda: self._try(target, key, statement))
 
     def note(self, target: TargetTable, version: int, ordinal: int, what: str) -> None:
-        """Store what is no statement; see ``StatementJournal``. The text is not kept."""
+        """Store a mark that is no statement; see ``StatementJournal``. The text is not kept."""
         self._fence()
         key = statement_key(version, ordinal)
 
@@ -78,7 +79,7 @@ class IcebergJournal:
         repeated(store)
 
     def stage(self, target: TargetTable) -> str:
-        """Nothing: a change is one commit of the table's metadata."""
+        """Always "": a change is one commit of the table's metadata."""
         return ""
 
     def change_rows(self, target: TargetTable, statement: TargetStatement) -> None:
@@ -175,7 +176,7 @@ class IcebergJournal:
         catalog = self._store.catalog
         sql = merge_sql(catalog.sql_name(target), statement.actions)
         self._store.state_of(catalog.load(target)).fenced(self._epoch)
-        # Not the session in which batches are staged, at the same time, in the driver's thread.
+        # A session of its own: the driver's thread may stage a batch in the other one now.
         self._session = self._session or catalog.new_session()
         staged_as = new_id()
         stage(self._session, staged_as, sql, f"changing rows of {target}")

@@ -1,9 +1,9 @@
 """Upkeep of Iceberg tables, beside a running sink: fewer files, fewer snapshots.
 
-MERGE in merge-on-read writes delete files, and every batch a snapshot: readers get slower until
-the files are written together. Both commands commit to the table as anybody may; a batch of the
-sink that meets such a commit begins anew, and loses nothing: its state is a property of the
-table, not of a snapshot.
+A merge-on-read MERGE writes delete files, and every batch makes a snapshot. Readers get slower
+until the files are compacted. Both commands commit to the table like any other writer. A batch of
+the sink that meets such a commit begins anew, and loses nothing, because the sink's state is a
+property of the table, not of a snapshot.
 
 Source: Iceberg documentation, "Spark Procedures".
 """
@@ -25,19 +25,19 @@ from .target import IcebergTarget
 
 @dataclass(frozen=True, slots=True)
 class Upkeep:
-    """What was done to a table: counts by what Iceberg calls them."""
+    """What was done to a table: Iceberg's name of a count → the count."""
 
     table: TargetTable
     counts: Mapping[str, int]
 
 
 class Maintenance:
-    """Works on a pipeline's tables; starts a Spark of its own.
+    """Works on a pipeline's tables; starts a Spark of its own unless it is given an open target.
 
     Args:
         settings: Of Spark.
         pipeline: Its target's kind is ``iceberg``.
-        target: One that is open, with its Spark; None: one is opened, and closed by ``close``.
+        target: An open target, with its Spark; None to open one. ``close`` closes it either way.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Maintenance:
         self._store: IcebergStore = self._target.state
 
     def compact(self) -> list[Upkeep]:
-        """Write small data files, and those that rows were deleted from, together.
+        """Rewrite small data files, and data files with deleted rows, into larger ones.
 
         Raises:
             TargetError: The catalog is away, or the sink changed the same files meanwhile
@@ -60,14 +60,14 @@ class Maintenance:
         ]
 
     def expire(self, keep: int, older_than_s: int) -> list[Upkeep]:
-        """Forget old snapshots, and delete the files that only they have.
+        """Remove old snapshots, and the files that only these snapshots use.
 
-        Snapshots that a crash of the sink left staged are among them.
+        Snapshots that a crash of the sink left staged are removed too.
 
         Args:
-            keep: How many snapshots stay at least.
-            older_than_s: Age in seconds from which a snapshot may go: a batch that is under way
-                must be younger.
+            keep: At least this many snapshots stay.
+            older_than_s: Age in seconds from which a snapshot may be removed. It must be higher
+                than the duration of a batch, whose staged snapshot must stay.
 
         Raises:
             TargetError: The catalog is away (retryable).

@@ -1,8 +1,8 @@
-"""Staged snapshots: what no reader sees until a commit makes it the table's current one.
+"""Staged snapshots: no reader sees one until a commit makes it the table's current snapshot.
 
-Iceberg's write-audit-publish: what is written while ``spark.wap.id`` is set becomes a snapshot that
-bears the id, and nothing else. A MERGE always obeys; a DELETE of whole files does not (Iceberg's
-``SparkTable.deleteWhere`` commits by itself), so the sink has none.
+This is Iceberg's write-audit-publish: while ``spark.wap.id`` is set, a write only makes a snapshot
+with that id. A MERGE always does so. A DELETE of whole files does not, because Iceberg's
+``SparkTable.deleteWhere`` commits by itself; so the sink uses no DELETE.
 
 Source: Iceberg documentation, "Branching and Tagging" (write-audit-publish).
 """
@@ -23,13 +23,13 @@ def new_id() -> str:
 
 
 def stage(session: Any, staged_as: str, sql: str, what: str) -> None:
-    """Run a MERGE whose snapshot bears an id; one that changes nothing may leave none.
+    """Run a MERGE that stages a snapshot under an id; if it changes nothing, there may be none.
 
     Args:
         session: Spark's; nothing else writes through it meanwhile.
         staged_as: The id.
         sql: The MERGE.
-        what: Is being done, for errors.
+        what: What is being done, for error messages.
 
     Raises:
         Moved: Somebody else changed the same rows.
@@ -47,7 +47,7 @@ def publishable(table: IcebergTable, staged_as: str) -> int | None:
     """The snapshot that was staged under an id; None when there is none.
 
     Raises:
-        Moved: It does not stand on the table's current one.
+        Moved: Its parent is not the table's current snapshot.
     """
     staged = table.staged(staged_as)
     if staged is None:

@@ -1,13 +1,13 @@
 """The pipeline's epoch and offsets in Iceberg's tables.
 
 Each target table keeps its own state (``stored``). A control table without rows,
-``<control database>.<pipeline>``, keeps in its properties the writer epoch, which tables the
-pipeline has, and what its row topics were when they were first read.
+``<control database>.<pipeline>``, keeps three things in its properties: the writer epoch, the
+pipeline's tables, and what its row topics were when they were first read.
 
-Fencing: ``take_epoch`` raises the control table's epoch, then that of every table. An older
-writer that goes on is refused by the first commit it tries: each is a compare-and-set that looks
-at the table's epoch. A table that an older writer creates meanwhile is met with its older epoch,
-and raised when it is changed.
+Fencing: ``take_epoch`` raises the control table's epoch, then the epoch of every table. An older
+writer that goes on is refused at its first commit, because each commit is a compare-and-set that
+checks the table's epoch. If an older writer creates a table meanwhile, the table has the older
+epoch; the new writer's first change raises it.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ _ROW_TOPICS = "shardmerge.row-topics"
 
 
 class IcebergStore:
-    """See the module.
+    """The store of one pipeline; see the module's text.
 
     Args:
-        open_catalog: Called when the catalog is needed for the first time: Spark may be starting.
+        open_catalog: Called when the catalog is first needed, since Spark may still be starting.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class IcebergStore:
 
     @property
     def catalog(self) -> IcebergCatalog:
-        """Opened when it is needed."""
+        """The catalog; opened when it is first needed."""
         if self._catalog is None:
             self._catalog = self._open_catalog()
         return self._catalog
@@ -72,7 +72,7 @@ class IcebergStore:
             self.catalog.load(self._control)
 
     def take_epoch(self) -> int:
-        """Become the writer: the next epoch. Every earlier one is fenced from now on."""
+        """Become the writer, with the next epoch; every earlier one is fenced from now on."""
 
         def take() -> int:
             control = self.catalog.load(self._control)
@@ -106,7 +106,7 @@ class IcebergStore:
         return _row_topics_of(self.catalog.load(self._control))
 
     def keep_row_topics(self, epoch: int, row_topics: Mapping[str, RowTopic]) -> None:
-        """Store what row topics are, in one commit of the control table.
+        """Store the ids and numbers of partitions of row topics, in one commit.
 
         Raises:
             WriterReplaced: Another writer took over.
@@ -131,16 +131,16 @@ class IcebergStore:
     def _move(self, epoch: int, target: TargetTable, moves: Sequence[Advance]) -> None:
         table = self.catalog.load(target)
         state = self.state_of(table).fenced(epoch)
-        # They do when the acknowledgement of this commit was lost.
+        # The offsets are moved already if the acknowledgement of this commit was lost.
         if not state.stands_behind(moves):
             table.commit(self.properties(state.advanced(moves)))
 
     def tables(self) -> list[TargetTable]:
-        """The pipeline's tables, those too that are yet to be created."""
+        """The pipeline's tables, including those that are yet to be created."""
         return _tables_of(self.catalog.load(self._control))
 
     def states(self) -> dict[TargetTable, StoredState]:
-        """The state of every table that is there."""
+        """The state of every table that exists."""
         found = {table: self.catalog.find(table) for table in self.tables()}
         return {table: self.state_of(there) for table, there in found.items() if there is not None}
 
@@ -153,7 +153,7 @@ class IcebergStore:
         return {self._key: to_json(state)}
 
     def register(self, table: TargetTable, epoch: int) -> None:
-        """Note that the pipeline has a table, before it is created.
+        """Note that the pipeline has a table, before the table is created.
 
         Raises:
             WriterReplaced: Another writer took over.
@@ -175,18 +175,18 @@ class IcebergStore:
         if table is None:
             return
         state = self.state_of(table)
-        # A later one than ours may have come meanwhile: it stays.
+        # A later epoch than ours may have been set meanwhile; it stays.
         if state.epoch < epoch:
             table.commit(self.properties(replace(state, epoch=epoch)))
 
 
 def repeated(action: Callable[[], T]) -> T:
-    """Call what reads and commits until nobody else committed in between.
+    """Repeat an action that reads and commits until no other commit comes in between.
 
-    Only for what may be done again after a commit whose acknowledgement was lost.
+    Only for an action that may be repeated after a commit whose acknowledgement was lost.
 
     Raises:
-        TargetError: Others commit all the time (retryable); or what the action raises.
+        TargetError: Other commits come all the time (``retryable``); or the action's own error.
     """
     for _ in range(_ATTEMPTS):
         try:

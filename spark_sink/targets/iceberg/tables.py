@@ -1,15 +1,17 @@
 """Iceberg tables through the JVM of Spark: load, compare-and-set of the metadata, stage, publish.
 
-Theory of operation. A table is one metadata file: schema, properties, snapshots. Its catalog
-replaces the file it was changed from, or refuses (``TableOperations.commit``): a compare-and-set
-of everything at once. Iceberg's own updates (``table.updateProperties()``, ALTER TABLE) repeat
-themselves on newer metadata when they are refused, which would carry a state over what another
-writer has committed meanwhile. So the sink's commits are made here: metadata is read, a new one
-built from it, and committed once; ``Moved`` says that it has to be looked at anew.
+Theory of operation. A table is one metadata file: schema, properties, snapshots. The catalog
+replaces the file by one that was built from it, or refuses if it is no longer the current file
+(``TableOperations.commit``): a compare-and-set of everything at once. When Iceberg's own updates
+(``table.updateProperties()``, ALTER TABLE) are refused, they repeat themselves on newer metadata.
+That would write the sink's old state over what another writer has committed meanwhile. So the sink
+makes its commits here: it reads the metadata, builds new metadata from it, and commits once. If
+``Moved`` is raised, the table has to be read again.
 
-Rows come in two steps. MERGE stages a snapshot (Iceberg's write-audit-publish: ``spark.wap.id``),
-which no reader sees; ``commit`` makes it the current one together with the state that tells of
-it. What crashes between the two leaves a staged snapshot, which expiring snapshots removes.
+Rows are written in two steps. MERGE stages a snapshot that no reader sees (Iceberg's
+write-audit-publish: ``spark.wap.id``). Then ``commit`` makes it the current snapshot, and stores
+the sink's state with it. A crash between the two leaves a staged snapshot, which is removed when
+snapshots expire.
 
 Source: Iceberg specification, "Optimistic Concurrency", "Commit Conflict Resolution"; Iceberg's
 Java API, ``TableOperations``, ``TableMetadata.Builder``; measured with the Hadoop catalog.
@@ -29,7 +31,7 @@ from shardmerge.schemas.model.names import TargetTable, quote_identifier
 from shardmerge.spark_sink.targets.iceberg.texts.layout import Layout, layout_of, schema_json
 
 STAGED_AS = "wap.id"
-"""The entry of a snapshot's summary that holds the id under which it was staged."""
+"""The key in a snapshot's summary whose value is the id under which it was staged."""
 _MAIN = "main"
 _SESSION_CLASS = "org.apache.spark.sql.classic.SparkSession"
 _PROPERTIES = {
@@ -39,14 +41,14 @@ _PROPERTIES = {
     "write.merge.mode": "merge-on-read",
     "write.wap.enabled": "true",
 }
-"""What a table needs so that ``MERGE`` is merge-on-read and can be staged."""
+"""The properties that make ``MERGE`` merge-on-read, and let it be staged."""
 _PROPERTIES_OF_NEW = {
-    # A batch writes two metadata files, which nobody needs for long.
+    # A batch writes two metadata files, which are not needed for long.
     "write.metadata.delete-after-commit.enabled": "true",
     "write.metadata.previous-versions-max": "50",
 }
 CONFLICTS_OF_MERGE = frozenset({"ValidationException"})
-"""What MERGE meets when rows were changed, or files rewritten, since it began."""
+"""The exceptions of a MERGE when rows were changed, or files rewritten, since it began."""
 _CONFLICTS = frozenset({"CommitFailedException", "AlreadyExistsException"})
 _FINAL = frozenset(
     {"ValidationException", "IllegalArgumentException", "BadRequestException", "AnalysisException"}
@@ -55,11 +57,11 @@ _MISSING = frozenset({"NoSuchTableException"})
 
 
 class Moved(Exception):
-    """Somebody committed to the table since its metadata was read: nothing was changed."""
+    """Somebody has committed to the table since its metadata was read; nothing was changed."""
 
 
 class Uncertain(Exception):
-    """The commit's acknowledgement was lost: the table's state tells whether it took effect."""
+    """The commit's acknowledgement was lost: the table's state shows whether it took effect."""
 
 
 class Missing(TargetLost):
@@ -67,7 +69,7 @@ class Missing(TargetLost):
 
 
 class IcebergTable:
-    """One reading of a table's metadata; ``commit`` succeeds only on top of it."""
+    """One reading of a table's metadata; ``commit`` succeeds only if it is still current."""
 
     def __init__(self, jvm: Any, name: TargetTable, table: Any) -> None:
         self.name = name
@@ -80,13 +82,13 @@ class IcebergTable:
 
     @property
     def layout(self) -> Layout:
-        """Its columns."""
+        """The table's columns."""
         text = self._jvm.org.apache.iceberg.SchemaParser.toJson(self._base.schema())
         return layout_of(text, self._base.lastColumnId())
 
     @property
     def snapshot_id(self) -> int | None:
-        """Of the current snapshot; None before the first."""
+        """Id of the current snapshot; None before the first."""
         snapshot = self._base.currentSnapshot()
         return None if snapshot is None else int(snapshot.snapshotId())
 
@@ -96,7 +98,7 @@ class IcebergTable:
         return None if value is None else str(value)
 
     def staged(self, staged_as: str) -> tuple[int, int | None] | None:
-        """The snapshot that was staged under an id, and its parent."""
+        """Ids of the snapshot that was staged under an id, and of its parent; None without one."""
         snapshots = self._base.snapshots()
         for number in reversed(range(snapshots.size())):
             snapshot = snapshots.get(number)
@@ -115,8 +117,8 @@ class IcebergTable:
         """Commit properties, and with them a schema or a staged snapshot, on top of this reading.
 
         Raises:
-            Moved: The table is not as it was read.
-            Uncertain: Whether it took effect is not known.
+            Moved: The table has changed since this reading.
+            Uncertain: It is not known whether the commit took effect.
             TargetError: The catalog refuses it, or is away (retryable).
         """
         needed = {k: v for k, v in _PROPERTIES.items() if k != "format-version"}
@@ -140,8 +142,8 @@ class IcebergCatalog:
     """The tables of one Spark catalog; belongs to the thread that makes it.
 
     Args:
-        session: Spark's, with the catalog configured and without its cache: see ``settings``.
-        name: The catalog's.
+        session: Spark's, with the catalog configured and its cache off (``target.spark_conf``).
+        name: The catalog's name.
     """
 
     def __init__(self, session: Any, name: str) -> None:
@@ -149,7 +151,7 @@ class IcebergCatalog:
         self._session = session
         self._jvm = session.sparkContext._jvm
         with translated(f"opening catalog {name}"):
-            # Catalogs are configured by the session that is active in this thread of the JVM.
+            # Iceberg takes a catalog's configuration from the JVM thread's active session.
             getattr(self._jvm, _SESSION_CLASS).setActiveSession(session._jsparkSession)
             self._catalog = self._jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergCatalog(
                 session._jsparkSession, name
@@ -160,7 +162,7 @@ class IcebergCatalog:
         return f"{quote_identifier(self.name)}.{table.sql}"
 
     def new_session(self) -> Any:
-        """A Spark session with settings of its own: staging rows changes one of them."""
+        """A Spark session with settings of its own, because staging changes a setting."""
         return self._session.newSession()
 
     def load(self, table: TargetTable) -> IcebergTable:
@@ -206,7 +208,7 @@ class IcebergCatalog:
 
     def _identifier(self, table: TargetTable) -> Any:
         api = self._jvm.org.apache.iceberg.catalog
-        # Varargs: py4j wants an array of Java's.
+        # A parameter with varargs: py4j needs a Java array for it.
         levels = self._session.sparkContext._gateway.new_array(self._jvm.java.lang.String, 1)
         levels[0] = table.database
         return api.TableIdentifier.of(api.Namespace.of(levels), table.table)
@@ -214,22 +216,22 @@ class IcebergCatalog:
 
 @contextmanager
 def translated(what: str, *, conflicts: frozenset[str] = frozenset()) -> Iterator[None]:
-    """Raise Java's exceptions, and Spark's, as ours.
+    """Translate exceptions of Java and Spark into ours.
 
     Args:
-        what: Was being done.
-        conflicts: Java classes that tell here that somebody else committed.
+        what: What is being done, for error messages.
+        conflicts: Further Java exception classes that mean here that somebody else committed.
 
     Raises:
-        Moved, Uncertain: See there.
-        Missing: A table is not there.
+        Moved, Uncertain: See these classes.
+        Missing: A table does not exist.
         TargetLost: Spark's JVM does not answer.
-        TargetError: ``retryable`` unless what was done itself is refused.
+        TargetError: ``retryable``, unless the request itself is refused.
     """
     try:
         yield
     except (Py4JJavaError, PySparkException) as error:
-        # Spark makes exceptions of its own of some of Java's; the first one is kept in them.
+        # Spark turns some Java exceptions into its own, which keep the original one.
         java = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
         names = set(_names(java))
         if names & (conflicts | _CONFLICTS):
@@ -247,7 +249,7 @@ def translated(what: str, *, conflicts: frozenset[str] = frozenset()) -> Iterato
 
 
 def _names(java: Any) -> Iterator[str]:
-    """The simple names of an exception's classes, and of what caused it."""
+    """The simple names of the classes of an exception and of its causes."""
     while java is not None:
         kind = java.getClass()
         while kind is not None:

@@ -1,4 +1,4 @@
-"""Iceberg tables as a target: one Spark session, one catalog, everything in the tables."""
+"""Iceberg tables as a target: one Spark session, one catalog, all state in the tables."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions
 
 
 class IcebergTarget:
-    """See ``interface.Target``; ``spark``: one that others use too."""
+    """See ``interface.Target``; ``spark``: a Spark that others use too, None to start one."""
 
     def __init__(
         self, settings: SinkSettings, pipeline: Pipeline, spark: SparkStart | None = None
@@ -51,7 +51,7 @@ class IcebergTarget:
         return IcebergJournal(self.state, epoch)
 
     def journal_of_thread(self, epoch: int) -> IcebergJournal:
-        """On a store of its own; Spark's JVM serves every thread."""
+        """On a store of its own; all threads share Spark's JVM."""
         return IcebergJournal(self._new_store(), epoch)
 
     def close(self) -> None:
@@ -74,12 +74,12 @@ def runtime_of(spark: str, version: str) -> str:
 
 
 def spark_conf(catalog: SparkCatalog, settings: SinkSettings, version: str) -> Mapping[str, str]:
-    """What Spark is told of a catalog.
+    """Spark's configuration for a catalog.
 
     Args:
         catalog: Of the pipeline file.
-        settings: Where it names no jars, Spark fetches Iceberg's runtime.
-        version: Of Iceberg, for Spark to fetch.
+        settings: If they name no jars, Spark fetches Iceberg's runtime.
+        version: The version of Iceberg that Spark fetches.
     """
     prefix = f"spark.sql.catalog.{catalog.name}"
     runtime = {"spark.jars.packages": runtime_of(pyspark.__version__, version)}
@@ -93,14 +93,15 @@ def spark_conf(catalog: SparkCatalog, settings: SinkSettings, version: str) -> M
         "spark.sql.extensions": _EXTENSIONS,
         prefix: "org.apache.iceberg.spark.SparkCatalog",
         **{f"{prefix}.{key}": value for key, value in catalog.properties},
-        # A table read from a cache would be MERGEd into as of some moments ago.
+        # With the cache, MERGE would use a table's metadata from some moments ago.
         f"{prefix}.cache-enabled": "false",
-        # What comes is UTC, see ``lines``.
+        # The times in lines are UTC, see ``lines``.
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.ansi.enabled": "true",
-        # Texts of shards stand in literals: ${…} in them is no variable, a backslash escapes.
+        # Texts of shards come into SQL literals: ${…} in them is no variable, a backslash escapes.
         "spark.sql.variable.substitute": "false",
         "spark.sql.parser.escapedStringLiterals": "false",
-        # Batches are small beside what the default of 200 is made for (measured: 3.3 s a batch).
+        # Batches are much smaller than what the default of 200 partitions is made for (measured
+        # with the default: 3.3 s a batch).
         "spark.sql.shuffle.partitions": "4",
     }

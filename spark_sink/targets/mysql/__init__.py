@@ -1,1 +1,1 @@
-"""MySQL and its relatives as a target: rows, offsets and journal in one server."""
+"""MySQL, MariaDB and TiDB as a target: rows, offsets and journal on one server."""

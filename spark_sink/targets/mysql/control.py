@@ -2,17 +2,18 @@
 
 Theory of operation of a transaction that applies rows (``fence``, then ``advance``):
 
-1. ``fence`` reads the writer epoch under a shared lock, kept until the transaction ends.
-   ``take_epoch`` needs it exclusively. So once it returned, no transaction of an earlier epoch
-   is open, and none can begin. TiDB has exclusive locks only. There the epoch stands in many rows,
-   the *slots*: ``fence`` locks one of them, of the session's own, and ``take_epoch`` all, in one
-   transaction. Who holds any slot keeps ``take_epoch`` waiting, as a shared lock does, and two
-   sessions of one epoch seldom meet at a slot; where they do, one waits for the other.
-2. ``advance`` moves the partition's offset from where the rows begin to where they end, if it
-   stands exactly there. Two writers of one partition meet at this row. A shared topic has a row
-   for each of its shards, in a table of its own.
+1. ``fence`` reads the writer epoch under a shared lock, which it keeps until the transaction ends.
+   ``take_epoch`` needs the lock exclusively. So once ``take_epoch`` has returned, no transaction of
+   an earlier epoch is open, and none can begin. TiDB has only exclusive locks. There the epoch is
+   stored in many rows, the *slots*: ``fence`` locks one slot, which the session has chosen, and
+   ``take_epoch`` locks all slots in one transaction. So every open transaction keeps ``take_epoch``
+   waiting, as with a shared lock. Two sessions of one epoch seldom have the same slot; if they do,
+   one waits for the other.
+2. ``advance`` moves the partition's offset from where the rows begin to where they end, provided
+   that the stored offset is where they begin. So of two writers of one partition one is refused. A
+   shared topic has a row for each partition and shard, in a table of its own.
 
-After a lost acknowledgement of COMMIT the stored offset tells whether it took effect
+When the acknowledgement of a COMMIT is lost, the stored offset tells whether it took effect
 (``offset_of``, which waits for a transaction that is still committing).
 """
 
@@ -41,14 +42,14 @@ class ControlStore:
     """The control tables of one pipeline.
 
     Args:
-        session: Used by this store's caller too: ``fence`` and ``advance`` run in its transaction.
+        session: The caller's session: ``fence`` and ``advance`` run in the caller's transaction.
     """
 
     def __init__(self, session: MySqlSession, control_database: str, pipeline: str) -> None:
         self._session = session
         self._pipeline = pipeline
         self._database = control_database
-        # So those of a machine's processes, and of the sessions of one, lie side by side.
+        # Processes of one machine, and sessions of one process, get different slots as a rule.
         self._slot = (os.getpid() + next(_sessions)) % SLOTS
 
     def table(self, name: str) -> str:
@@ -96,7 +97,7 @@ class ControlStore:
         )
 
     def take_epoch(self) -> int:
-        """Become the writer: the next epoch. Every earlier one is fenced from now on.
+        """Become the writer, with the next epoch; every earlier one is fenced from now on.
 
         Raises:
             TargetError: An earlier writer's transaction did not end within the lock wait
@@ -130,7 +131,7 @@ class ControlStore:
         return int(rows[0][0]) if rows else 0
 
     def offsets(self) -> dict[Partition, int]:
-        """Partition → next offset to apply, of every one that was ever applied."""
+        """Partition → next offset to apply; every partition that was ever applied."""
         found = {
             Partition(topic, number): int(offset)
             for topic, number, offset in self._session.query(
@@ -174,7 +175,7 @@ class ControlStore:
         }
 
     def keep_row_topics(self, epoch: int, row_topics: Mapping[str, RowTopic]) -> None:
-        """Store what row topics are, in one transaction.
+        """Store the ids and numbers of partitions of row topics, in one transaction.
 
         Raises:
             WriterReplaced: Another writer took over.
@@ -195,7 +196,7 @@ class ControlStore:
                 )
 
     def executed_statements(self, target: TargetTable) -> int:
-        """How many statements the sink has executed on the target: tells when keys may differ."""
+        """How many statements the sink has executed on the target: a sign that keys may differ."""
         rows = self._session.query(
             f"SELECT COUNT(*) FROM {self.table('ddl_journal')} WHERE pipeline = %s"
             " AND target_database = %s AND target_table = %s AND state = 'done'",
@@ -204,14 +205,14 @@ class ControlStore:
         return int(rows[0][0])
 
     def fence(self, epoch: int) -> None:
-        """Within a transaction: be sure that the epoch is the current one until it ends.
+        """Within a transaction: make sure that the epoch stays current until the transaction ends.
 
         Raises:
-            WriterReplaced: It is not.
+            WriterReplaced: It is not the current one.
         """
         if self._session.is_tidb:
-            # It refuses LOCK IN SHARE MODE (error 1235); where it is told to take it
-            # (tidb_enable_noop_functions), it locks nothing.
+            # TiDB refuses LOCK IN SHARE MODE (error 1235). With tidb_enable_noop_functions it
+            # accepts the clause, and locks nothing.
             rows = self._session.query(
                 f"SELECT epoch FROM {self.table('writer_slots')}"
                 " WHERE pipeline = %s AND slot = %s FOR UPDATE",
@@ -236,7 +237,7 @@ class ControlStore:
         return int(rows[0][0]) if rows else None
 
     def advance(self, move: Advance) -> None:
-        """Within a transaction: compare-and-set the partition's offset, and count.
+        """Within a transaction: compare-and-set the partition's offset, and add to its counts.
 
         Raises:
             WriterReplaced: The offset is not where the move starts.
@@ -258,7 +259,7 @@ class ControlStore:
         self._insert([move])
 
     def advance_all(self, moves: Iterable[Advance]) -> None:
-        """As ``advance``, for several; shards of a shared topic without rows by one statement.
+        """As ``advance``, for several; shards of a shared topic without rows move together.
 
         Raises:
             WriterReplaced: An offset is not where its move starts.
@@ -287,7 +288,7 @@ class ControlStore:
                 self.advance(one)
 
     def _pass_over(self, moves: Sequence[Advance]) -> None:
-        """Move shards that stand at one offset of a partition, and had no row, to another one."""
+        """Move shards without rows together from one offset of a partition to another one."""
         first, table = moves[0], self.table("shared_offsets")
         by_shard = {move.part: move for move in moves}
         shards = ", ".join(["(%s, %s, %s)"] * len(moves))
@@ -316,7 +317,7 @@ class ControlStore:
             self._insert(new)
 
     def _place(self, partition: Partition) -> tuple[str, str, tuple[object, ...]]:
-        """The table of a partition's offset, a condition of its row, and the condition's values."""
+        """The table of a partition's offset, the condition for its row, the condition's values."""
         where = "pipeline = %s AND topic = %s AND partition_number = %s"
         place = (self._pipeline, partition.topic, partition.number)
         shard = partition.shard
@@ -330,7 +331,7 @@ class ControlStore:
         )
 
     def _insert(self, moves: Sequence[Advance]) -> None:
-        """The first rows of partitions, of one table."""
+        """Insert the first rows of partitions, all into one control table."""
         is_part = moves[0].part is not None
         values: list[object] = []
         for move in moves:

@@ -1,4 +1,4 @@
-"""The control tables' definitions; what they are for: ``control``, ``journal``."""
+"""The control tables' definitions; ``control`` and ``journal`` say what they are for."""
 
 from __future__ import annotations
 
@@ -74,9 +74,9 @@ TABLES = {
     )""",
 }
 LATER_COLUMNS = (("ddl_journal", "actions", "LONGTEXT NULL AFTER statement"),)
-"""Table, column and definition: what tables that an earlier version made do not have."""
+"""Table, column and definition of columns that tables made by an earlier version lack."""
 TIDB_ONLY = frozenset({"writer_slots"})
 SLOTS = 64
-"""Rows of a pipeline in ``writer_slots``: many more than sessions that write at once."""
+"""Rows of a pipeline in ``writer_slots``: many more than there are sessions that write at once."""
 # Names are compared byte by byte, and utf8mb4 keys of 255 characters fit from MySQL 5.7 on.
 OPTIONS = "ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 LOCK_WAIT_TIMEOUT, DEADLOCK = 1205, 1213
 PACKET_TOO_LARGE, RESULT_TOO_LARGE = 1153, 1301
-"""By max_allowed_packet, of which a connection keeps the value that it began with."""
+"""Larger than max_allowed_packet; a connection keeps the value that it had at its start."""
 TRANSACTION_TOO_LARGE = frozenset({8004, 8175, 8176})
-"""By TiDB's ``txn-total-size-limit``, its memory quota of a session, that of the whole server."""
+"""Larger than TiDB's ``txn-total-size-limit``, a session's memory quota, the server's memory limit.
+"""
 LOST = frozenset(
     {2002, 2003, 2006, 2013, 2014, 2055, 1053, 1152, 1158, 1159, 1160, 1161, 1184, 1927}
 )
@@ -26,7 +27,7 @@ CONFLICTS = frozenset({
     9004,  # a lock of another transaction could not be resolved in time
     9007,  # write conflict
 })  # fmt: skip
-"""The transaction is rolled back for another one's sake: it is repeated as it is."""
+"""The transaction failed because of a concurrent one: it is repeated as it is."""
 RETRYABLE = LOST | CONFLICTS | TRANSACTION_TOO_LARGE | {
     1021,  # disk full
     1040,  # too many connections
@@ -52,4 +53,4 @@ RETRYABLE = LOST | CONFLICTS | TRANSACTION_TOO_LARGE | {
     9010,  # TiKV had a stale command
     9011,  # TiKV has no current time yet
 }  # fmt: skip
-"""Errors that tell of the server's state, not of the statement."""
+"""Errors that come from the server's state, not from the statement."""

@@ -1,9 +1,10 @@
-"""What a server says beside a statement that it executed: which of it means a changed value. Pure.
+"""A server's warnings about an executed statement: which of them mean a changed value. Pure.
 
-The statements that write rows are executed in strict mode, where what cannot be stored is an error.
-Some of what is stored otherwise is still only a warning or a note ("Data truncated" for blanks at
-a text's end), and LOAD DATA LOCAL warns where INSERT refuses. The level tells nothing: so the
-codes here, which say nothing about a value, are passed over, and any other one refuses the row.
+Statements that write rows are executed in strict mode, in which a value that cannot be stored is an
+error. Even so, some values are changed with only a warning or a note ("Data truncated" for blanks
+at the end of a text), and LOAD DATA LOCAL warns where INSERT refuses. The level does not tell these
+apart. So the codes listed here, which are not about values, are ignored, and a row with any other
+code is refused.
 """
 
 from __future__ import annotations
@@ -29,22 +30,22 @@ HARMLESS = {
     3719: "utf8 as a name of utf8mb3",
     3778: "a collation that is deprecated",
 }
-"""Codes → what they are about: how a statement is executed or written, never what is stored.
+"""Code → what it is about: how a statement is written or executed, never what is stored.
 
 Source: MySQL 8.0 Error Message Reference, MariaDB Error Code Reference.
 """
 
 
 def decisive(said: Sequence[ServerNote], count: int) -> ServerNote | None:
-    """The first note that tells of a value which is not stored as it was written.
+    """The first note that may mean that a value is not stored as it was written.
 
     Args:
-        said: What SHOW WARNINGS tells: at most ``max_error_count`` of them.
-        count: How many there are.
+        said: The rows of SHOW WARNINGS: at most ``max_error_count``.
+        count: How many notes the statement has.
 
     Returns:
-        None when there is no such note. Where the server keeps back some, the last one with a
-        text that says so: nobody can tell what those are about.
+        None when there is no such note. If the server shows only some notes, and all of these are
+        harmless, a note that says so: the others may be about values.
     """
     for note in said:
         if note.number not in HARMLESS:

@@ -28,7 +28,7 @@ from .server_notes import ServerNote, decisive
 SQL_MODE = "STRICT_TRANS_TABLES,STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,NO_ENGINE_SUBSTITUTION"
 """Strict, but zero dates are values like others, and 0 in an AUTO_INCREMENT column is 0."""
 _DEFAULT_COLLATION_FROM = (7, 4)
-"""The first TiDB with ``default_collation_for_utf8mb4``; before, it is always utf8mb4_bin."""
+"""The first TiDB with ``default_collation_for_utf8mb4``; earlier ones always use utf8mb4_bin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +42,16 @@ class MySqlAddress:
 
 
 class MySqlSession:
-    """One connection with the settings that the sink needs; it reconnects when it was lost.
+    """One connection with the settings that the sink needs; it reconnects after it was lost.
 
     Statements outside ``transaction`` commit by themselves.
 
     Args:
-        lock_wait_timeout_s: Bound of the wait for metadata locks (DDL) and row locks.
+        lock_wait_timeout_s: Most seconds to wait for a metadata lock (DDL) or a row lock.
 
     Attributes:
-        generation: Counts the connections made: who remembers something of a connection
-            compares it.
+        generation: Number of connections made so far. Code that remembers something about a
+            connection compares it.
         max_packet: Bytes of the largest statement that the server takes (max_allowed_packet).
     """
 
@@ -66,7 +66,7 @@ class MySqlSession:
 
     @property
     def facts(self) -> ServerFacts:
-        """What the server says of itself in this session; asked for once per connection."""
+        """The server's version, variables and collations; read once per connection."""
         if self._facts is None or self._facts[0] != self.generation or not self.is_open:
             ((version,),) = self.query("SELECT VERSION()")
             names = ", ".join(f"'{name}'" for name in FACT_VARIABLES)
@@ -88,9 +88,9 @@ class MySqlSession:
 
     @property
     def can_load(self) -> bool:
-        """Whether rows go by LOAD DATA LOCAL; raises ``TargetError`` without an answer.
+        """Whether rows are written by LOAD DATA LOCAL; raises ``TargetError`` without an answer.
 
-        To a TiDB only under conditions: see ``tidb_loads``.
+        For a TiDB that depends on conditions: see ``tidb_loads``.
         """
         if self._connection is None:
             self.execute("DO 0")
@@ -114,7 +114,7 @@ class MySqlSession:
         """Close the connection; the next statement opens another one."""
         connection, self._connection = self._connection, None
         if connection is not None:
-            # A connection that was lost before has nothing left to close.
+            # Closing a connection that was lost before raises an error.
             with suppress(pymysql.Error):
                 connection.close()
 
@@ -129,10 +129,10 @@ class MySqlSession:
             return int(cursor.rowcount)
 
     def execute_strictly(self, sql: str) -> int:
-        """Run a statement that must store what is written; how many rows it changed.
+        """Run a statement that must store values as they are; how many rows it changed.
 
         Raises:
-            TargetError: Also for a warning that tells of a changed value: see ``server_notes``.
+            TargetError: Also for a warning about a changed value: see ``server_notes``.
         """
         with self._cursor(sql, ()) as cursor:
             if cursor.warning_count:
@@ -144,14 +144,14 @@ class MySqlSession:
     def load(self, sql: str, data: bytes) -> int:
         """Run ``LOAD DATA LOCAL INFILE '{path}' …`` with the bytes as its file.
 
-        The bytes stay in memory where the system has anonymous files (Linux).
+        The bytes stay in memory if the system has anonymous files (Linux).
 
         Returns:
             How many rows it changed.
 
         Raises:
-            TargetError: Also for a warning that tells of a changed value: LOAD DATA LOCAL
-                adapts values silently.
+            TargetError: Also for a warning about a changed value: LOAD DATA LOCAL changes values
+                that do not fit, and only warns.
         """
         try:
             return self._load(sql, data)
@@ -173,8 +173,8 @@ class MySqlSession:
     def transaction(self) -> Iterator[None]:
         """A transaction: committed at the end, rolled back by an exception.
 
-        A lost connection at COMMIT raises ``TargetError`` with a number of ``LOST``: whether
-        it took effect must be asked for.
+        If the connection is lost at COMMIT, ``TargetError`` with a number of ``LOST`` is raised.
+        Then the caller must find out whether the COMMIT took effect.
         """
         self.execute("START TRANSACTION")
         try:
@@ -207,8 +207,8 @@ class MySqlSession:
         except AttributeError as error:
             if connection is None or connection.open:
                 raise
-            # PyMySQL writes on to the socket that it closed when the server hung up in the middle
-            # of LOAD DATA.
+            # When the server hangs up in the middle of LOAD DATA, PyMySQL closes its socket and
+            # then tries to write to it.
             gone = pymysql.OperationalError(2013, "the server hung up while it was sent rows")
             gone.__cause__ = error
             self._raise(gone, sql)
@@ -217,14 +217,15 @@ class MySqlSession:
         number = error.args[0] if error.args and isinstance(error.args[0], int) else 0
         text = str(error.args[1]) if len(error.args) > 1 else str(error)
         if number == 0 or number in LOST:
-            # PyMySQL reports a connection found closed as InterfaceError(0, '').
+            # PyMySQL reports a closed connection as InterfaceError(0, '').
             number, text = number or 2006, text or "the connection to the target was lost"
             self.close()
         elif number in (PACKET_TOO_LARGE, RESULT_TOO_LARGE):
-            # The next connection has the value that the operator may have set.
+            # The next connection gets max_allowed_packet anew: the operator may have raised it.
             self.close()
         size = len(sql.encode())
-        # The server hangs up in the middle of what it does not take; a byte is the command.
+        # The server hangs up in the middle of a packet that is too large. One byte of the packet is
+        # the command.
         if number in LOST | {PACKET_TOO_LARGE} and size + 1 >= self.max_packet:
             raise TargetError(
                 f"a statement of {size} bytes, perhaps of one row, is larger than"
@@ -279,7 +280,7 @@ class MySqlSession:
                     " innodb_lock_wait_timeout = %s",
                     (SQL_MODE, self._lock_wait_timeout_s, self._lock_wait_timeout_s),
                 )
-                # No gap locks: tasks write keys side by side.
+                # Without gap locks tasks do not block each other when they write keys side by side.
                 cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
                 cursor.execute("SELECT @@local_infile, @@max_allowed_packet, VERSION()")
                 ((can_load, max_packet, version),) = cursor.fetchall()
@@ -288,10 +289,10 @@ class MySqlSession:
                 self._can_load = bool(can_load)
                 self.max_packet = int(max_packet)
                 if self._is_tidb:
-                    # An optimistic transaction holds no lock: the fence would keep nobody out.
+                    # An optimistic transaction holds no lock, so the fence would not work.
                     cursor.execute("SET SESSION tidb_txn_mode = 'pessimistic'")
                     if version_numbers >= _DEFAULT_COLLATION_FROM:
-                        # The renderer counts on it: see tidb_rules.collation_of.
+                        # The renderer relies on this: see tidb_rules.collation_of.
                         cursor.execute("SET SESSION default_collation_for_utf8mb4 = utf8mb4_bin")
                     self._can_load &= tidb_loads.loads(
                         cursor, version_numbers, self.address.host, self.address.port
@@ -302,8 +303,8 @@ class MySqlSession:
 def _keep_alive(connection: pymysql.Connection[Cursor]) -> None:
     """Let the system notice within a minute or two that the server's machine is gone.
 
-    No statement has a time limit, since some take hours: a connection whose other end went without
-    a word would be waited for without end.
+    Statements have no time limit, since some take hours. Without this the sink would wait for ever
+    on a connection whose other end disappeared without closing it.
     """
     sock = getattr(connection, "_sock", None)
     if isinstance(sock, socket.socket) and sock.family != socket.AF_UNIX:
@@ -319,8 +320,8 @@ _KEEP_ALIVE = {
     "TCP_KEEPCNT": 5,
     "TCP_USER_TIMEOUT": 80_000,
 }
-"""Seconds of silence before the first question, between two, how many; milliseconds (Linux) that
-sent bytes may stay unacknowledged."""
+"""Seconds of silence before the first probe; seconds between probes; number of probes; milliseconds
+(Linux) that sent bytes may stay unacknowledged."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""MySQL and its relatives as a target: sessions, control tables, tasks that write by themselves."""
+"""MySQL, MariaDB and TiDB as a target: sessions, control tables, and tasks that write rows."""
 
 from __future__ import annotations
 

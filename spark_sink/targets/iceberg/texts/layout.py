@@ -1,7 +1,7 @@
-"""A table's columns, as Iceberg's JSON form of a schema tells them. Pure.
+"""A table's columns, read from and written to Iceberg's JSON form of a schema. Pure.
 
-Columns are known by their ids: a renamed one keeps its id, a dropped one's id is never given
-again, so files that were written before need no rewrite.
+A column is identified by its id. A renamed column keeps its id, and the id of a dropped column is
+never used again. So older data files need no rewrite.
 
 Source: Iceberg specification, "Schemas and Data Types", "Appendix C: JSON serialization".
 """
@@ -25,10 +25,10 @@ class Field:
     """One column.
 
     Attributes:
-        id: Given once, never again.
-        type: Iceberg's name of a primitive type; of another one its JSON text.
-        doc: Its comment, "" without one.
-        rest: Whatever else the JSON form says of it (defaults of a format to come).
+        id: Given to one column only, never again.
+        type: Iceberg's name of a primitive type; the JSON text of any other type.
+        doc: The column's comment, "" without one.
+        rest: All other entries of the JSON form, such as defaults in later formats.
     """
 
     id: int
@@ -48,7 +48,7 @@ class Layout:
 
     Attributes:
         last_id: The highest id that was ever given.
-        identifiers: Ids of the fields that the table itself calls its identifier.
+        identifiers: Ids of the table's identifier fields.
     """
 
     fields: tuple[Field, ...]
@@ -56,7 +56,7 @@ class Layout:
     identifiers: tuple[int, ...] = ()
 
     def field(self, name: str) -> Field | None:
-        """The column of that name, in whatever case; Spark does not tell cases apart."""
+        """The column of that name; as in Spark, case does not matter. None without one."""
         return next((f for f in self.fields if f.name.lower() == name.lower()), None)
 
 
@@ -126,7 +126,7 @@ def difference(expected: Layout, real: Layout) -> str:
 
 
 def misfit(wanted: Layout, there: Layout) -> str:
-    """Why a table that is there does not accept every row of the wanted one; "" if it does."""
+    """Why an existing table does not accept every row of the wanted one; "" if it does."""
     for field in wanted.fields:
         real = there.field(field.name)
         if real is None:

@@ -1,6 +1,6 @@
-"""What the actions of a target statement make of an Iceberg table's layout. Pure.
+"""Computes an Iceberg table's layout after the actions of a target statement. Pure.
 
-The statements are not handed to Spark, whose ALTER TABLE commits by itself: the sink commits the
+The sink does not run the statements in Spark, whose ALTER TABLE commits by itself. It commits the
 new layout together with the journal's entry, see ``journal``.
 """
 
@@ -45,8 +45,8 @@ def layout_after(layout: Layout, actions: Sequence[Action]) -> Layout:
     """The layout after a statement.
 
     Raises:
-        UnsupportedDDL: The statement does not apply to the layout, or is none that Iceberg tables
-            get.
+        UnsupportedDDL: The statement does not apply to the layout, or is of no kind that is used
+            for Iceberg tables.
     """
     if not actions:
         raise UnsupportedDDL("what the statement does is not known")
@@ -56,11 +56,11 @@ def layout_after(layout: Layout, actions: Sequence[Action]) -> Layout:
 
 
 def there_already(layout: Layout, actions: Sequence[Action]) -> str | None:
-    """Whether a statement finds the column that it adds, or finds gone the one that it drops.
+    """Whether the column that a statement adds exists already, or what it drops is gone already.
 
     Returns:
-        None when it does not, and must be executed; "" when the table is as good as after it; else
-        why the column that is there does not fit.
+        None when neither is so: the statement must be executed. "" when the table is as good as
+        after it. Otherwise why the existing column does not fit.
     """
     match actions:
         case [ColumnRemoval(name=name)]:

@@ -1,8 +1,8 @@
-"""Changes of rows → lines of text that Spark reads, and the SQL that reads them. Pure.
+"""Turns changes of rows into lines of text that Spark reads, and makes the SQL for that. Pure.
 
 A line is a JSON array of texts and nulls: the number of the task, the rank among changes of one
-key (see ``merge``), then a cell per column of the table. Spark's own parser and casts make values
-of them, in the JVM, whole columns at a time; here is only what these do not know.
+key (see ``merge``), then a cell per column of the table. Spark's parser and casts turn the cells
+into values, in the JVM, a whole column at a time. This module does only what Spark cannot.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from shardmerge.spark_sink.rows.values.columns import Form
 from .layout import Field
 
 Columns: TypeAlias = tuple[Field, ...]
-"""A table's columns, in its order: the cells of a line follow it."""
+"""A table's columns, in the table's order, which is also the order of the cells in a line."""
 CELLS_FROM = 2
-"""Place of the first cell in a line."""
+"""Index of the first cell in a line."""
 MARK_OF_LINES = "["
-"""What a line begins with; what begins otherwise is no change."""
+"""The first character of a line; a text that begins otherwise is a head (``fold``)."""
 
 
 class Unwritable(Exception):
-    """A value has no place in its column of the table."""
+    """A value cannot be stored in its column of the table."""
 
     def __init__(self, reason: str, hint: str) -> None:
         super().__init__(reason)
@@ -41,9 +41,10 @@ class Unwritable(Exception):
 
 
 def for_lines(stream: ShardStream) -> ShardStream:
-    """The stream, so that an enum's error value of index 0 is the empty text that it shows.
+    """The stream, changed so that an ENUM's error value (index 0) is written as the empty text.
 
-    For MySQL it is written as '0', which is no value of the column (``columns``).
+    A MySQL target gets '0' for it, which MySQL reads as index 0 (``columns``); in an Iceberg
+    column, which is text, '0' would be a wrong value.
     """
     segments = tuple(_with_empty_enums(segment) for segment in stream.segments)
     return replace(stream, segments=segments)
@@ -66,12 +67,12 @@ def lines_of(number: int, group: int, batch: Batch, columns: Columns) -> Iterato
 
     Args:
         number: Of the task.
-        group: Number of the batch among those of the task: later ones win.
+        group: Index of the batch among the task's batches: later ones win.
         batch: The changes.
         columns: Of the table.
 
     Raises:
-        Unwritable: A value, or a missing one, does not fit its column.
+        Unwritable: A value does not fit its column, or is missing in a NOT NULL column.
     """
     if batch.deletes is not None:
         yield from _lines(number, 2 * group, batch.deletes, columns, whole=False)
@@ -109,7 +110,7 @@ _encode = JsonEncoder().encode
 
 
 def values_sql(columns: Columns) -> list[str]:
-    """Spark SQL of every column's value, from the array ``a`` that a line is."""
+    """Spark SQL for the value of every column; ``a`` is the array of a line."""
     return [
         _READ.get(column.type.partition("(")[0], "CAST({} AS {kind})").format(
             f"a[{number}]", kind=column.type
@@ -133,7 +134,7 @@ def _as_it_is(cells: Cells) -> Cells:
 
 
 def _dates(cells: Cells) -> Cells:
-    """Dates of month or day 0 are no dates to Spark: NULL."""
+    """Replace dates whose month or day is 0 by NULL: Spark has no such dates."""
     return [None if c is not None and "-00" in c[4:10] else c for c in cells]
 
 
@@ -172,7 +173,7 @@ _CONVERSIONS: dict[tuple[Form, str], Callable[[Cells], Cells]] = {
     (Form.DATETIME, "timestamp"): _dates,
     (Form.DATETIME, "timestamptz"): _dates,
 }
-"""By form of the cells and family of the column's type; what is not here has no place there."""
+"""Form of the cells and family of the column's type → conversion; other pairs are unwritable."""
 _READ = {
     "string": "{}",
     "long": "CAST({} AS bigint)",

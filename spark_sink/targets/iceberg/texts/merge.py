@@ -1,10 +1,10 @@
 """The MERGE of a batch, as Spark SQL. Pure.
 
-A row of the source is one change of one key: even ranks delete, odd ones write. Changes of one
-key come from one task as a rule, which has kept the last one. Two shards may have the same key,
-though, and one shard's changes from before and after its key's type changed are in two groups:
-then the highest rank counts (later groups, writing before deleting), and of equal ranks the task
-of the highest number.
+A row of the source is one change of one key: even ranks delete, odd ranks write. As a rule, changes
+of one key come from one task, which has kept the last one. But two shards may have the same key,
+and if the type of a shard's key changed, its changes from before and after are in two groups. Then
+the change with the highest rank counts (a later group wins; within a group a write wins). Of equal
+ranks the task with the highest number counts.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from shardmerge.schemas.model.names import quote_identifier
 from .lines import CELLS_FROM, MARK_OF_LINES, Columns, values_sql
 
 SOURCE = "value"
-"""The only column of the view that the lines are read from."""
+"""The only column of the view that has the lines."""
 
 
 def changes_sql(
@@ -25,11 +25,11 @@ def changes_sql(
     """A query of the changes: ``c0``, ``c1``, … in the table's order, and ``deletes``.
 
     Args:
-        view: With the lines.
+        view: Has the lines.
         columns: Of the table.
-        key: Its columns that are the key.
-        tasks: Whose lines are wanted; None: all.
-        distinct: Whether a key may come several times.
+        key: The table's columns that are the key.
+        tasks: Numbers of the tasks whose lines are wanted; None for all.
+        distinct: Whether a key may have several changes, of which one has to be chosen.
     """
     values = ", ".join(f"{sql} AS c{n}" for n, sql in enumerate(values_sql(columns)))
     arrays = (
@@ -56,8 +56,8 @@ def merge_sql(table: str, columns: Columns, key: Sequence[str], changes: str) ->
 
     Args:
         table: Its quoted name.
-        columns: All of its columns: one that a row does not bring becomes NULL, so that a row in
-            the target depends on its last image only.
+        columns: All columns of the table. A column that a row does not have becomes NULL, so a row
+            in the target depends only on its last image.
         key: The columns that tell rows apart.
         changes: See ``changes_sql``.
     """

@@ -1,7 +1,7 @@
-"""Statements that change rows of an Iceberg table where no row event does, as MERGEs. Pure.
+"""MERGEs for statements that change rows of an Iceberg table without row events. Pure.
 
-A MERGE can be staged, so that its rows and the state that tells of it are one commit; see
-``staging``. In its text the table is ``t``.
+A MERGE can be staged, so that its rows and the sink's state are one commit; see ``staging``. In
+its text the table is ``t``.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from shardmerge.schemas.target.dialects.spark_rows import string_literal
 
 
 def merge_sql(name: str, actions: Sequence[Action]) -> str:
-    """The MERGE that does what a statement does.
+    """The MERGE with the effect of a statement.
 
     Args:
         name: The table's quoted name in its catalog.
         actions: Of the statement.
 
     Raises:
-        UnsupportedDDL: It is no change of rows that Iceberg tables get.
+        UnsupportedDDL: The actions are no change of rows that is used for Iceberg tables.
     """
     match actions:
         case [RowRemoval() as action]:
@@ -62,7 +62,7 @@ def _movable(action: ValueMove) -> str:
 
 
 def _moved(action: ValueMove) -> str:
-    # Both columns mean the row before.
+    # Both assignments read the row as it was before.
     moved = f"{_column(action.to)} = {_column(action.name)}"
     return f"{moved}, {_column(action.name)} = NULL" if action.overwrites else moved
 

@@ -1,7 +1,7 @@
-"""What the sink keeps in an Iceberg table's properties, as one JSON text. Pure.
+"""The sink's state in an Iceberg table's properties, as one JSON text. Pure.
 
-It is changed by the same commit of the table's metadata as the rows or the schema that it tells
-of, and only as a compare-and-set of the whole metadata: see ``tables``.
+The state changes in the same metadata commit as the rows or the schema that it describes, and only
+by a compare-and-set of the whole metadata: see ``tables``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from shardmerge.spark_sink.planning.ranges import Advance, RangeResult
 from shardmerge.spark_sink.targets.interface import JournalEntry, taken_over
 
 _FORMAT, _SHARED_FORMAT = 1, 2
-"""The second has offsets of parts of shared topics too: who does not know them must stop."""
+"""The second format also has offsets of parts of shared topics. Versions of the sink that do not
+know these must stop."""
 
 
 def state_key(pipeline: str) -> str:
@@ -30,11 +31,11 @@ class StoredState:
     """One table's state.
 
     Attributes:
-        epoch: Of the last writer that changed it, or fenced it.
+        epoch: Of the last writer that changed or fenced the table.
         offsets: Partition → next offset to apply.
         rows: Row events applied.
         done: ``version.ordinal`` of executed statements.
-        refused: The same of refused ones → why.
+        refused: ``version.ordinal`` of refused statements → the reason.
     """
 
     epoch: int = 0
@@ -44,7 +45,7 @@ class StoredState:
     refused: Mapping[str, str] = field(default_factory=dict)
 
     def fenced(self, epoch: int) -> StoredState:
-        """The state for a writer of that epoch to go on from.
+        """The state with the epoch of a writer that goes on from it.
 
         Raises:
             WriterReplaced: A later writer took over.
@@ -54,10 +55,10 @@ class StoredState:
         return replace(self, epoch=epoch)
 
     def advanced(self, moves: Iterable[RangeResult | Advance]) -> StoredState:
-        """With the offsets moved from where each move starts to where it ends, which may be before.
+        """The state with each offset moved from its move's start to its end, forward or back.
 
         Raises:
-            WriterReplaced: An offset does not stand where its move starts.
+            WriterReplaced: A stored offset is not where its move starts.
         """
         offsets, rows = dict(self.offsets), self.rows
         for move in moves:
@@ -78,7 +79,7 @@ class StoredState:
         return all(self.offsets.get(move.place) == move.next_offset for move in moves)
 
     def journalled(self, statement: str, entry: JournalEntry) -> StoredState:
-        """With a statement's end."""
+        """The state with the outcome of a statement."""
         refused = {s: error for s, error in self.refused.items() if s != statement}
         if entry.state == "done":
             return replace(self, done=self.done | {statement}, refused=refused)
@@ -86,7 +87,7 @@ class StoredState:
 
 
 def to_json(state: StoredState) -> str:
-    """Equal states give equal texts."""
+    """The JSON text of a state; equal states give equal texts."""
     offsets: dict[str, dict[str, int]] = {}
     shared: list[list[str | int]] = []
     for (topic, number, shard), offset in sorted(state.offsets.items()):
@@ -105,7 +106,7 @@ def to_json(state: StoredState) -> str:
 
 
 def from_json(text: str | None) -> StoredState:
-    """The state of a text; an empty one without a text.
+    """The state in a text; an empty state for None.
 
     Raises:
         ContractError: It was not written by this version or an earlier one.
@@ -139,7 +140,7 @@ def from_json(text: str | None) -> StoredState:
 
 
 def statement_key(version: int, ordinal: int) -> str:
-    """How the state names a statement."""
+    """The name of a statement in the state: ``version.ordinal``."""
     return f"{version}.{ordinal}"
 
 

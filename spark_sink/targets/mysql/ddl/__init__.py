@@ -1,1 +1,1 @@
-"""DDL on a MySQL target: executed once, whatever crashes when."""
+"""DDL on a MySQL target: executed once, even after a crash at any point."""

@@ -1,7 +1,7 @@
 """The journal's entries in the control tables of a MySQL target.
 
-An entry keeps what its statement does (``actions``) beside the text, which is for people. Entries
-of versions before that have the text alone; their actions are read from it.
+An entry keeps the actions of its statement (``actions``) and the text, which is for people. Entries
+of earlier versions have only the text; their actions are read from it.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class Told:
     """What an entry keeps of its statement.
 
     Attributes:
-        sql: Its text, or what a note says.
-        actions: What it does; empty for a note.
+        sql: Its text, or the text of a note.
+        actions: Its actions; empty for a note.
     """
 
     sql: str
@@ -73,9 +73,9 @@ class Entries:
         }
 
     def find(self, place: Place) -> tuple[str, str | None] | None:
-        """State and ``schema_before`` of an entry; None without one.
+        """State and ``schema_before`` of an entry; None without an entry.
 
-        The latter is None when the statement is over, or begins anew.
+        ``schema_before`` is None when it is not needed, because the next call begins anew.
         """
         rows = self._session.query(
             f"SELECT state, schema_before FROM {self._table} WHERE pipeline = %s"
@@ -86,7 +86,7 @@ class Entries:
         return (str(rows[0][0]), rows[0][1]) if rows else None
 
     def begun(self, pipeline: str, target: TargetTable) -> Iterator[Begun]:
-        """The entries of a target that are not done, and whose schema before is known."""
+        """The entries of a target that are not done and have a ``schema_before``."""
         rows = self._session.query(
             "SELECT version, ordinal, state, statement, actions, schema_before, error"
             f" FROM {self._table} WHERE pipeline = %s AND target_database = %s"
@@ -101,7 +101,7 @@ class Entries:
     def store(
         self, place: Place, statement: Told, entry: JournalEntry, schema_before: str | None
     ) -> None:
-        """Write an entry in the place of the one that is there."""
+        """Write an entry; it replaces an earlier one in the same place."""
         actions = plain.dump(_Kept(statement.actions)).decode()
         self._session.execute(
             f"REPLACE INTO {self._table} (pipeline, target_database, target_table, version,"

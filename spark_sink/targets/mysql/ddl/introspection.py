@@ -1,4 +1,4 @@
-"""What a MySQL target's tables look like, in the terms of ``schemas.model.tables``."""
+"""Reads a MySQL target's tables into ``schemas.model.tables``, and compares them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _UNKNOWN_TABLE, _UNKNOWN_DATABASE = 1146, 1049
 
 
 def server_context(session: MySqlSession, database: str) -> ServerContext:
-    """How the target reads DDL in the sink's own sessions."""
+    """The settings with which the target reads DDL in the sink's own sessions."""
     defaults = session.query(
         "SELECT DEFAULT_CHARACTER_SET_NAME, DEFAULT_COLLATION_NAME FROM"
         " information_schema.SCHEMATA WHERE SCHEMA_NAME = %s",
@@ -47,7 +47,7 @@ def show_create(session: MySqlSession, table: TargetTable) -> str:
     ):
         return ""
     ((_, text),) = session.query(f"SHOW CREATE TABLE {table.sql}")
-    # Rows move the counter: it must not look like a change of the schema.
+    # Inserted rows move the counter, which must not look like a change of the schema.
     return re.sub(r"(?m)^(\).*?) AUTO_INCREMENT=\d+", r"\1", text)
 
 
@@ -63,7 +63,7 @@ def schema_of(create: str, context: ServerContext) -> TableSchema | None:
     """The schema that a CREATE statement describes; None for "".
 
     Raises:
-        UnparsableDDL, UnsupportedDDL: It holds what the grammar does not know.
+        UnparsableDDL, UnsupportedDDL: The statement has something that the grammar does not know.
     """
     if not create:
         return None
@@ -75,11 +75,11 @@ def schema_of(create: str, context: ServerContext) -> TableSchema | None:
 def there_already(
     there: TableSchema, actions: Sequence[Action], table: TargetTable, context: ServerContext
 ) -> str | None:
-    """Whether a statement finds the column that it adds, or finds gone what it drops.
+    """Whether the column that a statement adds exists already, or what it drops is gone already.
 
     Returns:
-        None when it does not, and must be executed; "" when the table is as good as after it; else
-        why the column that is there does not fit.
+        None when neither is so: the statement must be executed. "" when the table is as good as
+        after it. Otherwise why the existing column does not fit.
 
     Raises:
         UnsupportedDDL: The statement contradicts the rest of the table.
@@ -106,7 +106,7 @@ def _column_misfit(
     table: TargetTable,
     context: ServerContext,
 ) -> str:
-    """Why a column that is there is none for the rows of the one to be added; "" if it is."""
+    """Why an existing column does not accept the rows of the one to be added; "" if it does."""
     rest = TableSchema(
         tuple(c for c in there.columns if c is not found),
         charset=there.charset,
@@ -121,7 +121,7 @@ def _column_misfit(
 
 
 def is_same(a: TableSchema | None, b: TableSchema | None) -> bool:
-    """Whether two schemas mean the same to rows; comments and options do not count."""
+    """Whether two schemas accept the same rows; comments and options do not count."""
     if a is None or b is None:
         return a is b
     a, b = _bare(a), _bare(b)
@@ -129,7 +129,7 @@ def is_same(a: TableSchema | None, b: TableSchema | None) -> bool:
 
 
 def misfit(wanted: TableSchema, there: TableSchema) -> str:
-    """Why a table that is there does not accept every row of the wanted one; "" if it does."""
+    """Why an existing table does not accept every row of the wanted one; "" if it does."""
     wanted, there = _in_utf8mb4(_bare(wanted), _bare(there)), _bare(there)
     if compare_tables(wanted, there).is_at_most:
         return ""
@@ -138,10 +138,10 @@ def misfit(wanted: TableSchema, there: TableSchema) -> str:
 
 
 def _in_utf8mb4(wanted: TableSchema, there: TableSchema) -> TableSchema:
-    """The wanted table with the character sets of a table that is there, where those take any text.
+    """The wanted table, with utf8mb4 for each column that has it in an existing table.
 
-    A column that is part of a unique key stays as it is: another collation could call two of its
-    values the same.
+    A column that is part of a unique key stays as it is: under another collation two of its values
+    could be equal.
     """
     keys = [index for index in (*wanted.indexes, *there.indexes) if index.is_unique]
     in_keys = {name.lower() for index in keys for name in index.columns}
@@ -175,7 +175,7 @@ def difference(expected: TableSchema | None, real: TableSchema | None) -> str:
 
 
 def _texts(schema: TableSchema) -> dict[str, str]:
-    """What a schema consists of → its definition."""
+    """Kind and name of each part of a schema → its definition."""
     return {
         **{f"column {c.name.lower()}": column_definition(c) for c in schema.columns},
         **{f"index {i.name.lower()}": index_clause(i) for i in schema.indexes},
@@ -208,9 +208,9 @@ def _bare_column(column: Column) -> Column:
 
 
 def _shown(text: str) -> str:
-    """A text as MySQL's SHOW CREATE shows it: its dictionary has no characters beyond U+FFFF.
+    """A text as MySQL's SHOW CREATE shows it, which has no characters beyond U+FFFF.
 
-    Source: measured, MySQL 8.0: ``DEFAULT '😀'`` is kept, and shown as ``'?'``; in a generated
+    Source: measured, MySQL 8.0: ``DEFAULT '😀'`` is stored, but shown as ``'?'``; in a generated
     column's expression it is shown as ``'????'``.
     """
     return _BEYOND.sub("?", text)
@@ -224,10 +224,10 @@ _MOST_JOBS = 1_000
 
 
 def unfinished_job(session: MySqlSession, target: TargetTable) -> str:
-    """What a TiDB says of a statement on a table that is in its queue; "" without one.
+    """Type and state of a statement on a table in a TiDB's DDL queue; "" without one.
 
-    Source: TiDB documentation, "DDL_JOBS". What is queued comes before the history, which may be
-    long: the first rows are enough.
+    Source: TiDB documentation, "DDL_JOBS". The queue comes before the history, which may be long,
+    so the first rows are enough.
     """
     rows = session.query(
         "SELECT DB_NAME, TABLE_NAME, JOB_TYPE, STATE FROM information_schema.DDL_JOBS"

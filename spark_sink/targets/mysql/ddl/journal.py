@@ -1,27 +1,30 @@
-"""Executes DDL on the target so that no statement runs twice, whatever crashes when.
+"""Executes DDL on the target so that no statement runs twice, even after a crash at any point.
 
 DDL is not transactional in MySQL. Theory of operation of ``execute``:
 
-1. Take the target's DDL lock (a named lock of the server). A statement whose connection was
-   lost keeps it until the server is done with it, so nobody looks at a half-way state. A TiDB goes
-   on with a statement whose session, or whose server, is gone: there the cluster's queue tells.
-2. Look the statement up in the journal. ``done`` and it is over. Without an entry, or after the
-   target refused it: journal ``intent`` with the table's CREATE statement of now.
-3. Decide by the table's real schema. As it was at the intent: execute. As the statement makes
-   it: a crash came between executing and journalling, it is done. Anything else: somebody
-   changed the target; refused, until the table is again one of the two. A table, or a column of a
-   table, that somebody made before its statement came is taken if it accepts the rows.
-   The intents of the table's other statements are settled first in the same way: with this one
-   executed, the table would be neither of their two.
-4. After executing, read the table back and compare it with what the statement should make of
+1. Take the target's DDL lock (a named lock of the server). A statement whose connection was lost
+   keeps the lock until the server is done with it, so no one sees a half-way state. A TiDB goes on
+   with a statement after its session, or its server, is gone: there the cluster's DDL queue is
+   checked.
+2. Look the statement up in the journal. If it is ``done``, nothing is left to do. If there is no
+   entry, or the target refused it before, journal ``intent`` with the table's present CREATE
+   statement.
+3. Decide by the table's real schema. If it is as at the intent, execute the statement. If it is as
+   the statement makes it, a crash came between execution and journal: the statement is done. In any
+   other case somebody changed the target: the statement is refused until the table is in one of
+   these two states again. If the table or column that the statement makes was made by somebody
+   before, it is used, provided that it accepts the rows.
+   The intents of the table's other statements are settled first, in the same way: once this
+   statement is executed, the table would be in neither of their two states.
+4. After the execution, read the table back and compare it with what the statement should make of
    it; then journal ``done``.
 
-A statement that changes rows (``StatementKind.ROWS``) is repeated instead, a part of the rows
-in each transaction, until it finds none; begun anew after a crash it goes on with what is left.
+A statement that changes rows (``StatementKind.ROWS``) is repeated instead, for a part of the rows
+in each transaction, until it finds no more. After a crash it goes on with the rows that are left.
 
 An error of the target is journalled as ``refused`` and returned; the next call begins anew. An
-error that tells of the server's state (lock wait timeout, deadlock, lost connection) leaves the
-intent and raises.
+error from the server's state (lock wait timeout, deadlock, lost connection) leaves the intent, and
+is raised.
 """
 
 from __future__ import annotations
@@ -62,12 +65,12 @@ _NOT_THAT_WAY = (1800, 1845, 1846)
 """ER_UNKNOWN_ALTER_ALGORITHM, ER_ALTER_OPERATION_NOT_SUPPORTED, …_REASON."""
 _VERBS = ("CREATE TABLE", "ALTER TABLE", "UPDATE", "DELETE FROM")
 ROWS_AT_A_TIME = 10_000
-"""Of a statement that changes rows: bounds what one transaction locks, and what a crash undoes."""
+"""Most rows that a statement changes in one transaction: bounds what is locked, and rolled back."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """An entry, and whether the next call begins anew: nothing was executed."""
+    """An entry, and whether the next call begins anew because nothing was executed."""
 
     entry: JournalEntry
     anew: bool = False
@@ -80,9 +83,9 @@ class Journal:
         session: No transaction may be open on it.
         control: On the same session.
         epoch: The writer epoch: an older writer executes nothing.
-        lock_wait_timeout_s: Bound of the wait for another statement on the same target.
+        lock_wait_timeout_s: Most seconds to wait for another statement on the same target.
         online: Whether an ALTER TABLE that would lock out readers or writers is refused.
-        told_by: Names of columns that tell a row's shard; people are told them.
+        told_by: Names of columns that tell a row's shard; messages to people show them.
     """
 
     def __init__(
@@ -118,8 +121,8 @@ class Journal:
             ``done``, or ``refused`` with the reason.
 
         Raises:
-            TargetError: With ``retryable``, when the target cannot execute it now; without,
-                when another writer took over.
+            WriterReplaced: Another writer took over.
+            TargetError: The target cannot execute it now (``retryable``).
         """
         place = (self._pipeline, target.database, target.table, version, ordinal)
         with self._locked(target):
@@ -149,10 +152,10 @@ class Journal:
             return outcome.entry
 
     def _wait_for_nothing(self, target: TargetTable) -> None:
-        """Be sure that the target's TiDB has no statement on the table in its queue.
+        """Check that a TiDB has no statement on the table in its DDL queue.
 
         Raises:
-            TargetError: It has one (``retryable``): what the table will be is not known yet.
+            TargetError: It has one (``retryable``): the table's final schema is not known yet.
         """
         if not self._session.is_tidb:
             return
@@ -169,8 +172,8 @@ class Journal:
     ) -> None:
         """Find out what became of the target's other statements that were begun.
 
-        What was not executed, or cannot be told from somebody's change, begins anew when it is
-        executed again.
+        A statement that was not executed, or whose effect cannot be told from somebody's change,
+        begins anew at its next execution.
         """
         for other in list(self._entries.begun(self._pipeline, target)):
             if other.place == place:
@@ -181,14 +184,14 @@ class Journal:
             self._entries.store(other.place, other.statement, entry, None)
 
     def note(self, target: TargetTable, version: int, ordinal: int, what: str) -> None:
-        """Store what is no statement; see ``StatementJournal``."""
+        """Store a mark that is no statement; see ``StatementJournal``."""
         place = (self._pipeline, target.database, target.table, version, ordinal)
         with self._session.transaction():
             self._control.fence(self._epoch)
             self._entries.store(place, Told(what), JournalEntry("done"), None)
 
     def stage(self, target: TargetTable) -> str:
-        """What the server's process list says of our statement on a table; "" when it has none.
+        """What the process list says about our statement on a table; "" when it is not listed.
 
         Source: MySQL manual, "Accessing the Process List"; the progress in percent is MariaDB's.
         """
@@ -201,11 +204,11 @@ class Journal:
         return ""
 
     def change_rows(self, target: TargetTable, statement: TargetStatement) -> None:
-        """Repeat a statement, a part of the rows in each transaction, until it changes no row.
+        """Repeat a statement, for a part of the rows in each transaction, until it changes no row.
 
         Raises:
-            TargetError: The target refuses it, cannot execute it now (``retryable``), or another
-                writer took over (without ``statement``).
+            WriterReplaced: Another writer took over.
+            TargetError: The target refuses it, or cannot execute it now (``retryable``).
         """
         changed = 1
         while changed:
@@ -266,10 +269,10 @@ class Journal:
         return _compare("executed, but the table is not as expected", expected, after)
 
     def _perform(self, sql: str, *, alters: bool) -> None:
-        """Execute DDL; with ``online`` in the first way that locks nobody out.
+        """Execute DDL; with ``online`` by the first of two ways that lock nobody out.
 
         Source: MySQL manual, "Online DDL Operations": a server refuses an ALGORITHM or a LOCK that
-        the change does not allow. INSTANT is asked for by name, because LOCK=NONE excludes it.
+        the change does not allow. INSTANT is requested by name, because LOCK=NONE excludes it.
         """
         if not self._online or not alters:
             self._session.execute(sql)
@@ -305,7 +308,7 @@ class Journal:
         try:
             yield
         finally:
-            # A lost connection gave the lock back when the server was done with its statement.
+            # If the connection is lost, the server releases the lock after its statement.
             if self._session.is_open:
                 self._session.query("SELECT RELEASE_LOCK(%s)", (lock,))
 
@@ -313,7 +316,7 @@ class Journal:
 def _is_executed(
     target: TargetTable, statement: Told, before: str, real: str, context: ServerContext
 ) -> bool:
-    """Whether a table is what a statement makes of it."""
+    """Whether a table's real schema is what the statement makes of the schema before."""
     try:
         expected = schema_after(schema_of(before, context), statement.actions, target, context)
         return is_same(expected, schema_of(real, context))
@@ -322,7 +325,7 @@ def _is_executed(
 
 
 def _accept(target: TargetTable, wanted: TableSchema, there: TableSchema | None) -> _Outcome:
-    """CREATE TABLE of a table that is there: as good as executed if it accepts the same rows."""
+    """CREATE TABLE of an existing table: it counts as executed if the table accepts the rows."""
     reason = "it is gone again" if there is None else misfit(wanted, there)
     if reason:
         text = f"{target} is there already and does not fit ({reason}); change it or drop it"

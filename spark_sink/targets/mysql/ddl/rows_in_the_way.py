@@ -1,7 +1,7 @@
-"""Which rows of the target keep it from taking a statement, as text for people.
+"""The rows because of which the target refuses a statement, as text for people.
 
-The server's error names one value at most. What an operator needs is the rows: their primary keys,
-and the columns that tell their shard where the target has such.
+The server's error names at most one value. An operator needs the rows: their primary keys, and the
+columns that tell their shard, if the target has such columns.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from shardmerge.spark_sink.targets.mysql.session import MySqlSession
 
 _DUPLICATE = frozenset({1062, 1586})
 _NULL = frozenset({1048, 1138, 1265})
-"""Among them 1265 (data truncated): what MODIFY … NOT NULL by copying the table says of a NULL."""
+"""1265 (data truncated) is among them: MODIFY … NOT NULL that copies the table gives it for a NULL.
+"""
 _SHOWN = 3
 _SECONDS = 10
 _HINT = f"SELECT /*+ MAX_EXECUTION_TIME({_SECONDS * 1000}) */"
-"""MariaDB does not know it, and looks as long as it takes, as its ALTER did."""
+"""MariaDB ignores the hint, so there the query takes as long as it takes."""
 _WAY_OUT = (
     "change these rows on their shards, or undo the change on one of them; the statement is tried "
     "again by itself"
@@ -36,15 +37,15 @@ def rows_in_the_way(
     *,
     told_by: Collection[str] = (),
 ) -> str:
-    """The first rows for which a statement was refused, and what can be done; "" when not known.
+    """The first rows because of which a statement was refused, and the remedy; "" if not known.
 
     Args:
         session: Outside a transaction.
         target: The merged table.
-        schema: As it is.
+        schema: The table's present schema.
         actions: Of the statement that was refused.
-        error: How.
-        told_by: Names of columns that tell a row's shard, where the target has them.
+        error: The error with which it was refused.
+        told_by: Names of columns that tell a row's shard; the target may lack them.
     """
     key = schema.primary_key
     names = list(key.columns) if key is not None else []
@@ -59,7 +60,7 @@ def rows_in_the_way(
         else:
             return ""
     except TargetError:
-        # It takes too long, or the server is away: the error itself is what is known then.
+        # The query takes too long, or the server is away: then only the error itself is shown.
         return ""
     return f"{found}; {_WAY_OUT}" if found else ""
 
@@ -109,7 +110,7 @@ def _alike(
 
 
 def _parts(index: Index) -> list[str]:
-    """What an index compares; empty where it compares an expression."""
+    """The SQL of each part of an index; empty if a part is an expression."""
     if any(not part.column for part in index.parts):
         return []
     return [
@@ -127,7 +128,7 @@ def _rows(
     where: str,
     values: Sequence[object] = (),
 ) -> str:
-    """The first rows, each as its key and what tells its shard."""
+    """The first rows, each with its key and the columns that tell its shard."""
     listed = ", ".join(map(quote_identifier, names))
     if values:
         listed = listed.replace("%", "%%")

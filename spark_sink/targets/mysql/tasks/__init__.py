@@ -1,1 +1,1 @@
-"""Rows into a MySQL target: ranges are read, folded, written and committed."""
+"""Applies rows to a MySQL target: ranges are read, folded, written and committed."""

@@ -1,38 +1,37 @@
 """The tasks: read offset ranges, stop at gates, write to the target, commit their offsets.
 
-Theory of operation. The tasks of one target that a worker has are applied side by side: one read
-of all their partitions, one transaction for what it gave. Their work is done in rounds of bounded
-size; each round is one transaction that holds its rows and the compare-and-set of the offset of
-every partition that moved.
+Theory of operation. A worker applies its tasks of one target together, in rounds of bounded size. A
+round reads from all partitions of the tasks, and is one transaction: it holds the rows, and the
+compare-and-set of the offset of every partition that moved.
 
 1. Read and fold records until the ranges' ends, gates, rows that cannot be applied, or the
-   round's bound. What partitions of one shard give is written as one: sorted by primary key, it
-   goes through the target's index once.
-2. In one transaction: check the writer epoch, write, move the offsets. A deadlock, or a lock
-   wait that is too long, repeats it.
-3. When a value does not fit or the target refuses a row, the tasks are applied one by one
-   instead. Of one task the first row is looked for whose prefix of the round is refused (each
-   probe is rolled back); it is folded again up to just before it: the row is held.
+   round's bound. The rows of all partitions of one shard are written together, sorted by primary
+   key, so that they go through the target's index once.
+2. In one transaction: check the writer epoch, write the rows, move the offsets. The transaction is
+   repeated after a deadlock, a lock wait that is too long, or a lost connection.
+3. When a value does not fit, or the target refuses a row, the tasks are applied one by one
+   instead. For one task the first refused row is searched for by bisection; each probe is rolled
+   back. Then the task is folded again up to just before that row, and the row is held.
 
-A crash at any place leaves the offsets and the rows as of the last committed round: running the
+A crash at any point leaves the offsets and the rows as of the last committed round: running the
 ranges again from the stored offsets loses nothing and repeats nothing.
 
-Several connections. A TiDB takes rows the faster the more connections write, each in transactions
-of some thousand rows (``benchmarks/tidb_load.py``). So there a worker applies several units of
-tasks side by side (``task_runs``), each by a connection of its own, in rounds that are smaller
-(``ApplyConfig.for_kind``). What is promised does not change:
+Several connections. A TiDB takes rows faster when more connections write, each in transactions of
+some thousand rows (``benchmarks/tidb_load.py``). So for a TiDB a worker applies several units of
+tasks side by side (``task_runs``), each by a connection of its own, in smaller rounds
+(``ApplyConfig.for_kind``). The guarantees stay the same:
 
-* a round is a transaction as before. Its offsets go from where its rows begin to where they end, so
-  more and smaller rounds only add places at which a crash can leave them;
-* a unit has whole readings of partitions, and all partitions of an ordered shard. Units were always
-  applied side by side, by different workers: that two of them write no common row of a shard, and
-  that the last writer wins where shards share a key, holds whoever applies them;
-* each connection fences the epoch by itself, in each of its transactions (``control``): a driver
-  that was replaced commits nothing more, on whichever connection.
+* A round is still one transaction. Its offsets move from where its rows begin to where they end, so
+  smaller rounds only add points at which a crash can leave the offsets.
+* A unit has whole readings of partitions, and all partitions of an ordered shard. Different workers
+  have always applied units side by side. It does not matter who applies them: two units never write
+  the same row of a shard, and if shards share a key, the last writer wins.
+* Each connection fences the epoch in each of its transactions (``control``). So a driver that was
+  replaced commits nothing more on any connection.
 
-What one connection would write in one transaction is never parted over several: rows would be
-visible whose offset is not, a row without a key would come twice after a crash, and of two shards'
-rows with one key the older could win.
+The content of one transaction is never split over several connections. Otherwise rows would be
+visible without their offset, a row without a key would come twice after a crash, and of two shards'
+rows with one key the older one could win.
 """
 
 from __future__ import annotations
@@ -57,11 +56,10 @@ from .undo_ranges import take_back
 
 
 def apply_tasks(tasks: Iterable[RangeTask], config: ApplyConfig) -> Iterator[RangeResult]:
-    """Apply ranges: the function of ``RDD.mapPartitions``.
+    """Apply ranges: the work of a unit, in a Spark worker or in the driver.
 
-    Neighbours of one target are applied together, unless they are of one partition and not read
-    together, or are to be ordered, or to be taken back, and others are not. Also called directly
-    by the driver for a batch too small to be worth a job.
+    Neighbouring tasks of one target are applied together. They are not if they belong to one
+    partition without being read together, or if only some of them are ordered or take rows back.
 
     Raises:
         TargetError, StackError, ContractError: The batch must be planned anew from the stored
@@ -102,17 +100,17 @@ def apply_together(tasks: Sequence[RangeTask], connection: TaskConnection) -> li
     """Apply the rows of ranges, each up to its end, a gate or a row that cannot be applied.
 
     Args:
-        tasks: Of one target and different partitions, or parts of one that are read together; one
-            at least.
-        connection: What is kept open over tasks.
+        tasks: At least one, all of one target. They are of different partitions, or of parts of one
+            partition that are read together.
+        connection: Kept open between tasks.
 
     Returns:
-        What was committed of each. Running the same tasks again raises ``TargetError``, because
-        the stored offsets moved.
+        For each task what was committed. Running the same tasks again raises ``WriterReplaced``,
+        because the stored offsets have moved.
 
     Raises:
-        TargetError: Another writer took over or moved an offset; or the target cannot be
-            written now (``retryable``).
+        WriterReplaced: Another writer took over or moved an offset.
+        TargetError: The target cannot be written now (``retryable``).
         ContractError: A range's start does not exist any more.
         StackError: Kafka cannot be read.
     """
@@ -131,7 +129,7 @@ def apply_together(tasks: Sequence[RangeTask], connection: TaskConnection) -> li
 
 
 def _apply(lanes: Sequence[Lane], connection: TaskConnection) -> None:
-    """Apply rounds until the lanes are done, smaller ones where a round was too large.
+    """Apply rounds until the lanes are done; if a round is too large, the next ones are smaller.
 
     Raises:
         RefusedRow: A row of the only lane cannot be applied.
@@ -144,7 +142,7 @@ def _apply(lanes: Sequence[Lane], connection: TaskConnection) -> None:
         except TargetError:
             if connection.round_records == size:
                 raise
-            # What was read ahead is read again: the lanes stand at what is committed.
+            # The lanes are at the committed offsets: records that were read ahead are read again.
 
 
 def _apply_rounds(lanes: Sequence[Lane], connection: TaskConnection) -> None:

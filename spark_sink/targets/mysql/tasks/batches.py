@@ -50,7 +50,7 @@ class BatchRunner:
         return True
 
     def bound(self, records: int) -> int:
-        """At most that many records, fewer while Spark starts: they are applied in the driver."""
+        """At most ``records``; fewer while Spark starts, so that the driver can apply them."""
         return min(records, self._min_records - 1) if self.spark.is_starting else records
 
     def run(self, tasks: Sequence[RangeTask]) -> Iterator[RangeResult | TaskFailure]:
@@ -60,15 +60,15 @@ class BatchRunner:
             ConfigError: Spark could not be started.
         """
         if offsets_in(tasks) < self._min_records:
-            # What is applied together is side by side: of one target, ordered or not.
+            # Sorted, so that tasks that can be applied together are next to each other.
             yield from run_tasks([sorted(tasks, key=_way)], self._config)
             return
         context = self.spark.session().sparkContext
         cores, connections = context.defaultParallelism, self._config.connections
         units = units_of(tasks, cores * connections)
-        # Where a worker writes by several connections, these share the units of a slice.
+        # If a worker writes by several connections, these share the units of a slice.
         slices = min(len(units), cores * (_SLICES_PER_CORE if connections == 1 else 1))
-        # Every slice gets large and small units.
+        # The units are sorted by size; this gives large and small ones to every slice.
         spread = [unit for first in range(slices) for unit in units[first::slices]]
         config = replace(self._config, fetch_wait_ms=LARGE_FETCH_WAIT_MS)
         job = context.parallelize(spread, slices).mapPartitions(
@@ -88,11 +88,12 @@ class BatchRunner:
 
 
 def units_of(tasks: Sequence[RangeTask], writers: int) -> list[tuple[RangeTask, ...]]:
-    """What is applied together when there is a lot, largest first: the partitions of a topic.
+    """The units of a large batch, largest first: tasks of a unit are applied together.
 
-    They are parts of one shard, whose rows lie side by side in the target, or of the shards of a
-    shared topic. A topic that would keep one of the writers busy while the others have nothing left
-    is cut into several units, but not what is read together, nor ordered shards.
+    A unit has the partitions of one topic. They belong to one shard, whose rows lie side by side in
+    the target, or to the shards of a shared topic. A topic so large that one writer would still be
+    busy when the others have nothing left is split into several units. Ranges that are read
+    together are never split, nor are ordered shards.
     """
     by_topic: dict[tuple[str, int], list[tuple[RangeTask, ...]]] = {}
     for reading in by_reading(tasks):

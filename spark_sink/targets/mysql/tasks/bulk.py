@@ -25,11 +25,11 @@ _STATEMENT_ROWS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class TableShape:
-    """What the way of writing depends on.
+    """The facts of a table on which the way of writing depends.
 
     Attributes:
         primary_key: Columns of the table's primary key, in order; empty without one.
-        other_unique: Whether it has another unique key.
+        other_unique: Whether the table has another unique key.
     """
 
     columns: tuple[str, ...]
@@ -38,7 +38,7 @@ class TableShape:
 
 
 def read_shape(session: MySqlSession, table: TargetTable) -> TableShape:
-    """Look the table's keys up; a table that does not exist has no columns."""
+    """Read the table's columns and keys; a table that does not exist has no columns."""
     columns = session.query(
         "SELECT COLUMN_NAME FROM information_schema.COLUMNS"
         " WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s ORDER BY ORDINAL_POSITION",
@@ -60,16 +60,17 @@ def read_shape(session: MySqlSession, table: TargetTable) -> TableShape:
 def write_batch(session: MySqlSession, table: TargetTable, shape: TableShape, batch: Batch) -> int:
     """Write a batch inside the caller's transaction.
 
-    REPLACE deletes whatever row any unique key collides with: it is used only where the primary
-    key is the rows' own key and the only one. Elsewhere the batch's keys are deleted first and
-    its rows inserted, so that a collision with a row of another key is an error.
+    REPLACE deletes every row that collides in any unique key. So it is used only if the table's
+    primary key is the rows' own key, and the table has no other unique key. Otherwise the batch's
+    keys are deleted first and its rows inserted, so that a collision with a row of another key is
+    an error.
 
     Returns:
-        By how many rows the table grew, or more: REPLACE counts a row that it finds just as it is
-        to be like a new one (measured: MySQL 5.7.22, 8.0.15 and 9.7, MariaDB 10.11).
+        By how many rows the table grew at most. REPLACE counts a row that exists with the same
+        values like a new row (measured: MySQL 5.7.22, 8.0.15 and 9.7, MariaDB 10.11).
 
     Raises:
-        TargetError: The target refuses a row or warns of one.
+        TargetError: The target refuses a row, or warns about one.
     """
     key = {k.lower() for k in batch.key}
     replace = not shape.other_unique and {k.lower() for k in shape.primary_key} == key
@@ -81,13 +82,13 @@ def write_batch(session: MySqlSession, table: TargetTable, shape: TableShape, ba
             grown -= _delete(session, table, batch.key, block)
     for block in batch.upserts:
         affected = _put(session, table, block, replace=replace)
-        # REPLACE counts a row that takes another one's place twice.
+        # REPLACE counts a row that replaces another one twice.
         grown += 2 * block.rows - affected if replace else block.rows
     return grown
 
 
 def write_keyless(session: MySqlSession, table: TargetTable, batch: KeylessBatch) -> None:
-    """Write whole rows inside the caller's transaction: each removal looks for its row.
+    """Write whole rows inside the caller's transaction; each removal searches for its row.
 
     Raises:
         TargetError: A row to remove is not in the target, or the target refuses one.
@@ -113,7 +114,7 @@ def write_keyless(session: MySqlSession, table: TargetTable, batch: KeylessBatch
 
 
 def _put(session: MySqlSession, table: TargetTable, block: Block, *, replace: bool) -> int:
-    """How many rows it changed, as the server counts them."""
+    """Write the rows of a block; returns how many rows changed, as the server counts them."""
     if block.lines or (
         session.can_load
         and (block.rows >= LOAD_FROM_ROWS or _longest(block) > _packet_characters(session))
@@ -125,14 +126,14 @@ def _put(session: MySqlSession, table: TargetTable, block: Block, *, replace: bo
 
 
 def _longest(block: Block) -> int:
-    """No row has more characters: the longest cells of all columns, which may be of many rows."""
+    """A bound of a row's characters: the sum of each column's longest cell."""
     return sum(max(map(len, filter(None, cells)), default=0) for cells in block.cells)
 
 
 def _packet_characters(session: MySqlSession) -> int:
-    """So many characters of values fit a statement, as large as UTF-8 makes them.
+    """How many characters of values fit into a statement, however large UTF-8 makes them.
 
-    LOAD DATA has no such bound: its data comes in pieces.
+    LOAD DATA has no such bound: its data is sent in pieces.
     """
     return session.max_packet // 5
 
@@ -140,13 +141,14 @@ def _packet_characters(session: MySqlSession) -> int:
 def _conditions(
     name: str, form: Form, kind: str, cells: Cells, *, is_mariadb: bool
 ) -> Iterator[str]:
-    """For each cell the condition that a column has exactly this value."""
+    """For each cell the SQL condition that a column has exactly this value."""
     literals = _literals(form, cells, is_mariadb=is_mariadb)
     for cell, literal in zip(cells, literals, strict=True):
         if cell is None:
             yield f"{name} IS NULL"
         elif kind == "json" and is_mariadb:
-            # Its JSON is text, with blanks or without; a collation must not take 'a' for 'A'.
+            # MariaDB's JSON is text, with or without blanks. The comparison is binary, so that no
+            # collation makes 'a' equal 'A'.
             yield (
                 f"CAST(CONVERT(JSON_COMPACT({name}) USING utf8mb4) AS BINARY)"
                 f" = CAST(JSON_COMPACT({literal}) AS BINARY)"
@@ -154,7 +156,7 @@ def _conditions(
         elif kind == "json":
             yield f"{name} = CAST({literal} AS JSON)"
         elif form is Form.TEXT:
-            # Every byte counts, whatever the column's collation takes for equal.
+            # Every byte counts, whatever the column's collation treats as equal.
             yield f"CAST(CONVERT({name} USING utf8mb4) AS BINARY) = CAST({literal} AS BINARY)"
         elif form is Form.HEX:
             yield f"HEX({name}) = '{cell.upper()}'"
@@ -168,7 +170,7 @@ def _conditions(
 
 
 def _delete(session: MySqlSession, table: TargetTable, key: Sequence[str], block: Block) -> int:
-    """How many rows it deleted."""
+    """Delete the keys of a block; returns how many rows were deleted."""
     numbers = [block.names.index(k) for k in key]
     columns = [_literals(block.forms[n], block.cells[n]) for n in numbers]
     left = ", ".join(quote_identifier(k) for k in key)
@@ -197,14 +199,14 @@ def _write(session: MySqlSession, table: TargetTable, block: Block, *, replace: 
 
 
 def lines_for(session: MySqlSession) -> LinesOf:
-    """Makes the lines that a server loads."""
+    """The function that makes lines for LOAD DATA on this server."""
     return load_lines_as_they_are if session.is_mariadb else load_lines
 
 
 def load_data(
     table: TargetTable, block: Block, *, replace: bool, is_mariadb: bool = False
 ) -> tuple[str, bytes]:
-    """A LOAD DATA statement (see ``MySqlSession.load``) for the rows, and its data."""
+    """The LOAD DATA statement for the rows of a block (see ``MySqlSession.load``), and its data."""
     targets: list[str] = []
     sets: list[str] = []
     for number, (name, form) in enumerate(zip(block.names, block.forms, strict=True)):
@@ -228,7 +230,7 @@ def load_data(
 def load_lines(
     forms: Sequence[Form], all_cells: Sequence[Cells], nullable: Sequence[bool]
 ) -> list[str]:
-    """Rows, one at least, as MySQL's LOAD DATA reads them: a ``LinesOf``."""
+    """Rows, at least one, as MySQL's LOAD DATA reads them: a ``LinesOf``."""
     if Form.JSON in forms:
         all_cells = [
             _exact_json(c) if form is Form.JSON else c
@@ -240,12 +242,12 @@ def load_lines(
 def load_lines_as_they_are(
     forms: Sequence[Form], all_cells: Sequence[Cells], nullable: Sequence[bool]
 ) -> list[str]:
-    """The same for MariaDB, which keeps JSON as the text that it is."""
+    """The same for MariaDB, which stores JSON as unchanged text."""
     columns: list[Sequence[str]] = []
     for form, cells, has_nulls in zip(forms, all_cells, nullable, strict=True):
         if form in _TEXTS:
-            # Texts that need escaping are rare: four looks at all of them are quicker than one at
-            # each.
+            # Texts that need escaping are rare. Four searches in all texts together are quicker
+            # than one search in each.
             text = "".join(filter(None, cells))
             if "\\" in text or "\t" in text or "\n" in text or "\0" in text:
                 columns.append([_NULL if c is None else c.translate(_LOAD_ESCAPES) for c in cells])
@@ -278,7 +280,7 @@ def _literals(form: Form, cells: Cells, *, is_mariadb: bool = False) -> Sequence
 
 
 def _parts(values: Iterator[str], session: MySqlSession) -> Iterator[str]:
-    """Join values into lists short enough for one statement, if each of them is."""
+    """Join values into lists that are short enough for one statement, if each value is."""
     most = min(_STATEMENT_CHARACTERS, _packet_characters(session))
     part: list[str] = []
     size = 0

@@ -1,4 +1,4 @@
-"""What a worker process keeps open over tasks and batches: a consumer, a target session."""
+"""What a worker process keeps open between tasks and batches: a consumer and a target session."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSessi
 from .bulk import TableShape, read_shape, write_batch, write_keyless
 
 ROUND_RECORDS = 200_000
-"""Most records of one round: bounds the memory of a worker whatever the backlog."""
+"""Most records of one round: bounds the memory of a worker, however large the backlog is."""
 ROUND_BYTES = 128 << 20
 TIDB_ROUND_RECORDS, TIDB_CONNECTIONS = 10_000, 4
 """Measured by ``benchmarks/tidb_load.py``."""
@@ -28,12 +28,13 @@ TIDB_ROUND_RECORDS, TIDB_CONNECTIONS = 10_000, 4
 
 @dataclass(frozen=True, slots=True)
 class ApplyConfig:
-    """What a task needs to know of the world; picklable.
+    """The addresses and limits that a task needs; picklable.
 
     Attributes:
-        registry: Of the rows' schemas; None: rows are in JSON.
+        registry: Of the rows' schemas; None if rows are in JSON.
         fetch_wait_ms: See ``range_reader``.
-        connections: How many a process writes by, side by side, when there is a lot to write.
+        connections: Number of connections by which a process writes side by side when there is a
+            lot to write.
     """
 
     bootstrap_servers: str
@@ -48,7 +49,7 @@ class ApplyConfig:
     connections: int = 1
 
     def for_kind(self, kind: str) -> ApplyConfig:
-        """With transactions of the size, and as many at once, as that kind of target is fast by."""
+        """The configuration with transaction size and connections for a kind of target."""
         if kind != "tidb":
             return self
         return replace(
@@ -60,11 +61,11 @@ class ApplyConfig:
 
 
 class TaskConnection:
-    """A consumer and a target session, kept by a worker process over tasks and batches.
+    """A consumer and a target session, which a worker process keeps between tasks and batches.
 
     Attributes:
-        round_records: Most records of one transaction. It becomes less where the target refuses a
-            transaction for its size, and stays so as long as this process lives.
+        round_records: Most records of one transaction. It is halved when the target refuses a
+            transaction for its size, and is not raised again while this process lives.
     """
 
     def __init__(self, config: ApplyConfig) -> None:
@@ -78,7 +79,7 @@ class TaskConnection:
 
     @property
     def reader(self) -> RowReader:
-        """Made when it is needed."""
+        """The consumer; made when it is first needed."""
         if self._reader is None:
             self._reader = RowReader(self.config.bootstrap_servers, self.config.fetch_wait_ms)
         return self._reader
@@ -93,7 +94,7 @@ class TaskConnection:
         return known[1]
 
     def shrink_rounds(self, records: int) -> bool:
-        """Halve what one transaction holds, after one of so many records was too large.
+        """Halve the bound of a transaction, after one with ``records`` records was too large.
 
         Returns:
             False for one record: there is nothing to halve.
@@ -107,12 +108,12 @@ class TaskConnection:
         """Write batches in the open transaction; raises ``TargetError``.
 
         Returns:
-            By how many rows the table grew at most with each of them; None where that is not known.
+            For each batch by how many rows the table grew at most; None when it is not known.
         """
         if not batches:
             return []
         shape, grown = self.shape(target), list[int | None]()
-        # What TiDB counts was not measured.
+        # How TiDB counts changed rows was not measured.
         is_counted = not self.session.is_tidb
         for batch in batches:
             if isinstance(batch, KeylessBatch):
@@ -124,7 +125,7 @@ class TaskConnection:
         return grown
 
     def close(self) -> None:
-        """Close both; what is used again connects again."""
+        """Close both; the next use connects again."""
         self.session.close()
         self._shapes.clear()
         reader, self._reader = self._reader, None
@@ -133,7 +134,7 @@ class TaskConnection:
 
 
 class _Kept:
-    """A process's connections of one configuration: those at work, and those that wait."""
+    """A process's connections of one configuration: all of them, and the idle ones."""
 
     def __init__(self) -> None:
         self.all: list[TaskConnection] = []
@@ -141,16 +142,16 @@ class _Kept:
 
 
 _kept: dict[ApplyConfig, _Kept] = {}
-"""Spark keeps its Python workers over tasks."""
+"""It lives over tasks, because Spark keeps its Python workers."""
 _keeping = Lock()
 
 
 @contextmanager
 def kept_connection(config: ApplyConfig) -> Iterator[TaskConnection]:
-    """A connection of this process that nobody else uses meanwhile; made when all are in use.
+    """A connection of this process that no one else uses meanwhile; made when all are in use.
 
-    After an exception the connection is closed, in whatever state it is: its next user connects
-    again. What one of them learned of the size of transactions holds for the others.
+    After an exception the connection is closed, since its state is unknown; its next user connects
+    again. A bound of transactions that one connection has lowered holds for the others.
     """
     with _keeping:
         kept = _kept.setdefault(config, _Kept())
@@ -170,7 +171,7 @@ def kept_connection(config: ApplyConfig) -> Iterator[TaskConnection]:
 
 
 def close_connections() -> None:
-    """Close what this process kept open for its tasks; none of it is in use."""
+    """Close the connections that this process kept open; none of them may be in use."""
     with _keeping:
         for kept in _kept.values():
             for connection in kept.all:

@@ -1,12 +1,13 @@
 """The tasks of shards whose partitions are ordered (``planning.ordered_partitions``).
 
-Theory of operation. One task function has all partitions of a shard. In rounds of bounded size it
+Theory of operation. One call of the task function gets all partitions of a shard. In rounds of
+bounded size it
 
-1. reads what the lanes lack, each up to its part of the round's bound;
-2. folds the lanes up to the place to which all of them are known (``ordered_fold``);
-3. writes that in one transaction, which moves the offsets of all of them.
+1. fills the lanes with records, each up to its share of the round's bound;
+2. folds the lanes up to the position up to which all of them are complete (``ordered_fold``);
+3. writes the result in one transaction, which moves the offsets of all partitions.
 
-When the target refuses a row, the first one is looked for in the order of the binlog; the shard is
+When the target refuses a row, the first refused row in binlog order is searched for. The shard is
 held there, and no partition goes further. Several shards of one target are read and written
 together, and one by one when a row is refused.
 """
@@ -34,12 +35,12 @@ from .rounds import Lane, NotTogether, RefusedRound, Round, collector_resting, c
 
 
 def apply_ordered(tasks: Sequence[RangeTask], connection: TaskConnection) -> list[RangeResult]:
-    """Apply the ranges of shards, up to what is complete, a gate or a row that cannot be applied.
+    """Apply the ranges of shards, as far as they are complete, up to gates and refused rows.
 
     Args:
-        tasks: Of one target; of each shard all partitions that have rows below their bounds and do
-            not stand at its stop.
-        connection: What is kept open over tasks.
+        tasks: Of one target. For each shard they have all partitions with rows below their bounds
+            that have not reached the shard's stop.
+        connection: Kept open between tasks.
 
     Returns, Raises:
         As ``apply_together``.
@@ -59,10 +60,10 @@ def apply_ordered(tasks: Sequence[RangeTask], connection: TaskConnection) -> lis
 
 @dataclass(slots=True)
 class _Shard:
-    """A shard on its way; ``lanes`` and ``records.lanes`` have one order.
+    """A shard in progress; ``lanes`` and ``records.lanes`` have the same order.
 
     Attributes:
-        is_over: Nothing more can be applied of what the tasks may read.
+        is_over: Whether no more of the tasks' ranges can be applied now.
     """
 
     lanes: list[Lane]
@@ -71,7 +72,7 @@ class _Shard:
 
     @classmethod
     def of(cls, tasks: Sequence[RangeTask], connection: TaskConnection) -> _Shard:
-        """At its start."""
+        """The state of a shard before its first round."""
         lanes = [Lane.of(task) for task in tasks]
         records = []
         for task in tasks:
@@ -122,13 +123,13 @@ class _Shard:
     def take(
         self, folds: Sequence[LaneFold | None], rounds: Sequence[Round], *, goes_on: bool
     ) -> None:
-        """Note what is committed; ``goes_on``: something was read before that."""
+        """Note what is committed; ``goes_on``: whether this round has read records."""
         for r in rounds:
             r.take()
         self.records.take(folds)
         moved = any(r.next_offset > r.start for r in rounds)
         stopped = any(fold is not None and fold.is_stopped for fold in folds)
-        # A lane that is full is not read: it may wait for what the tasks may not read now.
+        # A full lane is not read. It may wait for records that the tasks may not read now.
         self.is_over = stopped or not (moved or goes_on)
 
 
@@ -162,7 +163,7 @@ def _refuse(
     """Find the row that cannot be applied, so that the next round ends before it.
 
     Raises:
-        TargetError: There is none any more: to be tried again.
+        TargetError: All rows are accepted now: to be tried again (``retryable``).
     """
     prefixes = [
         (lane.task, records.first(fold.count), records.places(fold.count))
@@ -181,7 +182,7 @@ def _refuse(
 
 
 def _read(shards: Sequence[_Shard], connection: TaskConnection) -> bool:
-    """Read what lanes lack, each up to its share of a round; whether one lacked something."""
+    """Fill the lanes, each up to its share of a round; returns whether any had to be read."""
     lanes = {
         lane.partition: records
         for shard in shards
@@ -216,6 +217,6 @@ def _read(shards: Sequence[_Shard], connection: TaskConnection) -> bool:
     for place, records in reading.items():
         records.reached = cursor.reached(place)
         if place not in full:
-            # Short of its end where a transaction is open: it is read no further now.
+            # If a transaction is open below the end, the lane is read only up to it now.
             records.end = records.reached
     return True

@@ -41,10 +41,11 @@ _HINTS = {
 def find_refused(
     task: RangeTask, start: int, end: int, connection: TaskConnection, cause: TargetError
 ) -> RefusedRow | TargetError:
-    """The first row whose prefix of ``[start, end)`` the target refuses, by bisection.
+    """Find by bisection the first row of ``[start, end)`` that the target refuses.
 
-    Reads the range again; every probe is rolled back. When the whole range is accepted now, the
-    error was not a row's: it is returned as it is, to be tried again.
+    That is the last row of the shortest prefix of the range that is refused. The range is read
+    again, and every probe is rolled back. If the whole range is accepted now, no row was the cause:
+    ``cause`` is returned as retryable.
     """
     wanted = OffsetRange(task.topic, task.partition, start, end, task.part)
     records = list(records_in(connection.reader, wanted, connection.rows))
@@ -57,17 +58,17 @@ def find_refused(
 
 
 Prefix: TypeAlias = tuple[RangeTask, tuple[list[int], list[bytes]], list[SourcePosition]]
-"""Of a partition of an ordered shard: task, offsets and values of first records, their places."""
+"""First records of a partition of an ordered shard: task, offsets and values, positions."""
 
 
 def find_refused_ordered(
     prefixes: Sequence[Prefix], connection: TaskConnection
 ) -> tuple[Partition, RefusedRow] | None:
-    """The first row in binlog order whose prefix the target refuses, by bisection.
+    """Find by bisection the first row, in binlog order, that the target refuses.
 
     Every probe is rolled back. None when all records are accepted now.
     """
-    # At one place the delete of a primary-key update comes before its create.
+    # At one position the delete of a primary-key update comes before its create.
     order = sorted(
         (place.sort_key, not _is_delete(value, connection), number, index)
         for number, (_, (_, values), places) in enumerate(prefixes)
@@ -95,11 +96,11 @@ def find_refused_ordered(
 def _first(
     records: int, probe: Callable[[int], TargetError | RefusedRow | None]
 ) -> tuple[int, Refusal] | None:
-    """The number of the first record that is refused, and why; None when none is.
+    """The index of the first record that is refused, and why; None when none is.
 
     Args:
-        records: How many there are.
-        probe: Number of records → what is wrong with the first so many.
+        records: How many records there are.
+        probe: Count → the error of writing the first ``count`` records; None without one.
     """
     good, bad = 0, records
     error = probe(bad)
@@ -136,7 +137,7 @@ class _RollBack(Exception):
 def _probe(
     prefixes: Sequence[tuple[RangeTask, list[tuple[int, bytes]]]], connection: TaskConnection
 ) -> TargetError | RefusedRow | None:
-    """What is wrong with records of a shard; None when the target accepts them. Nothing is kept."""
+    """The error of writing a shard's records; None when the target accepts them. Rolled back."""
     folds = []
     for task, records in prefixes:
         fold = RowFold(task.stream, task.bindings, rows=connection.rows, partition=task.partition)

@@ -1,4 +1,4 @@
-"""One round: what was folded of one or more partitions, and the transaction that it becomes."""
+"""One round: the folded records of one or more partitions, and the transaction that writes them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ATTEMPTS = 5
 
 @dataclass(slots=True)
 class Lane:
-    """A task on its way. ``result``: what is committed; ``done``: that is all of it."""
+    """A task in progress. ``result``: what is committed so far; ``done``: nothing more follows."""
 
     task: RangeTask
     result: RangeResult
@@ -35,7 +35,7 @@ class Lane:
 
     @classmethod
     def of(cls, task: RangeTask) -> Lane:
-        """At its start."""
+        """The lane of a task that has not begun."""
         start = task.stands_at
         result = RangeResult(
             task.topic, task.partition, start, start, None, 0, 0, 0, part=task.part
@@ -44,19 +44,19 @@ class Lane:
 
     @property
     def partition(self) -> Partition:
-        """What it is a lane of."""
+        """The partition, or the shard's part of it, that this is a lane of."""
         return self.task.place
 
     @property
     def range(self) -> OffsetRange:
-        """What is not applied yet."""
+        """The part of the task's range that is not applied yet."""
         task, start = self.task, self.result.next_offset
         return OffsetRange(task.topic, task.partition, start, task.end_offset, task.part)
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What one round of a task is: ``fold`` of the records in ``[start, next_offset)``.
+    """One round of a task: ``fold`` has the records in ``[start, next_offset)``.
 
     Attributes:
         counts: Rows to write, rows to delete.
@@ -71,7 +71,7 @@ class Round:
     read_bytes: int
 
     def take(self) -> None:
-        """Note in the lane what is committed now."""
+        """Note in the lane that the round is committed."""
         upserted, deleted = self.counts
         result, end = self.lane.result, self.fold.end
         self.lane.result = replace(
@@ -88,11 +88,11 @@ class Round:
 
 
 class NotTogether(Exception):
-    """One of several tasks, or shards, cannot be applied: which one is not known."""
+    """One of several tasks, or shards, cannot be applied; it is not known which one."""
 
 
 class RefusedRound(Exception):
-    """The target refuses a row of a round: which one is not known."""
+    """The target refuses a row of a round; it is not known which one."""
 
     def __init__(self, error: TargetError) -> None:
         super().__init__(error)
@@ -102,15 +102,15 @@ class RefusedRound(Exception):
 def commit(rounds: Sequence[Round], connection: TaskConnection) -> None:
     """Write rounds of one target and move their offsets, in one transaction.
 
-    A deadlock, another conflict, or a lock wait that is too long, repeats it. How many rows were
-    written over others is noted in the lanes.
+    The transaction is repeated after a deadlock or another conflict, a lock wait that is too long,
+    or a lost connection. The number of rows that replaced others is noted in the lanes.
 
     Raises:
         RefusedRow: A value cannot be converted.
-        RefusedRound: See there.
+        RefusedRound: The target refuses a row.
         WriterReplaced: Another writer took over or moved an offset.
-        TargetError: The target cannot be written now (``retryable``), or not that many rows at
-            once: the next rounds are smaller.
+        TargetError: The target cannot be written now (``retryable``), or does not take that many
+            rows at once: the next rounds are smaller.
     """
     rounds = [r for r in rounds if r.next_offset != r.start]
     if not rounds:
@@ -142,7 +142,7 @@ def commit(rounds: Sequence[Round], connection: TaskConnection) -> None:
                 if error.retryable or isinstance(error, TargetLost):
                     raise
                 raise RefusedRound(error) from error
-            # COMMIT may have been lost, or only its acknowledgement.
+            # The COMMIT may have been lost, or only its acknowledgement.
             uncertain = error.number in LOST
             time.sleep(0.05 * attempt)
         else:
@@ -187,7 +187,7 @@ def _advance(current: Round) -> Advance:
 
 @contextmanager
 def collector_resting() -> Iterator[None]:
-    """Rows hold no cycles: the collector would look at every one again and again, for nothing."""
+    """Pause garbage collection: rows form no cycles, and the collector would scan them in vain."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

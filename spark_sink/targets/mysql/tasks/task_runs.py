@@ -1,4 +1,4 @@
-"""What runs in Spark's Python workers, and in the driver for small batches."""
+"""The task function that Spark's Python workers run, and the driver for small batches."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def run_tasks(
 ) -> Iterator[RangeResult | TaskFailure]:
     """Apply ranges, unit by unit; an error becomes the last value instead of an exception.
 
-    The tasks of a unit that are of one target are applied together. Several units are applied side
-    by side, by as many connections as the configuration says; each of these ends with an error of
-    its own. The function of ``mapPartitions``: an exception there would lose the results before it
-    and come back as Java's text of a Python traceback.
+    Tasks of a unit that have the same target are applied together. Several units are applied side
+    by side, by as many connections as the configuration says; each connection ends with an error of
+    its own. This is the function for ``mapPartitions``: an exception there would lose the results
+    before it, and come back as Java's text of a Python traceback.
     """
     if config.connections == 1:
         yield from _run(units, config)
@@ -30,7 +30,7 @@ def run_tasks(
     if len(waiting) < 2:
         yield from _run(waiting, config)
         return
-    # Each thread takes the next unit when it is done with one: a list's iterator is safe for that.
+    # Each thread takes the next unit when it has ended one; a list's iterator is safe for that.
     shared = iter(waiting)
     count = min(config.connections, len(waiting))
     with ThreadPoolExecutor(count, "writer") as pool:

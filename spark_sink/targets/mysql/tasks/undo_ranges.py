@@ -1,8 +1,8 @@
-"""The tasks that take back what a shard brought, since all of it comes again (``restarts``).
+"""The tasks that take back a shard's rows, because all of them come again (``restarts``).
 
 All rows of a shard's tasks are one transaction, which moves its partitions from the ends of their
-ranges to the starts, or part of the way where the target takes no transaction of that size. A
-shard with a row that cannot be taken back is held there as it is.
+ranges to the starts. If the target does not take a transaction of that size, it moves them part of
+the way. If a row cannot be taken back, nothing of the shard moves, and the shard is held.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def take_back(tasks: Sequence[RangeTask], connection: TaskConnection) -> list[Ra
     """Take the rows of ranges back.
 
     Args:
-        tasks: Of one target; their streams ``undo``.
-        connection: What is kept open over tasks.
+        tasks: Of one target; their streams have ``undoes``.
+        connection: Kept open between tasks.
 
     Returns, Raises:
         As ``apply_together``.
@@ -95,7 +95,7 @@ def _read(tasks: Sequence[RangeTask], connection: TaskConnection) -> list[Round]
 
 
 def _held(rounds: Sequence[Round], stop: Stop) -> list[RangeResult]:
-    """Nothing moved; the first partition tells why."""
+    """The results when nothing moved; the first one has the reason."""
     results = [r.lane.result for r in rounds]
     results[0] = replace(results[0], hold=stop.hold)
     return results
