@@ -11,7 +11,7 @@ from shardmerge.schemas.pipeline.routing import rule_of
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.spark_sink.barrier.applied import RowProgress
 from shardmerge.spark_sink.barrier.decisions import Decisions, StatementKey, TargetDecisions
-from shardmerge.spark_sink.barrier.partitions import Partition
+from shardmerge.spark_sink.barrier.partitions import Partition, partitions_of, stream_of
 from shardmerge.spark_sink.barrier.restarts import BEGUN, UNDONE, VOID, Restart, Stage, peers
 from shardmerge.spark_sink.barrier.statements import bindings
 from shardmerge.spark_sink.barrier.truncations import emptying
@@ -229,5 +229,9 @@ def _hold(restart: Restart, refusal: Refusal, progress: RowProgress) -> RowHold:
 
 
 def held_at(restart: Restart, progress: RowProgress) -> Partition:
-    """The partition under which the hold of a whole shard at its restart is kept."""
-    return progress.partitions_of(restart.shard)[0]
+    """The partition under which the hold of a whole shard at its restart is kept.
+
+    It is the first one of the shard's topic. An empty table may have no topic yet.
+    """
+    (first,) = partitions_of(stream_of(restart.shard, progress.watermarks.topics), 1)
+    return first

@@ -17,7 +17,7 @@ PLACES = (
     "epoch-taken", "batch-planned", "batch-applied", "progress-published",
     "rows-read", "rows-written", "offsets-moved", "committed",
     "statement-begun", "statement-executed", "statement-done",
-    "rows-changed", "shard-emptied", "offsets-rewound",
+    "rows-changed", "shard-emptied", "offsets-rewound", "restart-noted",
 )  # fmt: skip
 """By line: in a round of the driver; in a task; around the statement of a decision; around a
 statement that changes rows."""
