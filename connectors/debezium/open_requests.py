@@ -18,6 +18,8 @@ from .signals import Notice
 
 _TABLE = re.compile(r"\\Q(.*)\\E", re.DOTALL)
 _SHORTEST_PAUSE_S, _LONGEST_PAUSE_S = 30.0, 3600.0
+_FAILED_PAUSE_S = 2.0
+"""How long a failed scan rests before it is asked for again; doubled by each further failure."""
 _QUIET = ("COMPLETED", "ABORTED", "")
 """The last notice of a connector that reads no table: ``""`` when it has said nothing."""
 
@@ -71,6 +73,10 @@ class SourceRequests:
         last: Type of the last notice, "" before the first.
         pause_s: The silence after which a remedy is due; doubled by each that brings no notice.
         remedy: The last that was tried since a notice.
+        failed: Open requests whose scan ended with an error. Debezium asked the server for columns
+            that a later DDL had changed already, which its binlog reader had not read yet.
+        failed_s: When the latest of them failed.
+        failed_pause_s: How long they rest before they are sent again.
     """
 
     open: tuple[Request, ...] = ()
@@ -78,30 +84,46 @@ class SourceRequests:
     last: str = ""
     pause_s: float = _SHORTEST_PAUSE_S
     remedy: Remedy | None = None
+    failed: tuple[Request, ...] = ()
+    failed_s: float = 0.0
+    failed_pause_s: float = _FAILED_PAUSE_S
 
     def asked(self, request: Request, now_s: float) -> SourceRequests:
         """With one request more; a repeated one is open once."""
         others = tuple(r for r in self.open if r.value != request.value)
         heard_s = self.heard_s if self.open else now_s
-        return replace(self, open=(*others, request), heard_s=heard_s)
+        failed = tuple(r for r in self.failed if r.value != request.value)
+        return replace(self, open=(*others, request), heard_s=heard_s, failed=failed)
 
     def said(self, notice: Notice, now_s: float, shortest_s: float) -> SourceRequests:
-        """After a notice: a table's scan answers its oldest request."""
-        still = list(self.open)
-        if notice.tells_scan:
-            first = next((r for r in still if r.table == notice.table), None)
-            if first is not None:
-                still.remove(first)
+        """After a notice: a table's scan answers its oldest request, or fails it."""
+        heard = replace(self, heard_s=now_s, last=notice.type, pause_s=shortest_s, remedy=None)
         if notice.type == "ABORTED":
-            still = []
-        return SourceRequests(tuple(still), now_s, notice.type, shortest_s)
+            return replace(heard, open=(), failed=())
+        first = next((r for r in self.open if r.table == notice.table), None)
+        if notice.type != "TABLE_SCAN_COMPLETED" or first is None:
+            return heard
+        failed = tuple(r for r in self.failed if r != first)
+        if not notice.tells_scan:
+            return replace(heard, failed=(*failed, first), failed_s=now_s)
+        still = list(self.open)
+        still.remove(first)
+        return replace(heard, open=tuple(still), failed=failed, failed_pause_s=_FAILED_PAUSE_S)
+
+    def to_repeat(self, now_s: float) -> tuple[Request, ...]:
+        """The requests whose scan failed, once they have rested."""
+        rested = self.last != "PAUSED" and now_s - self.failed_s >= self.failed_pause_s
+        return self.failed if rested else ()
 
     def due(self, now_s: float) -> Remedy | None:
         """The remedy that is due now, if any.
 
         An idle connector has lost the request; one within a snapshot is stuck. If the one remedy
         brought nothing, the other is tried. A snapshot that an operator paused is left alone.
+        Requests whose scan failed are sent again although other tables are read meanwhile.
         """
+        if self.to_repeat(now_s):
+            return Remedy.SEND_AGAIN
         if not self.open or self.last == "PAUSED" or now_s - self.heard_s < self.pause_s:
             return None
         if self.remedy is None:
@@ -113,6 +135,9 @@ class SourceRequests:
 
         A connector that is far behind in its binlog says nothing for long, and needs no remedy.
         """
+        if self.to_repeat(now_s):
+            rest_s = min(2 * self.failed_pause_s, _LONGEST_PAUSE_S)
+            return replace(self, failed=(), failed_pause_s=rest_s)
         pause_s = min(2 * self.pause_s, _LONGEST_PAUSE_S)
         return replace(self, heard_s=now_s, pause_s=pause_s, remedy=remedy)
 
@@ -145,7 +170,7 @@ class OpenRequests:
         """Sources whose requests need a remedy now, with the requests."""
         for name, source in sorted(self._sources.items()):
             if (remedy := source.due(now_s)) is not None:
-                yield name, remedy, source.open
+                yield name, remedy, source.to_repeat(now_s) or source.open
 
     def tried(self, source: str, remedy: Remedy, now_s: float) -> None:
         """Told that a source's remedy was applied."""

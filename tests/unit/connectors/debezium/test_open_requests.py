@@ -115,3 +115,25 @@ def test_a_snapshot_that_an_operator_paused_is_left_alone() -> None:
     assert due(requests, 9999.0) == []
     requests.said(said("RESUMED"), 10000.0)
     assert due(requests, 10010.0) == [("s1", Remedy.RESTART, ["app.t"])]
+
+
+def test_a_scan_that_failed_is_asked_for_again_although_other_tables_are_read() -> None:
+    """The server had another schema already than the connector knew."""
+    requests = OpenRequests(shortest_s=30.0)
+    requests.asked(request("t", 1), 0.0)
+    requests.asked(request("u", 2), 0.0)
+    requests.said(said("TABLE_SCAN_COMPLETED", "t", "SQL_EXCEPTION"), 10.0)
+    requests.said(said("IN_PROGRESS"), 11.0)
+    assert due(requests, 11.9) == []
+    assert due(requests, 12.0) == [("s1", Remedy.SEND_AGAIN, ["app.t"])]
+    requests.tried("s1", Remedy.SEND_AGAIN, 12.0)
+    requests.asked(request("t", 1), 12.5)  # as it comes back from the topic
+    requests.said(said("IN_PROGRESS"), 13.0)
+    assert due(requests, 40.0) == []
+
+    requests.said(said("TABLE_SCAN_COMPLETED", "t", "SQL_EXCEPTION"), 41.0)
+    assert due(requests, 44.9) == []
+    assert due(requests, 45.0) == [("s1", Remedy.SEND_AGAIN, ["app.t"])]
+    requests.said(said("TABLE_SCAN_COMPLETED", "t"), 46.0)
+    assert due(requests, 60.0) == []
+    assert [r.table for r in requests.of("s1")] == ["app.u"]
