@@ -199,6 +199,10 @@ class ConnectRest:
                 )
             time.sleep(_PAUSE_S)
 
+    def pause(self, name: str) -> None:
+        """Let a connector and its tasks stand until ``resume``; ``stop`` would end the tasks."""
+        self._call("PUT", f"/connectors/{quote(name)}/pause")
+
     def resume(self, name: str) -> None:
         """Let a connector that was stopped or paused run."""
         self._call("PUT", f"/connectors/{quote(name)}/resume")

@@ -214,14 +214,17 @@ def test_a_connector_that_does_not_stop_is_told(worker: Worker) -> None:
     assert caught.value.hint
 
 
-def test_a_connector_is_resumed_and_restarted(worker: Worker, rest: ConnectRest) -> None:
+def test_a_connector_is_paused_resumed_and_restarted(worker: Worker, rest: ConnectRest) -> None:
+    worker.on("PUT", "/connectors/a%20b/pause", (202, None))
     worker.on("PUT", "/connectors/a%20b/resume", (202, None))
     worker.on("POST", "/connectors/a%20b/restart?includeTasks=true", (202, {}))
 
+    rest.pause("a b")
     rest.resume("a b")
     rest.restart("a b")
 
     assert worker.requests == [
+        ("PUT", "/connectors/a%20b/pause", None),
         ("PUT", "/connectors/a%20b/resume", None),
         ("POST", "/connectors/a%20b/restart?includeTasks=true", None),
     ]
