@@ -40,9 +40,7 @@ class AppliedRows:
         for partition, offset in self._control.offsets().items():
             known = self._applied.get(partition)
             if known is None or known.offset != offset:
-                self._applied[partition] = Applied(offset)
-                if known is not None and offset < known.offset:
-                    self._catch_up.forget(partition)
+                self._set(partition, Applied(offset), before=known.offset if known else 0)
         self.counts = self._control.rows()
 
     @property
@@ -58,12 +56,11 @@ class AppliedRows:
     def take(self, result: RangeResult) -> tuple[TargetTable, ShardId]:
         """Take what a task committed; returns the target and the shard of its rows."""
         partition = result.place
-        self._applied[partition] = Applied(result.next_offset, result.next_position)
+        now = Applied(result.next_offset, result.next_position)
+        self._set(partition, now, before=result.start_offset)
         [(target, shard)] = self._intake.decisions.streams[partition.stream]
         self.counts[target] = self.counts.get(target, 0) + result.rows
         self.collisions.take(target, shard, result.key_collisions, self.progress)
-        if result.next_offset < result.start_offset:
-            self._catch_up.forget(partition)
         return target, shard
 
     def move(self, moves: Sequence[Advance]) -> None:
@@ -76,6 +73,10 @@ class AppliedRows:
         if moves:
             self._control.move(self._epoch, moves)
         for move in moves:
-            self._applied[move.place] = Applied(move.next_offset)
-            if move.next_offset < move.start_offset:
-                self._catch_up.forget(move.place)
+            self._set(move.place, Applied(move.next_offset), before=move.start_offset)
+
+    def _set(self, partition: Partition, now: Applied, *, before: int) -> None:
+        """Take a partition's new offset; one that went back has not caught up any more."""
+        self._applied[partition] = now
+        if now.offset < before:
+            self._catch_up.forget(partition)
